@@ -1,0 +1,5 @@
+"""``python -m fivm_dbt`` is the command ``fivm``."""
+
+from fivm_dbt.cli import main
+
+main(prog_name="fivm")

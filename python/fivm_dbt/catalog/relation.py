@@ -1,0 +1,83 @@
+"""Relations that a model reads, and the catalog that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from fivm_dbt.catalog.types import SparkType
+from fivm_dbt.naming import canonical
+
+RelationKind = Literal["table", "fivm", "view"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its name as Spark prints it, and its type."""
+
+    name: str
+    type: SparkType
+
+    @staticmethod
+    def of(name: str, type_text: str) -> Column:
+        return Column(name, SparkType.of(type_text))
+
+
+@dataclass(frozen=True)
+class ForeignKey:
+    """Every non-null ``columns`` value occurs in ``target_columns`` of relation ``target``."""
+
+    columns: tuple[str, ...]
+    target: str
+    target_columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """How a fivm model shows its root state: a SELECT over the one table ``root`` that maps each state row by itself.
+
+    Because no state row looks at another one, the same SELECT over a change of ``root`` is the change of the model.
+    """
+
+    root: str
+    sql: str
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A relation that a model reads.
+
+    ``name`` is canonical (:func:`fivm_dbt.naming.canonical`); ``is_static`` promises that it never changes;
+    ``is_recreated`` says that its table is dropped and created anew (a dbt seed), so that only an own snapshot
+    can tell what changed; ``presentation`` is there for fivm models.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    kind: RelationKind = "table"
+    is_static: bool = False
+    is_recreated: bool = False
+    keys: tuple[tuple[str, ...], ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    presentation: Presentation | None = None
+
+    def column(self, name: str) -> Column | None:
+        """The column called ``name``, compared without case as Spark does."""
+        return next((c for c in self.columns if c.name.lower() == name.lower()), None)
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The relations by canonical name."""
+
+    relations: tuple[Relation, ...]
+
+    @staticmethod
+    def of(relations: Iterable[Relation]) -> Catalog:
+        return Catalog(tuple(sorted(relations, key=lambda r: r.name)))
+
+    def find(self, name: str) -> Relation | None:
+        """The relation written as ``name``, quoted or not."""
+        wanted = canonical(name)
+        return next((r for r in self.relations if r.name == wanted), None)

@@ -1,0 +1,97 @@
+"""Spark's data types, with just the structure that maintenance needs: which are integral, decimal, floating, grouped."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+_ALIASES = {
+    "integer": "int",
+    "long": "bigint",
+    "short": "smallint",
+    "byte": "tinyint",
+    "real": "float",
+    "dec": "decimal",
+    "numeric": "decimal",
+    "bool": "boolean",
+    "text": "string",
+}
+_INTEGRAL_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+_UNGROUPABLE = ("map<", "variant", "interval", "void", "geometry", "geography")
+
+
+@dataclass(frozen=True)
+class SparkType:
+    """A Spark SQL type by its text in lower case, as ``DESCRIBE`` prints it.
+
+    >>> SparkType.of("DECIMAL(12, 2)").precision, SparkType.of("integer").text
+    (12, 'int')
+    """
+
+    text: str
+
+    @staticmethod
+    def of(text: str) -> SparkType:
+        """The type written as ``text`` in a column definition; synonyms become the name Spark prints."""
+        compact = re.sub(r"\s*([(),<>:])\s*", r"\1", text.strip().lower())
+        compact = re.sub(r"\s+", " ", compact)
+        head = re.match(r"[a-z_]+", compact)
+        if head and head.group() in _ALIASES:
+            compact = _ALIASES[head.group()] + compact[head.end() :]
+        return SparkType("decimal(10,0)" if compact == "decimal" else compact)
+
+    @staticmethod
+    def decimal(precision: int, scale: int) -> SparkType:
+        """``decimal(precision, scale)``, both at most 38."""
+        return SparkType(f"decimal({min(precision, 38)},{min(scale, 38)})")
+
+    @cached_property
+    def _decimal(self) -> tuple[int, int] | None:
+        match = re.fullmatch(r"decimal\((\d+)(?:,(\d+))?\)", self.text)
+        return (int(match.group(1)), int(match.group(2) or 0)) if match else None
+
+    @property
+    def is_decimal(self) -> bool:
+        return self._decimal is not None
+
+    @property
+    def is_integral(self) -> bool:
+        return self.text in _INTEGRAL_DIGITS
+
+    @property
+    def is_floating(self) -> bool:
+        return self.text in ("float", "double")
+
+    @property
+    def is_numeric(self) -> bool:
+        return self.is_decimal or self.is_integral or self.is_floating
+
+    @property
+    def is_string(self) -> bool:
+        return self.text == "string" or self.text.startswith(("varchar(", "char("))
+
+    @property
+    def is_temporal(self) -> bool:
+        return self.text in ("date", "timestamp", "timestamp_ntz")
+
+    @property
+    def precision(self) -> int:
+        """Digits of a decimal, or of the decimal that holds every value of an integral type."""
+        return self._decimal[0] if self._decimal else _INTEGRAL_DIGITS[self.text]
+
+    @property
+    def scale(self) -> int:
+        return self._decimal[1] if self._decimal else 0
+
+    @property
+    def is_groupable(self) -> bool:
+        """Whether Spark can group by and compare values of this type, bit for bit (no maps, variants, collations)."""
+        return not any(word in self.text for word in _UNGROUPABLE) and " collate " not in self.text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+BOOLEAN, INT, BIGINT, DOUBLE = (SparkType(name) for name in ("boolean", "int", "bigint", "double"))
+STRING, DATE, TIMESTAMP = (SparkType(name) for name in ("string", "date", "timestamp"))

@@ -1,0 +1,159 @@
+"""The command ``fivm``: explain, replay, doctor, jars."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from fivm_dbt import __version__
+from fivm_dbt.errors import FivmError
+
+EXIT_FINDINGS = 1
+EXIT_ERROR = 2
+_DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_STYLES = {"ok": "green", "missing": "yellow", "error": "red"}
+
+
+def _errors_shown(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Errors with a code are for reading: text on stderr and exit code 2, no traceback."""
+
+    @wraps(command)
+    def shown(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except FivmError as error:
+            click.echo(str(error), err=True)
+            sys.exit(EXIT_ERROR)
+
+    return shown
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="fivm")
+@click.option("-v", "--verbose", count=True, help="Tell more: -v each pass, -vv the query after it.")
+def main(verbose: int) -> None:
+    """Keep dbt models on Spark and Delta equal to a full recompute, with work proportional to the change.
+
+    Models are built and refreshed by `dbt run`. This command shows how they are maintained, proves it on
+    examples, and checks the installation.
+    """
+    level = {0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG)
+    logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("fivm_dbt").setLevel(level)
+
+
+@main.command()
+@click.argument("what")
+@click.option("--project-dir", type=_DIRECTORY, help="dbt project in which WHAT is a model's name.")
+@click.option("--profiles-dir", type=_DIRECTORY, help="Where profiles.yml is, as for dbt.")
+@click.option("--target", help="Target of the profile, as for dbt.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@_errors_shown
+def explain(
+    what: str, project_dir: Path | None, profiles_dir: Path | None, target: str | None, form: str
+) -> None:
+    """Show how a query is maintained: its state, the delta of each input, the statements of a refresh.
+
+    WHAT is a .sql file with one CREATE TABLE per input and one SELECT, or, with --project-dir, a model.
+    Neither needs Java or a connection; the columns of a model's inputs must then be declared with their
+    data_type. (dbt run-operation fivm_explain --args '{model: NAME}' asks the database instead.)
+
+    \b
+    Examples:
+      fivm explain query.sql
+      fivm explain daily_delays --project-dir . --format json
+    """
+    from fivm_dbt.explain.text import explain as as_text
+    from fivm_dbt.offline import plan_of_file
+
+    if project_dir is None:
+        plan = plan_of_file(Path(what))
+    else:
+        # Only now is dbt needed.
+        from fivm_dbt.bridge.commands import plan_of_model
+
+        plan = plan_of_model(what, project_dir, profiles_dir, target)
+    click.echo(plan.to_json() if form == "json" else as_text(plan))
+
+
+@main.command()
+@click.argument("files", nargs=-1, required=True, type=_FILE)
+@click.option("--engine", type=click.Choice(["duckdb", "spark"]), default="duckdb", show_default=True)
+@click.option("--strategy", help="Replay every model with this fivm_strategy; `all` with each in turn.")
+@click.option("--strict", is_flag=True, help="A refused model or a full recompute is a failure too.")
+@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write the results as JSON.")
+@click.option("--only", multiple=True, metavar="ID", help="Replay only this scenario; may be repeated.")
+@_errors_shown
+def replay(
+    files: tuple[Path, ...],
+    engine: str,
+    strategy: str | None,
+    strict: bool,
+    report: Path | None,
+    only: tuple[str, ...],
+) -> None:
+    """Build the models of scenario FILES, change their tables step by step, compare with a full recompute.
+
+    Each refresh uses the same plan and executor as `dbt run`. Exit code 1 when anything differs.
+
+    \b
+    Examples:
+      fivm replay scenarios.jsonl
+      fivm replay mine.yml --engine spark --strict --report result.json
+    """
+    from fivm_dbt.testing.replay_files import replay_files
+
+    sys.exit(replay_files(files, engine, strategy, strict, report, only, click.echo))
+
+
+@main.command()
+@click.option("--project-dir", type=_DIRECTORY, help="Check this project and its models' inputs too.")
+@click.option("--profiles-dir", type=_DIRECTORY, help="Where profiles.yml is, as for dbt.")
+@click.option("--target", help="Target of the profile, as for dbt.")
+@_errors_shown
+def doctor(project_dir: Path | None, profiles_dir: Path | None, target: str | None) -> None:
+    """Check packages, the dbt plug-in, Java, Spark and Delta, and say what to do about what is missing.
+
+    With --project-dir also whether each input of a fivm model is a Delta table with a change feed. Nothing is
+    changed. Exit code 1 when something has to be done.
+    """
+    from fivm_dbt.doctor import check_environment, check_project
+
+    checks = check_environment()
+    if project_dir is not None:
+        checks += check_project(project_dir)
+    table = Table("check", "", "found", box=None, pad_edge=False)
+    for check in checks:
+        table.add_row(check.name, f"[{_STYLES[check.level]}]{check.level}[/]", check.found)
+    Console(soft_wrap=True).print(table)
+    for check in checks:
+        if check.remedy:
+            click.echo(f"\n{check.name}: {check.remedy}")
+    healthy = all(check.level != "error" for check in checks)
+    if healthy and project_dir is not None:
+        from fivm_dbt.bridge.commands import check_inputs
+
+        click.echo("\ninputs of the project's models:")
+        healthy = check_inputs(project_dir, profiles_dir, target)
+    sys.exit(0 if healthy else EXIT_FINDINGS)
+
+
+@main.command()
+@_errors_shown
+def jars() -> None:
+    """Fetch the Delta jars for the installed pyspark, once, and print their paths.
+
+    The line is a value for `spark.jars`, which starts faster than `spark.jars.packages`.
+    """
+    from fivm_dbt.engines.jars import delta_jars
+
+    click.echo(",".join(str(jar) for jar in delta_jars()))

@@ -1,0 +1,104 @@
+"""The ``fivm_*`` keys of a model, validated all at once.
+
+Keys stand under ``meta`` (flat), because dbt drops or rejects unknown top-level keys. A value of a later version
+is refused as not available yet, never ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fivm_dbt.errors import FivmError, expected_one_of
+
+Granularity = Literal["hour", "day", "month", "year"]
+
+
+class Config(BaseModel):
+    """Configuration of one model. The first value of each choice is the default."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    fivm_strategy: Literal["auto", "first_order", "reevaluate", "factorized", "recursive"] = "auto"
+    fivm_policy: Literal["incremental", "auto", "full"] = "incremental"
+    fivm_partition_by: str | None = None
+    fivm_apply: Literal["auto", "merge", "replace", "append"] = "auto"
+    fivm_merge: Literal["grouped", "per_partition"] = "grouped"
+    fivm_depth: Literal["full"] | int = "full"
+    fivm_variable_order: Any = None
+    fivm_static: tuple[str, ...] = ()
+    fivm_result: Literal["listing", "factorized"] = "listing"
+    fivm_float: Literal["recompute", "approximate"] = "recompute"
+    fivm_buckets: int | None = Field(default=None, ge=1, le=4096)
+    fivm_trust_keys: bool = False
+    fivm_on_change: Literal["rebuild", "fail"] = "rebuild"
+    fivm_refresh: Literal["eager", "lazy"] = "eager"
+    fivm_start: str | None = None
+    fivm_expose: Literal["view", "table"] = "view"
+    fivm_helper_schema: str | None = None
+    fivm_retention: str | None = None
+    fivm_lease_minutes: int = Field(default=60, ge=1)
+
+    batch_size: Granularity | None = None
+    """dbt's own key: the length of the time partitions when the partition column is inferred."""
+
+
+# Values whose capability is not built yet, as (key, predicate on the value).
+_LATER: tuple[tuple[str, tuple[object, ...]], ...] = (
+    ("fivm_strategy", ("reevaluate", "factorized", "recursive")),
+    ("fivm_apply", ("replace", "append")),
+    ("fivm_result", ("factorized",)),
+    ("fivm_float", ("approximate",)),
+    ("fivm_refresh", ("lazy",)),
+    ("fivm_expose", ("table",)),
+)
+_LATER_KEYS = ("fivm_variable_order", "fivm_start", "fivm_helper_schema", "fivm_retention")
+
+
+def load_config(meta: Mapping[str, object], *, model: str | None = None) -> Config:
+    """The configuration in a model's ``meta``; other people's keys there are left alone.
+
+    Raises FIVM201 with every unknown key and wrong value at once, FIVM203 for what a later version will know.
+    """
+    given = {key: value for key, value in meta.items() if key.startswith("fivm_") or key == "batch_size"}
+    try:
+        config = Config.model_validate(given)
+    except ValidationError as error:
+        problems = [_problem(dict(detail)) for detail in error.errors()]
+        raise FivmError(
+            "FIVM201",
+            "; ".join(problems),
+            remedy="correct these keys under meta in the model's config",
+            model=model,
+        ) from None
+    _refuse_later(config, given, model)
+    return config
+
+
+def _problem(detail: dict[str, Any]) -> str:
+    key = str(detail["loc"][0])
+    if detail["type"] == "extra_forbidden":
+        names = sorted(name for name in Config.model_fields if name.startswith("fivm_"))
+        return f"unknown key {key} ({expected_one_of(names)})"
+    if detail["type"] == "literal_error":
+        allowed = detail["ctx"]["expected"].replace(" or ", ", ")
+        return f"{key}: {detail['input']!r} is not allowed (expected one of {allowed})"
+    return f"{key}: {detail['input']!r}: {detail['msg'].lower()}"
+
+
+def _refuse_later(config: Config, given: Mapping[str, object], model: str | None) -> None:
+    later = [f"{key}: {getattr(config, key)}" for key, values in _LATER if getattr(config, key) in values]
+    later += [key for key in _LATER_KEYS if given.get(key) is not None]
+    if config.fivm_depth != "full":
+        later.append(f"fivm_depth: {config.fivm_depth}")
+    if config.fivm_trust_keys:
+        later.append("fivm_trust_keys: true")
+    if later:
+        raise FivmError(
+            "FIVM203",
+            "not available in this version: " + "; ".join(later),
+            remedy="leave these keys out; auto means first_order with merge for now",
+            model=model,
+        )

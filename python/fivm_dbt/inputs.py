@@ -1,0 +1,82 @@
+"""The catalog of a model: the relations that its SQL names, as database and dbt project describe them."""
+
+from __future__ import annotations
+
+from fivm_dbt.catalog import Catalog, Relation
+from fivm_dbt.config import Config
+from fivm_dbt.engines.introspect import Described, describe_relation
+from fivm_dbt.engines.spark import Execute
+from fivm_dbt.errors import FivmError
+from fivm_dbt.manifest import Declared, Nodes
+from fivm_dbt.naming import canonical
+from fivm_dbt.sql.relations import Named, relations_read
+
+
+def read_catalog(sql: str, execute: Execute, nodes: Nodes) -> Catalog:
+    """The relations that ``sql`` reads. Raises FIVM301 to FIVM303 for one that cannot be maintained from."""
+    relations: list[Relation] = []
+    for named in relations_read(sql):
+        described = describe_relation(execute, named.name)
+        if described is None and named.may_be_cte:
+            continue
+        declared = nodes.declared(named.name)
+        try:
+            relations.append(_relation(named, described, declared))
+        except FivmError as error:
+            error.span = named.span
+            raise error.located(sql=sql) from None
+    return Catalog.of(relations)
+
+
+def with_sql_names(config: Config, catalog: Catalog, nodes: Nodes) -> Config:
+    """The configuration with its inputs called as in the SQL, where they are written as dbt calls them."""
+    static = tuple(_sql_name(written, catalog, nodes) for written in config.fivm_static)
+    return config.model_copy(update={"fivm_static": static})
+
+
+def _sql_name(written: str, catalog: Catalog, nodes: Nodes) -> str:
+    found = (r.name for r in catalog.relations if nodes.declared(r.name).is_called(written))
+    return next(found, written)
+
+
+def _relation(named: Named, described: Described | None, declared: Declared) -> Relation:
+    if described is None:
+        raise FivmError("FIVM302", f"there is no table or view {named.name}", remedy=_how_to_create(declared))
+    presentation = described.presentation
+    if presentation is None and described.is_view:
+        raise FivmError("FIVM303", f"{named.name} records no changes", remedy=_instead_of_view(declared))
+    if presentation is None and not described.is_delta:
+        kind = described.provider or "not a table"
+        raise FivmError("FIVM301", f"{named.name} is {kind}", remedy=_how_to_make_delta(named.name, declared))
+    return Relation(
+        name=canonical(named.name),
+        columns=described.columns,
+        kind="table" if presentation is None else "fivm",
+        is_recreated=declared.is_seed,
+        keys=declared.keys,
+        foreign_keys=declared.foreign_keys,
+        presentation=presentation,
+    )
+
+
+def _how_to_create(declared: Declared) -> str:
+    if declared.node is None:
+        return "correct the name, or create the table"
+    if declared.node.resource_type == "source":
+        return "create the table, or correct the source's schema and identifier"
+    return f"dbt build --select {declared.node.name}"
+
+
+def _instead_of_view(declared: Declared) -> str:
+    if declared.is_fivm and declared.node is not None:
+        return (
+            f"dbt run --select {declared.node.name}; it has so far been built with --empty or --sample, "
+            "or by another materialization"
+        )
+    return "make it ephemeral, or fivm, or a table with file_format='delta'"
+
+
+def _how_to_make_delta(name: str, declared: Declared) -> str:
+    if declared.node is not None and declared.node.resource_type != "source":
+        return f"configure {declared.node.name} with file_format: delta and build it again"
+    return f"CONVERT TO DELTA {name}, or copy it into a Delta table"

@@ -1,0 +1,205 @@
+"""What dbt's manifest declares about the relations of a model: keys, foreign keys, seeds, declared types.
+
+Manifest nodes are used by their attributes alone, so that this module needs no dbt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fivm_dbt.catalog import Column, ForeignKey
+from fivm_dbt.naming import canonical, relation_name
+
+_COMPOSITE_TESTS = ("unique_combination_of_columns",)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a project says about a relation: its node (None outside the project), keys and foreign keys."""
+
+    node: Any | None = None
+    keys: tuple[tuple[str, ...], ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+
+    @property
+    def is_seed(self) -> bool:
+        return self.node is not None and self.node.resource_type == "seed"
+
+    @property
+    def is_fivm(self) -> bool:
+        return self.node is not None and _materialized(self.node) == "fivm"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns with a declared data_type, all or none."""
+        columns = [] if self.node is None else list(self.node.columns.values())
+        if not columns or any(not column.data_type for column in columns):
+            return ()
+        return tuple(Column.of(column.name, column.data_type) for column in columns)
+
+    def is_called(self, written: str) -> bool:
+        """Whether a user's ``written`` name means this dbt node: ``orders`` or ``source.orders``."""
+        if self.node is None:
+            return False
+        names = {self.node.name, f"{getattr(self.node, 'source_name', '')}.{self.node.name}"}
+        return written in names
+
+
+class Nodes:
+    """The relations of a project by the names under which SQL reads them."""
+
+    def __init__(self, manifest: Any) -> None:
+        self._manifest = manifest
+        self._by_name: dict[str, Any] = {}
+        for node in [*manifest.nodes.values(), *manifest.sources.values()]:
+            for name in _names(node):
+                self._by_name.setdefault(name, node)
+
+    def declared(self, relation: str) -> Declared:
+        """What is declared about the relation that SQL reads as ``relation``."""
+        node = self._by_name.get(without_catalog(relation))
+        if node is None:
+            return Declared()
+        keys, foreign = set(_constraint_keys(node)), set(self._constraint_foreign_keys(node))
+        unique, not_null = _column_constraints(node)
+        for test in self._tests_of(node):
+            name, column = test.test_metadata.name, test.test_metadata.kwargs.get("column_name")
+            if name == "unique" and column:
+                unique.add(str(column).lower())
+            elif name == "not_null" and column:
+                not_null.add(str(column).lower())
+            elif name in _COMPOSITE_TESTS:
+                combined = test.test_metadata.kwargs.get("combination_of_columns", ())
+                keys.add(tuple(str(c).lower() for c in combined))
+            elif name == "relationships" and column:
+                foreign |= set(self._foreign_key(test.test_metadata.kwargs))
+        # NULLs escape a unique test, and a key with NULLs determines nothing.
+        keys |= {(column,) for column in unique}
+        usable = tuple(sorted(key for key in keys if key and set(key) <= not_null | set(_primary(node))))
+        return Declared(node, usable, tuple(sorted(foreign, key=lambda f: (f.columns, f.target))))
+
+    def node(self, name: str) -> Any | None:
+        """The node called ``name`` in dbt, or read as ``name`` in SQL."""
+        models = (n for n in self._manifest.nodes.values() if n.resource_type == "model")
+        return next((n for n in models if n.name == name), None) or self._by_name.get(without_catalog(name))
+
+    def inputs_of(self, node: Any) -> Iterator[str]:
+        """The names of the relations that a node reads, through ephemeral models."""
+        for unique_id in node.depends_on.nodes:
+            upstream = self._manifest.nodes.get(unique_id) or self._manifest.sources.get(unique_id)
+            if upstream is None:
+                continue
+            if _materialized(upstream) == "ephemeral":
+                yield from self.inputs_of(upstream)
+            elif upstream.relation_name:
+                yield canonical(upstream.relation_name)
+
+    def fivm_models(self) -> list[Any]:
+        """All models of the project with this materialization, in the order of their names."""
+        models = [n for n in self._manifest.nodes.values() if _materialized(n) == "fivm"]
+        return sorted(models, key=lambda n: str(n.unique_id))
+
+    def _tests_of(self, node: Any) -> Iterator[Any]:
+        """Tests on the whole of a relation that fail the build: what they state may be relied on."""
+        for test in self._manifest.nodes.values():
+            if test.resource_type != "test" or getattr(test, "test_metadata", None) is None:
+                continue
+            if self._owner(test) == node.unique_id and _is_strict(test.config):
+                yield test
+
+    def _owner(self, test: Any) -> str | None:
+        if getattr(test, "attached_node", None):
+            return str(test.attached_node)
+        candidates = list(test.depends_on.nodes)
+        target = self._target(test.test_metadata.kwargs.get("to"))
+        others = [c for c in candidates if target is None or c != target.unique_id]
+        return str(others[0]) if len(others) == 1 else None
+
+    def _target(self, expression: Any) -> Any | None:
+        if not isinstance(expression, str) or not expression.strip().startswith(("ref(", "source(")):
+            return None
+        return self._manifest.find_node_from_ref_or_source(expression)
+
+    def _foreign_key(self, kwargs: dict[str, Any]) -> Iterator[ForeignKey]:
+        target = self._target(kwargs.get("to"))
+        if target is not None and kwargs.get("field"):
+            column, key = str(kwargs["column_name"]).lower(), str(kwargs["field"]).lower()
+            yield ForeignKey((column,), _canonical(target), (key,))
+
+    def _constraint_foreign_keys(self, node: Any) -> Iterator[ForeignKey]:
+        for constraint in getattr(node, "constraints", None) or ():
+            to = getattr(constraint, "to", None)
+            if _kind(constraint) != "foreign_key" or not to or not constraint.to_columns:
+                continue
+            target = self._target(to) or self._by_name.get(without_catalog(to))
+            if target is not None:
+                columns, key = _lower(constraint.columns), _lower(constraint.to_columns)
+                yield ForeignKey(columns, _canonical(target), key)
+
+
+def without_catalog(relation: str) -> str:
+    """The canonical name without Spark's own catalog, which dbt leaves out.
+
+    >>> without_catalog("spark_catalog.raw.Flights")
+    'raw.flights'
+    """
+    return canonical(relation).removeprefix("spark_catalog.")
+
+
+def _names(node: Any) -> Iterator[str]:
+    """A node's own relation, and the one in another environment that ``--defer`` reads instead."""
+    for relation in (node, getattr(node, "defer_relation", None)):
+        name = getattr(relation, "relation_name", None)
+        if name and getattr(node, "resource_type", None) != "test":
+            yield without_catalog(name)
+
+
+def _canonical(node: Any) -> str:
+    return without_catalog(node.relation_name or relation_name(node.schema, node.identifier))
+
+
+def _materialized(node: Any) -> str:
+    return str(getattr(node.config, "materialized", ""))
+
+
+def _kind(constraint: Any) -> str:
+    return str(getattr(constraint.type, "value", constraint.type))
+
+
+def _lower(columns: Iterable[str]) -> tuple[str, ...]:
+    return tuple(c.lower() for c in columns)
+
+
+def _constraint_keys(node: Any) -> Iterator[tuple[str, ...]]:
+    for constraint in getattr(node, "constraints", None) or ():
+        if _kind(constraint) in ("primary_key", "unique") and constraint.columns:
+            yield _lower(constraint.columns)
+
+
+def _primary(node: Any) -> Iterator[str]:
+    """Columns of a primary key: never NULL by definition."""
+    for constraint in getattr(node, "constraints", None) or ():
+        if _kind(constraint) == "primary_key":
+            yield from _lower(constraint.columns)
+    for column in node.columns.values():
+        if any(_kind(c) == "primary_key" for c in getattr(column, "constraints", None) or ()):
+            yield column.name.lower()
+
+
+def _column_constraints(node: Any) -> tuple[set[str], set[str]]:
+    """Columns declared unique, and columns declared not null."""
+    unique, not_null = set(), set()
+    for column in node.columns.values():
+        kinds = {_kind(c) for c in getattr(column, "constraints", None) or ()}
+        if kinds & {"unique", "primary_key"}:
+            unique.add(column.name.lower())
+        if "not_null" in kinds:
+            not_null.add(column.name.lower())
+    return unique, not_null
+
+
+def _is_strict(config: Any) -> bool:
+    severity = str(getattr(config.severity, "value", config.severity)).lower()
+    return config.where is None and severity == "error" and config.error_if == "!= 0" and config.limit is None

@@ -1,0 +1,113 @@
+"""Names of everything fivm creates, and how SQL identifiers are written. No other module invents a name."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+COUNT = "__fivm_count"
+"""Column with the multiplicity of a row or the number of rows of a group."""
+
+PARTITION = "__fivm_partition"
+"""Hidden partition column of a state table: a period's start or a hash bucket."""
+
+JOURNAL = "fivm_journal"
+"""The one journal table of a schema."""
+
+PREFIX = "__fivm_"
+MAX_IDENTIFIER = 120
+
+
+def quote(identifier: str) -> str:
+    """A Spark identifier, quoted only where it has to be.
+
+    >>> quote("dep_delay"), quote("per cent"), quote("a`b")
+    ('dep_delay', '`per cent`', '`a``b`')
+    """
+    if re.fullmatch(r"[a-z_][a-z0-9_]*", identifier) and identifier not in RESERVED:
+        return identifier
+    return "`" + identifier.replace("`", "``") + "`"
+
+
+def split_name(name: str) -> tuple[str, ...]:
+    """The parts of a dotted, possibly quoted relation name, lower-cased as Spark compares them.
+
+    >>> split_name("Raw.`My Flights`"), split_name("flights")
+    (('raw', 'my flights'), ('flights',))
+    """
+    parts = re.findall(r"`((?:[^`]|``)*)`|([^.`]+)", name)
+    return tuple((quoted.replace("``", "`") if quoted else plain.strip()).lower() for quoted, plain in parts)
+
+
+def relation_name(*parts: str | None) -> str:
+    """The canonical dotted name of a relation: lower case, each part quoted where needed.
+
+    >>> relation_name(None, "Analytics", "daily")
+    'analytics.daily'
+    """
+    return ".".join(quote(part.lower()) for part in parts if part)
+
+
+def canonical(name: str) -> str:
+    """``name`` in the form of :func:`relation_name`.
+
+    >>> canonical("`RAW`.flights")
+    'raw.flights'
+    """
+    return relation_name(*split_name(name))
+
+
+def sibling(relation: str, suffix: str) -> str:
+    """A relation beside ``relation`` whose last part carries ``suffix``, shortened with a hash if too long.
+
+    >>> sibling("analytics.daily", "root")
+    'analytics.daily__fivm_root'
+    """
+    *schema, last = split_name(relation)
+    return relation_name(*schema, _fit(f"{last}{PREFIX}{suffix}"))
+
+
+def journal_table(relation: str) -> str:
+    """The journal of the schema in which the model ``relation`` lives."""
+    *schema, _ = split_name(relation)
+    return relation_name(*schema, JOURNAL)
+
+
+def staged_name(model: str, what: str) -> str:
+    """Session-wide name of a staged delta. All dbt threads share one session, so the model is part of it.
+
+    >>> staged_name("analytics.daily", "delta_raw.flights")
+    'fivm_analytics_daily__delta_raw_flights'
+    """
+    words = re.sub(r"[^a-z0-9_]+", "_", "_".join(split_name(model)) + "__" + "_".join(split_name(what)))
+    return _fit(f"fivm_{words}")
+
+
+def unique_name(wanted: str, taken: set[str]) -> str:
+    """``wanted``, or ``wanted_2``, ``wanted_3``...: the first that is not in ``taken`` (compared without case).
+
+    >>> unique_name("f", {"f", "f_2"})
+    'f_3'
+    """
+    name, number = wanted, 1
+    while name.lower() in taken:
+        number += 1
+        name = f"{wanted}_{number}"
+    return name
+
+
+def _fit(name: str) -> str:
+    if len(name) <= MAX_IDENTIFIER:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: MAX_IDENTIFIER - 9]}_{digest}"
+
+
+RESERVED = frozenset(
+    "all and anti any array as at authorization between both by case cast check collate column constraint create "
+    "cross current_date current_time current_timestamp current_user delete describe distinct drop else end escape "
+    "except exists false fetch filter for foreign from full function grant group grouping having in inner insert "
+    "intersect interval into is join lateral leading left like limit map minus natural not null of offset on only "
+    "or order outer overlaps primary qualify references right rows select semi session_user set some struct sum "
+    "table then time to trailing true union unique unknown update user using values when where window with".split()
+)

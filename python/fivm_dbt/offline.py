@@ -1,0 +1,69 @@
+"""Plans without a database: of a file, and of a compiled model whose inputs are declared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fivm_dbt.catalog import Catalog, Column, Presentation, Relation
+from fivm_dbt.config import Config, load_config
+from fivm_dbt.errors import FivmError
+from fivm_dbt.manifest import Declared, Nodes
+from fivm_dbt.naming import quote
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.sql.relations import relations_read
+from fivm_dbt.sql.script import read_script
+
+_SESSION = (("timezone", "UTC"),)
+
+
+def plan_of_file(path: Path) -> Plan:
+    """The plan of the one query in a file that also creates its inputs."""
+    if not path.is_file():
+        raise FivmError(
+            "FIVM103", f"there is no file {path}", remedy="name a .sql file, or a model with --project-dir"
+        )
+    script = read_script(path.read_text(encoding="utf-8"))
+    model = quote(path.stem.lower())
+    return plan_model(ModelRequest(f"analytics.{model}", script.sql, script.catalog, Config(), _SESSION))
+
+
+def plan_of_compiled(node: Any, compiled_sql: dict[str, str], nodes: Nodes) -> Plan:
+    """The plan of a compiled model; ``compiled_sql`` also has the fivm models upstream, by unique id."""
+    relations = []
+    sql = compiled_sql[node.unique_id]
+    for named in relations_read(sql):
+        declared = nodes.declared(named.name)
+        if declared.node is not None or not named.may_be_cte:
+            relations.append(_relation(named.name, declared, compiled_sql, nodes))
+    config = load_config({**node.config.meta, "batch_size": _text(node.config.batch_size)}, model=node.name)
+    return plan_model(ModelRequest(node.relation_name, sql, Catalog.of(relations), config, _SESSION))
+
+
+def _relation(name: str, declared: Declared, compiled_sql: dict[str, str], nodes: Nodes) -> Relation:
+    columns: tuple[Column, ...] = declared.columns
+    presentation: Presentation | None = None
+    if declared.is_fivm and declared.node is not None and declared.node.unique_id in compiled_sql:
+        upstream = plan_of_compiled(declared.node, compiled_sql, nodes)
+        columns, presentation = upstream.output, upstream.presentation
+    if not columns:
+        raise FivmError(
+            "FIVM109",
+            f"the columns of {name} are not declared with their types",
+            remedy="declare all its columns with data_type in a .yml file, "
+            "or let the database tell: dbt run-operation fivm_explain --args '{model: NAME}'",
+        )
+    return Relation(
+        name=name,
+        columns=columns,
+        kind="table" if presentation is None else "fivm",
+        is_recreated=declared.is_seed,
+        keys=declared.keys,
+        foreign_keys=declared.foreign_keys,
+        presentation=presentation,
+    )
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(getattr(value, "value", value))

@@ -1,0 +1,262 @@
+"""Relational nodes: immutable, hashable, with derived fields and checks at construction.
+
+A field is ``(alias, name)`` with a type, as in SQL: ``f.dep_delay``. Aliases are unique within a query, so that any
+inner part can be merged into the SELECT around it. Relations are bags (section 3 of docs/architecture.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from fivm_dbt.catalog.types import SparkType
+from fivm_dbt.ir.scalar import ColumnId, Scalar
+
+
+class Side(str, Enum):
+    """Which state of an input a scan reads."""
+
+    CURRENT = "current"  # whatever is there; only before a plan is bound to versions
+    OLD = "old"  # the version of the last finished refresh
+    NEW = "new"  # the version of this refresh
+    DELTA = "delta"  # the staged net change, with its multiplicity column
+
+
+@dataclass(frozen=True)
+class Field:
+    """An output column of a node."""
+
+    table: str
+    name: str
+    type: SparkType
+
+    @property
+    def id(self) -> ColumnId:
+        return (self.table, self.name)
+
+    @property
+    def scalar(self) -> Scalar:
+        return Scalar.column(self.table, self.name)
+
+
+@dataclass(frozen=True)
+class Item:
+    """A computed column: its name, the expression over the input's fields, and its type."""
+
+    name: str
+    value: Scalar
+    type: SparkType
+
+
+class Node:
+    """A relational operator. Subclasses are frozen dataclasses."""
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        raise NotImplementedError
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        raise NotImplementedError
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        """The same operator over other inputs."""
+        raise NotImplementedError
+
+    def _check(self, *scalars: Scalar) -> None:
+        """Every column used is a field of an input: a mistake here is ours, not the user's."""
+        known = {f.id for node in self.inputs for f in node.fields}
+        for scalar in scalars:
+            missing = scalar.columns - known
+            if missing:
+                raise ValueError(f"{type(self).__name__}: {scalar.sql} uses {sorted(missing)}, not in {sorted(known)}")
+
+
+@dataclass(frozen=True)
+class Scan(Node):
+    """An input relation, restricted to the columns that are read, on one side of a refresh."""
+
+    relation: str
+    alias: str
+    columns: tuple[tuple[str, SparkType], ...]
+    side: Side = Side.CURRENT
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(Field(self.alias, name, type_) for name, type_ in self.columns)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return ()
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Scan:
+        return self
+
+
+@dataclass(frozen=True)
+class Filter(Node):
+    """Rows of ``input`` for which every predicate is true."""
+
+    input: Node
+    predicates: tuple[Scalar, ...]
+
+    def __post_init__(self) -> None:
+        self._check(*self.predicates)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Filter:
+        return Filter(inputs[0], self.predicates)
+
+
+@dataclass(frozen=True)
+class Map(Node):
+    """One row ``alias.(items)`` per row of ``input``."""
+
+    input: Node
+    alias: str
+    items: tuple[Item, ...]
+
+    def __post_init__(self) -> None:
+        self._check(*(item.value for item in self.items))
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(Field(self.alias, item.name, item.type) for item in self.items)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Map:
+        return Map(inputs[0], self.alias, self.items)
+
+
+@dataclass(frozen=True)
+class Join(Node):
+    """The product of the factors, kept where every predicate is true (n-ary inner join)."""
+
+    factors: tuple[Node, ...]
+    predicates: tuple[Scalar, ...]
+
+    def __post_init__(self) -> None:
+        self._check(*self.predicates)
+        ids = [f.id for f in self.fields]
+        if len(ids) != len(set(ids)):
+            raise ValueError(f"Join: factors share fields: {sorted(i for i in ids if ids.count(i) > 1)}")
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(f for factor in self.factors for f in factor.fields)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.factors
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Join:
+        return Join(inputs, self.predicates)
+
+
+@dataclass(frozen=True)
+class SemiJoin(Node):
+    """Rows of ``left`` whose key occurs in ``right``; keys compare null-safe, pair by pair."""
+
+    left: Node
+    right: Node
+    keys: tuple[tuple[Scalar, Scalar], ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.left.fields
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> SemiJoin:
+        return SemiJoin(inputs[0], inputs[1], self.keys)
+
+
+@dataclass(frozen=True)
+class UnionAll(Node):
+    """The bag union of the branches, matched by position, named after the first."""
+
+    branches: tuple[Node, ...]
+    alias: str
+
+    def __post_init__(self) -> None:
+        widths = {len(branch.fields) for branch in self.branches}
+        if len(widths) != 1:
+            raise ValueError(f"UnionAll: branches of different widths {sorted(widths)}")
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(Field(self.alias, f.name, f.type) for f in self.branches[0].fields)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.branches
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> UnionAll:
+        return UnionAll(inputs, self.alias)
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """An SQL aggregate: function name, argument (None for COUNT(*)), the argument's type, and the result's type."""
+
+    name: str
+    function: str
+    argument: Scalar | None
+    argument_type: SparkType | None
+    type: SparkType
+
+
+@dataclass(frozen=True)
+class Aggregate(Node):
+    """GROUP BY ``keys``; without keys a global aggregate, which has one row even over nothing (``is_global``)."""
+
+    input: Node
+    alias: str
+    keys: tuple[Item, ...]
+    calls: tuple[AggregateCall, ...]
+    is_global: bool = False
+
+    def __post_init__(self) -> None:
+        self._check(*(k.value for k in self.keys), *(c.argument for c in self.calls if c.argument is not None))
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        keys = tuple(Field(self.alias, k.name, k.type) for k in self.keys)
+        return keys + tuple(Field(self.alias, c.name, c.type) for c in self.calls)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Aggregate:
+        return Aggregate(inputs[0], self.alias, self.keys, self.calls, self.is_global)
+
+
+@dataclass(frozen=True)
+class Distinct(Node):
+    """Each row of ``input`` once."""
+
+    input: Node
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Distinct:
+        return Distinct(inputs[0])

@@ -1,0 +1,130 @@
+"""Scalar expressions: immutable values around a sqlglot expression whose columns are all qualified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+
+import sqlglot
+from sqlglot import exp
+
+ColumnId = tuple[str, str]
+"""(alias of the relation, column name)"""
+
+
+class Scalar:
+    """A scalar expression; equal to another one when their canonical Spark text is equal.
+
+    >>> Scalar.parse("f.a + 1") == Scalar.parse("f.a+1")
+    True
+    >>> sorted(Scalar.parse("f.a + g.b").columns)
+    [('f', 'a'), ('g', 'b')]
+    """
+
+    __slots__ = ("__dict__", "_ast")
+
+    def __init__(self, ast: exp.Expression) -> None:
+        self._ast = ast
+
+    @staticmethod
+    def parse(sql: str) -> Scalar:
+        """The scalar written as Spark SQL, with every column as ``alias.column``."""
+        return Scalar(sqlglot.parse_one(sql, dialect="spark"))
+
+    @staticmethod
+    def column(table: str, name: str) -> Scalar:
+        return Scalar(column_ast(table, name))
+
+    @staticmethod
+    def number(value: int) -> Scalar:
+        return Scalar(exp.Literal.number(value) if value >= 0 else exp.Neg(this=exp.Literal.number(-value)))
+
+    def ast(self) -> exp.Expression:
+        """A fresh copy of the expression, for building SQL."""
+        return self._ast.copy()
+
+    @cached_property
+    def sql(self) -> str:
+        """Canonical Spark SQL."""
+        return self._ast.sql(dialect="spark", comments=False)
+
+    @cached_property
+    def columns(self) -> frozenset[ColumnId]:
+        return frozenset((c.table, c.name) for c in self._ast.find_all(exp.Column))
+
+    @property
+    def tables(self) -> frozenset[str]:
+        return frozenset(table for table, _ in self.columns)
+
+    @property
+    def is_column(self) -> bool:
+        return isinstance(self._ast, exp.Column)
+
+    @property
+    def as_number(self) -> int | None:
+        """Its value if it is an integer literal."""
+        node = self._ast
+        sign = 1
+        if isinstance(node, exp.Neg):
+            node, sign = node.this, -1
+        if isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
+            return sign * int(node.this)
+        return None
+
+    def substitute(self, replacement: Callable[[ColumnId], Scalar | None]) -> Scalar:
+        """The expression with each column replaced where ``replacement`` gives something."""
+
+        def visit(node: exp.Expression) -> exp.Expression:
+            if isinstance(node, exp.Column):
+                new = replacement((node.table, node.name))
+                if new is not None:
+                    return grouped(new.ast())
+            return node
+
+        return Scalar(_ungrouped(self._ast.copy().transform(visit)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scalar) and self.sql == other.sql
+
+    def __hash__(self) -> int:
+        return hash(self.sql)
+
+    def __repr__(self) -> str:
+        return f"Scalar({self.sql})"
+
+
+def column_ast(table: str, name: str) -> exp.Expression:
+    """The AST of ``table.name``; an empty ``table`` gives a bare column."""
+    return exp.column(identifier(name), table=identifier(table) if table else None)
+
+
+def identifier(name: str) -> exp.Identifier:
+    """An identifier AST, quoted only where Spark needs it."""
+    from fivm_dbt.naming import quote
+
+    return exp.Identifier(this=name, quoted=quote(name).startswith("`"))
+
+
+def all_of(predicates: Iterable[Scalar]) -> Scalar | None:
+    """The conjunction, or None of nothing."""
+    asts = [p.ast() for p in predicates]
+    return Scalar(exp.and_(*asts)) if asts else None
+
+
+def conjuncts(predicate: exp.Expression) -> list[exp.Expression]:
+    """The factors of a conjunction, in their order."""
+    node = predicate.unnest()
+    if isinstance(node, exp.And):
+        return [*conjuncts(node.left), *conjuncts(node.right)]
+    return [node]
+
+
+def grouped(ast: exp.Expression) -> exp.Expression:
+    """``ast`` in parentheses where it would otherwise bind to its neighbours."""
+    if isinstance(ast, (exp.Binary, exp.Unary, exp.Between, exp.In, exp.Is)) and not isinstance(ast, exp.Paren):
+        return exp.Paren(this=ast)
+    return ast
+
+
+def _ungrouped(ast: exp.Expression) -> exp.Expression:
+    return ast.this if isinstance(ast, exp.Paren) else ast

@@ -1,0 +1,86 @@
+"""Select-project-join subqueries are merged into the SELECT around them.
+
+``Π_a(σ_p(R ⋈ Π_b(S ⋈ T))) = Π_{a∘b}(σ_{p∘b}(R ⋈ S ⋈ T))``: one n-ary join has one delta term per changed input,
+while nested joins would evaluate the inner one again for each term of the outer one.
+"""
+
+from __future__ import annotations
+
+from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Filter, Item, Join, Map, Node, UnionAll
+from fivm_dbt.ir.scalar import ColumnId, Scalar
+
+Meaning = dict[ColumnId, Scalar]
+
+
+def flatten_joins(node: Node) -> Node:
+    """``node`` with projections composed, filters gathered, and nested inner joins made one."""
+    node = node.with_inputs(tuple(flatten_joins(child) for child in node.inputs))
+    if isinstance(node, Filter):
+        return _filter(node)
+    if isinstance(node, Map):
+        core, meaning = _dissolve(node.input)
+        items = tuple(Item(i.name, _apply(i.value, meaning), i.type) for i in node.items)
+        return Map(core, node.alias, items)
+    if isinstance(node, Aggregate):
+        core, meaning = _dissolve(node.input)
+        keys = tuple(Item(k.name, _apply(k.value, meaning), k.type) for k in node.keys)
+        calls = tuple(_apply_call(c, meaning) for c in node.calls)
+        return Aggregate(core, node.alias, keys, calls, node.is_global)
+    return node
+
+
+def _filter(node: Filter) -> Node:
+    inner = node.input
+    if isinstance(inner, Filter):
+        return Filter(inner.input, inner.predicates + node.predicates)
+    if isinstance(inner, Join):
+        return Join(inner.factors, inner.predicates + node.predicates)
+    return node
+
+
+def _dissolve(node: Node) -> tuple[Node, Meaning]:
+    """``node`` without its own projection, and what the fields it had mean over the rest."""
+    if isinstance(node, Map) and _is_mergeable(node.input):
+        core, meaning = _dissolve(node.input)
+        return core, {(node.alias, i.name): _apply(i.value, meaning) for i in node.items}
+    if isinstance(node, Filter):
+        core, meaning = _dissolve(node.input)
+        predicates = tuple(_apply(p, meaning) for p in node.predicates)
+        return _filter(Filter(core, predicates)), meaning
+    if isinstance(node, Join):
+        return _join(node)
+    return node, {}
+
+
+def _join(node: Join) -> tuple[Join, Meaning]:
+    factors: list[Node] = []
+    predicates: list[Scalar] = []
+    meaning: Meaning = {}
+    for factor in node.factors:
+        core, renamed = _dissolve(factor)
+        meaning.update(renamed)
+        # A HAVING stays with its aggregate; any other filter is a predicate of the join.
+        if isinstance(core, Filter) and not isinstance(core.input, Aggregate):
+            predicates += core.predicates
+            core = core.input
+        if isinstance(core, Join):
+            factors += core.factors
+            predicates += core.predicates
+        else:
+            factors.append(core)
+    predicates += [_apply(p, meaning) for p in node.predicates]
+    return Join(tuple(factors), tuple(predicates)), meaning
+
+
+def _is_mergeable(node: Node) -> bool:
+    """Whether a projection over ``node`` can dissolve: over a filtered aggregate it holds HAVING and stays."""
+    return not (isinstance(node, Filter) and isinstance(node.input, (Aggregate, UnionAll)))
+
+
+def _apply(scalar: Scalar, meaning: Meaning) -> Scalar:
+    return scalar.substitute(meaning.get) if meaning else scalar
+
+
+def _apply_call(call: AggregateCall, meaning: Meaning) -> AggregateCall:
+    argument = _apply(call.argument, meaning) if call.argument is not None else None
+    return AggregateCall(call.name, call.function, argument, call.argument_type, call.type)

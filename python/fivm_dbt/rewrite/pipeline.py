@@ -1,0 +1,26 @@
+"""The passes in their order, as data."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from time import perf_counter
+
+from fivm_dbt.ir.nodes import Node
+from fivm_dbt.ir.printer import count_nodes, render
+from fivm_dbt.rewrite.flatten_joins import flatten_joins
+from fivm_dbt.rewrite.prune_columns import prune_columns
+
+logger = logging.getLogger(__name__)
+
+PASSES: tuple[Callable[[Node], Node], ...] = (flatten_joins, prune_columns)
+
+
+def rewrite(node: Node) -> Node:
+    """``node`` after all passes. ``-v`` logs each pass with its time, ``-vv`` the tree after it."""
+    for rewrite_pass in PASSES:
+        start = perf_counter()
+        node = rewrite_pass(node)
+        logger.info("%s: %d nodes, %.1f ms", rewrite_pass.__name__, count_nodes(node), 1e3 * (perf_counter() - start))
+        logger.debug("%s", render(node))
+    return node

@@ -1,0 +1,88 @@
+"""User expressions to scalars: names resolved, everything that is not a row-level expression refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.scalar import Scalar, grouped
+from fivm_dbt.sql.functions import GENERATORS, WINDOW_ONLY, function_name, is_aggregate, is_non_deterministic
+from fivm_dbt.sql.parse import span_of, unsupported
+from fivm_dbt.sql.scope import Scope
+
+
+def check_row_level(node: exp.Expression, *, allow_aggregates: bool = False) -> None:
+    """Refuse what is not computed from one row alone: subqueries, windows, generators, clocks, random values."""
+    for part in node.walk():
+        name = function_name(part)
+        if isinstance(part, exp.Query) or (isinstance(part, exp.Subquery)) or isinstance(part, exp.Exists):
+            raise unsupported(part, "a subquery in an expression is not maintained yet", "join the relations in FROM")
+        if isinstance(part, exp.Window) or name in WINDOW_ONLY:
+            raise unsupported(part, "window functions are not maintained yet", "aggregate with GROUP BY instead")
+        if name in GENERATORS or isinstance(part, (exp.Explode, exp.Posexplode, exp.Unnest)):
+            raise unsupported(part, f"{name or 'a generator'} is not maintained yet", "explode in a table model upstream")
+        if is_non_deterministic(part):
+            raise FivmError(
+                "FIVM106",
+                f"{part.sql('spark')} gives another value at every evaluation",
+                span=span_of(part),
+                remedy="compute it in a table model upstream, or leave it out",
+            )
+        if isinstance(part, (exp.Placeholder, exp.Parameter, exp.SessionParameter)):
+            raise unsupported(part, "parameters have no fixed value", "write the value")
+        if not allow_aggregates and is_aggregate(part):
+            raise unsupported(part, f"the aggregate {name} is not allowed here", "use it in SELECT or HAVING")
+
+
+def qualify(node: exp.Expression, scope: Scope) -> exp.Expression:
+    """A copy of ``node`` with every column qualified; names that are select aliases are replaced by their meaning.
+
+    A column of the FROM clause goes before an alias of the same name, as in Spark.
+    """
+
+    def visit(part: exp.Expression) -> exp.Expression:
+        if isinstance(part, exp.Column) and not isinstance(part.this, exp.Star):
+            resolved = scope.resolve(part)
+            if resolved is None and part.name.lower() in scope.aliases and not part.table:
+                # The meaning may itself name an earlier alias.
+                resolved = grouped(qualify(scope.aliases[part.name.lower()], _without(scope, part.name)))
+            if resolved is None:
+                raise scope.unknown(part)
+            # Keep where it stood: later refusals point there.
+            for new, old in zip(resolved.find_all(exp.Identifier), reversed(list(part.find_all(exp.Identifier))), strict=False):
+                new.meta.update(old.meta)
+            return resolved
+        return part
+
+    return _transform_columns(node.copy(), visit)
+
+
+def _without(scope: Scope, alias: str) -> Scope:
+    """The scope as the expression behind ``alias`` sees it: an alias does not mean itself."""
+    return replace(scope, aliases={k: v for k, v in scope.aliases.items() if k != alias.lower()})
+
+
+def _transform_columns(node: exp.Expression, visit) -> exp.Expression:  # type: ignore[no-untyped-def]
+    # Bottom-up replacement that does not descend into what it has just put in.
+    for column in list(node.find_all(exp.Column)):
+        replacement = visit(column)
+        if replacement is not column:
+            if column is node:
+                return replacement
+            column.replace(replacement)
+    return node
+
+
+def to_scalar(node: exp.Expression, scope: Scope) -> Scalar:
+    """The scalar of a row-level user expression."""
+    check_row_level(node)
+    return Scalar(unparenthesized(qualify(node, scope)))
+
+
+def unparenthesized(node: exp.Expression) -> exp.Expression:
+    """``node`` without parentheses around the whole."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node

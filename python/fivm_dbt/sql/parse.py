@@ -1,0 +1,58 @@
+"""Text to AST, and where in the text a node stands."""
+
+from __future__ import annotations
+
+import re
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+
+from fivm_dbt.errors import FivmError, Span
+
+
+def parse(sql: str) -> exp.Query:
+    """The one query in ``sql``. Raises FIVM101 with the position where the parser stopped.
+
+    >>> parse("select 1 as a").sql("spark")
+    'SELECT 1 AS a'
+    """
+    try:
+        statements = [s for s in sqlglot.parse(sql, dialect="spark") if s is not None]
+    except (ParseError, TokenError) as error:
+        message, span = _explain(error, sql)
+        raise FivmError("FIVM101", message, sql=sql, span=span, remedy="correct the SQL") from None
+    if len(statements) != 1 or not isinstance(statements[0], exp.Query):
+        what = "nothing" if not statements else f"{len(statements)} statements, the first a {_kind(statements[0])}"
+        raise FivmError("FIVM101", f"expected one query, found {what}", sql=sql, remedy="write a single SELECT")
+    return statements[0]
+
+
+def span_of(node: exp.Expression) -> Span | None:
+    """From the first to the last token below ``node`` whose position is known."""
+    positions = [n.meta for n in node.walk() if n.meta.get("start") is not None]
+    if not positions:
+        return None
+    return Span(min(p["start"] for p in positions), max(p["end"] for p in positions) + 1)
+
+
+def unsupported(node: exp.Expression, what: str, remedy: str, *, code: str = "FIVM105") -> FivmError:
+    """A refusal that points at ``node``."""
+    return FivmError(code, what, remedy=remedy, span=span_of(node))
+
+
+def _kind(statement: exp.Expression) -> str:
+    return statement.key.upper()
+
+
+def _explain(error: ParseError | TokenError, sql: str) -> tuple[str, Span | None]:
+    details = error.errors[0] if isinstance(error, ParseError) and error.errors else None
+    if details and details.get("line"):
+        line_start = sum(len(line) + 1 for line in sql.split("\n")[: int(details["line"]) - 1])
+        word = details.get("highlight") or ""
+        end = line_start + int(details["col"])
+        start = max(line_start, end - len(word))
+        return str(details["description"]).rstrip("."), Span(start, max(start + 1, end))
+    # The message quotes its surroundings with terminal codes; the first sentence says what is wrong.
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).split("\n")[0]
+    return plain, None

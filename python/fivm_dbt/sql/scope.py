@@ -1,0 +1,94 @@
+"""Names in a FROM clause: which column a reference means, as Spark resolves it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.nodes import Field
+from fivm_dbt.ir.scalar import ColumnId, column_ast
+from fivm_dbt.sql.parse import span_of
+
+
+@dataclass(frozen=True)
+class Source:
+    """A relation of the FROM clause: the name the user calls it by, and its visible columns with their fields."""
+
+    name: str
+    columns: tuple[tuple[str, Field], ...]
+
+    def find(self, column: str) -> Field | None:
+        return next((f for name, f in self.columns if name.lower() == column.lower()), None)
+
+
+@dataclass
+class Scope:
+    """The sources of one SELECT. ``merged`` holds the columns that USING or NATURAL made one."""
+
+    sources: list[Source] = field(default_factory=list)
+    merged: list[tuple[str, Field]] = field(default_factory=list)
+    aliases: Mapping[str, exp.Expression] = field(default_factory=dict)
+
+    @property
+    def types(self) -> dict[ColumnId, SparkType]:
+        return {f.id: f.type for source in self.sources for _, f in source.columns}
+
+    def star(self, table: str | None, node: exp.Expression) -> list[tuple[str, Field]]:
+        """The columns of ``*`` or ``table.*`` in Spark's order: merged ones first, then source by source."""
+        if table is None:
+            merged = {name.lower() for name, _ in self.merged}
+            rest = [(n, f) for s in self.sources for n, f in s.columns if n.lower() not in merged]
+            return [*self.merged, *rest]
+        return list(self._source(table, node).columns)
+
+    def resolve(self, column: exp.Column) -> exp.Expression | None:
+        """The qualified form of a reference; None where the name is no column here (maybe a select alias).
+
+        Raises FIVM102 for a qualified name that does not exist, FIVM104 for one that several relations have.
+        """
+        name, table = column.name, column.table
+        if table:
+            return self._qualified(column, table, name)
+        merged = next((f for n, f in self.merged if n.lower() == name.lower()), None)
+        if merged is not None:
+            return column_ast(*merged.id)
+        found = [f for f in (s.find(name) for s in self.sources) if f is not None]
+        if len(found) > 1:
+            owners = ", ".join(s.name for s in self.sources if s.find(name))
+            raise FivmError(
+                "FIVM104", f"{name} is a column of {owners}", span=span_of(column), remedy=f"write {owners.split(',')[0]}.{name}"
+            )
+        return column_ast(*found[0].id) if found else None
+
+    def unknown(self, column: exp.Column) -> FivmError:
+        """The error for a name that is neither a column nor an alias; it lists those that exist."""
+        listing = "; ".join(f"{s.name}: {', '.join(n for n, _ in s.columns)}" for s in self.sources)
+        return FivmError(
+            "FIVM102",
+            f"column {column.sql('spark')} does not exist; there are {listing or 'none'}",
+            span=span_of(column),
+            remedy="correct the name",
+        )
+
+    def _qualified(self, column: exp.Column, table: str, name: str) -> exp.Expression:
+        source = next((s for s in self.sources if s.name.lower() == table.lower()), None)
+        if source is None:
+            owner = self.resolve(exp.column(table)) if not column.args.get("db") else None
+            if owner is not None and self.types[(owner.table, owner.name)].text.startswith("struct<"):
+                return exp.Dot(this=owner, expression=exp.to_identifier(name))
+            raise self.unknown(column)
+        found = source.find(name)
+        if found is None:
+            raise self.unknown(column)
+        return column_ast(*found.id)
+
+    def _source(self, table: str, node: exp.Expression) -> Source:
+        for source in self.sources:
+            if source.name.lower() == table.lower():
+                return source
+        names = ", ".join(s.name for s in self.sources)
+        raise FivmError("FIVM103", f"{table}.*: there is {names}", span=span_of(node), remedy="correct the name")

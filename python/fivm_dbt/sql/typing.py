@@ -1,0 +1,232 @@
+"""Types of scalar expressions: Spark's own answer where there is a connection, Spark's rules where there is none.
+
+Rules of implicit conversion with ANSI off (as dbt-spark runs) and of decimal arithmetic with precision loss allowed,
+after Spark's documentation of its data types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import Column, SparkType
+from fivm_dbt.catalog.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
+from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, identifier
+from fivm_dbt.sql.functions import function_name
+
+Fields = Mapping[ColumnId, SparkType]
+Describe = Callable[[str], tuple[Column, ...]]
+
+VOID = SparkType("void")
+_WIDER = ("tinyint", "smallint", "int", "bigint")
+
+_FIXED: dict[str, SparkType] = {
+    **dict.fromkeys(
+        "upper lower trim ltrim rtrim concat concat_ws substring substr replace regexp_replace regexp_extract lpad "
+        "rpad initcap left right reverse repeat date_format md5 sha sha1 sha2 hex translate time_to_str split_part "
+        "format_string string str_to_map_key".split(),
+        STRING,
+    ),
+    **dict.fromkeys(
+        "length char_length year month day dayofmonth day_of_month dayofweek day_of_week dayofyear day_of_year "
+        "hour minute second quarter weekofyear week_of_year datediff date_diff ascii instr locate str_position "
+        "weekday sign_int".split(),
+        INT,
+    ),
+    **dict.fromkeys(
+        "to_date ts_or_ds_to_date ts_or_ds_add trunc date_add date_sub add_months last_day next_day make_date "
+        "date_from_parts tsordstodate tsordsadd".split(),
+        DATE,
+    ),
+    **dict.fromkeys("date_trunc timestamp_trunc to_timestamp make_timestamp".split(), TIMESTAMP),
+    **dict.fromkeys(
+        "sqrt exp ln log log10 log2 power pow sin cos tan asin acos atan atan2 degrees radians cbrt".split(), DOUBLE
+    ),
+    **dict.fromkeys("like rlike ilike contains startswith endswith isnull isnotnull isnan".split(), BOOLEAN),
+    **dict.fromkeys("xxhash64 unix_timestamp unix_date_bigint crc32".split(), BIGINT),
+}
+
+
+class Typer:
+    """Types scalars over known fields; asks ``describe`` (Spark) when given, else applies the rules here."""
+
+    def __init__(self, describe: Describe | None = None) -> None:
+        self._describe = describe
+
+    def types(self, scalars: Sequence[Scalar], fields: Fields) -> tuple[SparkType | None, ...]:
+        """The type of each scalar; None where the rules do not know and nobody can be asked."""
+        if not scalars:
+            return ()
+        if self._describe is None or all(s.is_column for s in scalars):
+            return tuple(static_type(s.ast(), fields) for s in scalars)
+        columns = self._describe(_question(scalars, fields))
+        return tuple(column.type for column in columns)
+
+
+def _question(scalars: Sequence[Scalar], fields: Fields) -> str:
+    """A query over no table whose columns have the scalars' types: every field is a typed NULL."""
+    used = sorted({c for scalar in scalars for c in scalar.columns})
+    query = exp.select(*(exp.alias_(s.ast(), f"c{i}") for i, s in enumerate(scalars)))
+    for table in sorted({table for table, _ in used}):
+        columns = [
+            exp.alias_(exp.cast(exp.Null(), fields[(t, name)].text, dialect="spark"), identifier(name))
+            for t, name in used
+            if t == table
+        ]
+        source = exp.select(*columns).subquery(identifier(table))
+        query = query.from_(source) if not query.args.get("from_") else query.join(source, join_type="cross")
+    return query.sql(dialect="spark")
+
+
+def static_type(node: exp.Expression, fields: Fields) -> SparkType | None:
+    """The type of an expression by Spark's rules, None if they are not written down here."""
+    if isinstance(node, exp.Column):
+        return fields[(node.table, node.name)]
+    if isinstance(node, (exp.Paren, exp.Neg)):
+        return static_type(node.this, fields)
+    if isinstance(node, exp.Literal):
+        return literal_type(node)
+    if isinstance(node, exp.Null):
+        return VOID
+    if isinstance(node, exp.Cast):
+        return SparkType.of(node.to.sql(dialect="spark"))
+    if isinstance(node, (exp.Boolean, exp.Predicate, exp.Connector, exp.Not, exp.Is, exp.Between, exp.In)):
+        return BOOLEAN
+    if isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)):
+        return _arithmetic(node, fields)
+    if isinstance(node, exp.DPipe):
+        return STRING
+    return _call_type(node, fields)
+
+
+def literal_type(node: exp.Literal) -> SparkType | None:
+    """Spark's type of a literal: int, bigint, or the narrowest decimal; strings are strings."""
+    if node.is_string:
+        return STRING
+    text = node.this
+    if text.isdigit():
+        return INT if int(text) < 2**31 else BIGINT if int(text) < 2**63 else SparkType.decimal(len(text), 0)
+    whole, dot, fraction = text.partition(".")
+    if dot and (whole + fraction).isdigit():
+        digits = len(whole.lstrip("0")) + len(fraction)
+        return SparkType.decimal(max(digits, len(fraction), 1), len(fraction))
+    return DOUBLE if "e" in text.lower() else None
+
+
+def _call_type(node: exp.Expression, fields: Fields) -> SparkType | None:
+    if isinstance(node, exp.Case):
+        results = [branch.args["true"] for branch in node.args["ifs"]]
+        default = node.args.get("default")
+        return common_type([static_type(r, fields) for r in [*results, *([default] if default else [])]])
+    if isinstance(node, exp.If):
+        branches = [node.args["true"], *([node.args["false"]] if node.args.get("false") else [])]
+        return common_type([static_type(b, fields) for b in branches])
+    if isinstance(node, (exp.Coalesce, exp.Greatest, exp.Least)):
+        return common_type([static_type(a, fields) for a in [node.this, *node.expressions]])
+    if isinstance(node, (exp.Nullif, exp.Abs)):
+        return static_type(node.this, fields)
+    name = function_name(node)
+    return _FIXED.get(name) if name else None
+
+
+def _arithmetic(node: exp.Expression, fields: Fields) -> SparkType | None:
+    left, right = static_type(node.left, fields), static_type(node.right, fields)
+    if left is None or right is None:
+        return None
+    if left.text == "date" and right.is_integral and isinstance(node, (exp.Add, exp.Sub)):
+        return DATE
+    if left == VOID or right == VOID:
+        left, right = (right, right) if left == VOID else (left, left)
+    if not (left.is_numeric and right.is_numeric):
+        return None
+    if isinstance(node, exp.IntDiv):
+        return BIGINT
+    if left.is_floating or right.is_floating:
+        both_float = left.text == right.text == "float" and not isinstance(node, exp.Div)
+        return SparkType("float") if both_float else DOUBLE
+    if left.is_integral and right.is_integral:
+        return DOUBLE if isinstance(node, exp.Div) else _widest(left, right)
+    return decimal_result(type(node), _as_decimal(left, node.left), _as_decimal(right, node.right))
+
+
+def _as_decimal(type_: SparkType, node: exp.Expression) -> SparkType:
+    """An integral operand beside a decimal: a literal takes as many digits as it has."""
+    literal = node.unnest()
+    if type_.is_integral and isinstance(literal, exp.Literal):
+        return SparkType.decimal(len(literal.this), 0)
+    return type_
+
+
+def decimal_result(operator: type[exp.Expression], left: SparkType, right: SparkType) -> SparkType:
+    """Spark's result type of decimal arithmetic.
+
+    >>> str(decimal_result(exp.Mul, SparkType.of("decimal(12,2)"), SparkType.of("decimal(13,2)")))
+    'decimal(26,4)'
+    """
+    (p1, s1), (p2, s2) = (left.precision, left.scale), (right.precision, right.scale)
+    if operator in (exp.Add, exp.Sub):
+        scale = max(s1, s2)
+        precision = max(p1 - s1, p2 - s2) + scale + 1
+    elif operator is exp.Mul:
+        precision, scale = p1 + p2 + 1, s1 + s2
+    elif operator is exp.Div:
+        scale = max(6, s1 + p2 + 1)
+        precision = p1 - s1 + s2 + scale
+    else:
+        scale = max(s1, s2)
+        precision = min(p1 - s1, p2 - s2) + scale
+    return adjusted(precision, scale)
+
+
+def adjusted(precision: int, scale: int) -> SparkType:
+    """A decimal type cut to 38 digits: the scale gives way, but keeps at least 6."""
+    if precision <= 38:
+        return SparkType.decimal(precision, scale)
+    whole = precision - scale
+    return SparkType.decimal(38, max(38 - whole, min(scale, 6)))
+
+
+def common_type(types: Sequence[SparkType | None]) -> SparkType | None:
+    """The type to which Spark widens all of ``types`` (CASE, COALESCE, UNION), None if unknown.
+
+    >>> str(common_type([SparkType("int"), SparkType.of("decimal(5,2)")]))
+    'decimal(12,2)'
+    """
+    if any(t is None for t in types):
+        return None
+    known = [t for t in types if t is not None and t != VOID]
+    if not known:
+        return VOID
+    result = known[0]
+    for other in known[1:]:
+        wider = _wider_pair(result, other)
+        if wider is None:
+            return None
+        result = wider
+    return result
+
+
+def _wider_pair(a: SparkType, b: SparkType) -> SparkType | None:
+    if a == b:
+        return a
+    if a.is_string and b.is_string:
+        return STRING
+    if a.is_integral and b.is_integral:
+        return _widest(a, b)
+    if a.is_numeric and b.is_numeric:
+        if a.is_floating or b.is_floating:
+            return DOUBLE if DOUBLE in (a, b) or not (a.is_floating and b.is_floating) else a
+        scale = max(a.scale, b.scale)
+        whole = max(a.precision - a.scale, b.precision - b.scale)
+        return SparkType.decimal(whole + scale, scale) if whole + scale <= 38 else None
+    if {a.text, b.text} == {"date", "timestamp"}:
+        return TIMESTAMP
+    return None
+
+
+def _widest(a: SparkType, b: SparkType) -> SparkType:
+    return a if _WIDER.index(a.text) >= _WIDER.index(b.text) else b
+
+
+__all__ = ["Describe", "Fields", "Typer", "column_ast", "common_type", "decimal_result", "literal_type", "static_type"]

@@ -1,0 +1,42 @@
+"""The delta of a query for the changes of all its inputs at once, bottom-up, one rule per operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fivm_dbt.delta.aggregate import delta_of_aggregate
+from fivm_dbt.delta.filter import delta_of_filter
+from fivm_dbt.delta.join import delta_of_join
+from fivm_dbt.delta.map import delta_of_map
+from fivm_dbt.delta.scan import delta_of_scan
+from fivm_dbt.delta.term import Derive, Term
+from fivm_dbt.delta.union_all import delta_of_union_all
+from fivm_dbt.ir.nodes import Aggregate, Filter, Join, Map, Node, Scan, UnionAll
+
+RULES: dict[type[Node], Callable[..., tuple[Term, ...]]] = {
+    Filter: delta_of_filter,
+    Map: delta_of_map,
+    Join: delta_of_join,
+    UnionAll: delta_of_union_all,
+    Aggregate: delta_of_aggregate,
+}
+
+
+def derive(node: Node, static: frozenset[str] = frozenset()) -> tuple[Term, ...]:
+    """The terms of Δ``node``; inputs in ``static`` never change and have no term.
+
+    ``Δquery = query(new inputs) − query(old inputs)`` as bags, for any changes of any inputs (F-IVM, section 4).
+    """
+
+    def recurse(inner: Node) -> tuple[Term, ...]:
+        if isinstance(inner, Scan):
+            return delta_of_scan(inner, static)
+        rule = RULES.get(type(inner))
+        if rule is None:
+            raise TypeError(f"no delta rule for {type(inner).__name__}")
+        return rule(inner, recurse)
+
+    return recurse(node)
+
+
+__all__ = ["RULES", "Derive", "derive"]

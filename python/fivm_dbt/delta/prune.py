@@ -1,0 +1,37 @@
+"""Binding a delta to the inputs that did change: terms over an unchanged input's delta are empty and vanish."""
+
+from __future__ import annotations
+
+from fivm_dbt.delta.term import Term
+from fivm_dbt.ir.nodes import Aggregate, Join, Node, Scan, SemiJoin, Side, UnionAll
+
+
+def prune_terms(terms: tuple[Term, ...], changed: frozenset[str]) -> tuple[Term, ...]:
+    """The terms that can have rows when just the relations in ``changed`` changed, without their empty branches."""
+    return tuple(
+        Term(node, term.multiplicity) for term in terms if (node := _prune(term.node, changed)) is not None
+    )
+
+
+def _prune(node: Node, changed: frozenset[str]) -> Node | None:
+    """``node`` without its empty parts, None if it is empty itself."""
+    if isinstance(node, Scan):
+        return None if node.side is Side.DELTA and node.relation not in changed else node
+    inputs = tuple(_prune(child, changed) for child in node.inputs)
+    kept = tuple(child for child in inputs if child is not None)
+    if isinstance(node, UnionAll):
+        return None if not kept else node.with_inputs(kept) if len(kept) > 1 else _only_branch(node, kept[0])
+    if len(kept) == len(inputs):
+        return node.with_inputs(kept)
+    if isinstance(node, Aggregate) and node.is_global:
+        raise ValueError("a global aggregate over nothing has a row: its input cannot be pruned")
+    if isinstance(node, (Join, SemiJoin)) or len(inputs) == 1:
+        return None
+    raise TypeError(f"prune_terms does not know {type(node).__name__}")
+
+
+def _only_branch(node: UnionAll, branch: Node) -> Node:
+    """The branch that is left, under the union's name so that references above stay valid."""
+    if tuple(f.id for f in branch.fields) == tuple(f.id for f in node.fields):
+        return branch
+    return UnionAll((branch,), node.alias)

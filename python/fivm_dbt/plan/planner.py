@@ -1,0 +1,115 @@
+"""From a model's SQL to its Plan: lower, rewrite, find the root, derive the delta. Every decision is made here."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from fivm_dbt.catalog import Catalog, Column, Presentation, Relation
+from fivm_dbt.config import Config
+from fivm_dbt.delta import derive
+from fivm_dbt.delta.term import Term, scans
+from fivm_dbt.errors import FivmError, expected_one_of
+from fivm_dbt.ir.nodes import Node
+from fivm_dbt.naming import canonical, sibling, split_name
+from fivm_dbt.plan.partitioning import choose_partitioning
+from fivm_dbt.plan.plan import Plan, PlanInput, StateTable
+from fivm_dbt.plan.root import Root, find_root
+from fivm_dbt.rewrite.flatten_joins import flatten_joins
+from fivm_dbt.rewrite.order_factors import order_factors
+from fivm_dbt.rewrite.pipeline import rewrite
+from fivm_dbt.sql.lower import lower
+from fivm_dbt.sql.typing import Describe, Typer
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """What the planner is asked: the model's relation, its compiled SQL, what it reads, and its configuration.
+
+    ``session`` are the settings that change what SQL means (time zone, case sensitivity, timestamp type).
+    """
+
+    relation: str
+    sql: str
+    catalog: Catalog
+    config: Config
+    session: tuple[tuple[str, str], ...] = ()
+
+
+def plan_model(request: ModelRequest, describe: Describe | None = None) -> Plan:
+    """The plan of a model. ``describe`` asks Spark for types and names; without it Spark's rules are applied here.
+
+    Raises FivmError with the model's name and, for FIVM1xx, the position in its SQL.
+    """
+    relation = canonical(request.relation)
+    try:
+        return _plan(relation, request, describe)
+    except FivmError as error:
+        raise error.located(model=split_name(relation)[-1]) from None
+
+
+def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Plan:
+    lowered = lower(request.sql, request.catalog, describe)
+    query = rewrite(lowered.node)
+    root = find_root(query, lowered.names)
+    static = _static(request.config, request.catalog)
+    typer = Typer(describe)
+    partitioning = choose_partitioning(
+        root.keys, {n.lower(): k for n, k in root.shown}, request.config, typer, root.is_global
+    )
+    state = StateTable(sibling(relation, "root"), root.keys, root.payload, partitioning, root.is_global)
+    terms = tuple(Term(order_factors(flatten_joins(t.node)), t.multiplicity) for t in derive(root.core, static))
+    return Plan(
+        relation=relation,
+        sql=request.sql,
+        config=request.config,
+        session=tuple(sorted(request.session)),
+        inputs=_inputs(root.core, request.catalog, static),
+        query=query,
+        core=root.core,
+        terms=terms,
+        root=state,
+        output=tuple(Column(n, f.type) for n, f in zip(lowered.names, query.fields, strict=True)),
+        presentation=_presentation(root, state),
+    )
+
+
+def _presentation(root: Root, state: StateTable) -> Presentation:
+    return Presentation(state.relation, root.presentation(state.relation).sql(dialect="spark"))
+
+
+def _static(config: Config, catalog: Catalog) -> frozenset[str]:
+    """The canonical names of the inputs promised not to change. FIVM201 for a name that is no input."""
+    names = {r.name for r in catalog.relations if r.is_static}
+    for written in config.fivm_static:
+        found = [r.name for r in catalog.relations if _is_called(r, written)]
+        if not found:
+            known = expected_one_of([r.name for r in catalog.relations])
+            raise FivmError("FIVM201", f"fivm_static: {written} is not an input ({known})", remedy="correct the name")
+        names.update(found)
+    return frozenset(names)
+
+
+def _is_called(relation: Relation, written: str) -> bool:
+    parts, wanted = split_name(relation.name), split_name(written)
+    return parts[-len(wanted) :] == wanted
+
+
+def _inputs(core: Node, catalog: Catalog, static: frozenset[str]) -> tuple[PlanInput, ...]:
+    """Each relation read, with the union of the columns that its scans keep, in the catalog's order."""
+    used: dict[str, set[str]] = {}
+    for scan in scans(core):
+        used.setdefault(scan.relation, set()).update(name for name, _ in scan.columns)
+    result = []
+    for name in sorted(used):
+        relation = catalog.find(name)
+        if relation is None:
+            raise ValueError(f"{name} is scanned but not in the catalog")
+        columns = tuple(c for c in relation.columns if c.name in used[name])
+        result.append(PlanInput(relation, columns, name in static))
+    return tuple(result)
+
+
+

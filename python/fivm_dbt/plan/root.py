@@ -1,0 +1,150 @@
+"""The root of a model: what its state table keeps, and how the model's columns are computed from a state row.
+
+The operators above the topmost aggregate look at one row each, so they are not maintained but evaluated when the
+model is read (its view). Without an aggregate on top the state is a bag: the row as key, its multiplicity as payload.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.nodes import Aggregate, Filter, Item, Map, Node
+from fivm_dbt.ir.scalar import ColumnId, Scalar, identifier
+from fivm_dbt.naming import COUNT, PREFIX, unique_name
+from fivm_dbt.plan.plan import PayloadColumn
+from fivm_dbt.rings import Component, components, finish
+from fivm_dbt.rings.registry import ROWS
+
+
+@dataclass(frozen=True)
+class Root:
+    """``core`` is maintained; a state row has ``keys`` and ``payload``; the model shows ``outputs`` where ``filters``."""
+
+    core: Node
+    keys: tuple[Item, ...]
+    payload: tuple[PayloadColumn, ...]
+    is_global: bool
+    is_bag: bool
+    outputs: tuple[tuple[str, Scalar], ...]
+    filters: tuple[Scalar, ...]
+    shown: tuple[tuple[str, str | None], ...]
+
+    def presentation(self, state: str) -> exp.Select:
+        """``SELECT outputs FROM state WHERE filters``, each row of a bag as often as its multiplicity says."""
+        columns = [exp.alias_(value.ast(), identifier(name), quoted=identifier(name).quoted) for name, value in self.outputs]
+        query = exp.select(*columns).from_(exp.to_table(state, dialect="spark"))
+        if self.is_bag:
+            query = query.lateral(f"EXPLODE(SEQUENCE(1, {COUNT})) {PREFIX}copies AS {PREFIX}copy", dialect="spark")
+        return query.where(*(f.ast() for f in self.filters), copy=False) if self.filters else query
+
+
+def find_root(query: Node, names: tuple[str, ...]) -> Root:
+    """Split ``query`` at its topmost aggregate. ``names`` are the model's column names."""
+    outputs = {f.id: f.scalar for f in query.fields}
+    filters: list[Scalar] = []
+    node = query
+    while isinstance(node, (Map, Filter)):
+        if isinstance(node, Filter):
+            filters += node.predicates
+            node = node.input
+            continue
+        if not _leads_to_aggregate(node):
+            break
+        meaning = {(node.alias, i.name): i.value for i in node.items}
+        outputs = {key: value.substitute(meaning.get) for key, value in outputs.items()}
+        filters = [f.substitute(meaning.get) for f in filters]
+        node = node.input
+    named = tuple(zip(names, outputs.values(), strict=True))
+    if isinstance(node, Aggregate):
+        return _aggregate_root(node, named, tuple(filters))
+    return _bag_root(query, names)
+
+
+def _leads_to_aggregate(node: Node) -> bool:
+    while isinstance(node, (Map, Filter)):
+        node = node.input
+    return isinstance(node, Aggregate)
+
+
+def _aggregate_root(node: Aggregate, outputs: tuple[tuple[str, Scalar], ...], filters: tuple[Scalar, ...]) -> Root:
+    for key in node.keys:
+        _check_key(key)
+    payload = _payload(node)
+    column_of = {p.component: Scalar.column("", p.name) for p in payload}
+    column_of[ROWS] = Scalar.column("", COUNT)
+    meaning: dict[ColumnId, Scalar] = {(node.alias, k.name): Scalar.column("", k.name) for k in node.keys}
+    for call in node.calls:
+        meaning[(node.alias, call.name)] = finish(call, column_of.__getitem__)
+    shown = tuple((name, _key_shown(value, node)) for name, value in outputs)
+    present = tuple((name, value.substitute(meaning.get)) for name, value in outputs)
+    kept = tuple(f.substitute(meaning.get) for f in filters)
+    return Root(node.input, node.keys, payload, node.is_global, False, present, kept, shown)
+
+
+def _key_shown(value: Scalar, node: Aggregate) -> str | None:
+    if not value.is_column:
+        return None
+    ((table, name),) = value.columns
+    return name if table == node.alias and any(k.name == name for k in node.keys) else None
+
+
+def _payload(node: Aggregate) -> tuple[PayloadColumn, ...]:
+    """The components of all calls, equal ones once, named after what they add up."""
+    found: dict[Component, str] = {}
+    taken: set[str] = {COUNT}
+    for call in node.calls:
+        for position, component in enumerate(components(call)):
+            if component not in found:
+                kind = "sum" if position == 0 and call.function != "count" else "count"
+                name = unique_name(f"{PREFIX}{kind}_{_label(call.argument)}", taken)
+                taken.add(name)
+                found[component] = name
+    return tuple(PayloadColumn(name, component) for component, name in found.items())
+
+
+def _label(argument: Scalar | None) -> str:
+    if argument is None or not argument.is_column:
+        return "value"
+    ((_, name),) = argument.columns
+    return "".join(c if c.isalnum() or c == "_" else "_" for c in name.lower())
+
+
+def _bag_root(query: Node, names: tuple[str, ...]) -> Root:
+    """Every output column is a key, but constants, which every row shares, are not stored."""
+    keys: list[Item] = []
+    outputs: list[tuple[str, Scalar]] = []
+    shown: list[tuple[str, str | None]] = []
+    taken: set[str] = set()
+    values = {i.name: i.value for i in query.items} if isinstance(query, Map) else {}
+    constants = {name: value for name, value in values.items() if not value.columns}
+    for name, field in zip(names, query.fields, strict=True):
+        if field.name in constants:
+            outputs.append((name, constants[field.name]))
+            shown.append((name, None))
+            continue
+        column = unique_name(_storable(field.name), taken)
+        taken.add(column.lower())
+        keys.append(Item(column, values.get(field.name, field.scalar), field.type))
+        _check_key(keys[-1])
+        outputs.append((name, Scalar.column("", column)))
+        shown.append((name, column))
+    core = query.input if isinstance(query, Map) else query
+    return Root(core, tuple(keys), (), False, True, tuple(outputs), (), tuple(shown))
+
+
+def _storable(name: str) -> str:
+    cleaned = "".join(c if c.isalnum() or c == "_" else "_" for c in name).lower()
+    return cleaned or "value"
+
+
+def _check_key(key: Item) -> None:
+    if not key.type.is_groupable:
+        raise FivmError(
+            "FIVM111",
+            f"{key.name} has type {key.type}: Spark cannot tell two such values equal",
+            remedy="CAST it to a string or a struct, or leave the column out",
+        )
+

@@ -1,0 +1,5 @@
+"""Payload rings: what a state keeps per key, one ring per file, and the registry SQL aggregate → ring."""
+
+from fivm_dbt.rings.registry import Component, components, finish
+
+__all__ = ["Component", "components", "finish"]

@@ -1,0 +1,98 @@
+"""SQL aggregates as payloads: which components a call needs, and how its result is computed from them.
+
+========== ======================================== =================================================
+call       components (Σ multiplicity × lift)       result
+========== ======================================== =================================================
+COUNT(*)   the count of the key itself              count
+COUNT(x)   [x is not null] in the integers          that
+SUM(x)     x, [x is not null]                       NULL where the count of x is 0, else the sum
+AVG(x)     x, [x is not null]                       NULL where the count of x is 0, else sum / count
+========== ======================================== =================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import BIGINT, DOUBLE, INT
+from fivm_dbt.ir.nodes import AggregateCall
+from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.rings.decimals import Decimals
+from fivm_dbt.rings.integers import Integers, presence
+from fivm_dbt.rings.quotient import decimal_average
+from fivm_dbt.rings.ring import Ring
+
+INTEGERS, DECIMALS = Integers(), Decimals()
+RINGS: dict[str, Ring] = {ring.name: ring for ring in (INTEGERS, DECIMALS)}
+
+
+@dataclass(frozen=True)
+class Component:
+    """A payload column: ``Σ multiplicity × lift`` in a ring, over the rows of a key."""
+
+    ring: str
+    lift: Scalar
+    lifted: SparkType
+
+    @property
+    def type(self) -> SparkType:
+        return RINGS[self.ring].column_type(self.lifted)
+
+    def term(self, multiplicity: Scalar) -> Scalar:
+        """The contribution of one signed row."""
+        return RINGS[self.ring].term(multiplicity, self.lift, self.lifted)
+
+
+ROWS = Component("integers", Scalar.number(1), INT)
+"""The number of rows of a key: a key dies when it is zero."""
+
+
+def components(call: AggregateCall) -> tuple[Component, ...]:
+    """The components that ``call`` needs besides :data:`ROWS`."""
+    if call.argument is None:
+        return ()
+    present = _present(call)
+    if call.function == "count":
+        return (present,)
+    return (_sum(call), present)
+
+
+def finish(call: AggregateCall, column: Callable[[Component], Scalar]) -> Scalar:
+    """The result of ``call`` from its components' columns, with Spark's own type and value."""
+    if call.argument is None:
+        return column(ROWS)
+    count = column(_present(call))
+    if call.function == "count":
+        return count
+    total = column(_sum(call))
+    if call.function == "sum":
+        value = total.ast() if call.type == _sum(call).type else exp.cast(total.ast(), call.type.text, dialect="spark")
+    elif call.type == DOUBLE:
+        value = exp.Div(this=exp.cast(total.ast(), "double", dialect="spark"), expression=count.ast())
+    else:
+        assert call.argument_type is not None
+        value = decimal_average(total, count, call.argument_type, call.type).ast()
+    nothing = exp.EQ(this=count.ast(), expression=exp.Literal.number(0))
+    return Scalar(exp.Case(ifs=[exp.If(this=nothing, true=exp.Null())], default=value))
+
+
+def _present(call: AggregateCall) -> Component:
+    """``[x is not null]``, which keeps SUM apart from a sum of nothing."""
+    assert call.argument is not None
+    return Component("integers", presence(call.argument), INT)
+
+
+def _sum(call: AggregateCall) -> Component:
+    """The sum of the argument. Spark averages bigints without wrapping, so those are added as decimals."""
+    assert call.argument is not None and call.argument_type is not None
+    if call.argument_type.is_decimal or (call.function == "avg" and call.argument_type == BIGINT):
+        lifted = call.argument_type if call.argument_type.is_decimal else SparkType.decimal(19, 0)
+        value = call.argument
+        if not call.argument_type.is_decimal:
+            value = Scalar(exp.cast(call.argument.ast(), lifted.text, dialect="spark"))
+        return Component("decimals", value, lifted)
+    return Component("integers", call.argument, call.argument_type)

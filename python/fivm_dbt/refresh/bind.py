@@ -1,0 +1,97 @@
+"""Versions to a binding: which capture each input gets, and its staged net change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fivm_dbt.plan.binding import Binding, BoundInput, staged_input
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.refresh.engine import ChangeFeedUnavailable
+from fivm_dbt.refresh.observe import Observed, RecordedInput
+from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.refresh.report import InputChange
+from fivm_dbt.spark.capture import change_query, change_summary
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A moved input whose net change lies staged."""
+
+    bound: BoundInput
+    change: InputChange
+
+    @property
+    def is_empty(self) -> bool:
+        return self.change.inserted == 0 and self.change.deleted == 0
+
+
+def stage_inputs(
+    plan: Plan,
+    engine: Recorder,
+    observed: Mapping[str, Observed],
+    recorded: Mapping[str, RecordedInput],
+    *,
+    bound: Binding | None = None,
+) -> dict[str, Staged]:
+    """Stage the net change of every moved input, or, rolling forward, of every input that the binding says changed."""
+    if bound is not None:
+        again = [b for b in bound.inputs if b.name in bound.changed]
+        return {b.name: _stage(plan, engine, b) for b in again}
+    result = {}
+    for o in observed.values():
+        if o.moved:
+            result[o.name] = _capture(plan, engine, o, recorded[o.name])
+    return result
+
+
+def _capture(plan: Plan, engine: Recorder, observed: Observed, record: RecordedInput) -> Staged:
+    """Change feed where it reaches, else the difference of two versions; a snapshot for what is created anew."""
+    old, new = record.commit.version, observed.head.version
+    if record.snapshot is not None:
+        return _stage(plan, engine, BoundInput(observed.name, "snapshot", None, new, record.snapshot))
+    if engine.has_change_feed(observed.table):
+        try:
+            return _stage(plan, engine, BoundInput(observed.name, "change feed", old, new))
+        except ChangeFeedUnavailable as why:
+            engine.progress(f"change feed of {observed.name} does not reach back ({why}): comparing versions {old} and {new}")
+    return _stage(plan, engine, BoundInput(observed.name, "version difference", old, new))
+
+
+def _stage(plan: Plan, engine: Recorder, bound: BoundInput) -> Staged:
+    name = staged_input(plan, bound.name)
+    engine.stage(name, change_query(plan, bound))
+    inserted, deleted = (int(str(value)) for value in engine.query(change_summary(name))[0])
+    change = InputChange(bound.name, bound.capture, inserted, deleted, bound.old, bound.new)
+    engine.progress(f"{plan.model}: {bound.name} +{inserted:,} -{deleted:,} ({bound.capture})")
+    return Staged(bound, change)
+
+
+def bind(
+    plan: Plan,
+    observed: Mapping[str, Observed],
+    *,
+    buckets: int,
+    staged: Mapping[str, Staged] | None = None,
+    recorded: dict[str, Any] | None = None,
+) -> Binding:
+    """The binding of a refresh from what was staged, of a build from the newest versions, or as it was recorded."""
+    if recorded is not None:
+        inputs = tuple(BoundInput(**data) for data in recorded["inputs"])
+        return Binding(inputs, frozenset(recorded["changed"]), int(recorded["buckets"]))
+    given = staged or {}
+    inputs = tuple(
+        given[o.name].bound if o.name in given else BoundInput(o.name, "static", None, o.head.version)
+        for o in (observed[i.name] for i in plan.inputs)
+    )
+    changed = frozenset(name for name, s in given.items() if not s.is_empty)
+    return Binding(inputs, changed, buckets)
+
+
+def recorded_binding(binding: Binding) -> dict[str, Any]:
+    """A binding as JSON, for the journal."""
+    inputs = [
+        {"name": b.name, "capture": b.capture, "old": b.old, "new": b.new, "snapshot": b.snapshot} for b in binding.inputs
+    ]
+    return {"inputs": inputs, "changed": sorted(binding.changed), "buckets": binding.buckets}

@@ -1,0 +1,100 @@
+"""What a refresh needs from a database. The executor speaks Spark SQL; an engine runs it where it lives.
+
+Two engines exist: Spark (through dbt's connection or a SparkSession) and DuckDB, which transpiles every statement
+and keeps copies of old versions, so that thousands of refreshes can be tested in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from fivm_dbt.catalog import Column
+
+Row = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One version of a Delta table: number, commit time (ISO text) and operation, as its history says.
+
+    The number alone does not identify a version: numbers restart when a table is dropped and created anew.
+    """
+
+    version: int
+    timestamp: str
+    operation: str
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What statements read: rows and bytes, and the rows per table. None where the engine cannot tell."""
+
+    rows_read: int | None = None
+    bytes_read: int | None = None
+    scans: tuple[tuple[str, int], ...] = ()
+
+
+class MissingRelation(Exception):
+    """The relation does not exist."""
+
+
+class NotVersioned(Exception):
+    """The relation exists but is not a Delta table."""
+
+
+class ChangeFeedUnavailable(Exception):
+    """The change feed does not cover the wanted range: switched off in between, cleaned up, or schema changed."""
+
+
+class VersionUnavailable(Exception):
+    """An old version was asked for whose files or log entries are gone."""
+
+
+class Engine(Protocol):
+    """A database that runs the Spark SQL of a plan. Errors of a statement pass through as they are."""
+
+    @property
+    def name(self) -> str:
+        """``spark`` or ``duckdb``."""
+
+    def run(self, sql: str) -> None:
+        """Run a statement that returns nothing of interest."""
+
+    def query(self, sql: str) -> Sequence[Row]:
+        """Run a query and return all its rows. Only for small results. Raises MissingRelation."""
+
+    def describe(self, sql: str) -> tuple[Column, ...]:
+        """Names and types of a query's result, without running it."""
+
+    def commits(self, relation: str, since: int | None) -> Sequence[Commit]:
+        """Commits newest first: all with version >= ``since``, or only the newest one when ``since`` is None.
+
+        Where the table's newest version is lower than ``since``, its newest commit alone.
+        Raises MissingRelation or NotVersioned.
+        """
+
+    def has_change_feed(self, relation: str) -> bool:
+        """Whether the table records its changes now."""
+
+    def stage(self, name: str, sql: str) -> None:
+        """Evaluate a query once and keep its rows for this session under ``name``.
+
+        Raises ChangeFeedUnavailable or VersionUnavailable where that is the cause.
+        """
+
+    def unstage(self, name: str) -> None:
+        """Forget a staged result; nothing happens where there is none."""
+
+    def size(self, relation: str) -> int | None:
+        """Bytes of the table's current version, None if unknown."""
+
+    def exists(self, relation: str) -> bool:
+        """Whether a table or view of this name exists."""
+
+    def start_measuring(self, tag: str) -> None:
+        """Attribute the statements of this thread to ``tag`` from now on."""
+
+    def measured(self, tag: str) -> Metrics:
+        """What the statements attributed to ``tag`` have read."""

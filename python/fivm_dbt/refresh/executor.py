@@ -1,0 +1,334 @@
+"""A refresh from the journal's state to the next one: observe, pin, stage, apply, record (docs/architecture.md, section 5).
+
+The plan has decided everything; here versions and literals are bound and statements run in their order. Whatever
+stops it, the next run finds a *started* entry and goes on with the very same versions.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+from fivm_dbt.errors import FivmError
+from fivm_dbt.plan.binding import Binding
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.refresh.apply import apply_delta, build_state, publish, write_snapshots
+from fivm_dbt.refresh.bind import Staged, bind, recorded_binding, stage_inputs
+from fivm_dbt.refresh.engine import Engine, VersionUnavailable
+from fivm_dbt.refresh.journal import Entry, Journal
+from fivm_dbt.refresh.observe import Observed, RecordedInput, State, check_free, locked, observe, read_state
+from fivm_dbt.refresh.owner import new_owner, release
+from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.refresh.report import Action, Report
+from fivm_dbt.spark.state import OVERFLOW
+
+logger = logging.getLogger(__name__)
+
+Progress = Callable[[str], None]
+
+
+def refresh(
+    plan: Plan, engine: Engine, journal: Journal, *, full_refresh: bool = False, progress: Progress = logger.info
+) -> Report:
+    """Bring the model up to date with its inputs and say what was done.
+
+    Raises FIVM301 to FIVM306 for inputs, FIVM401 to FIVM404 for the state. After an error nothing is half
+    visible, and the next call goes on where this one stopped.
+    """
+    recorder = Recorder(engine, plan, progress)
+    run = _Run(plan, recorder, journal)
+    try:
+        return run.execute(full_refresh)
+    except FivmError as error:
+        raise error.located(model=plan.model) from None
+    finally:
+        recorder.unstage_all()
+
+
+class _Run:
+    """One call of :func:`refresh`: the pieces that every path needs."""
+
+    def __init__(self, plan: Plan, engine: Recorder, journal: Journal) -> None:
+        self.plan = plan
+        self.engine = engine
+        self.journal = journal
+        self.started = perf_counter()
+        self.owner = new_owner()
+
+    def execute(self, full_refresh: bool) -> Report:
+        try:
+            return self._execute(full_refresh)
+        finally:
+            release(self.owner)
+
+    def _execute(self, full_refresh: bool) -> Report:
+        state = read_state(self.journal.entries(self.plan.relation))
+        check_free(self.plan, state)
+        if full_refresh:
+            return self._build(state, "full refresh")
+        if state.finished is None:
+            return self._build(state, None)
+        reason = self._why_rebuild(state)
+        if reason:
+            return self._build(state, reason)
+        rolled_forward = False
+        if state.unfinished is not None:
+            if "binding" not in state.unfinished.detail or state.unfinished.plan_hash != self.plan.plan_hash:
+                return self._build(state, "a build was interrupted")
+            report = self._roll_forward(state)
+            if report is not None:
+                return report
+            rolled_forward = True
+            state = read_state(self.journal.entries(self.plan.relation))
+        return self._refresh(state, rolled_forward)
+
+    # Deciding whether the state can be gone on with
+
+    def _why_rebuild(self, state: State) -> str | None:
+        """The reason why the state cannot be maintained further, None where it can."""
+        assert state.finished is not None
+        if not self.engine.exists(self.plan.root.relation):
+            return f"state table {self.plan.root.relation} is missing"
+        if state.finished.plan_hash == self.plan.plan_hash:
+            return None
+        reason = self._what_changed()
+        if self.plan.config.fivm_on_change == "fail":
+            raise FivmError(
+                "FIVM304", reason, remedy="run with --full-refresh, or set fivm_on_change: rebuild", model=self.plan.model
+            )
+        return reason
+
+    def _what_changed(self) -> str:
+        build = self.journal.last_build(self.plan.relation)
+        before: dict[str, str] = build.detail["signature"] if build is not None else {}
+        after = self.plan.signature
+        parts = [_change(key, before.get(key), after.get(key)) for key in sorted({*before, *after})]
+        differing = [p for p in parts if p]
+        return "; ".join(differing) if differing else "the plan changed"
+
+    # Building
+
+    def _build(self, state: State, reason: str | None, snapshots: frozenset[str] = frozenset()) -> Report:
+        """Compute the whole state at the inputs' newest versions."""
+        action: Action = "built" if state.finished is None else "rebuilt"
+        before = state.inputs if state.finished is not None else {}
+        observed = observe(self.plan, self.engine, {})
+        kept = snapshots | {i.name for i in self.plan.inputs if i.starts_with_snapshot}
+        kept |= {name for name, record in before.items() if record.snapshot is not None and name in observed}
+        binding = bind(self.plan, observed, buckets=self._buckets(observed))
+        claim = self._claim(state, {"kind": "build"})
+        self.engine.progress(f"building {self.plan.model}" + (f": {reason}" if reason else ""))
+        build_state(self.plan, self.engine, binding)
+        recorded = write_snapshots(self.plan, self.engine, binding, kept & {i.name for i in self.plan.inputs})
+        publish(self.plan, self.engine)
+        detail = self._detail("build", observed, recorded, binding.buckets) | {"signature": self.plan.signature}
+        self._finish(claim, detail)
+        return self._report(action, claim.refresh, reason=reason)
+
+    def _buckets(self, observed: dict[str, Observed]) -> int:
+        """The number of hash buckets of a new state: about 32 MB of input each, a power of two, at most 512."""
+        by = self.plan.root.partitioning
+        if by.kind != "bucket":
+            return 1
+        if by.buckets is not None:
+            return by.buckets
+        size = sum(self.engine.size(o.table) or 0 for o in observed.values())
+        buckets = 1
+        while buckets < 512 and buckets * 32 * 2**20 < size:
+            buckets *= 2
+        return buckets
+
+    # Refreshing
+
+    def _refresh(self, state: State, rolled_forward: bool) -> Report:
+        assert state.finished is not None
+        observed = observe(self.plan, self.engine, state.inputs)
+        lost = self._lost(observed, state)
+        if lost is not None:
+            return self._build(state, lost[0], lost[1])
+        if not any(o.moved for o in observed.values()):
+            if not self.engine.exists(self.plan.relation):
+                publish(self.plan, self.engine)
+            return self._report("refreshed" if rolled_forward else "no change", state.finished.refresh, rolled=rolled_forward)
+        buckets = int(state.finished.detail["buckets"])
+        try:
+            staged = stage_inputs(self.plan, self.engine, observed, state.inputs)
+        except VersionUnavailable as error:
+            return self._build(state, self._unreadable(error))
+        binding = bind(self.plan, observed, buckets=buckets, staged=staged)
+        self._check_static(binding)
+        if not binding.changed:
+            return self._advance(state, observed, staged, binding, rolled_forward)
+        return self._apply(state, observed, staged, binding, rolled_forward)
+
+    def _lost(self, observed: dict[str, Observed], state: State) -> tuple[str, frozenset[str]] | None:
+        """Why an input's change cannot be captured any more, and which inputs keep an own snapshot from now on."""
+        recorded = state.inputs
+        again = sorted(o.name for o in observed.values() if o.recreated and recorded[o.name].snapshot is None)
+        if again:
+            tables = ", ".join(again)
+            return f"{tables} was dropped and created anew; it is kept as an own snapshot from now on", frozenset(again)
+        forgotten = sorted(o.name for o in observed.values() if o.forgotten and recorded[o.name].snapshot is None)
+        if forgotten:
+            return self._unreadable(VersionUnavailable(f"the history of {', '.join(forgotten)} was cleaned up")), frozenset()
+        return None
+
+    def _unreadable(self, error: VersionUnavailable) -> str:
+        if self.plan.config.fivm_on_change == "fail":
+            raise FivmError(
+                "FIVM306", str(error), remedy="run with --full-refresh, or set fivm_on_change: rebuild", model=self.plan.model
+            )
+        return f"the recorded version can no longer be read: {error}"
+
+    def _check_static(self, binding: Binding) -> None:
+        moved = sorted(name for name in binding.changed if self.plan.input(name).is_static)
+        if moved:
+            raise FivmError(
+                "FIVM305",
+                f"{', '.join(moved)} is declared static but its rows changed",
+                remedy="run with --full-refresh, or take it out of fivm_static",
+                model=self.plan.model,
+            )
+
+    def _advance(
+        self, state: State, observed: dict[str, Observed], staged: dict[str, Staged], binding: Binding, rolled: bool
+    ) -> Report:
+        """Versions moved but no row that the model reads changed: only the journal goes forward."""
+        assert state.finished is not None
+        recorded = {name: record.snapshot for name, record in state.inputs.items()}
+        detail = self._detail("advance", observed, recorded, binding.buckets)
+        entry = Entry(self.plan.relation, state.next_refresh, 0, "finished", self.plan.plan_hash, detail)
+        self.journal.append(entry)
+        changes = tuple(s.change for s in staged.values())
+        return self._report("no change", entry.refresh, inputs=changes, rolled=rolled)
+
+    def _apply(
+        self, state: State, observed: dict[str, Observed], staged: dict[str, Staged], binding: Binding, rolled: bool
+    ) -> Report:
+        snapshots = {name: record.snapshot for name, record in state.inputs.items()}
+        observed_inputs = self._detail("refresh", observed, snapshots, binding.buckets)["inputs"]
+        root = self.engine.commits(self.plan.root.relation, None)[0]
+        detail = {"binding": recorded_binding(binding), "inputs": observed_inputs, "root_version": root.version}
+        claim = self._claim(state, detail)
+        try:
+            partitions, rows = apply_delta(self.plan, self.engine, binding, already=0)
+        except Exception as error:
+            return self._alarm(error, state)
+        kept = frozenset(name for name in binding.changed if snapshots.get(name) is not None)
+        written = snapshots | write_snapshots(self.plan, self.engine, binding, kept)
+        self._finish(claim, self._detail("refresh", observed, written, binding.buckets))
+        changes = tuple(s.change for s in staged.values())
+        return self._report("refreshed", claim.refresh, inputs=changes, partitions=partitions, rows=rows, rolled=rolled)
+
+    def _alarm(self, error: Exception, state: State) -> Report:
+        """What the checks inside a MERGE found: an overflow is rebuilt from, a negative multiplicity is an error."""
+        if OVERFLOW in str(error):
+            state = read_state(self.journal.entries(self.plan.relation))
+            return self._build(state, "a decimal sum overflowed, and addition cannot bring it back")
+        if "FIVM401" in str(error):
+            raise FivmError(
+                "FIVM401",
+                "the change removes rows that the state does not have; nothing was written",
+                remedy="the state or an input's history is damaged: run with --full-refresh",
+                model=self.plan.model,
+            ) from error
+        raise error
+
+    # Rolling forward
+
+    def _roll_forward(self, state: State) -> Report | None:
+        """Finish the interrupted refresh with its recorded versions; a report only where it had to be rebuilt."""
+        assert state.unfinished is not None
+        entry = state.unfinished
+        self.engine.progress(f"finishing refresh {entry.refresh} of {self.plan.model}, which was interrupted")
+        binding = bind(self.plan, {}, buckets=0, recorded=entry.detail["binding"])
+        recorded = {name: RecordedInput.of(data) for name, data in entry.detail["inputs"].items()}
+        claim = self._claim(state, {k: v for k, v in entry.detail.items() if k != "owner"})
+        done = self._already_applied(int(entry.detail["root_version"]))
+        try:
+            if done == 0 or self.plan.config.fivm_merge == "per_partition":
+                stage_inputs(self.plan, self.engine, {}, {}, bound=binding)
+                apply_delta(self.plan, self.engine, binding, already=done)
+        except VersionUnavailable as error:
+            return self._build(read_state(self.journal.entries(self.plan.relation)), self._unreadable(error))
+        except Exception as error:
+            return self._alarm(error, state)
+        kept = frozenset(n for n in binding.changed if recorded[n].snapshot is not None)
+        snapshots = {n: r.snapshot for n, r in recorded.items()} | write_snapshots(self.plan, self.engine, binding, kept)
+        inputs = {n: RecordedInput(r.table, r.commit, snapshots[n]).as_dict() for n, r in recorded.items()}
+        self._finish(claim, {"kind": "refresh", "inputs": inputs, "buckets": binding.buckets})
+        return None
+
+    def _already_applied(self, before: int) -> int:
+        """How many of the refresh's MERGEs are committed: those of ours after the version it started from."""
+        commits = self.engine.commits(self.plan.root.relation, before)
+        return sum(1 for c in commits if c.version > before and c.operation == "MERGE")
+
+    # Journal and report
+
+    def _claim(self, state: State, detail: dict[str, Any]) -> Entry:
+        """Claim the next refresh, or the next attempt of an unfinished one. Raises FIVM403 when another was faster."""
+        attempt = state.unfinished.attempt + 1 if state.unfinished is not None else 0
+        full = {**detail, "owner": self.owner}
+        entry = Entry(self.plan.relation, state.next_refresh, attempt, "started", self.plan.plan_hash, full)
+        if not self.journal.claim(entry):
+            raise locked(self.plan, "by another process, which was faster")
+        return entry
+
+    def _finish(self, claim: Entry, detail: dict[str, Any]) -> None:
+        seconds = round(perf_counter() - self.started, 3)
+        entry = Entry(claim.model, claim.refresh, claim.attempt, "finished", claim.plan_hash, {**detail, "seconds": seconds})
+        self.journal.append(entry)
+
+    def _detail(
+        self, kind: str, observed: dict[str, Observed], snapshots: dict[str, int | None], buckets: int
+    ) -> dict[str, Any]:
+        inputs = {o.name: RecordedInput(o.table, o.head, snapshots.get(o.name)).as_dict() for o in observed.values()}
+        return {"kind": kind, "inputs": inputs, "buckets": buckets}
+
+    def _report(
+        self,
+        action: Action,
+        number: int,
+        *,
+        reason: str | None = None,
+        inputs: tuple[Any, ...] = (),
+        partitions: int = 0,
+        rows: int = 0,
+        rolled: bool = False,
+    ) -> Report:
+        self.engine.unstage_all()
+        metrics = self.engine.measured()
+        return Report(
+            model=self.plan.model,
+            action=action,
+            refresh=number,
+            reason=reason or ("an interrupted refresh was finished first" if rolled else None),
+            inputs=inputs,
+            partitions=partitions,
+            rows_merged=rows,
+            statements=tuple(self.engine.statements),
+            rows_read=metrics.rows_read,
+            bytes_read=metrics.bytes_read,
+            scans=metrics.scans,
+            state_bytes=self.engine.size(self.plan.root.relation),
+            seconds=round(perf_counter() - self.started, 3),
+            rolled_forward=rolled,
+        )
+
+
+def _change(part: str, before: str | None, after: str | None) -> str | None:
+    """A changed part of the signature in words."""
+    if before == after:
+        return None
+    if part.startswith("columns of ") and before is not None and after is not None:
+        old, new = before.split(", "), after.split(", ")
+        moved = [f"{o} is now {n}" for o, n in zip(old, new, strict=False) if o != n]
+        return f"{part} changed" + (f": {'; '.join(moved[:3])}" if moved else "")
+    if part == "SQL":
+        return "the model's SQL changed"
+    if before is None or after is None or len(before) + len(after) > 80:
+        return f"{part} changed"
+    return f"{part} changed from {before} to {after}"

@@ -1,0 +1,199 @@
+"""The journal: one append-only table per schema with a row per event of each model's refreshes.
+
+A refresh is *started* (claimed with its versions), then *finished*. The claim is exclusive between processes because
+it is an insert-only MERGE into the partition of its model: of two concurrent ones Delta lets one commit, while other
+models, being other partitions, do not conflict. Rows are never updated.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any, Literal, Protocol
+
+from sqlglot import exp
+
+from fivm_dbt.refresh.engine import Engine, MissingRelation
+from fivm_dbt.spark.reads import table
+
+Event = Literal["started", "finished"]
+_COLUMNS = ("model", "refresh", "attempt", "event", "plan_hash", "detail", "recorded_at")
+
+
+def now() -> str:
+    """The moment an entry is recorded, UTC."""
+    return datetime.now(timezone.utc).isoformat(timespec="microseconds")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A journal row. ``detail`` holds versions, layout and figures as JSON."""
+
+    model: str
+    refresh: int
+    attempt: int
+    event: Event
+    plan_hash: str
+    detail: dict[str, Any]
+    recorded_at: str = field(default_factory=now)
+
+
+class Journal(Protocol):
+    """Where entries are kept."""
+
+    def entries(self, model: str) -> Sequence[Entry]:
+        """The newest entries of a model, newest refresh first; at least those of its last two refreshes."""
+
+    def last_build(self, model: str) -> Entry | None:
+        """The entry that finished the newest build, which holds the signature of the state."""
+
+    def claim(self, entry: Entry) -> bool:
+        """Append a *started* entry unless that attempt exists already; whether it was appended."""
+
+    def append(self, entry: Entry) -> None:
+        """Append an entry."""
+
+
+class MemoryJournal:
+    """A journal in memory, for replay on DuckDB: the same protocol without a table."""
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+        self._guard = threading.Lock()
+
+    def entries(self, model: str) -> Sequence[Entry]:
+        mine = [e for e in self._entries if e.model == model]
+        newest = max((e.refresh for e in mine), default=0)
+        return sorted((e for e in mine if e.refresh >= newest - 1), key=_newest_first)
+
+    def last_build(self, model: str) -> Entry | None:
+        return next((e for e in reversed(self._entries) if e.model == model and "signature" in e.detail), None)
+
+    def claim(self, entry: Entry) -> bool:
+        with self._guard:
+            if any(_identity(e) == _identity(entry) for e in self._entries):
+                return False
+            self._entries.append(entry)
+            return True
+
+    def append(self, entry: Entry) -> None:
+        with self._guard:
+            self._entries.append(entry)
+
+
+class SqlJournal:
+    """The journal as a Delta table, created with the first claim."""
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self._engine = engine
+        self.name = name
+
+    def entries(self, model: str) -> Sequence[Entry]:
+        query = self._select(model).order_by("refresh DESC", "attempt DESC", "event DESC").limit(12)
+        return sorted(self._read(query), key=_newest_first)
+
+    def last_build(self, model: str) -> Entry | None:
+        has_signature = exp.Like(this=exp.column("detail"), expression=exp.Literal.string('%"signature"%'))
+        query = self._select(model).where(has_signature).order_by("refresh DESC", "attempt DESC").limit(1)
+        return next(iter(self._read(query)), None)
+
+    def claim(self, entry: Entry) -> bool:
+        self._create()
+        try:
+            rows = self._engine.query(self._claim(entry).sql(dialect="spark"))
+        except Exception as error:
+            # Delta's answer to the loser of two concurrent claims; anything else is not ours to judge.
+            if "DELTA_CONCURRENT_APPEND" in str(error) or "ConcurrentAppendException" in str(error):
+                return False
+            raise
+        return bool(rows) and int(str(rows[0][0])) == 1
+
+    def append(self, entry: Entry) -> None:
+        values = exp.Values(expressions=[exp.Tuple(expressions=_literals(entry))])
+        columns = exp.Schema(this=table(self.name), expressions=[exp.to_identifier(c) for c in _COLUMNS])
+        self._engine.run(exp.Insert(this=columns, expression=values).sql(dialect="spark"))
+
+    def _select(self, model: str) -> exp.Select:
+        condition = exp.EQ(this=exp.column("model"), expression=exp.Literal.string(model))
+        return exp.select(*_COLUMNS).from_(table(self.name)).where(condition)
+
+    def _read(self, query: exp.Select) -> list[Entry]:
+        try:
+            rows = self._engine.query(query.sql(dialect="spark"))
+        except MissingRelation:
+            return []
+        return [_entry(row) for row in rows]
+
+    def _create(self) -> None:
+        if self._engine.exists(self.name):
+            return
+        types = ("STRING", "BIGINT", "INT", "STRING", "STRING", "STRING", "STRING")
+        columns = [
+            exp.ColumnDef(this=exp.to_identifier(c), kind=exp.DataType.build(t, dialect="spark"))
+            for c, t in zip(_COLUMNS, types, strict=True)
+        ]
+        properties = [
+            exp.FileFormatProperty(this=exp.Identifier(this="DELTA")),
+            exp.PartitionedByProperty(this=exp.Tuple(expressions=[exp.to_identifier("model")])),
+        ]
+        create = exp.Create(
+            this=exp.Schema(this=table(self.name), expressions=columns),
+            kind="TABLE",
+            exists=True,
+            properties=exp.Properties(expressions=properties),
+        )
+        try:
+            self._engine.run(create.sql(dialect="spark"))
+        except Exception:
+            # Several models of a first run create it at once; whoever lost finds it there.
+            if not self._engine.exists(self.name):
+                raise
+
+    def _claim(self, entry: Entry) -> exp.Merge:
+        row = exp.select(*(exp.alias_(v, c) for v, c in zip(_literals(entry), _COLUMNS, strict=True)))
+        same = [
+            exp.EQ(this=exp.column(c, table="target"), expression=v)
+            for c, v in zip(_COLUMNS[:4], _literals(entry)[:4], strict=True)
+        ]
+        insert = exp.Insert(
+            this=exp.Tuple(expressions=[exp.column(c) for c in _COLUMNS]),
+            expression=exp.Tuple(expressions=[exp.column(c, table="claim") for c in _COLUMNS]),
+        )
+        return exp.Merge(
+            this=table(self.name).as_("target", copy=False),
+            using=row.subquery("claim"),
+            on=exp.and_(*same),
+            whens=exp.Whens(expressions=[exp.When(matched=False, then=insert)]),
+        )
+
+
+def _literals(entry: Entry) -> list[exp.Expression]:
+    numbers = {"refresh": entry.refresh, "attempt": entry.attempt}
+    texts = {
+        "model": entry.model,
+        "event": entry.event,
+        "plan_hash": entry.plan_hash,
+        "detail": json.dumps(entry.detail, sort_keys=True),
+        "recorded_at": entry.recorded_at,
+    }
+    return [
+        exp.Literal.number(numbers[c]) if c in numbers else exp.Literal.string(texts[c]) for c in _COLUMNS
+    ]
+
+
+def _entry(row: Sequence[object]) -> Entry:
+    model, refresh, attempt, event, plan_hash, detail, recorded_at = row
+    return Entry(
+        str(model), int(str(refresh)), int(str(attempt)), str(event), str(plan_hash), json.loads(str(detail)), str(recorded_at)  # type: ignore[arg-type]
+    )
+
+
+def _identity(entry: Entry) -> tuple[str, int, int, str]:
+    return (entry.model, entry.refresh, entry.attempt, entry.event)
+
+
+def _newest_first(entry: Entry) -> tuple[int, int, int]:
+    return (-entry.refresh, -entry.attempt, 0 if entry.event == "finished" else 1)

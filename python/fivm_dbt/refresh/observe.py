@@ -1,0 +1,127 @@
+"""What is there when a refresh begins: the state that was left, and the version of every input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from fivm_dbt.errors import FivmError
+from fivm_dbt.plan.plan import Plan, PlanInput
+from fivm_dbt.refresh.engine import Commit, Engine, MissingRelation, NotVersioned
+from fivm_dbt.refresh.journal import Entry
+from fivm_dbt.refresh.owner import is_alive
+
+
+@dataclass(frozen=True)
+class RecordedInput:
+    """An input as the last finished refresh left it. ``snapshot`` is the version of its own snapshot, if it has one."""
+
+    table: str
+    commit: Commit
+    snapshot: int | None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "table": self.table,
+            "version": self.commit.version,
+            "timestamp": self.commit.timestamp,
+            "operation": self.commit.operation,
+            "snapshot": self.snapshot,
+        }
+
+    @staticmethod
+    def of(data: dict[str, Any]) -> RecordedInput:
+        commit = Commit(int(data["version"]), str(data["timestamp"]), str(data["operation"]))
+        return RecordedInput(str(data["table"]), commit, data["snapshot"])
+
+
+@dataclass(frozen=True)
+class State:
+    """What the journal says about a model: the last finished refresh, and one that was started and not finished."""
+
+    finished: Entry | None
+    unfinished: Entry | None
+    next_refresh: int
+
+    @property
+    def inputs(self) -> dict[str, RecordedInput]:
+        assert self.finished is not None
+        return {name: RecordedInput.of(data) for name, data in self.finished.detail["inputs"].items()}
+
+
+def read_state(entries: Sequence[Entry]) -> State:
+    """The state from a model's newest journal entries."""
+    finished = next((e for e in entries if e.event == "finished"), None)
+    newest = entries[0] if entries else None
+    unfinished = newest if newest is not None and newest.event == "started" else None
+    return State(finished, unfinished, (newest.refresh if newest else 0) + (0 if unfinished else 1))
+
+
+def check_free(plan: Plan, state: State) -> None:
+    """Raise FIVM403 when another process is at work on the model."""
+    entry = state.unfinished
+    if entry is None:
+        return
+    claimed_at = datetime.fromisoformat(entry.recorded_at)
+    if is_alive(entry.detail["owner"], claimed_at, timedelta(minutes=plan.config.fivm_lease_minutes)):
+        owner = entry.detail["owner"]
+        raise locked(plan, f"by process {owner['pid']} on {owner['host']} since {entry.recorded_at}")
+
+
+def locked(plan: Plan, by_whom: str) -> FivmError:
+    """FIVM403: the model is claimed."""
+    return FivmError(
+        "FIVM403",
+        f"refresh in progress {by_whom}",
+        remedy="wait until it has finished; of a dead process on another machine the claim ends after fivm_lease_minutes",
+        model=plan.model,
+    )
+
+
+@dataclass(frozen=True)
+class Observed:
+    """An input now: its table (the root state, for a fivm model), newest commit, and how that relates to the record."""
+
+    name: str
+    table: str
+    head: Commit
+    moved: bool
+    recreated: bool
+    forgotten: bool
+
+
+def observe(plan: Plan, engine: Engine, recorded: dict[str, RecordedInput]) -> dict[str, Observed]:
+    """Every input's newest version. Raises FIVM301, FIVM302."""
+    return {item.name: _observe(plan, engine, item, recorded.get(item.name)) for item in plan.inputs}
+
+
+def _observe(plan: Plan, engine: Engine, item: PlanInput, record: RecordedInput | None) -> Observed:
+    table = item.relation.presentation.root if item.relation.presentation else item.name
+    try:
+        commits = engine.commits(table, record.commit.version if record else None)
+    except MissingRelation:
+        raise FivmError(
+            "FIVM302",
+            f"{item.name} does not exist" + (f" ({table} is gone)" if table != item.name else ""),
+            remedy="build it first, or correct the name",
+            model=plan.model,
+        ) from None
+    except NotVersioned:
+        raise FivmError(
+            "FIVM301",
+            f"{item.name} is not a Delta table, so its changes and old versions cannot be read",
+            remedy="set file_format='delta' on that model or seed, or load the source as Delta",
+            model=plan.model,
+        ) from None
+    head = commits[0]
+    if record is None:
+        return Observed(item.name, table, head, True, False, False)
+    if record.table != table or head.version < record.commit.version:
+        return Observed(item.name, table, head, True, True, False)
+    then = next((c for c in commits if c.version == record.commit.version), None)
+    if then is None:
+        return Observed(item.name, table, head, True, False, True)
+    same = then.timestamp == record.commit.timestamp and then.operation == record.commit.operation
+    return Observed(item.name, table, head, head.version > record.commit.version or not same, not same, False)

@@ -1,0 +1,67 @@
+"""The full recompute that everything is compared with: the user's own text over the inputs at pinned versions.
+
+It shares nothing with the planner: the text is taken as it stands, and only the names of the inputs are replaced,
+at the places where the tokenizer finds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from fivm_dbt.ir.scalar import identifier
+from fivm_dbt.naming import canonical, relation_name
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.spark.reads import pinned, presented
+from fivm_dbt.sql.parse import parse, span_of
+
+
+def recompute_sql(plan: Plan, versions: Mapping[str, int]) -> str:
+    """The model's SQL with each input read at its version (of its root state, for a fivm model)."""
+    replacements = {}
+    for item in plan.inputs:
+        presentation = item.relation.presentation
+        if presentation is None:
+            replacements[item.name] = pinned(item.name, versions[item.name]).sql(dialect="spark")
+        else:
+            query = presented(presentation, pinned(presentation.root, versions[item.name]))
+            replacements[item.name] = f"({query.sql(dialect='spark')})"
+    return splice_inputs(plan.sql, replacements)
+
+
+def splice_inputs(sql: str, replacements: Mapping[str, str]) -> str:
+    """``sql`` with the named relations replaced by other FROM items; everything else stays letter by letter.
+
+    >>> splice_inputs("select a from db.t -- t\\nwhere t.a > 0", {"db.t": "db.t VERSION AS OF 3"})
+    'select a from db.t VERSION AS OF 3 -- t\\nwhere t.a > 0'
+    >>> splice_inputs("select a from db.t", {"db.t": "(SELECT 1 AS a)"})
+    'select a from (SELECT 1 AS a) AS t'
+    """
+    found = []
+    for table in parse(sql).find_all(exp.Table):
+        if isinstance(table.this, exp.Func) or _is_cte(table):
+            continue
+        parts = [p for p in (table.args.get("catalog"), table.args.get("db"), table.this) if p]
+        replacement = replacements.get(canonical(relation_name(*(p.name for p in parts))))
+        spans = [s for p in parts if (s := span_of(p)) is not None]
+        if replacement is None or not spans:
+            continue
+        if replacement.startswith("(") and not table.alias:
+            replacement += f" AS {identifier(table.name).sql(dialect='spark')}"
+        found.append((spans[0].start, spans[-1].end, replacement))
+    for start, end, replacement in sorted(found, reverse=True):
+        sql = sql[:start] + replacement + sql[end:]
+    return sql
+
+
+def _is_cte(table: exp.Table) -> bool:
+    if table.args.get("db"):
+        return False
+    node: exp.Expression | None = table
+    while node is not None:
+        with_ = node.args.get("with_")
+        if with_ is not None and any(c.alias.lower() == table.name.lower() for c in with_.expressions):
+            return True
+        node = node.parent
+    return False

@@ -1,0 +1,74 @@
+"""The engine as one refresh sees it: every statement is recorded, checked before it runs, and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import Column
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.refresh.engine import Commit, Engine, Metrics, Row
+
+_numbers = count(1)
+
+
+class Recorder:
+    """Passes everything to an engine; keeps the statements' text and the names that are staged."""
+
+    def __init__(self, engine: Engine, plan: Plan, progress: Callable[[str], None]) -> None:
+        self._engine = engine
+        self._staged: list[str] = []
+        # Unique among the threads and runs of this process, so that figures are attributed to one refresh.
+        self._tag = f"fivm {plan.relation} {next(_numbers)}"
+        self.statements: list[str] = []
+        self.progress = progress
+        engine.start_measuring(self._tag)
+
+    @property
+    def name(self) -> str:
+        return self._engine.name
+
+    def run(self, sql: str | exp.Expression) -> None:
+        self._engine.run(self._record(sql))
+
+    def query(self, sql: str | exp.Expression) -> Sequence[Row]:
+        return self._engine.query(self._record(sql))
+
+    def stage(self, name: str, sql: str | exp.Expression) -> None:
+        text = self._record(sql, f"CACHE TABLE {name} AS ")
+        self._staged.append(name)
+        self._engine.stage(name, text)
+
+    def unstage(self, name: str) -> None:
+        self._engine.unstage(name)
+        self._staged.remove(name)
+
+    def unstage_all(self) -> None:
+        """Forget what was staged, last first: a staged result may read an earlier one."""
+        for name in reversed(list(self._staged)):
+            self.unstage(name)
+
+    def describe(self, sql: str) -> tuple[Column, ...]:
+        return self._engine.describe(sql)
+
+    def commits(self, relation: str, since: int | None) -> Sequence[Commit]:
+        return self._engine.commits(relation, since)
+
+    def has_change_feed(self, relation: str) -> bool:
+        return self._engine.has_change_feed(relation)
+
+    def size(self, relation: str) -> int | None:
+        return self._engine.size(relation)
+
+    def exists(self, relation: str) -> bool:
+        return self._engine.exists(relation)
+
+    def measured(self) -> Metrics:
+        return self._engine.measured(self._tag)
+
+    def _record(self, sql: str | exp.Expression, prefix: str = "") -> str:
+        text = sql if isinstance(sql, str) else sql.sql(dialect="spark")
+        self.statements.append(prefix + text)
+        return text

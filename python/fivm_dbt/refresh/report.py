@@ -1,0 +1,70 @@
+"""What a refresh did, for the log line, for ``run_results.json`` and for ``fivm replay``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Action = Literal["built", "refreshed", "no change", "rebuilt"]
+
+
+@dataclass(frozen=True)
+class InputChange:
+    """The net change of one input: how it was captured, rows that came and went, between which versions."""
+
+    relation: str
+    capture: str
+    inserted: int
+    deleted: int
+    from_version: int | None
+    to_version: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """One model's run. ``seconds`` are wall-clock; None means that the connection cannot tell."""
+
+    model: str
+    action: Action
+    refresh: int
+    reason: str | None = None
+    inputs: tuple[InputChange, ...] = ()
+    partitions: int = 0
+    rows_merged: int = 0
+    statements: tuple[str, ...] = ()
+    rows_read: int | None = None
+    bytes_read: int | None = None
+    scans: tuple[tuple[str, int], ...] = ()
+    state_bytes: int | None = None
+    seconds: float = 0.0
+    rolled_forward: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: statements are counted, not listed."""
+        data = asdict(self)
+        data["statements"] = len(self.statements)
+        data["scans"] = [{"relation": relation, "rows": rows} for relation, rows in self.scans]
+        data["inputs"] = [asdict(change) for change in self.inputs]
+        data.pop("model")
+        return data
+
+    def line(self) -> str:
+        """The line that ``dbt run`` prints.
+
+        >>> Report("daily", "no change", 4, seconds=0.25).line()
+        'daily: no change; 0 statements; read n/a rows, n/a bytes; state n/a bytes; 0.2 s'
+        """
+        action = f"{self.action}: {self.reason}" if self.reason else self.action
+        parts = [f"{self.model}: {action}"]
+        parts += [f"{c.relation} +{c.inserted:,} -{c.deleted:,} ({c.capture})" for c in self.inputs]
+        if self.action == "refreshed":
+            parts.append(f"{self.rows_merged:,} rows merged into {self.partitions} partitions")
+        parts.append(f"{len(self.statements)} statements")
+        parts.append(f"read {_number(self.rows_read)} rows, {_number(self.bytes_read)} bytes")
+        parts.append(f"state {_number(self.state_bytes)} bytes")
+        parts.append(f"{self.seconds:.1f} s")
+        return "; ".join(parts)
+
+
+def _number(value: int | None) -> str:
+    return "n/a" if value is None else f"{value:,}"

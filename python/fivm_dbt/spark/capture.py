@@ -1,0 +1,80 @@
+"""The net change of an input between two versions, as a query: columns read by the plan, and a signed multiplicity.
+
+Net means grouped over those columns: a row that is rewritten unchanged, or changed only in columns that the model
+does not read, cancels out (``HAVING SUM(sign) <> 0``).
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from fivm_dbt.ir.scalar import column_ast, identifier
+from fivm_dbt.naming import COUNT
+from fivm_dbt.plan.binding import BoundInput
+from fivm_dbt.plan.plan import Plan, PlanInput
+from fivm_dbt.spark.reads import changes, pinned, presented, read_version, table
+
+
+def change_query(plan: Plan, bound: BoundInput) -> exp.Select:
+    """The net change of an input by its bound capture."""
+    item = plan.input(bound.name)
+    if bound.capture == "change feed":
+        assert bound.old is not None
+        return _net(item, _feed(item, bound.old, bound.new))
+    new = _signed(item, read_version(plan, bound.name, bound.new, "new"), 1)
+    if bound.capture == "snapshot":
+        assert bound.snapshot is not None
+        old_source = pinned(plan.snapshot_table(bound.name), bound.snapshot)
+    else:
+        assert bound.old is not None
+        old_source = read_version(plan, bound.name, bound.old, "old")
+    return _net(item, exp.union(new, _signed(item, old_source, -1), distinct=False))
+
+
+def snapshot_query(plan: Plan, bound: BoundInput) -> exp.Select:
+    """What the own snapshot of an input holds after this refresh: the columns read, at the new version."""
+    item = plan.input(bound.name)
+    return exp.select(*_columns(item)).from_(read_version(plan, bound.name, bound.new, "new"))
+
+
+def _columns(item: PlanInput) -> list[exp.Expression]:
+    return [column_ast("", c.name) for c in item.columns] or [exp.alias_(exp.Literal.number(1), "one")]
+
+
+def _feed(item: PlanInput, old: int, new: int) -> exp.Query:
+    """Rows of the change feed with their sign; of a fivm model, its presentation over its root's change feed."""
+    kind = exp.column("_change_type")
+    arrived = exp.In(this=kind, expressions=[exp.Literal.string(t) for t in ("insert", "update_postimage")])
+    sign = exp.Case(ifs=[exp.If(this=arrived, true=exp.Literal.number(1))], default=exp.Neg(this=exp.Literal.number(1)))
+    signed = exp.alias_(sign, COUNT)
+    presentation = item.relation.presentation
+    if presentation is None:
+        return exp.select(*_columns(item), signed).from_(changes(item.name, old, new))
+    rows = presented(presentation, changes(presentation.root, old, new))
+    return rows.select(signed)
+
+
+def _signed(item: PlanInput, source: exp.Expression, sign: int) -> exp.Select:
+    number: exp.Expression = exp.Literal.number(1)
+    value = number if sign > 0 else exp.Neg(this=number)
+    return exp.select(*_columns(item), exp.alias_(value, COUNT)).from_(source)
+
+
+def _net(item: PlanInput, rows: exp.Query) -> exp.Select:
+    total = exp.Sum(this=exp.column(COUNT))
+    keys = [column_ast("", c.name) for c in item.columns]
+    query = exp.select(*(k.copy() for k in keys), exp.alias_(total.copy(), COUNT))
+    query = query.from_(rows.subquery(identifier("change")))
+    if keys:
+        query = query.group_by(*keys)
+    return query.having(exp.NEQ(this=total, expression=exp.Literal.number(0)))
+
+
+def change_summary(staged: str) -> exp.Select:
+    """How many rows of a staged change arrived and how many went, duplicates counted."""
+    count = exp.column(COUNT)
+    zero = exp.Literal.number(0)
+    came = exp.Greatest(this=count.copy(), expressions=[zero.copy()])
+    gone = exp.Greatest(this=exp.Neg(this=count.copy()), expressions=[zero.copy()])
+    sums = [exp.Coalesce(this=exp.Sum(this=value), expressions=[zero.copy()]) for value in (came, gone)]
+    return exp.select(exp.alias_(sums[0], "inserted"), exp.alias_(sums[1], "deleted")).from_(table(staged))

@@ -1,0 +1,33 @@
+"""Validation of a new plan: every kind of statement it can emit, for all inputs changed at once and one at a time."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from fivm_dbt.plan.binding import Binding, BoundInput, staged_input, staged_root
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.spark.capture import change_query
+from fivm_dbt.spark.state import build_query, delta_query, merge, touched_query
+from fivm_dbt.spark.validate import validate
+
+
+def check_statements(plan: Plan) -> None:
+    """Raise FIVM901 where a statement of ``plan`` would be unsafe, before any has run."""
+    staged = [staged_root(plan), *(staged_input(plan, i.name) for i in plan.inputs)]
+    updatable = [i.name for i in plan.inputs if not i.is_static]
+    statements: list[exp.Expression] = [merge(plan, [exp.Literal.number(1)]), touched_query(plan)]
+    for changed in [updatable, *([name] for name in updatable if len(updatable) > 1)]:
+        binding = _example(plan, frozenset(changed))
+        if changed:
+            statements.append(delta_query(plan, binding))
+    binding = _example(plan, frozenset())
+    statements.append(build_query(plan, binding))
+    statements += [change_query(plan, b) for b in binding.inputs]
+    for statement in statements:
+        validate(statement.sql(dialect="spark"), staged)
+
+
+def _example(plan: Plan, changed: frozenset[str]) -> Binding:
+    """A binding with versions 1 and 2 everywhere."""
+    inputs = tuple(BoundInput(i.name, "change feed", 1, 2) for i in plan.inputs)
+    return Binding(inputs, changed, 4)

@@ -1,0 +1,216 @@
+"""Statements on state tables: build, delta, touched partitions, MERGE, view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.delta.prune import prune_terms
+from fivm_dbt.delta.term import Term, at_side
+from fivm_dbt.ir.nodes import Side
+from fivm_dbt.ir.scalar import Scalar, column_ast, identifier
+from fivm_dbt.naming import COUNT, PARTITION
+from fivm_dbt.plan.binding import Binding, staged_root
+from fivm_dbt.plan.plan import Plan, StateTable
+from fivm_dbt.rings.registry import ROWS, Component
+from fivm_dbt.spark.reads import side_reader, table
+from fivm_dbt.spark.select import select_columns
+
+NEGATIVE = "FIVM401"
+OVERFLOW = "FIVM402"
+
+
+def build_query(plan: Plan, binding: Binding) -> exp.Select:
+    """The root state from scratch: the payload of the whole query at the new versions."""
+    return _payload_query(plan, binding, (Term(at_side(plan.core, Side.NEW), Scalar.number(1)),), keep_zero=plan.root.is_global)
+
+
+def delta_query(plan: Plan, binding: Binding) -> exp.Select:
+    """The root state's delta: all terms of all changed inputs, added up per key, without keys whose change is zero."""
+    return _payload_query(plan, binding, prune_terms(plan.terms, binding.changed), keep_zero=False)
+
+
+def _payload_query(plan: Plan, binding: Binding, terms: tuple[Term, ...], *, keep_zero: bool) -> exp.Select:
+    state, reader = plan.root, side_reader(plan, binding)
+    branches = [select_columns(_branch_columns(state, t.multiplicity), t.node, reader) for t in terms]
+    rows = branches[0] if len(branches) == 1 else exp.union(*branches, distinct=False)
+    keys = [column_ast("", k.name) for k in state.keys]
+    sums = {name: _total(name, state) for name in state.payload_names}
+    query = exp.select(*(k.copy() for k in keys), *(exp.alias_(s.copy(), n) for n, s in sums.items()))
+    query = query.select(exp.alias_(partition_value(state, binding.buckets), PARTITION))
+    query = query.from_(rows.subquery(identifier("term")))
+    if keys:
+        query = query.group_by(*keys)
+    if keep_zero:
+        return query
+    moved = [exp.NullSafeNEQ(this=s.copy(), expression=exp.Literal.number(0)) for s in sums.values()]
+    return query.having(exp.or_(*moved))
+
+
+def _branch_columns(state: StateTable, multiplicity: Scalar) -> list[exp.Expression]:
+    columns = [exp.alias_(k.value.ast(), identifier(k.name)) for k in state.keys]
+    columns.append(exp.alias_(_as_bigint(multiplicity), COUNT))
+    return columns + [exp.alias_(p.component.term(multiplicity).ast(), p.name) for p in state.payload]
+
+
+def _as_bigint(multiplicity: Scalar) -> exp.Expression:
+    ast = ROWS.term(multiplicity).ast()
+    # A literal would make the column an int, and the sum of ints in a union with bigints a matter of coercion.
+    return exp.cast(ast, BIGINT.text, dialect="spark") if multiplicity.as_number is not None else ast
+
+
+def _total(name: str, state: StateTable) -> exp.Expression:
+    """The sum of a component over a key's rows; over no rows at all (a global aggregate) it is zero."""
+    total: exp.Expression = exp.Sum(this=exp.column(name))
+    if not state.is_global:
+        return total
+    empty = exp.EQ(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
+    zero = exp.cast(exp.Literal.number(0), _column_type(name, state), dialect="spark")
+    return exp.Case(ifs=[exp.If(this=empty, true=zero)], default=total)
+
+
+def _column_type(name: str, state: StateTable) -> str:
+    component = _component(name, state)
+    return component.type.text if component is not None else BIGINT.text
+
+
+def _component(name: str, state: StateTable) -> Component | None:
+    return next((p.component for p in state.payload if p.name == name), None)
+
+
+def partition_value(state: StateTable, buckets: int) -> exp.Expression:
+    """The hidden partition column over the key columns."""
+    by = state.partitioning
+    if by.expression is not None:
+        return by.expression.ast()
+    if not state.keys or buckets == 1:
+        return exp.cast(exp.Literal.number(0), "int", dialect="spark")
+    hashed = exp.Anonymous(this="XXHASH64", expressions=[column_ast("", k.name) for k in state.keys])
+    bucket = exp.Anonymous(this="PMOD", expressions=[hashed, exp.Literal.number(buckets)])
+    return exp.cast(bucket, "int", dialect="spark")
+
+
+def create_table(name: str, query: exp.Query, properties: dict[str, str], partitioned_by: str | None) -> exp.Create:
+    """``CREATE OR REPLACE TABLE name USING DELTA ... AS query``, atomic in Delta."""
+    parts: list[exp.Expression] = [exp.FileFormatProperty(this=exp.Identifier(this="DELTA"))]
+    if partitioned_by:
+        parts.append(exp.PartitionedByProperty(this=exp.Tuple(expressions=[exp.to_identifier(partitioned_by)])))
+    parts += [exp.Property(this=exp.Literal.string(k), value=exp.Literal.string(v)) for k, v in properties.items()]
+    return exp.Create(
+        this=table(name), kind="TABLE", replace=True, expression=query, properties=exp.Properties(expressions=parts)
+    )
+
+
+def create_view(name: str, query: exp.Query, properties: dict[str, str]) -> exp.Create:
+    """``CREATE OR REPLACE VIEW name TBLPROPERTIES (...) AS query``."""
+    parts = [exp.Property(this=exp.Literal.string(k), value=exp.Literal.string(v)) for k, v in properties.items()]
+    return exp.Create(
+        this=table(name), kind="VIEW", replace=True, expression=query, properties=exp.Properties(expressions=parts)
+    )
+
+
+def touched_query(plan: Plan) -> exp.Select:
+    """Per touched partition its value and how many keys of the staged delta lie in it, in a stable order."""
+    value = exp.column(PARTITION)
+    query = exp.select(value, exp.alias_(exp.Count(this=exp.Star()), "rows_touched")).from_(table(staged_root(plan)))
+    return query.group_by(value).order_by(exp.Ordered(this=value, nulls_first=True))
+
+
+def merge(plan: Plan, partitions: Sequence[exp.Expression] | None, *, only_these: bool = False) -> exp.Merge:
+    """Add the staged delta to the root state, in the given partitions only (literals; None: no restriction).
+
+    ``only_these`` says that the delta has rows for other partitions too, which are left for other statements.
+
+    Keys compare null-safe. A row whose multiplicity reaches zero is deleted; one that would go below zero, and a
+    decimal that overflows, abort the statement before anything is committed.
+    """
+    state = plan.root
+    source: exp.Expression = table(staged_root(plan)).as_("delta", copy=False)
+    if only_these and partitions is not None:
+        rows = exp.select("*").from_(source.copy()).where(in_partitions("delta", partitions))
+        source = rows.subquery("delta")
+    conditions: list[exp.Expression] = [
+        exp.NullSafeEQ(this=column_ast("target", k.name), expression=column_ast("delta", k.name)) for k in state.keys
+    ]
+    if partitions is not None:
+        conditions.append(in_partitions("target", partitions))
+    count = exp.Add(this=column_ast("target", COUNT), expression=column_ast("delta", COUNT))
+    whens = [_update(plan, count), _insert(plan)]
+    if not state.is_global:
+        whens.insert(0, _delete(count))
+    return exp.Merge(
+        this=table(state.relation).as_("target", copy=False),
+        using=source,
+        on=exp.and_(*conditions) if conditions else exp.Boolean(this=True),
+        whens=exp.Whens(expressions=whens),
+    )
+
+
+def in_partitions(alias: str, partitions: Sequence[exp.Expression]) -> exp.Expression:
+    """``alias.partition IN (literals)``, and IS NULL where NULL is among them: Delta prunes files by it."""
+    column = column_ast(alias, PARTITION)
+    values = [p for p in partitions if not isinstance(p, exp.Null)]
+    tests: list[exp.Expression] = []
+    if values:
+        tests.append(exp.In(this=column.copy(), expressions=[v.copy() for v in values]))
+    if len(values) < len(partitions):
+        tests.append(exp.Is(this=column.copy(), expression=exp.Null()))
+    return exp.paren(exp.or_(*tests)) if len(tests) > 1 else tests[0]
+
+
+def _delete(count: exp.Expression) -> exp.When:
+    gone = exp.EQ(this=count.copy(), expression=exp.Literal.number(0))
+    return exp.When(matched=True, condition=gone, then=exp.var("DELETE"))
+
+
+def _update(plan: Plan, count: exp.Expression) -> exp.When:
+    state = plan.root
+    negative = exp.LT(this=count.copy(), expression=exp.Literal.number(0))
+    checked = _unless(negative, count.copy(), BIGINT.text, f"{NEGATIVE} {state.relation}: a multiplicity below zero")
+    assignments = [exp.EQ(this=exp.column(COUNT), expression=checked)]
+    for payload in state.payload:
+        assignments.append(exp.EQ(this=exp.column(payload.name), expression=_added(payload.name, payload.component, state)))
+    return exp.When(matched=True, then=exp.Update(expressions=assignments))
+
+
+def _added(name: str, component: Component, state: StateTable) -> exp.Expression:
+    if not component.type.is_decimal:
+        return exp.Add(this=column_ast("target", name), expression=column_ast("delta", name))
+    # decimal(37, s) + decimal(37, s) is decimal(38, s); of wider operands Spark would round the last digits.
+    narrow = f"decimal(37,{component.type.scale})"
+    sides = [exp.cast(column_ast(side, name), narrow, dialect="spark") for side in ("target", "delta")]
+    return _never_null(exp.Add(this=sides[0], expression=sides[1]), component.type.text, state)
+
+
+def _insert(plan: Plan) -> exp.When:
+    state = plan.root
+    columns = [*(k.name for k in state.keys), *state.payload_names, PARTITION]
+    values: list[exp.Expression] = [column_ast("delta", k.name) for k in state.keys]
+    missing = exp.LTE(this=column_ast("delta", COUNT), expression=exp.Literal.number(0))
+    message = f"{NEGATIVE} {state.relation}: a key is to be removed that is not there"
+    values.append(_unless(missing, column_ast("delta", COUNT), BIGINT.text, message))
+    for payload in state.payload:
+        value = column_ast("delta", payload.name)
+        values.append(_never_null(value, payload.component.type.text, state) if payload.component.type.is_decimal else value)
+    values.append(column_ast("delta", PARTITION))
+    then = exp.Insert(
+        this=exp.Tuple(expressions=[exp.column(identifier(c)) for c in columns]), expression=exp.Tuple(expressions=values)
+    )
+    return exp.When(matched=False, then=then)
+
+
+def _unless(alarm: exp.Expression, value: exp.Expression, type_: str, message: str) -> exp.Expression:
+    """``value``, but an error with ``message`` where ``alarm`` holds."""
+    return exp.Case(ifs=[exp.If(this=alarm, true=_raise(message, type_))], default=value)
+
+
+def _never_null(value: exp.Expression, type_: str, state: StateTable) -> exp.Expression:
+    message = f"{OVERFLOW} {state.relation}: a decimal sum overflowed"
+    return exp.Coalesce(this=value, expressions=[_raise(message, type_)])
+
+
+def _raise(message: str, type_: str) -> exp.Expression:
+    call = exp.Anonymous(this="RAISE_ERROR", expressions=[exp.Literal.string(message)])
+    return exp.cast(call, type_, dialect="spark")

@@ -1,0 +1,48 @@
+"""A last look at every statement before it runs: parsed again, pinned reads, one change range per table.
+
+Spark answers wrongly and without an error when a statement reads two change ranges of one table, or a change range
+beside the unpinned table; so no emitted statement may contain that, whatever the planner does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError
+
+from fivm_dbt.errors import FivmError
+from fivm_dbt.naming import canonical
+
+
+def validate(sql: str, staged: Iterable[str]) -> None:
+    """Raise FIVM901 unless every table that ``sql`` reads is pinned, staged, or read by its change feed alone."""
+    try:
+        statement = sqlglot.parse_one(sql, dialect="spark")
+    except ParseError as error:
+        raise _broken(f"it does not parse: {error}", sql) from None
+    written = statement.this if isinstance(statement, (exp.Merge, exp.Create, exp.Insert)) else None
+    target = written.find(exp.Table) if written is not None else None
+    session = {canonical(name) for name in staged}
+    ranges: dict[str, tuple[str, ...]] = {}
+    plain: set[str] = set()
+    for table in statement.find_all(exp.Table):
+        if table is target:
+            continue
+        if isinstance(table.this, exp.Func):
+            name, *bounds = (e.name for e in table.this.expressions)
+            if ranges.setdefault(canonical(name), tuple(bounds)) != tuple(bounds):
+                raise _broken(f"two change ranges of {name}", sql)
+        elif table.args.get("version") is None and _name(table) not in session:
+            plain.add(_name(table))
+    if plain:
+        raise _broken(f"reads {', '.join(sorted(plain))} without VERSION AS OF", sql)
+
+
+def _name(table: exp.Table) -> str:
+    return canonical(".".join(part.sql(dialect="spark") for part in table.parts))
+
+
+def _broken(what: str, sql: str) -> FivmError:
+    return FivmError("FIVM901", what, sql=sql, remedy="this is a bug of fivm: please report the statement\n" + sql)

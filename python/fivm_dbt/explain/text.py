@@ -34,7 +34,10 @@ def explain(plan: Plan) -> str:
     updatable = [item for item in plan.inputs if not item.is_static]
     for item in updatable:
         parts += [_heading(f"delta of {plan.model} when {item.name} changes"), *_delta(plan, item)]
-    parts += [_heading(f"statements (old side = version {_OLD}, new side = version {_NEW})"), *_statements(plan)]
+    parts += [
+        _heading(f"statements (old side = version {_OLD}, new side = version {_NEW})"),
+        *_statements(plan),
+    ]
     return "\n".join(parts) + "\n"
 
 
@@ -60,8 +63,12 @@ def _state(plan: Plan) -> list[str]:
     by = state.partitioning
     keys = [f"  key {k.name} {k.type} = {k.value.sql}" for k in state.keys] or ["  no key: one row"]
     payload = [f"  {COUNT} bigint = Σ multiplicity"]
-    payload += [f"  {p.name} {p.component.type} = Σ multiplicity × ({p.component.lift.sql})" for p in state.payload]
-    rule = by.expression.sql if by.expression is not None else f"pmod(xxhash64(key), {by.buckets or 'by size'})"
+    payload += [
+        f"  {p.name} {p.component.type} = Σ multiplicity × ({p.component.lift.sql})" for p in state.payload
+    ]
+    rule = (
+        by.expression.sql if by.expression is not None else f"pmod(xxhash64(key), {by.buckets or 'by size'})"
+    )
     partition = f"  {PARTITION} {by.type} = {rule}  -- {by.reason}"
     shown = f"shown by view {plan.relation}:\n{_indent(_pretty_sql(plan.presentation))}"
     return [f"{state.relation}, one row per key", *keys, *payload, partition, shown]
@@ -114,10 +121,14 @@ def _reads(term: Term) -> list[str]:
     """One line per input that the term reads besides deltas, marking what is read in full and why."""
     lines = []
     if any(isinstance(n, SemiJoin) for n in _walk(term.node)):
-        lines.append("affected keys: groups with a changed row are computed at the new and at the old version")
+        lines.append(
+            "affected keys: groups with a changed row are computed at the new and at the old version"
+        )
     for scan in scans(term.node):
         if scan.side is not Side.DELTA:
-            lines.append(f"reads {scan.side.value} {scan.relation} in full: no helper view holds what is needed of it")
+            lines.append(
+                f"reads {scan.side.value} {scan.relation} in full: no helper view holds what is needed of it"
+            )
     return list(dict.fromkeys(lines)) or ["reads nothing but the change"]
 
 
@@ -143,12 +154,13 @@ def _statements(plan: Plan) -> list[str]:
 
 def _binding(plan: Plan, changed: frozenset[str]) -> Binding:
     inputs = tuple(
-        BoundInput(i.name, "snapshot" if i.starts_with_snapshot else "change feed", _OLD, _NEW, _OLD) for i in plan.inputs
+        BoundInput(i.name, "snapshot" if i.starts_with_snapshot else "change feed", _OLD, _NEW, _OLD)
+        for i in plan.inputs
     )
     return Binding(inputs, changed, plan.root.partitioning.buckets or 8)
 
 
-def _sql(statement: exp.Expression) -> str:
+def _sql(statement: exp.Expr) -> str:
     return statement.sql(dialect="spark", pretty=True) + ";"
 
 

@@ -69,7 +69,9 @@ class Node:
         for scalar in scalars:
             missing = scalar.columns - known
             if missing:
-                raise ValueError(f"{type(self).__name__}: {scalar.sql} uses {sorted(missing)}, not in {sorted(known)}")
+                raise ValueError(
+                    f"{type(self).__name__}: {scalar.sql} uses {sorted(missing)}, not in {sorted(known)}"
+                )
 
 
 @dataclass(frozen=True)
@@ -229,7 +231,9 @@ class Aggregate(Node):
     is_global: bool = False
 
     def __post_init__(self) -> None:
-        self._check(*(k.value for k in self.keys), *(c.argument for c in self.calls if c.argument is not None))
+        self._check(
+            *(k.value for k in self.keys), *(c.argument for c in self.calls if c.argument is not None)
+        )
 
     @property
     def fields(self) -> tuple[Field, ...]:

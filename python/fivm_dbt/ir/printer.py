@@ -30,7 +30,9 @@ def describe(node: Node) -> str:
         return f"UnionAll {node.alias}"
     if isinstance(node, Aggregate):
         keys = ", ".join(_item(k.name, k.value.sql) for k in node.keys)
-        calls = ", ".join(f"{c.name} = {c.function}({c.argument.sql if c.argument else '*'})" for c in node.calls)
+        calls = ", ".join(
+            f"{c.name} = {c.function}({c.argument.sql if c.argument else '*'})" for c in node.calls
+        )
         return f"Aggregate {node.alias} by [{keys}] [{calls}]"
     if isinstance(node, Distinct):
         return "Distinct"

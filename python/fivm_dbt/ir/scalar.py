@@ -23,7 +23,7 @@ class Scalar:
 
     __slots__ = ("__dict__", "_ast")
 
-    def __init__(self, ast: exp.Expression) -> None:
+    def __init__(self, ast: exp.Expr) -> None:
         self._ast = ast
 
     @staticmethod
@@ -39,7 +39,7 @@ class Scalar:
     def number(value: int) -> Scalar:
         return Scalar(exp.Literal.number(value) if value >= 0 else exp.Neg(this=exp.Literal.number(-value)))
 
-    def ast(self) -> exp.Expression:
+    def ast(self) -> exp.Expr:
         """A fresh copy of the expression, for building SQL."""
         return self._ast.copy()
 
@@ -74,7 +74,7 @@ class Scalar:
     def substitute(self, replacement: Callable[[ColumnId], Scalar | None]) -> Scalar:
         """The expression with each column replaced where ``replacement`` gives something."""
 
-        def visit(node: exp.Expression) -> exp.Expression:
+        def visit(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Column):
                 new = replacement((node.table, node.name))
                 if new is not None:
@@ -93,7 +93,7 @@ class Scalar:
         return f"Scalar({self.sql})"
 
 
-def column_ast(table: str, name: str) -> exp.Expression:
+def column_ast(table: str, name: str) -> exp.Expr:
     """The AST of ``table.name``; an empty ``table`` gives a bare column."""
     return exp.column(identifier(name), table=identifier(table) if table else None)
 
@@ -111,7 +111,7 @@ def all_of(predicates: Iterable[Scalar]) -> Scalar | None:
     return Scalar(exp.and_(*asts)) if asts else None
 
 
-def conjuncts(predicate: exp.Expression) -> list[exp.Expression]:
+def conjuncts(predicate: exp.Expr) -> list[exp.Expr]:
     """The factors of a conjunction, in their order."""
     node = predicate.unnest()
     if isinstance(node, exp.And):
@@ -119,12 +119,14 @@ def conjuncts(predicate: exp.Expression) -> list[exp.Expression]:
     return [node]
 
 
-def grouped(ast: exp.Expression) -> exp.Expression:
+def grouped(ast: exp.Expr) -> exp.Expr:
     """``ast`` in parentheses where it would otherwise bind to its neighbours."""
-    if isinstance(ast, (exp.Binary, exp.Unary, exp.Between, exp.In, exp.Is)) and not isinstance(ast, exp.Paren):
+    if isinstance(ast, (exp.Binary, exp.Unary, exp.Between, exp.In, exp.Is)) and not isinstance(
+        ast, exp.Paren
+    ):
         return exp.Paren(this=ast)
     return ast
 
 
-def _ungrouped(ast: exp.Expression) -> exp.Expression:
+def _ungrouped(ast: exp.Expr) -> exp.Expr:
     return ast.this if isinstance(ast, exp.Paren) else ast

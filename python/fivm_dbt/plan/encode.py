@@ -22,7 +22,10 @@ def encode(value: object) -> object:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_defaults=True)
     if is_dataclass(value) and not isinstance(value, type):
-        return {"class": type(value).__name__, **{f.name: encode(getattr(value, f.name)) for f in fields(value)}}
+        return {
+            "class": type(value).__name__,
+            **{f.name: encode(getattr(value, f.name)) for f in fields(value)},
+        }
     if isinstance(value, (tuple, list)):
         return [encode(item) for item in value]
     if isinstance(value, dict):

@@ -17,11 +17,10 @@ from fivm_dbt.config import Config
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.ir.nodes import Item
 from fivm_dbt.ir.scalar import Scalar, column_ast
+from fivm_dbt.plan.plan import Partitioning
 from fivm_dbt.sql.expressions import check_row_level
 from fivm_dbt.sql.parse import parse
 from fivm_dbt.sql.typing import Typer
-
-from fivm_dbt.plan.plan import Partitioning
 
 _TRUNCATIONS = (exp.TimestampTrunc, exp.DateTrunc)
 
@@ -43,7 +42,9 @@ def choose_partitioning(
             unit = config.batch_size or "month"
             expression, type_ = _period(key, unit)
             return Partitioning("time", expression, type_, f"{unit} of key {key.name}")
-    return Partitioning("bucket", None, INT, "hash of the key: no key is a date or a truncated time", config.fivm_buckets)
+    return Partitioning(
+        "bucket", None, INT, "hash of the key: no key is a date or a truncated time", config.fivm_buckets
+    )
 
 
 def _is_period(key: Item) -> bool:
@@ -68,14 +69,20 @@ def _given(text: str, keys: tuple[Item, ...], outputs: dict[str, str | None], ty
         ast = parse(f"select {text}").selects[0].unalias()
         check_row_level(ast)
     except FivmError as error:
-        raise FivmError("FIVM202", f"fivm_partition_by: {text}: {error.message}", remedy="name an output column") from None
+        raise FivmError(
+            "FIVM202", f"fivm_partition_by: {text}: {error.message}", remedy="name an output column"
+        ) from None
     types = {key.name: key.type for key in keys}
     shown = [name for name, key in outputs.items() if key is not None]
     for column in list(ast.find_all(exp.Column)):
         name = column.name.lower()
         key = outputs.get(name)
         if key is None:
-            why = "is not in the output" if name not in outputs else "is not a key of the result: its value changes"
+            why = (
+                "is not in the output"
+                if name not in outputs
+                else "is not a key of the result: its value changes"
+            )
             raise FivmError(
                 "FIVM202",
                 f"fivm_partition_by: {column.name} {why} ({expected_one_of(shown) if shown else 'there is no key'})",
@@ -89,5 +96,7 @@ def _given(text: str, keys: tuple[Item, ...], outputs: dict[str, str | None], ty
     scalar = Scalar(ast)
     type_ = typer.types([scalar], {("", name): type_ for name, type_ in types.items()})[0]
     if type_ is None:
-        raise FivmError("FIVM202", f"fivm_partition_by: the type of {text} is unknown", remedy="wrap it in CAST")
+        raise FivmError(
+            "FIVM202", f"fivm_partition_by: the type of {text} is unknown", remedy="wrap it in CAST"
+        )
     return Partitioning("value", scalar, type_, f"fivm_partition_by: {text}")

@@ -60,7 +60,9 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         root.keys, {n.lower(): k for n, k in root.shown}, request.config, typer, root.is_global
     )
     state = StateTable(sibling(relation, "root"), root.keys, root.payload, partitioning, root.is_global)
-    terms = tuple(Term(order_factors(flatten_joins(t.node)), t.multiplicity) for t in derive(root.core, static))
+    terms = tuple(
+        Term(order_factors(flatten_joins(t.node)), t.multiplicity) for t in derive(root.core, static)
+    )
     return Plan(
         relation=relation,
         sql=request.sql,
@@ -87,7 +89,9 @@ def _static(config: Config, catalog: Catalog) -> frozenset[str]:
         found = [r.name for r in catalog.relations if _is_called(r, written)]
         if not found:
             known = expected_one_of([r.name for r in catalog.relations])
-            raise FivmError("FIVM201", f"fivm_static: {written} is not an input ({known})", remedy="correct the name")
+            raise FivmError(
+                "FIVM201", f"fivm_static: {written} is not an input ({known})", remedy="correct the name"
+            )
         names.update(found)
     return frozenset(names)
 
@@ -110,6 +114,3 @@ def _inputs(core: Node, catalog: Catalog, static: frozenset[str]) -> tuple[PlanI
         columns = tuple(c for c in relation.columns if c.name in used[name])
         result.append(PlanInput(relation, columns, name in static))
     return tuple(result)
-
-
-

@@ -21,7 +21,7 @@ from fivm_dbt.rings.registry import ROWS
 
 @dataclass(frozen=True)
 class Root:
-    """``core`` is maintained; a state row has ``keys`` and ``payload``; the model shows ``outputs`` where ``filters``."""
+    """``core`` is maintained, a state row has ``keys`` and ``payload``, ``outputs`` show where ``filters`` hold."""
 
     core: Node
     keys: tuple[Item, ...]
@@ -34,10 +34,15 @@ class Root:
 
     def presentation(self, state: str) -> exp.Select:
         """``SELECT outputs FROM state WHERE filters``, each row of a bag as often as its multiplicity says."""
-        columns = [exp.alias_(value.ast(), identifier(name), quoted=identifier(name).quoted) for name, value in self.outputs]
+        columns = [
+            exp.alias_(value.ast(), identifier(name), quoted=identifier(name).quoted)
+            for name, value in self.outputs
+        ]
         query = exp.select(*columns).from_(exp.to_table(state, dialect="spark"))
         if self.is_bag:
-            query = query.lateral(f"EXPLODE(SEQUENCE(1, {COUNT})) {PREFIX}copies AS {PREFIX}copy", dialect="spark")
+            query = query.lateral(
+                f"EXPLODE(SEQUENCE(1, {COUNT})) {PREFIX}copies AS {PREFIX}copy", dialect="spark"
+            )
         return query.where(*(f.ast() for f in self.filters), copy=False) if self.filters else query
 
 
@@ -69,7 +74,9 @@ def _leads_to_aggregate(node: Node) -> bool:
     return isinstance(node, Aggregate)
 
 
-def _aggregate_root(node: Aggregate, outputs: tuple[tuple[str, Scalar], ...], filters: tuple[Scalar, ...]) -> Root:
+def _aggregate_root(
+    node: Aggregate, outputs: tuple[tuple[str, Scalar], ...], filters: tuple[Scalar, ...]
+) -> Root:
     for key in node.keys:
         _check_key(key)
     payload = _payload(node)
@@ -147,4 +154,3 @@ def _check_key(key: Item) -> None:
             f"{key.name} has type {key.type}: Spark cannot tell two such values equal",
             remedy="CAST it to a string or a struct, or leave the column out",
         )
-

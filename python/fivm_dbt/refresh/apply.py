@@ -42,15 +42,21 @@ def apply_delta(plan: Plan, engine: Recorder, binding: Binding, *, already: int)
     if plan.config.fivm_merge == "per_partition":
         for number, (value, row) in enumerate(zip(literals, touched, strict=True), start=1):
             if number > already:
-                engine.progress(f"{plan.model} partition {number}/{len(touched)} ({row[0]}) merged into {plan.root.relation}")
+                engine.progress(
+                    f"{plan.model} partition {number}/{len(touched)} ({row[0]}) merged into {plan.root.relation}"
+                )
                 engine.run(merge(plan, [value], only_these=True))
     else:
-        engine.progress(f"{plan.model}: merging {rows:,} rows into {len(touched)} partitions of {plan.root.relation}")
+        engine.progress(
+            f"{plan.model}: merging {rows:,} rows into {len(touched)} partitions of {plan.root.relation}"
+        )
         engine.run(merge(plan, literals if len(literals) <= MAX_LITERALS else None))
     return len(touched), rows
 
 
-def write_snapshots(plan: Plan, engine: Recorder, binding: Binding, names: frozenset[str] | set[str]) -> dict[str, int | None]:
+def write_snapshots(
+    plan: Plan, engine: Recorder, binding: Binding, names: frozenset[str] | set[str]
+) -> dict[str, int | None]:
     """Replace the own snapshots of ``names`` by the inputs' pinned versions; the snapshots' new versions by input.
 
     Repeating it gives the same rows, so an interrupted refresh may do it twice.
@@ -71,7 +77,7 @@ def publish(plan: Plan, engine: Recorder) -> None:
     engine.run(create_view(plan.relation, query, {"fivm.root": plan.root.relation}))
 
 
-def literal(value: object, type_: SparkType) -> exp.Expression:
+def literal(value: object, type_: SparkType) -> exp.Expr:
     """A partition value as a literal of its type."""
     if value is None:
         return exp.Null()

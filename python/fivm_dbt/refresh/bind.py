@@ -55,7 +55,9 @@ def _capture(plan: Plan, engine: Recorder, observed: Observed, record: RecordedI
         try:
             return _stage(plan, engine, BoundInput(observed.name, "change feed", old, new))
         except ChangeFeedUnavailable as why:
-            engine.progress(f"change feed of {observed.name} does not reach back ({why}): comparing versions {old} and {new}")
+            engine.progress(
+                f"change feed of {observed.name} does not reach back ({why}): comparing versions {old} and {new}"
+            )
     return _stage(plan, engine, BoundInput(observed.name, "version difference", old, new))
 
 
@@ -92,6 +94,7 @@ def bind(
 def recorded_binding(binding: Binding) -> dict[str, Any]:
     """A binding as JSON, for the journal."""
     inputs = [
-        {"name": b.name, "capture": b.capture, "old": b.old, "new": b.new, "snapshot": b.snapshot} for b in binding.inputs
+        {"name": b.name, "capture": b.capture, "old": b.old, "new": b.new, "snapshot": b.snapshot}
+        for b in binding.inputs
     ]
     return {"inputs": inputs, "changed": sorted(binding.changed), "buckets": binding.buckets}

@@ -52,7 +52,18 @@ class VersionUnavailable(Exception):
     """An old version was asked for whose files or log entries are gone."""
 
 
-class Engine(Protocol):
+class Versions(Protocol):
+    """What can be asked about the versions of a table."""
+
+    def commits(self, relation: str, since: int | None) -> Sequence[Commit]:
+        """Commits newest first: all with version >= ``since``, or only the newest one when ``since`` is None.
+
+        Where the table's newest version is lower than ``since``, its newest commit alone.
+        Raises MissingRelation or NotVersioned.
+        """
+
+
+class Engine(Versions, Protocol):
     """A database that runs the Spark SQL of a plan. Errors of a statement pass through as they are."""
 
     @property
@@ -67,13 +78,6 @@ class Engine(Protocol):
 
     def describe(self, sql: str) -> tuple[Column, ...]:
         """Names and types of a query's result, without running it."""
-
-    def commits(self, relation: str, since: int | None) -> Sequence[Commit]:
-        """Commits newest first: all with version >= ``since``, or only the newest one when ``since`` is None.
-
-        Where the table's newest version is lower than ``since``, its newest commit alone.
-        Raises MissingRelation or NotVersioned.
-        """
 
     def has_change_feed(self, relation: str) -> bool:
         """Whether the table records its changes now."""

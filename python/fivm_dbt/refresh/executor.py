@@ -1,4 +1,4 @@
-"""A refresh from the journal's state to the next one: observe, pin, stage, apply, record (docs/architecture.md, section 5).
+"""A refresh from the journal's state to the next one: observe, pin, stage, apply, record (docs/architecture.md).
 
 The plan has decided everything; here versions and literals are bound and statements run in their order. Whatever
 stops it, the next run finds a *started* entry and goes on with the very same versions.
@@ -16,6 +16,7 @@ from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.apply import apply_delta, build_state, publish, write_snapshots
 from fivm_dbt.refresh.bind import Staged, bind, recorded_binding, stage_inputs
+from fivm_dbt.refresh.decide import check_static, choose_buckets, lost_inputs, unreadable, why_rebuild
 from fivm_dbt.refresh.engine import Engine, VersionUnavailable
 from fivm_dbt.refresh.journal import Entry, Journal
 from fivm_dbt.refresh.observe import Observed, RecordedInput, State, check_free, locked, observe, read_state
@@ -28,9 +29,17 @@ logger = logging.getLogger(__name__)
 
 Progress = Callable[[str], None]
 
+COMPACT_EVERY = 100
+"""After so many refreshes of a model its journal entries, a small file each, are put together."""
+
 
 def refresh(
-    plan: Plan, engine: Engine, journal: Journal, *, full_refresh: bool = False, progress: Progress = logger.info
+    plan: Plan,
+    engine: Engine,
+    journal: Journal,
+    *,
+    full_refresh: bool = False,
+    progress: Progress = logger.info,
 ) -> Report:
     """Bring the model up to date with its inputs and say what was done.
 
@@ -70,12 +79,14 @@ class _Run:
             return self._build(state, "full refresh")
         if state.finished is None:
             return self._build(state, None)
-        reason = self._why_rebuild(state)
+        reason = why_rebuild(self.plan, self.engine, self.journal, state.finished)
         if reason:
             return self._build(state, reason)
         rolled_forward = False
         if state.unfinished is not None:
-            if "binding" not in state.unfinished.detail or state.unfinished.plan_hash != self.plan.plan_hash:
+            if state.unfinished.plan_hash != self.plan.plan_hash:
+                return self._build(state, "the refresh that was interrupted had another plan")
+            if "binding" not in state.unfinished.detail:
                 return self._build(state, "a build was interrupted")
             report = self._roll_forward(state)
             if report is not None:
@@ -83,30 +94,6 @@ class _Run:
             rolled_forward = True
             state = read_state(self.journal.entries(self.plan.relation))
         return self._refresh(state, rolled_forward)
-
-    # Deciding whether the state can be gone on with
-
-    def _why_rebuild(self, state: State) -> str | None:
-        """The reason why the state cannot be maintained further, None where it can."""
-        assert state.finished is not None
-        if not self.engine.exists(self.plan.root.relation):
-            return f"state table {self.plan.root.relation} is missing"
-        if state.finished.plan_hash == self.plan.plan_hash:
-            return None
-        reason = self._what_changed()
-        if self.plan.config.fivm_on_change == "fail":
-            raise FivmError(
-                "FIVM304", reason, remedy="run with --full-refresh, or set fivm_on_change: rebuild", model=self.plan.model
-            )
-        return reason
-
-    def _what_changed(self) -> str:
-        build = self.journal.last_build(self.plan.relation)
-        before: dict[str, str] = build.detail["signature"] if build is not None else {}
-        after = self.plan.signature
-        parts = [_change(key, before.get(key), after.get(key)) for key in sorted({*before, *after})]
-        differing = [p for p in parts if p]
-        return "; ".join(differing) if differing else "the plan changed"
 
     # Building
 
@@ -117,100 +104,77 @@ class _Run:
         observed = observe(self.plan, self.engine, {})
         kept = snapshots | {i.name for i in self.plan.inputs if i.starts_with_snapshot}
         kept |= {name for name, record in before.items() if record.snapshot is not None and name in observed}
-        binding = bind(self.plan, observed, buckets=self._buckets(observed))
+        binding = bind(self.plan, observed, buckets=choose_buckets(self.plan, self.engine, observed))
         claim = self._claim(state, {"kind": "build"})
         self.engine.progress(f"building {self.plan.model}" + (f": {reason}" if reason else ""))
         build_state(self.plan, self.engine, binding)
         recorded = write_snapshots(self.plan, self.engine, binding, kept & {i.name for i in self.plan.inputs})
         publish(self.plan, self.engine)
-        detail = self._detail("build", observed, recorded, binding.buckets) | {"signature": self.plan.signature}
+        detail = self._detail("build", observed, recorded, binding.buckets) | {
+            "signature": self.plan.signature
+        }
         self._finish(claim, detail)
         return self._report(action, claim.refresh, reason=reason)
-
-    def _buckets(self, observed: dict[str, Observed]) -> int:
-        """The number of hash buckets of a new state: about 32 MB of input each, a power of two, at most 512."""
-        by = self.plan.root.partitioning
-        if by.kind != "bucket":
-            return 1
-        if by.buckets is not None:
-            return by.buckets
-        size = sum(self.engine.size(o.table) or 0 for o in observed.values())
-        buckets = 1
-        while buckets < 512 and buckets * 32 * 2**20 < size:
-            buckets *= 2
-        return buckets
 
     # Refreshing
 
     def _refresh(self, state: State, rolled_forward: bool) -> Report:
         assert state.finished is not None
         observed = observe(self.plan, self.engine, state.inputs)
-        lost = self._lost(observed, state)
+        lost = lost_inputs(self.plan, observed, state.inputs)
         if lost is not None:
             return self._build(state, lost[0], lost[1])
         if not any(o.moved for o in observed.values()):
             if not self.engine.exists(self.plan.relation):
                 publish(self.plan, self.engine)
-            return self._report("refreshed" if rolled_forward else "no change", state.finished.refresh, rolled=rolled_forward)
+            return self._report(
+                "refreshed" if rolled_forward else "no change", state.finished.refresh, rolled=rolled_forward
+            )
         buckets = int(state.finished.detail["buckets"])
         try:
             staged = stage_inputs(self.plan, self.engine, observed, state.inputs)
         except VersionUnavailable as error:
-            return self._build(state, self._unreadable(error))
+            return self._build(state, unreadable(self.plan, error))
         binding = bind(self.plan, observed, buckets=buckets, staged=staged)
-        self._check_static(binding)
+        check_static(self.plan, binding)
         if not binding.changed:
             return self._advance(state, observed, staged, binding, rolled_forward)
         return self._apply(state, observed, staged, binding, rolled_forward)
 
-    def _lost(self, observed: dict[str, Observed], state: State) -> tuple[str, frozenset[str]] | None:
-        """Why an input's change cannot be captured any more, and which inputs keep an own snapshot from now on."""
-        recorded = state.inputs
-        again = sorted(o.name for o in observed.values() if o.recreated and recorded[o.name].snapshot is None)
-        if again:
-            tables = ", ".join(again)
-            return f"{tables} was dropped and created anew; it is kept as an own snapshot from now on", frozenset(again)
-        forgotten = sorted(o.name for o in observed.values() if o.forgotten and recorded[o.name].snapshot is None)
-        if forgotten:
-            return self._unreadable(VersionUnavailable(f"the history of {', '.join(forgotten)} was cleaned up")), frozenset()
-        return None
-
-    def _unreadable(self, error: VersionUnavailable) -> str:
-        if self.plan.config.fivm_on_change == "fail":
-            raise FivmError(
-                "FIVM306", str(error), remedy="run with --full-refresh, or set fivm_on_change: rebuild", model=self.plan.model
-            )
-        return f"the recorded version can no longer be read: {error}"
-
-    def _check_static(self, binding: Binding) -> None:
-        moved = sorted(name for name in binding.changed if self.plan.input(name).is_static)
-        if moved:
-            raise FivmError(
-                "FIVM305",
-                f"{', '.join(moved)} is declared static but its rows changed",
-                remedy="run with --full-refresh, or take it out of fivm_static",
-                model=self.plan.model,
-            )
-
     def _advance(
-        self, state: State, observed: dict[str, Observed], staged: dict[str, Staged], binding: Binding, rolled: bool
+        self,
+        state: State,
+        observed: dict[str, Observed],
+        staged: dict[str, Staged],
+        binding: Binding,
+        rolled: bool,
     ) -> Report:
         """Versions moved but no row that the model reads changed: only the journal goes forward."""
         assert state.finished is not None
         recorded = {name: record.snapshot for name, record in state.inputs.items()}
         detail = self._detail("advance", observed, recorded, binding.buckets)
         entry = Entry(self.plan.relation, state.next_refresh, 0, "finished", self.plan.plan_hash, detail)
-        self.journal.append(entry)
+        if not self.journal.claim(entry):
+            raise locked(self.plan, "by another process, which was faster")
         changes = tuple(s.change for s in staged.values())
         return self._report("no change", entry.refresh, inputs=changes, rolled=rolled)
 
     def _apply(
-        self, state: State, observed: dict[str, Observed], staged: dict[str, Staged], binding: Binding, rolled: bool
+        self,
+        state: State,
+        observed: dict[str, Observed],
+        staged: dict[str, Staged],
+        binding: Binding,
+        rolled: bool,
     ) -> Report:
         snapshots = {name: record.snapshot for name, record in state.inputs.items()}
         observed_inputs = self._detail("refresh", observed, snapshots, binding.buckets)["inputs"]
         root = self.engine.commits(self.plan.root.relation, None)[0]
-        detail = {"binding": recorded_binding(binding), "inputs": observed_inputs, "root_version": root.version}
+        detail = {
+            "binding": recorded_binding(binding),
+            "inputs": observed_inputs,
+            "root_version": root.version,
+        }
         claim = self._claim(state, detail)
         try:
             partitions, rows = apply_delta(self.plan, self.engine, binding, already=0)
@@ -220,7 +184,9 @@ class _Run:
         written = snapshots | write_snapshots(self.plan, self.engine, binding, kept)
         self._finish(claim, self._detail("refresh", observed, written, binding.buckets))
         changes = tuple(s.change for s in staged.values())
-        return self._report("refreshed", claim.refresh, inputs=changes, partitions=partitions, rows=rows, rolled=rolled)
+        return self._report(
+            "refreshed", claim.refresh, inputs=changes, partitions=partitions, rows=rows, rolled=rolled
+        )
 
     def _alarm(self, error: Exception, state: State) -> Report:
         """What the checks inside a MERGE found: an overflow is rebuilt from, a negative multiplicity is an error."""
@@ -252,11 +218,15 @@ class _Run:
                 stage_inputs(self.plan, self.engine, {}, {}, bound=binding)
                 apply_delta(self.plan, self.engine, binding, already=done)
         except VersionUnavailable as error:
-            return self._build(read_state(self.journal.entries(self.plan.relation)), self._unreadable(error))
+            return self._build(
+                read_state(self.journal.entries(self.plan.relation)), unreadable(self.plan, error)
+            )
         except Exception as error:
             return self._alarm(error, state)
         kept = frozenset(n for n in binding.changed if recorded[n].snapshot is not None)
-        snapshots = {n: r.snapshot for n, r in recorded.items()} | write_snapshots(self.plan, self.engine, binding, kept)
+        snapshots = {n: r.snapshot for n, r in recorded.items()} | write_snapshots(
+            self.plan, self.engine, binding, kept
+        )
         inputs = {n: RecordedInput(r.table, r.commit, snapshots[n]).as_dict() for n, r in recorded.items()}
         self._finish(claim, {"kind": "refresh", "inputs": inputs, "buckets": binding.buckets})
         return None
@@ -279,13 +249,24 @@ class _Run:
 
     def _finish(self, claim: Entry, detail: dict[str, Any]) -> None:
         seconds = round(perf_counter() - self.started, 3)
-        entry = Entry(claim.model, claim.refresh, claim.attempt, "finished", claim.plan_hash, {**detail, "seconds": seconds})
+        entry = Entry(
+            claim.model,
+            claim.refresh,
+            claim.attempt,
+            "finished",
+            claim.plan_hash,
+            {**detail, "seconds": seconds},
+        )
         self.journal.append(entry)
+        if claim.refresh % COMPACT_EVERY == 0:
+            self.journal.compact(claim.model)
 
     def _detail(
         self, kind: str, observed: dict[str, Observed], snapshots: dict[str, int | None], buckets: int
     ) -> dict[str, Any]:
-        inputs = {o.name: RecordedInput(o.table, o.head, snapshots.get(o.name)).as_dict() for o in observed.values()}
+        inputs = {
+            o.name: RecordedInput(o.table, o.head, snapshots.get(o.name)).as_dict() for o in observed.values()
+        }
         return {"kind": kind, "inputs": inputs, "buckets": buckets}
 
     def _report(
@@ -317,18 +298,3 @@ class _Run:
             seconds=round(perf_counter() - self.started, 3),
             rolled_forward=rolled,
         )
-
-
-def _change(part: str, before: str | None, after: str | None) -> str | None:
-    """A changed part of the signature in words."""
-    if before == after:
-        return None
-    if part.startswith("columns of ") and before is not None and after is not None:
-        old, new = before.split(", "), after.split(", ")
-        moved = [f"{o} is now {n}" for o, n in zip(old, new, strict=False) if o != n]
-        return f"{part} changed" + (f": {'; '.join(moved[:3])}" if moved else "")
-    if part == "SQL":
-        return "the model's SQL changed"
-    if before is None or after is None or len(before) + len(after) > 80:
-        return f"{part} changed"
-    return f"{part} changed from {before} to {after}"

@@ -51,10 +51,13 @@ class Journal(Protocol):
         """The entry that finished the newest build, which holds the signature of the state."""
 
     def claim(self, entry: Entry) -> bool:
-        """Append a *started* entry unless that attempt exists already; whether it was appended."""
+        """Append an entry unless its attempt of that refresh has any entry already; whether it was appended."""
 
     def append(self, entry: Entry) -> None:
         """Append an entry."""
+
+    def compact(self, model: str) -> None:
+        """Make reading a long journal cheap again; its rows stay as they are."""
 
 
 class MemoryJournal:
@@ -70,11 +73,13 @@ class MemoryJournal:
         return sorted((e for e in mine if e.refresh >= newest - 1), key=_newest_first)
 
     def last_build(self, model: str) -> Entry | None:
-        return next((e for e in reversed(self._entries) if e.model == model and "signature" in e.detail), None)
+        return next(
+            (e for e in reversed(self._entries) if e.model == model and "signature" in e.detail), None
+        )
 
     def claim(self, entry: Entry) -> bool:
         with self._guard:
-            if any(_identity(e) == _identity(entry) for e in self._entries):
+            if any(_attempt(e) == _attempt(entry) for e in self._entries):
                 return False
             self._entries.append(entry)
             return True
@@ -83,16 +88,20 @@ class MemoryJournal:
         with self._guard:
             self._entries.append(entry)
 
+    def compact(self, model: str) -> None:
+        """Nothing to do in memory."""
+
 
 class SqlJournal:
     """The journal as a Delta table, created with the first claim."""
 
     def __init__(self, engine: Engine, name: str) -> None:
         self._engine = engine
+        self._exists = False
         self.name = name
 
     def entries(self, model: str) -> Sequence[Entry]:
-        query = self._select(model).order_by("refresh DESC", "attempt DESC", "event DESC").limit(12)
+        query = self._select(model).order_by("refresh DESC", "attempt DESC", "event DESC").limit(50)
         return sorted(self._read(query), key=_newest_first)
 
     def last_build(self, model: str) -> Entry | None:
@@ -116,19 +125,26 @@ class SqlJournal:
         columns = exp.Schema(this=table(self.name), expressions=[exp.to_identifier(c) for c in _COLUMNS])
         self._engine.run(exp.Insert(this=columns, expression=values).sql(dialect="spark"))
 
+    def compact(self, model: str) -> None:
+        optimize = exp.Command(
+            this="OPTIMIZE",
+            expression=f"{table(self.name).sql(dialect='spark')} WHERE {_model_is(model).sql(dialect='spark')}",
+        )
+        self._engine.run(optimize.sql(dialect="spark"))
+
     def _select(self, model: str) -> exp.Select:
-        condition = exp.EQ(this=exp.column("model"), expression=exp.Literal.string(model))
-        return exp.select(*_COLUMNS).from_(table(self.name)).where(condition)
+        return exp.select(*_COLUMNS).from_(table(self.name)).where(_model_is(model))
 
     def _read(self, query: exp.Select) -> list[Entry]:
         try:
             rows = self._engine.query(query.sql(dialect="spark"))
         except MissingRelation:
             return []
+        self._exists = True
         return [_entry(row) for row in rows]
 
     def _create(self) -> None:
-        if self._engine.exists(self.name):
+        if self._exists or self._engine.exists(self.name):
             return
         types = ("STRING", "BIGINT", "INT", "STRING", "STRING", "STRING", "STRING")
         columns = [
@@ -156,7 +172,7 @@ class SqlJournal:
         row = exp.select(*(exp.alias_(v, c) for v, c in zip(_literals(entry), _COLUMNS, strict=True)))
         same = [
             exp.EQ(this=exp.column(c, table="target"), expression=v)
-            for c, v in zip(_COLUMNS[:4], _literals(entry)[:4], strict=True)
+            for c, v in zip(_COLUMNS[:3], _literals(entry)[:3], strict=True)
         ]
         insert = exp.Insert(
             this=exp.Tuple(expressions=[exp.column(c) for c in _COLUMNS]),
@@ -170,7 +186,11 @@ class SqlJournal:
         )
 
 
-def _literals(entry: Entry) -> list[exp.Expression]:
+def _model_is(model: str) -> exp.Expr:
+    return exp.EQ(this=exp.column("model"), expression=exp.Literal.string(model))
+
+
+def _literals(entry: Entry) -> list[exp.Expr]:
     numbers = {"refresh": entry.refresh, "attempt": entry.attempt}
     texts = {
         "model": entry.model,
@@ -186,13 +206,20 @@ def _literals(entry: Entry) -> list[exp.Expression]:
 
 def _entry(row: Sequence[object]) -> Entry:
     model, refresh, attempt, event, plan_hash, detail, recorded_at = row
+    kind: Event = "finished" if event == "finished" else "started"
     return Entry(
-        str(model), int(str(refresh)), int(str(attempt)), str(event), str(plan_hash), json.loads(str(detail)), str(recorded_at)  # type: ignore[arg-type]
+        str(model),
+        int(str(refresh)),
+        int(str(attempt)),
+        kind,
+        str(plan_hash),
+        json.loads(str(detail)),
+        str(recorded_at),
     )
 
 
-def _identity(entry: Entry) -> tuple[str, int, int, str]:
-    return (entry.model, entry.refresh, entry.attempt, entry.event)
+def _attempt(entry: Entry) -> tuple[str, int, int]:
+    return (entry.model, entry.refresh, entry.attempt)
 
 
 def _newest_first(entry: Entry) -> tuple[int, int, int]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.plan import Plan, PlanInput
-from fivm_dbt.refresh.engine import Commit, Engine, MissingRelation, NotVersioned
+from fivm_dbt.refresh.engine import Commit, MissingRelation, NotVersioned, Versions
 from fivm_dbt.refresh.journal import Entry
 from fivm_dbt.refresh.owner import is_alive
 
@@ -75,14 +75,14 @@ def locked(plan: Plan, by_whom: str) -> FivmError:
     return FivmError(
         "FIVM403",
         f"refresh in progress {by_whom}",
-        remedy="wait until it has finished; of a dead process on another machine the claim ends after fivm_lease_minutes",
+        remedy="wait for it; the claim of a dead process on another machine ends after fivm_lease_minutes",
         model=plan.model,
     )
 
 
 @dataclass(frozen=True)
 class Observed:
-    """An input now: its table (the root state, for a fivm model), newest commit, and how that relates to the record."""
+    """An input now: its table (of a fivm model its root state), newest commit, and how that relates to the record."""
 
     name: str
     table: str
@@ -92,12 +92,12 @@ class Observed:
     forgotten: bool
 
 
-def observe(plan: Plan, engine: Engine, recorded: dict[str, RecordedInput]) -> dict[str, Observed]:
+def observe(plan: Plan, engine: Versions, recorded: dict[str, RecordedInput]) -> dict[str, Observed]:
     """Every input's newest version. Raises FIVM301, FIVM302."""
     return {item.name: _observe(plan, engine, item, recorded.get(item.name)) for item in plan.inputs}
 
 
-def _observe(plan: Plan, engine: Engine, item: PlanInput, record: RecordedInput | None) -> Observed:
+def _observe(plan: Plan, engine: Versions, item: PlanInput, record: RecordedInput | None) -> Observed:
     table = item.relation.presentation.root if item.relation.presentation else item.name
     try:
         commits = engine.commits(table, record.commit.version if record else None)

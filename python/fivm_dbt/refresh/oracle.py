@@ -58,7 +58,7 @@ def splice_inputs(sql: str, replacements: Mapping[str, str]) -> str:
 def _is_cte(table: exp.Table) -> bool:
     if table.args.get("db"):
         return False
-    node: exp.Expression | None = table
+    node: exp.Expr | None = table
     while node is not None:
         with_ = node.args.get("with_")
         if with_ is not None and any(c.alias.lower() == table.name.lower() for c in with_.expressions):

@@ -20,7 +20,12 @@ def new_owner() -> dict[str, Any]:
     token = uuid.uuid4().hex
     with _guard:
         _live.add(token)
-    return {"host": socket.gethostname(), "pid": os.getpid(), "started": _start_of(os.getpid()), "token": token}
+    return {
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "started": _start_of(os.getpid()),
+        "token": token,
+    }
 
 
 def release(owner: Mapping[str, Any]) -> None:

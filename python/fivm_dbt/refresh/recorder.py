@@ -30,13 +30,13 @@ class Recorder:
     def name(self) -> str:
         return self._engine.name
 
-    def run(self, sql: str | exp.Expression) -> None:
+    def run(self, sql: str | exp.Expr) -> None:
         self._engine.run(self._record(sql))
 
-    def query(self, sql: str | exp.Expression) -> Sequence[Row]:
+    def query(self, sql: str | exp.Expr) -> Sequence[Row]:
         return self._engine.query(self._record(sql))
 
-    def stage(self, name: str, sql: str | exp.Expression) -> None:
+    def stage(self, name: str, sql: str | exp.Expr) -> None:
         text = self._record(sql, f"CACHE TABLE {name} AS ")
         self._staged.append(name)
         self._engine.stage(name, text)
@@ -68,7 +68,7 @@ class Recorder:
     def measured(self) -> Metrics:
         return self._engine.measured(self._tag)
 
-    def _record(self, sql: str | exp.Expression, prefix: str = "") -> str:
+    def _record(self, sql: str | exp.Expr, prefix: str = "") -> str:
         text = sql if isinstance(sql, str) else sql.sql(dialect="spark")
         self.statements.append(prefix + text)
         return text

@@ -21,6 +21,8 @@ def rewrite(node: Node) -> Node:
     for rewrite_pass in PASSES:
         start = perf_counter()
         node = rewrite_pass(node)
-        logger.info("%s: %d nodes, %.1f ms", rewrite_pass.__name__, count_nodes(node), 1e3 * (perf_counter() - start))
+        logger.info(
+            "%s: %d nodes, %.1f ms", rewrite_pass.__name__, count_nodes(node), 1e3 * (perf_counter() - start)
+        )
         logger.debug("%s", render(node))
     return node

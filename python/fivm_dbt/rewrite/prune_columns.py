@@ -16,7 +16,12 @@ def prune_columns(node: Node, needed: frozenset[ColumnId] | None = None) -> Node
     if needed is None:
         needed = frozenset(f.id for f in node.fields)
     if isinstance(node, Scan):
-        return Scan(node.relation, node.alias, tuple(c for c in node.columns if (node.alias, c[0]) in needed), node.side)
+        return Scan(
+            node.relation,
+            node.alias,
+            tuple(c for c in node.columns if (node.alias, c[0]) in needed),
+            node.side,
+        )
     if isinstance(node, Map):
         items = tuple(i for i in node.items if (node.alias, i.name) in needed)
         return Map(prune_columns(node.input, _used(i.value for i in items)), node.alias, items)

@@ -57,7 +57,9 @@ class Decimals:
             product = value if sign == 1 else exp.Neg(this=exp.paren(value))
         elif digits >= 6:
             factor = exp.cast(multiplicity.ast(), f"decimal({digits},0)", dialect="spark")
-            typed = exp.cast(value, lifted.text, dialect="spark") if not lifted.is_decimal else exp.paren(value)
+            typed = (
+                exp.cast(value, lifted.text, dialect="spark") if not lifted.is_decimal else exp.paren(value)
+            )
             product = exp.Mul(this=typed, expression=factor)
         else:
             product = self._one_by_one(multiplicity, value, column)
@@ -69,12 +71,14 @@ class Decimals:
         missing = exp.Is(this=exp.paren(lift.ast()), expression=exp.Null())
         return Scalar(exp.Case(ifs=[exp.If(this=missing, true=zero)], default=cast))
 
-    def _one_by_one(self, multiplicity: Scalar, value: exp.Expression, column: SparkType) -> exp.Expression:
+    def _one_by_one(self, multiplicity: Scalar, value: exp.Expr, column: SparkType) -> exp.Expr:
         """``±value`` for ±1, else the value added up as often as the multiplicity says."""
         cast = exp.cast(value.copy(), column.text, dialect="spark")
 
-        def when(operator: type[exp.Binary], number: int, then: exp.Expression) -> exp.If:
-            return exp.If(this=operator(this=multiplicity.ast(), expression=Scalar.number(number).ast()), true=then)
+        def when(operator: type[exp.Binary], number: int, then: exp.Expr) -> exp.If:
+            return exp.If(
+                this=operator(this=multiplicity.ast(), expression=Scalar.number(number).ast()), true=then
+            )
 
         repeated = _repeated_sum(cast, exp.Abs(this=multiplicity.ast()), column)
         return exp.Case(
@@ -87,7 +91,7 @@ class Decimals:
         )
 
 
-def _repeated_sum(value: exp.Expression, times: exp.Expression, column: SparkType) -> exp.Expression:
+def _repeated_sum(value: exp.Expr, times: exp.Expr, column: SparkType) -> exp.Expr:
     """``aggregate(array_repeat(value, times), 0, +)``.
 
     Sums of two decimal(37, s) are decimal(38, s); of wider ones Spark would round the last digits.
@@ -96,6 +100,10 @@ def _repeated_sum(value: exp.Expression, times: exp.Expression, column: SparkTyp
     names = [exp.to_identifier("total"), exp.to_identifier("item")]
     left, right = (exp.cast(name.copy(), narrow, dialect="spark") for name in names)
     added = exp.cast(exp.Add(this=left, expression=right), column.text, dialect="spark")
-    copies = exp.Anonymous(this="ARRAY_REPEAT", expressions=[value.copy(), exp.cast(times, "int", dialect="spark")])
+    copies = exp.Anonymous(
+        this="ARRAY_REPEAT", expressions=[value.copy(), exp.cast(times, "int", dialect="spark")]
+    )
     zero = exp.cast(exp.Literal.number(0), column.text, dialect="spark")
-    return exp.Anonymous(this="AGGREGATE", expressions=[copies, zero, exp.Lambda(this=added, expressions=names)])
+    return exp.Anonymous(
+        this="AGGREGATE", expressions=[copies, zero, exp.Lambda(this=added, expressions=names)]
+    )

@@ -47,11 +47,14 @@ class Integers:
         value = lift.ast() if lifted == BIGINT else exp.cast(lift.ast(), "bigint", dialect="spark")
         sign = multiplicity.as_number
         if sign == 1:
-            product: exp.Expression = value
+            product: exp.Expr = value
         elif sign == -1:
             product = exp.Neg(this=exp.paren(value))
         else:
-            product = exp.Mul(this=multiplicity.ast(), expression=exp.paren(value) if isinstance(value, exp.Binary) else value)
+            product = exp.Mul(
+                this=multiplicity.ast(),
+                expression=exp.paren(value) if isinstance(value, exp.Binary) else value,
+            )
         return Scalar(exp.Coalesce(this=product, expressions=[exp.Literal.number(0)]))
 
 
@@ -62,13 +65,15 @@ def presence(value: Scalar) -> Scalar:
     return Scalar(exp.Case(ifs=[missing], default=exp.Literal.number(1)))
 
 
-def absent_of(lift: Scalar) -> exp.Expression | None:
+def absent_of(lift: Scalar) -> exp.Expr | None:
     """``value is null`` of a lift made by :func:`presence`, None for any other: 0 or the multiplicity itself."""
     node = lift.ast()
     if not isinstance(node, exp.Case) or len(node.args["ifs"]) != 1:
         return None
     branch = node.args["ifs"][0]
-    is_indicator = branch.args["true"] == exp.Literal.number(0) and node.args.get("default") == exp.Literal.number(1)
+    is_indicator = branch.args["true"] == exp.Literal.number(0) and node.args.get(
+        "default"
+    ) == exp.Literal.number(1)
     condition = branch.this
     return condition if is_indicator and isinstance(condition, exp.Is) else None
 

@@ -21,7 +21,9 @@ def decimal_average(total: Scalar, count: Scalar, argument: SparkType, result: S
     """``total / count`` for a non-zero count, rounded half up to ``result``."""
     divisor = exp.cast(count.ast(), "decimal(20,0)", dialect="spark")
     if argument.precision <= _NARROW:
-        narrow = exp.cast(total.ast(), f"decimal({argument.precision + 10},{argument.scale})", dialect="spark")
+        narrow = exp.cast(
+            total.ast(), f"decimal({argument.precision + 10},{argument.scale})", dialect="spark"
+        )
         return Scalar(exp.cast(exp.Div(this=narrow, expression=divisor), result.text, dialect="spark"))
     return Scalar(_by_parts(total, divisor, argument, result))
 
@@ -31,7 +33,7 @@ def averages_exactly(argument: SparkType) -> bool:
     return argument.precision <= _NARROW or argument.precision + argument.scale + 5 <= 38
 
 
-def _by_parts(total: Scalar, divisor: exp.Expression, argument: SparkType, result: SparkType) -> exp.Expression:
+def _by_parts(total: Scalar, divisor: exp.Expr, argument: SparkType, result: SparkType) -> exp.Expr:
     """``(T − T mod n)/n`` exactly, plus the rounded rest, where ``T = total·10^s`` is a whole number.
 
     In units of 10^−s: ``avg = (whole + round(rest·10^k / n)·10^−k)``, with k = result.scale − s extra digits.
@@ -40,18 +42,26 @@ def _by_parts(total: Scalar, divisor: exp.Expression, argument: SparkType, resul
     unit = exp.Literal.number("1" + "0" * argument.scale)
     shifted = exp.cast(exp.Mul(this=total.ast(), expression=unit), "decimal(38,0)", dialect="spark")
     rest = exp.paren(exp.Mod(this=shifted.copy(), expression=divisor.copy()))
-    whole = exp.Div(this=exp.paren(exp.Sub(this=shifted, expression=rest.copy())), expression=divisor.copy())
-    whole = exp.cast(whole, "decimal(32,0)", dialect="spark")
-    finer = exp.Mul(this=exp.cast(rest, "decimal(20,0)", dialect="spark"), expression=exp.Literal.number("1" + "0" * extra))
-    tail = exp.cast(exp.Div(this=exp.paren(finer), expression=divisor.copy()), f"decimal({extra + 1},0)", dialect="spark")
-    small = exp.Div(this=exp.cast(tail, f"decimal({extra + 1},0)", dialect="spark"), expression=exp.Literal.number("1" + "0" * extra))
+    divided = exp.Div(this=exp.paren(exp.Sub(this=shifted, expression=rest.copy())), expression=divisor.copy())
+    whole = exp.cast(divided, "decimal(32,0)", dialect="spark")
+    finer = exp.Mul(
+        this=exp.cast(rest, "decimal(20,0)", dialect="spark"),
+        expression=exp.Literal.number("1" + "0" * extra),
+    )
+    tail = exp.cast(
+        exp.Div(this=exp.paren(finer), expression=divisor.copy()), f"decimal({extra + 1},0)", dialect="spark"
+    )
+    small = exp.Div(
+        this=exp.cast(tail, f"decimal({extra + 1},0)", dialect="spark"),
+        expression=exp.Literal.number("1" + "0" * extra),
+    )
     joined = exp.Add(this=whole, expression=exp.cast(small, f"decimal({extra + 1},{extra})", dialect="spark"))
     # As narrow as the value allows, so that the product below keeps its scale (see averages_exactly).
     narrow = exp.cast(joined, f"decimal({result.precision},{extra})", dialect="spark")
     return exp.cast(_shift_right(narrow, argument.scale), result.text, dialect="spark")
 
 
-def _shift_right(value: exp.Expression, digits: int) -> exp.Expression:
+def _shift_right(value: exp.Expr, digits: int) -> exp.Expr:
     """``value · 10^−digits`` by a product with a literal, which unlike a division keeps every digit."""
     if digits == 0:
         return value

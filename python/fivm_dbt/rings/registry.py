@@ -70,7 +70,11 @@ def finish(call: AggregateCall, column: Callable[[Component], Scalar]) -> Scalar
         return count
     total = column(_sum(call))
     if call.function == "sum":
-        value = total.ast() if call.type == _sum(call).type else exp.cast(total.ast(), call.type.text, dialect="spark")
+        value = (
+            total.ast()
+            if call.type == _sum(call).type
+            else exp.cast(total.ast(), call.type.text, dialect="spark")
+        )
     elif call.type == DOUBLE:
         value = exp.Div(this=exp.cast(total.ast(), "double", dialect="spark"), expression=count.ast())
     else:

@@ -24,7 +24,7 @@ def change_query(plan: Plan, bound: BoundInput) -> exp.Select:
     new = _signed(item, read_version(plan, bound.name, bound.new, "new"), 1)
     if bound.capture == "snapshot":
         assert bound.snapshot is not None
-        old_source = pinned(plan.snapshot_table(bound.name), bound.snapshot)
+        old_source: exp.Expr = pinned(plan.snapshot_table(bound.name), bound.snapshot)
     else:
         assert bound.old is not None
         old_source = read_version(plan, bound.name, bound.old, "old")
@@ -37,7 +37,7 @@ def snapshot_query(plan: Plan, bound: BoundInput) -> exp.Select:
     return exp.select(*_columns(item)).from_(read_version(plan, bound.name, bound.new, "new"))
 
 
-def _columns(item: PlanInput) -> list[exp.Expression]:
+def _columns(item: PlanInput) -> list[exp.Expr]:
     return [column_ast("", c.name) for c in item.columns] or [exp.alias_(exp.Literal.number(1), "one")]
 
 
@@ -45,7 +45,9 @@ def _feed(item: PlanInput, old: int, new: int) -> exp.Query:
     """Rows of the change feed with their sign; of a fivm model, its presentation over its root's change feed."""
     kind = exp.column("_change_type")
     arrived = exp.In(this=kind, expressions=[exp.Literal.string(t) for t in ("insert", "update_postimage")])
-    sign = exp.Case(ifs=[exp.If(this=arrived, true=exp.Literal.number(1))], default=exp.Neg(this=exp.Literal.number(1)))
+    sign = exp.Case(
+        ifs=[exp.If(this=arrived, true=exp.Literal.number(1))], default=exp.Neg(this=exp.Literal.number(1))
+    )
     signed = exp.alias_(sign, COUNT)
     presentation = item.relation.presentation
     if presentation is None:
@@ -54,8 +56,8 @@ def _feed(item: PlanInput, old: int, new: int) -> exp.Query:
     return rows.select(signed)
 
 
-def _signed(item: PlanInput, source: exp.Expression, sign: int) -> exp.Select:
-    number: exp.Expression = exp.Literal.number(1)
+def _signed(item: PlanInput, source: exp.Expr, sign: int) -> exp.Select:
+    number: exp.Expr = exp.Literal.number(1)
     value = number if sign > 0 else exp.Neg(this=number)
     return exp.select(*_columns(item), exp.alias_(value, COUNT)).from_(source)
 

@@ -15,7 +15,7 @@ def check_statements(plan: Plan) -> None:
     """Raise FIVM901 where a statement of ``plan`` would be unsafe, before any has run."""
     staged = [staged_root(plan), *(staged_input(plan, i.name) for i in plan.inputs)]
     updatable = [i.name for i in plan.inputs if not i.is_static]
-    statements: list[exp.Expression] = [merge(plan, [exp.Literal.number(1)]), touched_query(plan)]
+    statements: list[exp.Expr] = [merge(plan, [exp.Literal.number(1)]), touched_query(plan)]
     for changed in [updatable, *([name] for name in updatable if len(updatable) > 1)]:
         binding = _example(plan, frozenset(changed))
         if changed:

@@ -28,7 +28,7 @@ def pinned(name: str, version: int) -> exp.Table:
     return result
 
 
-def changes(name: str, after: int, to: int) -> exp.Expression:
+def changes(name: str, after: int, to: int) -> exp.Expr:
     """``table_changes(name, after + 1, to)``: the change feed of the versions after ``after`` up to ``to``."""
     call = exp.Anonymous(
         this="TABLE_CHANGES",
@@ -37,7 +37,7 @@ def changes(name: str, after: int, to: int) -> exp.Expression:
     return exp.Table(this=call)
 
 
-def presented(presentation: Presentation, source: exp.Expression) -> exp.Select:
+def presented(presentation: Presentation, source: exp.Expr) -> exp.Select:
     """A fivm model's rows with its root state read from ``source``."""
     query = sqlglot.parse_one(presentation.sql, dialect="spark")
     assert isinstance(query, exp.Select)
@@ -47,7 +47,7 @@ def presented(presentation: Presentation, source: exp.Expression) -> exp.Select:
 def side_reader(plan: Plan, binding: Binding) -> Reader:
     """The reader of a refresh. An input that did not change is the same on both sides."""
 
-    def read(scan: Scan) -> exp.Expression:
+    def read(scan: Scan) -> exp.Expr:
         alias = identifier(scan.alias)
         if scan.side is Side.DELTA:
             return _aliased(table(staged_input(plan, scan.relation)), alias)
@@ -63,7 +63,7 @@ def side_reader(plan: Plan, binding: Binding) -> Reader:
     return read
 
 
-def read_version(plan: Plan, name: str, version: int, alias: str) -> exp.Expression:
+def read_version(plan: Plan, name: str, version: int, alias: str) -> exp.Expr:
     """An input at a version: a pinned table, or a fivm model presented over its pinned root state."""
     presentation = plan.input(name).relation.presentation
     if presentation is None:
@@ -71,6 +71,6 @@ def read_version(plan: Plan, name: str, version: int, alias: str) -> exp.Express
     return presented(presentation, pinned(presentation.root, version)).subquery(identifier(alias))
 
 
-def _aliased(source: exp.Expression, alias: exp.Identifier) -> exp.Expression:
+def _aliased(source: exp.Expr, alias: exp.Identifier) -> exp.Expr:
     source.set("alias", exp.TableAlias(this=alias))
     return source

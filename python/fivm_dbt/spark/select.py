@@ -20,7 +20,7 @@ from fivm_dbt.ir.nodes import (
 )
 from fivm_dbt.ir.scalar import Scalar, identifier
 
-Reader = Callable[[Scan], exp.Expression]
+Reader = Callable[[Scan], exp.Expr]
 """The table expression of a scan, aliased: a pinned table, a presented state, or a staged delta."""
 
 
@@ -28,9 +28,9 @@ Reader = Callable[[Scan], exp.Expression]
 class _From:
     """A FROM clause being built: sources in order, and predicates waiting for the sources they need."""
 
-    sources: list[tuple[exp.Expression, frozenset[str]]] = field(default_factory=list)
+    sources: list[tuple[exp.Expr, frozenset[str]]] = field(default_factory=list)
     predicates: list[Scalar] = field(default_factory=list)
-    semijoins: list[tuple[exp.Expression, exp.Expression]] = field(default_factory=list)
+    semijoins: list[tuple[exp.Expr, exp.Expr]] = field(default_factory=list)
 
 
 def select(node: Node, reader: Reader) -> exp.Query:
@@ -52,27 +52,29 @@ def select(node: Node, reader: Reader) -> exp.Query:
         return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False)
     if isinstance(node, Distinct):
         return exp.select("*").from_(subquery(node.input, reader, "keys")).distinct()
-    return select_columns([_aliased(f.scalar.ast(), f.name) for f in node.fields] or [exp.Literal.number(1)], node, reader)
+    return select_columns(
+        [_aliased(f.scalar.ast(), f.name) for f in node.fields] or [exp.Literal.number(1)], node, reader
+    )
 
 
-def subquery(node: Node, reader: Reader, alias: str) -> exp.Expression:
+def subquery(node: Node, reader: Reader, alias: str) -> exp.Expr:
     """``(SELECT ...) AS alias``."""
     return select(node, reader).subquery(identifier(alias))
 
 
-def _call(function: str, argument: Scalar | None) -> exp.Expression:
+def _call(function: str, argument: Scalar | None) -> exp.Expr:
     if argument is None:
         return exp.Count(this=exp.Star())
     return exp.func(function, argument.ast(), dialect="spark")
 
 
-def _aliased(value: exp.Expression, name: str) -> exp.Expression:
+def _aliased(value: exp.Expr, name: str) -> exp.Expr:
     if isinstance(value, exp.Column) and value.name == name:
         return value
     return exp.alias_(value, identifier(name))
 
 
-def select_columns(columns: list[exp.Expression], node: Node, reader: Reader) -> exp.Select:
+def select_columns(columns: list[exp.Expr], node: Node, reader: Reader) -> exp.Select:
     """``SELECT columns FROM node``, with the node's joins and filters in the same SELECT."""
     clause = _From()
     _collect(node, reader, clause)
@@ -87,8 +89,8 @@ def select_columns(columns: list[exp.Expression], node: Node, reader: Reader) ->
         clause.predicates = [p for p in clause.predicates if p not in ready]
         condition = exp.and_(*(p.ast() for p in ready)) if ready else None
         query = query.join(source, on=condition, join_type="inner" if ready else "cross", copy=False)
-    for keys, condition in clause.semijoins:
-        query = query.join(keys, on=condition, join_type="left semi", copy=False)
+    for keys, same in clause.semijoins:
+        query = query.join(keys, on=same, join_type="left semi", copy=False)
     return query.where(*(p.ast() for p in clause.predicates), copy=False) if clause.predicates else query
 
 

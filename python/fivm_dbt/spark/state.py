@@ -24,7 +24,9 @@ OVERFLOW = "FIVM402"
 
 def build_query(plan: Plan, binding: Binding) -> exp.Select:
     """The root state from scratch: the payload of the whole query at the new versions."""
-    return _payload_query(plan, binding, (Term(at_side(plan.core, Side.NEW), Scalar.number(1)),), keep_zero=plan.root.is_global)
+    return _payload_query(
+        plan, binding, (Term(at_side(plan.core, Side.NEW), Scalar.number(1)),), keep_zero=plan.root.is_global
+    )
 
 
 def delta_query(plan: Plan, binding: Binding) -> exp.Select:
@@ -49,21 +51,21 @@ def _payload_query(plan: Plan, binding: Binding, terms: tuple[Term, ...], *, kee
     return query.having(exp.or_(*moved))
 
 
-def _branch_columns(state: StateTable, multiplicity: Scalar) -> list[exp.Expression]:
+def _branch_columns(state: StateTable, multiplicity: Scalar) -> list[exp.Expr]:
     columns = [exp.alias_(k.value.ast(), identifier(k.name)) for k in state.keys]
     columns.append(exp.alias_(_as_bigint(multiplicity), COUNT))
     return columns + [exp.alias_(p.component.term(multiplicity).ast(), p.name) for p in state.payload]
 
 
-def _as_bigint(multiplicity: Scalar) -> exp.Expression:
+def _as_bigint(multiplicity: Scalar) -> exp.Expr:
     ast = ROWS.term(multiplicity).ast()
     # A literal would make the column an int, and the sum of ints in a union with bigints a matter of coercion.
     return exp.cast(ast, BIGINT.text, dialect="spark") if multiplicity.as_number is not None else ast
 
 
-def _total(name: str, state: StateTable) -> exp.Expression:
+def _total(name: str, state: StateTable) -> exp.Expr:
     """The sum of a component over a key's rows; over no rows at all (a global aggregate) it is zero."""
-    total: exp.Expression = exp.Sum(this=exp.column(name))
+    total: exp.Expr = exp.Sum(this=exp.column(name))
     if not state.is_global:
         return total
     empty = exp.EQ(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
@@ -80,7 +82,7 @@ def _component(name: str, state: StateTable) -> Component | None:
     return next((p.component for p in state.payload if p.name == name), None)
 
 
-def partition_value(state: StateTable, buckets: int) -> exp.Expression:
+def partition_value(state: StateTable, buckets: int) -> exp.Expr:
     """The hidden partition column over the key columns."""
     by = state.partitioning
     if by.expression is not None:
@@ -92,33 +94,51 @@ def partition_value(state: StateTable, buckets: int) -> exp.Expression:
     return exp.cast(bucket, "int", dialect="spark")
 
 
-def create_table(name: str, query: exp.Query, properties: dict[str, str], partitioned_by: str | None) -> exp.Create:
+def create_table(
+    name: str, query: exp.Query, properties: dict[str, str], partitioned_by: str | None
+) -> exp.Create:
     """``CREATE OR REPLACE TABLE name USING DELTA ... AS query``, atomic in Delta."""
-    parts: list[exp.Expression] = [exp.FileFormatProperty(this=exp.Identifier(this="DELTA"))]
+    parts: list[exp.Expr] = [exp.FileFormatProperty(this=exp.Identifier(this="DELTA"))]
     if partitioned_by:
-        parts.append(exp.PartitionedByProperty(this=exp.Tuple(expressions=[exp.to_identifier(partitioned_by)])))
-    parts += [exp.Property(this=exp.Literal.string(k), value=exp.Literal.string(v)) for k, v in properties.items()]
+        parts.append(
+            exp.PartitionedByProperty(this=exp.Tuple(expressions=[exp.to_identifier(partitioned_by)]))
+        )
+    parts += [
+        exp.Property(this=exp.Literal.string(k), value=exp.Literal.string(v)) for k, v in properties.items()
+    ]
     return exp.Create(
-        this=table(name), kind="TABLE", replace=True, expression=query, properties=exp.Properties(expressions=parts)
+        this=table(name),
+        kind="TABLE",
+        replace=True,
+        expression=query,
+        properties=exp.Properties(expressions=parts),
     )
 
 
 def create_view(name: str, query: exp.Query, properties: dict[str, str]) -> exp.Create:
     """``CREATE OR REPLACE VIEW name TBLPROPERTIES (...) AS query``."""
-    parts = [exp.Property(this=exp.Literal.string(k), value=exp.Literal.string(v)) for k, v in properties.items()]
+    parts = [
+        exp.Property(this=exp.Literal.string(k), value=exp.Literal.string(v)) for k, v in properties.items()
+    ]
     return exp.Create(
-        this=table(name), kind="VIEW", replace=True, expression=query, properties=exp.Properties(expressions=parts)
+        this=table(name),
+        kind="VIEW",
+        replace=True,
+        expression=query,
+        properties=exp.Properties(expressions=parts),
     )
 
 
 def touched_query(plan: Plan) -> exp.Select:
     """Per touched partition its value and how many keys of the staged delta lie in it, in a stable order."""
     value = exp.column(PARTITION)
-    query = exp.select(value, exp.alias_(exp.Count(this=exp.Star()), "rows_touched")).from_(table(staged_root(plan)))
+    query = exp.select(value, exp.alias_(exp.Count(this=exp.Star()), "rows_touched")).from_(
+        table(staged_root(plan))
+    )
     return query.group_by(value).order_by(exp.Ordered(this=value, nulls_first=True))
 
 
-def merge(plan: Plan, partitions: Sequence[exp.Expression] | None, *, only_these: bool = False) -> exp.Merge:
+def merge(plan: Plan, partitions: Sequence[exp.Expr] | None, *, only_these: bool = False) -> exp.Merge:
     """Add the staged delta to the root state, in the given partitions only (literals; None: no restriction).
 
     ``only_these`` says that the delta has rows for other partitions too, which are left for other statements.
@@ -127,12 +147,13 @@ def merge(plan: Plan, partitions: Sequence[exp.Expression] | None, *, only_these
     decimal that overflows, abort the statement before anything is committed.
     """
     state = plan.root
-    source: exp.Expression = table(staged_root(plan)).as_("delta", copy=False)
+    source: exp.Expr = table(staged_root(plan)).as_("delta", copy=False)
     if only_these and partitions is not None:
         rows = exp.select("*").from_(source.copy()).where(in_partitions("delta", partitions))
         source = rows.subquery("delta")
-    conditions: list[exp.Expression] = [
-        exp.NullSafeEQ(this=column_ast("target", k.name), expression=column_ast("delta", k.name)) for k in state.keys
+    conditions: list[exp.Expr] = [
+        exp.NullSafeEQ(this=column_ast("target", k.name), expression=column_ast("delta", k.name))
+        for k in state.keys
     ]
     if partitions is not None:
         conditions.append(in_partitions("target", partitions))
@@ -148,11 +169,11 @@ def merge(plan: Plan, partitions: Sequence[exp.Expression] | None, *, only_these
     )
 
 
-def in_partitions(alias: str, partitions: Sequence[exp.Expression]) -> exp.Expression:
+def in_partitions(alias: str, partitions: Sequence[exp.Expr]) -> exp.Expr:
     """``alias.partition IN (literals)``, and IS NULL where NULL is among them: Delta prunes files by it."""
     column = column_ast(alias, PARTITION)
     values = [p for p in partitions if not isinstance(p, exp.Null)]
-    tests: list[exp.Expression] = []
+    tests: list[exp.Expr] = []
     if values:
         tests.append(exp.In(this=column.copy(), expressions=[v.copy() for v in values]))
     if len(values) < len(partitions):
@@ -160,22 +181,26 @@ def in_partitions(alias: str, partitions: Sequence[exp.Expression]) -> exp.Expre
     return exp.paren(exp.or_(*tests)) if len(tests) > 1 else tests[0]
 
 
-def _delete(count: exp.Expression) -> exp.When:
+def _delete(count: exp.Expr) -> exp.When:
     gone = exp.EQ(this=count.copy(), expression=exp.Literal.number(0))
     return exp.When(matched=True, condition=gone, then=exp.var("DELETE"))
 
 
-def _update(plan: Plan, count: exp.Expression) -> exp.When:
+def _update(plan: Plan, count: exp.Expr) -> exp.When:
     state = plan.root
     negative = exp.LT(this=count.copy(), expression=exp.Literal.number(0))
-    checked = _unless(negative, count.copy(), BIGINT.text, f"{NEGATIVE} {state.relation}: a multiplicity below zero")
+    checked = _unless(
+        negative, count.copy(), BIGINT.text, f"{NEGATIVE} {state.relation}: a multiplicity below zero"
+    )
     assignments = [exp.EQ(this=exp.column(COUNT), expression=checked)]
     for payload in state.payload:
-        assignments.append(exp.EQ(this=exp.column(payload.name), expression=_added(payload.name, payload.component, state)))
+        assignments.append(
+            exp.EQ(this=exp.column(payload.name), expression=_added(payload.name, payload.component, state))
+        )
     return exp.When(matched=True, then=exp.Update(expressions=assignments))
 
 
-def _added(name: str, component: Component, state: StateTable) -> exp.Expression:
+def _added(name: str, component: Component, state: StateTable) -> exp.Expr:
     if not component.type.is_decimal:
         return exp.Add(this=column_ast("target", name), expression=column_ast("delta", name))
     # decimal(37, s) + decimal(37, s) is decimal(38, s); of wider operands Spark would round the last digits.
@@ -187,30 +212,35 @@ def _added(name: str, component: Component, state: StateTable) -> exp.Expression
 def _insert(plan: Plan) -> exp.When:
     state = plan.root
     columns = [*(k.name for k in state.keys), *state.payload_names, PARTITION]
-    values: list[exp.Expression] = [column_ast("delta", k.name) for k in state.keys]
+    values: list[exp.Expr] = [column_ast("delta", k.name) for k in state.keys]
     missing = exp.LTE(this=column_ast("delta", COUNT), expression=exp.Literal.number(0))
     message = f"{NEGATIVE} {state.relation}: a key is to be removed that is not there"
     values.append(_unless(missing, column_ast("delta", COUNT), BIGINT.text, message))
     for payload in state.payload:
         value = column_ast("delta", payload.name)
-        values.append(_never_null(value, payload.component.type.text, state) if payload.component.type.is_decimal else value)
+        values.append(
+            _never_null(value, payload.component.type.text, state)
+            if payload.component.type.is_decimal
+            else value
+        )
     values.append(column_ast("delta", PARTITION))
     then = exp.Insert(
-        this=exp.Tuple(expressions=[exp.column(identifier(c)) for c in columns]), expression=exp.Tuple(expressions=values)
+        this=exp.Tuple(expressions=[exp.column(identifier(c)) for c in columns]),
+        expression=exp.Tuple(expressions=values),
     )
     return exp.When(matched=False, then=then)
 
 
-def _unless(alarm: exp.Expression, value: exp.Expression, type_: str, message: str) -> exp.Expression:
+def _unless(alarm: exp.Expr, value: exp.Expr, type_: str, message: str) -> exp.Expr:
     """``value``, but an error with ``message`` where ``alarm`` holds."""
     return exp.Case(ifs=[exp.If(this=alarm, true=_raise(message, type_))], default=value)
 
 
-def _never_null(value: exp.Expression, type_: str, state: StateTable) -> exp.Expression:
+def _never_null(value: exp.Expr, type_: str, state: StateTable) -> exp.Expr:
     message = f"{OVERFLOW} {state.relation}: a decimal sum overflowed"
     return exp.Coalesce(this=value, expressions=[_raise(message, type_)])
 
 
-def _raise(message: str, type_: str) -> exp.Expression:
+def _raise(message: str, type_: str) -> exp.Expr:
     call = exp.Anonymous(this="RAISE_ERROR", expressions=[exp.Literal.string(message)])
     return exp.cast(call, type_, dialect="spark")

@@ -45,4 +45,6 @@ def _name(table: exp.Table) -> str:
 
 
 def _broken(what: str, sql: str) -> FivmError:
-    return FivmError("FIVM901", what, sql=sql, remedy="this is a bug of fivm: please report the statement\n" + sql)
+    return FivmError(
+        "FIVM901", what, sql=sql, remedy="this is a bug of fivm: please report the statement\n" + sql
+    )

@@ -19,9 +19,9 @@ from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import Scope
 
 if TYPE_CHECKING:
-    from fivm_dbt.sql.lower import _Lowering
+    from fivm_dbt.sql.lower import Lowering
 
-Projections = list[tuple[str, exp.Expression]]
+Projections = list[tuple[str, exp.Expr]]
 
 
 def is_aggregated(node: exp.Select, projections: Projections) -> bool:
@@ -32,7 +32,7 @@ def is_aggregated(node: exp.Select, projections: Projections) -> bool:
 
 
 def aggregated(
-    lowering: _Lowering, node: exp.Select, scope: Scope, relation: Node, projections: Projections, wanted: str
+    lowering: Lowering, node: exp.Select, scope: Scope, relation: Node, projections: Projections, wanted: str
 ) -> Node:
     """``Map(select list, Filter(HAVING, Aggregate(GROUP BY, calls, relation)))``."""
     grouping = _Grouping(lowering, scope, projections)
@@ -59,7 +59,7 @@ def aggregated(
 class _Grouping:
     """Collects keys and aggregate calls while rewriting the expressions above the aggregate."""
 
-    def __init__(self, lowering: _Lowering, scope: Scope, projections: Projections) -> None:
+    def __init__(self, lowering: Lowering, scope: Scope, projections: Projections) -> None:
         self.lowering = lowering
         self.scope = scope
         self.projections = projections
@@ -78,7 +78,9 @@ class _Grouping:
             return
         for key in ("rollup", "cube", "grouping_sets", "totals"):
             if group.args.get(key):
-                raise unsupported(group, f"{key.upper()} is not maintained yet", "UNION ALL one SELECT per set")
+                raise unsupported(
+                    group, f"{key.upper()} is not maintained yet", "UNION ALL one SELECT per set"
+                )
         if group.args.get("all"):
             wanted = [v for _, v in self.projections if not any(is_aggregate(p) for p in v.walk())]
         else:
@@ -88,7 +90,7 @@ class _Grouping:
         for shown, scalar, type_ in zip(wanted, scalars, types, strict=True):
             self._add_key(shown, scalar, type_)
 
-    def _grouped_expression(self, expression: exp.Expression) -> exp.Expression:
+    def _grouped_expression(self, expression: exp.Expr) -> exp.Expr:
         """The meaning of one GROUP BY item: an ordinal, a column, or the alias of an output column."""
         inner = unparenthesized(expression)
         if isinstance(inner, exp.Literal) and not inner.is_string and inner.this.isdigit():
@@ -107,7 +109,7 @@ class _Grouping:
                     return value
         return inner
 
-    def _add_key(self, shown: exp.Expression, scalar: Scalar, type_: SparkType | None) -> None:
+    def _add_key(self, shown: exp.Expr, scalar: Scalar, type_: SparkType | None) -> None:
         from fivm_dbt.sql.lower import known_type
 
         if scalar in self.keys:
@@ -117,7 +119,7 @@ class _Grouping:
         wanted = output or (shown.name if isinstance(shown, exp.Column) else f"key_{len(self.keys) + 1}")
         self.keys[scalar] = Item(self._name(wanted), scalar, known)
 
-    def _is_key(self, value: exp.Expression, scalar: Scalar) -> bool:
+    def _is_key(self, value: exp.Expr, scalar: Scalar) -> bool:
         if any(is_aggregate(p) for p in value.walk()):
             return False
         return Scalar(unparenthesized(qualify(value, self.scope))) == scalar
@@ -129,12 +131,12 @@ class _Grouping:
 
     # What stands above the aggregate
 
-    def above(self, value: exp.Expression) -> Scalar:
+    def above(self, value: exp.Expr) -> Scalar:
         """An output expression over the aggregate's fields."""
         check_row_level(value, allow_aggregates=True)
         return Scalar(unparenthesized(self._rewrite(qualify(value, self.scope), value)))
 
-    def above_having(self, predicate: exp.Expression) -> Scalar:
+    def above_having(self, predicate: exp.Expr) -> Scalar:
         """A HAVING condition: an alias of the select list goes before a column, except inside an aggregate."""
         aliases = {n.lower(): v for n, v in self.projections}
         replaced = predicate.copy()
@@ -148,7 +150,7 @@ class _Grouping:
                     column.replace(target)
         return self.above(replaced)
 
-    def _rewrite(self, node: exp.Expression, shown: exp.Expression) -> exp.Expression:
+    def _rewrite(self, node: exp.Expr, shown: exp.Expr) -> exp.Expr:
         key = self.keys.get(Scalar(unparenthesized(node)))
         if key is not None:
             return column_ast(self.alias, key.name)
@@ -167,11 +169,13 @@ class _Grouping:
                 child.replace(new)
         return node
 
-    def _call(self, node: exp.Expression) -> AggregateCall:
+    def _call(self, node: exp.Expr) -> AggregateCall:
         """The aggregate call of ``node``, the same object for the same call."""
         function = function_name(node) or ""
         if isinstance(node, exp.Filter) or node.find(exp.Distinct) or node.find(exp.Order):
-            raise unsupported(node, "DISTINCT inside an aggregate is not maintained yet", "GROUP BY the column first")
+            raise unsupported(
+                node, "DISTINCT inside an aggregate is not maintained yet", "GROUP BY the column first"
+            )
         if isinstance(node.parent, (exp.Filter, exp.Window, exp.WithinGroup)):
             raise unsupported(node.parent, "FILTER is not maintained yet", "use SUM(CASE WHEN ... END)")
         if any(is_aggregate(p) for p in node.walk() if p is not node):
@@ -185,8 +189,10 @@ class _Grouping:
             self.calls[identity] = self._new_call(node, function, scalar)
         return self.calls[identity]
 
-    def _new_call(self, node: exp.Expression, function: str, scalar: Scalar | None) -> AggregateCall:
-        argument_type = self.lowering.typer.types([scalar], self.scope.types)[0] if scalar is not None else None
+    def _new_call(self, node: exp.Expr, function: str, scalar: Scalar | None) -> AggregateCall:
+        argument_type = (
+            self.lowering.typer.types([scalar], self.scope.types)[0] if scalar is not None else None
+        )
         result = result_type(function, argument_type, node)
         label = next((n for n, v in self.projections if v.sql() == node.sql()), None)
         suffix = _plain(scalar.sql.split(".")[-1]) if scalar is not None and scalar.is_column else ""
@@ -198,18 +204,22 @@ class _Grouping:
         return Aggregate(relation, self.alias, keys, tuple(self.calls.values()), self.is_global)
 
 
-def result_type(function: str, argument: SparkType | None, node: exp.Expression) -> SparkType:
+def result_type(function: str, argument: SparkType | None, node: exp.Expr) -> SparkType:
     """Spark's result type of COUNT, SUM, AVG; FIVM108 for floating-point sums, FIVM109 where unknown."""
     if function == "count":
         return BIGINT
     if argument is None:
         raise FivmError(
-            "FIVM109", f"the type of {node.sql('spark')} is not known", span=span_of(node), remedy="CAST the argument"
+            "FIVM109",
+            f"the type of {node.sql('spark')} is not known",
+            span=span_of(node),
+            remedy="CAST the argument",
         )
     if argument.is_floating or argument.is_string:
         raise FivmError(
             "FIVM108",
-            f"{node.sql('spark')} adds values of type {'double' if argument.is_string else argument}, whose result depends on their order",
+            f"{node.sql('spark')} adds {'strings as doubles' if argument.is_string else f'values of type {argument}'}, "
+            "and such a sum depends on the order of its rows",
             span=span_of(node),
             remedy="CAST the argument to a decimal type, e.g. CAST(x AS DECIMAL(18, 4))",
         )
@@ -217,15 +227,19 @@ def result_type(function: str, argument: SparkType | None, node: exp.Expression)
         p, s = argument.precision, argument.scale
         if function == "avg" and not averages_exactly(argument):
             raise unsupported(
-                node, f"the quotient of AVG over {argument} needs more than 38 digits", "CAST the argument to fewer digits"
+                node,
+                f"the quotient of AVG over {argument} needs more than 38 digits",
+                "CAST the argument to fewer digits",
             )
         return SparkType.decimal(p + 10, s) if function == "sum" else SparkType.decimal(p + 4, s + 4)
     if argument.is_integral:
         return BIGINT if function == "sum" else DOUBLE
-    raise unsupported(node, f"{function.upper()} over {argument} is not maintained yet", "CAST it to a number")
+    raise unsupported(
+        node, f"{function.upper()} over {argument} is not maintained yet", "CAST it to a number"
+    )
 
 
-def _argument(node: exp.Expression) -> exp.Expression | None:
+def _argument(node: exp.Expr) -> exp.Expr | None:
     """The argument of an aggregate; None for COUNT(*) and COUNT(literal). COUNT(a, b) counts rows without NULLs."""
     first = node.this
     if isinstance(node, exp.Count):
@@ -233,7 +247,9 @@ def _argument(node: exp.Expression) -> exp.Expression | None:
         if isinstance(first, exp.Star) or (isinstance(first, exp.Literal) and not rest):
             return None
         if rest:
-            present = exp.and_(*(exp.Not(this=exp.Is(this=e.copy(), expression=exp.Null())) for e in [first, *rest]))
+            present = exp.and_(
+                *(exp.Not(this=exp.Is(this=e.copy(), expression=exp.Null())) for e in [first, *rest])
+            )
             return exp.Case(ifs=[exp.If(this=present, true=exp.Literal.number(1))])
     return unparenthesized(first.copy())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from sqlglot import exp
@@ -13,16 +14,22 @@ from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import Scope
 
 
-def check_row_level(node: exp.Expression, *, allow_aggregates: bool = False) -> None:
+def check_row_level(node: exp.Expr, *, allow_aggregates: bool = False) -> None:
     """Refuse what is not computed from one row alone: subqueries, windows, generators, clocks, random values."""
     for part in node.walk():
         name = function_name(part)
-        if isinstance(part, exp.Query) or (isinstance(part, exp.Subquery)) or isinstance(part, exp.Exists):
-            raise unsupported(part, "a subquery in an expression is not maintained yet", "join the relations in FROM")
+        if isinstance(part, (exp.Query, exp.Subquery, exp.Exists)):
+            raise unsupported(
+                part, "a subquery in an expression is not maintained yet", "join the relations in FROM"
+            )
         if isinstance(part, exp.Window) or name in WINDOW_ONLY:
-            raise unsupported(part, "window functions are not maintained yet", "aggregate with GROUP BY instead")
+            raise unsupported(
+                part, "window functions are not maintained yet", "aggregate with GROUP BY instead"
+            )
         if name in GENERATORS or isinstance(part, (exp.Explode, exp.Posexplode, exp.Unnest)):
-            raise unsupported(part, f"{name or 'a generator'} is not maintained yet", "explode in a table model upstream")
+            raise unsupported(
+                part, f"{name or 'a generator'} is not maintained yet", "explode in a table model upstream"
+            )
         if is_non_deterministic(part):
             raise FivmError(
                 "FIVM106",
@@ -36,14 +43,14 @@ def check_row_level(node: exp.Expression, *, allow_aggregates: bool = False) -> 
             raise unsupported(part, f"the aggregate {name} is not allowed here", "use it in SELECT or HAVING")
 
 
-def qualify(node: exp.Expression, scope: Scope) -> exp.Expression:
+def qualify(node: exp.Expr, scope: Scope) -> exp.Expr:
     """A copy of ``node`` with every column qualified; names that are select aliases are replaced by their meaning.
 
     A column of the FROM clause goes before an alias of the same name, as in Spark.
     """
 
-    def visit(part: exp.Expression) -> exp.Expression:
-        if isinstance(part, exp.Column) and not isinstance(part.this, exp.Star):
+    def visit(part: exp.Column) -> exp.Expr:
+        if not isinstance(part.this, exp.Star):
             resolved = scope.resolve(part)
             if resolved is None and part.name.lower() in scope.aliases and not part.table:
                 # The meaning may itself name an earlier alias.
@@ -51,7 +58,9 @@ def qualify(node: exp.Expression, scope: Scope) -> exp.Expression:
             if resolved is None:
                 raise scope.unknown(part)
             # Keep where it stood: later refusals point there.
-            for new, old in zip(resolved.find_all(exp.Identifier), reversed(list(part.find_all(exp.Identifier))), strict=False):
+            for new, old in zip(
+                resolved.find_all(exp.Identifier), reversed(list(part.find_all(exp.Identifier))), strict=False
+            ):
                 new.meta.update(old.meta)
             return resolved
         return part
@@ -64,7 +73,7 @@ def _without(scope: Scope, alias: str) -> Scope:
     return replace(scope, aliases={k: v for k, v in scope.aliases.items() if k != alias.lower()})
 
 
-def _transform_columns(node: exp.Expression, visit) -> exp.Expression:  # type: ignore[no-untyped-def]
+def _transform_columns(node: exp.Expr, visit: Callable[[exp.Column], exp.Expr]) -> exp.Expr:
     # Bottom-up replacement that does not descend into what it has just put in.
     for column in list(node.find_all(exp.Column)):
         replacement = visit(column)
@@ -75,13 +84,13 @@ def _transform_columns(node: exp.Expression, visit) -> exp.Expression:  # type: 
     return node
 
 
-def to_scalar(node: exp.Expression, scope: Scope) -> Scalar:
+def to_scalar(node: exp.Expr, scope: Scope) -> Scalar:
     """The scalar of a row-level user expression."""
     check_row_level(node)
     return Scalar(unparenthesized(qualify(node, scope)))
 
 
-def unparenthesized(node: exp.Expression) -> exp.Expression:
+def unparenthesized(node: exp.Expr) -> exp.Expr:
     """``node`` without parentheses around the whole."""
     while isinstance(node, exp.Paren):
         node = node.this

@@ -29,7 +29,7 @@ GENERATORS = frozenset(
 WINDOW_ONLY = frozenset("row_number rank dense_rank percent_rank cume_dist ntile lag lead nth_value".split())
 
 
-def function_name(node: exp.Expression) -> str | None:
+def function_name(node: exp.Expr) -> str | None:
     """Spark's name of a function call in lower case, None for other nodes."""
     if isinstance(node, exp.Anonymous):
         return str(node.name).lower()
@@ -38,19 +38,23 @@ def function_name(node: exp.Expression) -> str | None:
     return None
 
 
-def is_aggregate(node: exp.Expression) -> bool:
+def is_aggregate(node: exp.Expr) -> bool:
     """Whether ``node`` is a call of an aggregate function."""
     return isinstance(node, exp.AggFunc) or function_name(node) in AGGREGATES
 
 
-def is_non_deterministic(node: exp.Expression) -> bool:
+def is_non_deterministic(node: exp.Expr) -> bool:
     """Whether two evaluations of ``node`` may differ: random values, clocks, session and file names."""
     name = function_name(node)
     clocks = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.CurrentDatetime, exp.CurrentUser)
     if isinstance(node, (exp.Rand, exp.Randn, exp.Uuid, *clocks)):
         return True
     if name in ("unix_timestamp", "time_to_unix", "to_unix_timestamp", "time_str_to_unix"):
-        return not any(isinstance(child, exp.Expression) for child in node.iter_expressions())
-    if isinstance(node, exp.Column) and not node.table and node.name.lower() in ("current_date", "current_timestamp"):
+        return not any(isinstance(child, exp.Expr) for child in node.iter_expressions())
+    if (
+        isinstance(node, exp.Column)
+        and not node.table
+        and node.name.lower() in ("current_date", "current_timestamp")
+    ):
         return True
     return name in NON_DETERMINISTIC

@@ -23,12 +23,18 @@ def parse(sql: str) -> exp.Query:
         message, span = _explain(error, sql)
         raise FivmError("FIVM101", message, sql=sql, span=span, remedy="correct the SQL") from None
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
-        what = "nothing" if not statements else f"{len(statements)} statements, the first a {_kind(statements[0])}"
-        raise FivmError("FIVM101", f"expected one query, found {what}", sql=sql, remedy="write a single SELECT")
+        what = (
+            "nothing"
+            if not statements
+            else f"{len(statements)} statements, the first a {_kind(statements[0])}"
+        )
+        raise FivmError(
+            "FIVM101", f"expected one query, found {what}", sql=sql, remedy="write a single SELECT"
+        )
     return statements[0]
 
 
-def span_of(node: exp.Expression) -> Span | None:
+def span_of(node: exp.Expr) -> Span | None:
     """From the first to the last token below ``node`` whose position is known."""
     positions = [n.meta for n in node.walk() if n.meta.get("start") is not None]
     if not positions:
@@ -36,12 +42,12 @@ def span_of(node: exp.Expression) -> Span | None:
     return Span(min(p["start"] for p in positions), max(p["end"] for p in positions) + 1)
 
 
-def unsupported(node: exp.Expression, what: str, remedy: str, *, code: str = "FIVM105") -> FivmError:
+def unsupported(node: exp.Expr, what: str, remedy: str, *, code: str = "FIVM105") -> FivmError:
     """A refusal that points at ``node``."""
     return FivmError(code, what, remedy=remedy, span=span_of(node))
 
 
-def _kind(statement: exp.Expression) -> str:
+def _kind(statement: exp.Expr) -> str:
     return statement.key.upper()
 
 

@@ -25,27 +25,34 @@ class Source:
         return next((f for name, f in self.columns if name.lower() == column.lower()), None)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Scope:
-    """The sources of one SELECT. ``merged`` holds the columns that USING or NATURAL made one."""
+    """What expressions of one SELECT can name: its sources, and the columns of ``*`` in order, USING columns once.
 
-    sources: list[Source] = field(default_factory=list)
-    merged: list[tuple[str, Field]] = field(default_factory=list)
-    aliases: Mapping[str, exp.Expression] = field(default_factory=dict)
+    ``aliases`` are the select list's own names, which Spark looks up after the columns.
+    """
+
+    sources: tuple[Source, ...] = ()
+    outputs: tuple[tuple[str, Field], ...] = ()
+    aliases: Mapping[str, exp.Expr] = field(default_factory=dict)
 
     @property
     def types(self) -> dict[ColumnId, SparkType]:
         return {f.id: f.type for source in self.sources for _, f in source.columns}
 
-    def star(self, table: str | None, node: exp.Expression) -> list[tuple[str, Field]]:
-        """The columns of ``*`` or ``table.*`` in Spark's order: merged ones first, then source by source."""
-        if table is None:
-            merged = {name.lower() for name, _ in self.merged}
-            rest = [(n, f) for s in self.sources for n, f in s.columns if n.lower() not in merged]
-            return [*self.merged, *rest]
-        return list(self._source(table, node).columns)
+    def star(self, table: str | None, node: exp.Expr) -> list[tuple[str, exp.Expr]]:
+        """The columns of ``*`` or ``table.*`` in Spark's order, as the user could have written them."""
+        columns = self.outputs if table is None else self._source(table, node).columns
+        return [(name, self._written(field)) for name, field in columns]
 
-    def resolve(self, column: exp.Column) -> exp.Expression | None:
+    def _written(self, wanted: Field) -> exp.Expr:
+        for source in self.sources:
+            for name, found in source.columns:
+                if found.id == wanted.id:
+                    return column_ast(source.name, name)
+        raise ValueError(f"{wanted.id} is not a column of any source")
+
+    def resolve(self, column: exp.Column) -> exp.Expr | None:
         """The qualified form of a reference; None where the name is no column here (maybe a select alias).
 
         Raises FIVM102 for a qualified name that does not exist, FIVM104 for one that several relations have.
@@ -53,14 +60,14 @@ class Scope:
         name, table = column.name, column.table
         if table:
             return self._qualified(column, table, name)
-        merged = next((f for n, f in self.merged if n.lower() == name.lower()), None)
-        if merged is not None:
-            return column_ast(*merged.id)
-        found = [f for f in (s.find(name) for s in self.sources) if f is not None]
+        found = [f for n, f in self.outputs if n.lower() == name.lower()]
         if len(found) > 1:
-            owners = ", ".join(s.name for s in self.sources if s.find(name))
+            owners = [s.name for s in self.sources if s.find(name)]
             raise FivmError(
-                "FIVM104", f"{name} is a column of {owners}", span=span_of(column), remedy=f"write {owners.split(',')[0]}.{name}"
+                "FIVM104",
+                f"{name} is a column of {', '.join(owners)}",
+                span=span_of(column),
+                remedy=f"write {owners[0]}.{name}",
             )
         return column_ast(*found[0].id) if found else None
 
@@ -74,11 +81,13 @@ class Scope:
             remedy="correct the name",
         )
 
-    def _qualified(self, column: exp.Column, table: str, name: str) -> exp.Expression:
+    def _qualified(self, column: exp.Column, table: str, name: str) -> exp.Expr:
         source = next((s for s in self.sources if s.name.lower() == table.lower()), None)
         if source is None:
             owner = self.resolve(exp.column(table)) if not column.args.get("db") else None
-            if owner is not None and self.types[(owner.table, owner.name)].text.startswith("struct<"):
+            if isinstance(owner, exp.Column) and self.types[(owner.table, owner.name)].text.startswith(
+                "struct<"
+            ):
                 return exp.Dot(this=owner, expression=exp.to_identifier(name))
             raise self.unknown(column)
         found = source.find(name)
@@ -86,9 +95,11 @@ class Scope:
             raise self.unknown(column)
         return column_ast(*found.id)
 
-    def _source(self, table: str, node: exp.Expression) -> Source:
+    def _source(self, table: str, node: exp.Expr) -> Source:
         for source in self.sources:
             if source.name.lower() == table.lower():
                 return source
         names = ", ".join(s.name for s in self.sources)
-        raise FivmError("FIVM103", f"{table}.*: there is {names}", span=span_of(node), remedy="correct the name")
+        raise FivmError(
+            "FIVM103", f"{table}.*: there is {names}", span=span_of(node), remedy="correct the name"
+        )

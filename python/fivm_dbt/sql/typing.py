@@ -41,7 +41,8 @@ _FIXED: dict[str, SparkType] = {
     ),
     **dict.fromkeys("date_trunc timestamp_trunc to_timestamp make_timestamp".split(), TIMESTAMP),
     **dict.fromkeys(
-        "sqrt exp ln log log10 log2 power pow sin cos tan asin acos atan atan2 degrees radians cbrt".split(), DOUBLE
+        "sqrt exp ln log log10 log2 power pow sin cos tan asin acos atan atan2 degrees radians cbrt".split(),
+        DOUBLE,
     ),
     **dict.fromkeys("like rlike ilike contains startswith endswith isnull isnotnull isnan".split(), BOOLEAN),
     **dict.fromkeys("xxhash64 unix_timestamp unix_date_bigint crc32".split(), BIGINT),
@@ -79,7 +80,7 @@ def _question(scalars: Sequence[Scalar], fields: Fields) -> str:
     return query.sql(dialect="spark")
 
 
-def static_type(node: exp.Expression, fields: Fields) -> SparkType | None:
+def static_type(node: exp.Expr, fields: Fields) -> SparkType | None:
     """The type of an expression by Spark's rules, None if they are not written down here."""
     if isinstance(node, exp.Column):
         return fields[(node.table, node.name)]
@@ -114,7 +115,7 @@ def literal_type(node: exp.Literal) -> SparkType | None:
     return DOUBLE if "e" in text.lower() else None
 
 
-def _call_type(node: exp.Expression, fields: Fields) -> SparkType | None:
+def _call_type(node: exp.Expr, fields: Fields) -> SparkType | None:
     if isinstance(node, exp.Case):
         results = [branch.args["true"] for branch in node.args["ifs"]]
         default = node.args.get("default")
@@ -130,7 +131,7 @@ def _call_type(node: exp.Expression, fields: Fields) -> SparkType | None:
     return _FIXED.get(name) if name else None
 
 
-def _arithmetic(node: exp.Expression, fields: Fields) -> SparkType | None:
+def _arithmetic(node: exp.Binary, fields: Fields) -> SparkType | None:
     left, right = static_type(node.left, fields), static_type(node.right, fields)
     if left is None or right is None:
         return None
@@ -150,7 +151,7 @@ def _arithmetic(node: exp.Expression, fields: Fields) -> SparkType | None:
     return decimal_result(type(node), _as_decimal(left, node.left), _as_decimal(right, node.right))
 
 
-def _as_decimal(type_: SparkType, node: exp.Expression) -> SparkType:
+def _as_decimal(type_: SparkType, node: exp.Expr) -> SparkType:
     """An integral operand beside a decimal: a literal takes as many digits as it has."""
     literal = node.unnest()
     if type_.is_integral and isinstance(literal, exp.Literal):
@@ -158,7 +159,7 @@ def _as_decimal(type_: SparkType, node: exp.Expression) -> SparkType:
     return type_
 
 
-def decimal_result(operator: type[exp.Expression], left: SparkType, right: SparkType) -> SparkType:
+def decimal_result(operator: type[exp.Expr], left: SparkType, right: SparkType) -> SparkType:
     """Spark's result type of decimal arithmetic.
 
     >>> str(decimal_result(exp.Mul, SparkType.of("decimal(12,2)"), SparkType.of("decimal(13,2)")))
@@ -229,4 +230,13 @@ def _widest(a: SparkType, b: SparkType) -> SparkType:
     return a if _WIDER.index(a.text) >= _WIDER.index(b.text) else b
 
 
-__all__ = ["Describe", "Fields", "Typer", "column_ast", "common_type", "decimal_result", "literal_type", "static_type"]
+__all__ = [
+    "Describe",
+    "Fields",
+    "Typer",
+    "column_ast",
+    "common_type",
+    "decimal_result",
+    "literal_type",
+    "static_type",
+]

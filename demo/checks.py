@@ -1,0 +1,65 @@
+"""What the demo promises, checked against its own figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from demo.rounds import Outcome, Round
+
+# The models of one row per day and more, whose refresh must stay small when only flights change.
+DAILY = ("delays_daily", "summary_daily")
+MOST_READ = 0.05
+
+
+def failures(built: Round, rounds: Sequence[Round]) -> list[str]:
+    """One sentence for every promise that was not kept, of the first run and those after each batch."""
+    return [
+        *_unequal([built, *rounds]),
+        *_written_for_nothing(rounds),
+        *_read_too_much(rounds),
+        *_too_slow(rounds),
+    ]
+
+
+def _unequal(rounds: Iterable[Round]) -> Iterator[str]:
+    for each in rounds:
+        for outcome in each.outcomes:
+            found = outcome.recomputed
+            if not found.is_equal:
+                what = f"{found.missing} rows missing, {found.surplus} too many"
+                what += ", other columns" if found.schema_differs else ""
+                yield f"{found.model} differs from its recompute after {each.batch.title!r}: {what}"
+
+
+def _written_for_nothing(rounds: Iterable[Round]) -> Iterator[str]:
+    for each in rounds:
+        if not each.batch.touches and each.written:
+            yield f"a run without changes wrote to {', '.join(each.written)}"
+
+
+def _read_too_much(rounds: Iterable[Round]) -> Iterator[str]:
+    for each, outcome in _flights_only(rounds):
+        share = outcome.share_read
+        if share is None:
+            yield f"{outcome.run.model}: rows read were not measured in {each.batch.title!r}"
+        elif share > MOST_READ:
+            yield (
+                f"{outcome.run.model} read {share:.1%} of the rows that its recompute reads, "
+                f"more than {MOST_READ:.0%}, in {each.batch.title!r}"
+            )
+
+
+def _too_slow(rounds: Iterable[Round]) -> Iterator[str]:
+    """Over all batches of flights together: single statements are too noisy to judge."""
+    outcomes = [outcome for _, outcome in _flights_only(rounds)]
+    for model in DAILY:
+        refresh = sum(outcome.run.seconds for outcome in outcomes if outcome.run.model == model)
+        recompute = sum(outcome.recomputed.seconds for outcome in outcomes if outcome.run.model == model)
+        if refresh > recompute:
+            yield f"{model}: the batches of flights took {refresh:.1f} s, their recompute {recompute:.1f} s"
+
+
+def _flights_only(rounds: Iterable[Round]) -> Iterator[tuple[Round, Outcome]]:
+    for each in rounds:
+        if each.batch.is_flights_only:
+            yield from ((each, outcome) for outcome in each.outcomes if outcome.run.model in DAILY)

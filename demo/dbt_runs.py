@@ -1,0 +1,132 @@
+"""Running dbt in this process, and reading what it says about every model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbt.cli.main import dbtRunner, dbtRunnerResult
+
+from demo.paths import HOME, PROJECT
+
+Listener = Callable[["ModelRun"], None]
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Rows that a refresh read from one table."""
+
+    relation: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class InputChange:
+    """How one input of a model had changed, and how fivm found that out."""
+
+    relation: str
+    capture: str
+    inserted: int
+    deleted: int
+
+
+@dataclass(frozen=True)
+class ModelRun:
+    """One model in one `dbt run`; `seconds` is dbt's own measure, from compiling it to its last statement."""
+
+    model: str
+    seconds: float
+    action: str
+    reason: str | None = None
+    inputs: tuple[InputChange, ...] = ()
+    partitions: int = 0
+    statements: int = 0
+    rows_merged: int = 0
+    rows_read: int | None = None
+    scans: tuple[Scan, ...] = ()
+    compiled_sql: str = field(default="", repr=False)
+
+
+class DbtError(Exception):
+    """A dbt command failed; the message is dbt's."""
+
+
+def dbt_run(listener: Listener, *flags: str) -> tuple[ModelRun, ...]:
+    """Run all models; `listener` hears of each one as soon as it is finished."""
+
+    def hear(event: Any) -> None:
+        if event.info.name == "LogModelResult":
+            listener(ModelRun(event.data.node_info.node_name, event.data.execution_time, event.data.status))
+
+    result = _invoke(["run", *flags], hear)
+    return tuple(_model_run(each) for each in result.result)
+
+
+def dbt_test(listener: Callable[[str, str, float], None]) -> None:
+    """Run the data tests (`fivm_exact` on every model); a failing one raises."""
+
+    def hear(event: Any) -> None:
+        if event.info.name == "LogTestResult":
+            listener(event.data.name, event.data.status, event.data.execution_time)
+
+    _invoke(["test"], hear)
+
+
+def dbt_debug() -> None:
+    """Check the profile and open its connection, as `dbt debug` does for a new user."""
+    _invoke(["debug"])
+
+
+def _invoke(arguments: list[str], callback: Callable[[Any], None] | None = None) -> dbtRunnerResult:
+    """One dbt command, silent on the terminal: its log is in `.demo/logs/dbt.log`."""
+    os.environ["FIVM_DEMO_HOME"] = str(HOME)
+    errors: list[str] = []
+
+    def hear(event: Any) -> None:
+        if event.info.level == "error":
+            errors.append(event.info.msg)
+        if callback:
+            callback(event)
+
+    where = ["--project-dir", str(PROJECT), "--profiles-dir", str(PROJECT)]
+    result = dbtRunner(callbacks=[hear]).invoke(
+        ["--quiet", "--log-level", "none", "--log-level-file", "info", *arguments, *where]
+    )
+    if not result.success:
+        said = errors or [str(result.exception or "no message")]
+        raise DbtError(
+            f"dbt {' '.join(arguments)} failed (log: {HOME / 'logs' / 'dbt.log'})\n" + "\n".join(said)
+        )
+    return result
+
+
+def _model_run(result: Any) -> ModelRun:
+    """The figures that fivm leaves in the adapter response; a plain model has none."""
+    said: dict[str, Any] = result.adapter_response.get("fivm") or {}
+    return ModelRun(
+        model=result.node.name,
+        seconds=float(result.execution_time),
+        action=said.get("action", "created"),
+        reason=said.get("reason"),
+        inputs=tuple(
+            InputChange(bare(i["relation"]), i["capture"], int(i["inserted"]), int(i["deleted"]))
+            for i in said.get("inputs", ())
+        ),
+        partitions=int(said.get("partitions") or 0),
+        statements=int(said.get("statements") or 0),
+        rows_merged=int(said.get("rows_merged") or 0),
+        rows_read=said.get("rows_read"),
+        scans=tuple(Scan(bare(s["relation"]), int(s["rows"])) for s in said.get("scans", ())),
+        compiled_sql=result.node.compiled_code or "",
+    )
+
+
+def bare(relation: str) -> str:
+    """`schema.table`, without quotes and without the session's only catalog.
+
+    >>> bare("`spark_catalog`.`raw`.`flights`")
+    'raw.flights'
+    """
+    return relation.replace("`", "").removeprefix("spark_catalog.")

@@ -1,0 +1,77 @@
+"""One round of the demo: a batch is applied, dbt refreshes, everything is recomputed and compared."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from demo.batches import Batch, apply
+from demo.dbt_runs import ModelRun, dbt_run
+from demo.progress import Progress
+from demo.recompute import Recompute, recompute
+from demo.versions import moved, versions
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What fivm did for one model, against what a full recompute costs."""
+
+    run: ModelRun
+    recomputed: Recompute
+
+    @property
+    def share_read(self) -> float | None:
+        """Rows that the refresh read, as a share of those that the recompute reads; None if not measured."""
+        if self.run.rows_read is None or not self.recomputed.rows_read:
+            return None
+        return self.run.rows_read / self.recomputed.rows_read
+
+
+@dataclass(frozen=True)
+class Round:
+    """The outcome for every model; `written` are the tables that `dbt run` gave a new version."""
+
+    batch: Batch
+    apply_seconds: float
+    dbt_seconds: float
+    written: tuple[str, ...]
+    outcomes: tuple[Outcome, ...]
+
+
+class WrongBatchError(Exception):
+    """A batch changed other tables than it says."""
+
+
+def play(spark: SparkSession, batch: Batch, progress: Progress) -> Round:
+    """Apply, refresh, recompute, compare."""
+    before = versions()
+    with progress.doing("changing the raw data") as changing:
+        apply(spark, batch)
+    start = versions()
+    _check_touched(batch, moved(before, start))
+    started = time.perf_counter()
+    with progress.doing("dbt run"):
+        runs = dbt_run(lambda run: progress.line(f"{run.model:<24}{run.action:<14}{run.seconds:6.1f} s"))
+    dbt_seconds = time.perf_counter() - started
+    written = moved(start, versions())
+    outcomes = tuple(Outcome(run, _recompute(spark, run, progress)) for run in runs)
+    return Round(batch, changing.seconds, dbt_seconds, tuple(written), outcomes)
+
+
+def _check_touched(batch: Batch, changed: list[str]) -> None:
+    if {name.removeprefix("raw.") for name in changed} != batch.touches:
+        raise WrongBatchError(
+            f"batch {batch.title!r} says it touches {sorted(batch.touches)}, but changed {changed}"
+        )
+
+
+def _recompute(spark: SparkSession, run: ModelRun, progress: Progress) -> Recompute:
+    with progress.doing(f"full recompute of {run.model}"):
+        result = recompute(spark, run)
+    verdict = "equal" if result.is_equal else "[bold red]NOT EQUAL[/]"
+    progress.line(
+        f"{run.model:<24}{'recompute':<14}{result.seconds:6.1f} s  {result.rows:>9,} rows  {verdict}"
+    )
+    return result

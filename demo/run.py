@@ -1,0 +1,96 @@
+"""The demo from loading to verdict; `python -m demo` after `python -m demo.environment`."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+from pyspark.sql import SparkSession
+
+from demo.batches import BATCHES, Batch
+from demo.checks import failures
+from demo.dbt_runs import dbt_test
+from demo.load import COLUMNS, load_raw
+from demo.paths import HOME, LOGS, METASTORE, WAREHOUSE
+from demo.progress import Progress
+from demo.report import reasons, round_table, summary_table, write_json
+from demo.rounds import Round, play
+from demo.session import open_session
+
+FIRST_RUN = Batch("the first dbt run builds every model", frozenset(), ())
+
+
+@click.command()
+@click.option(
+    "--years", default=10, show_default=True, type=click.IntRange(1, 50), help="Years of flights to load."
+)
+@click.option("--keep", is_flag=True, help="Leave the tables for a look around; they are removed otherwise.")
+@click.option(
+    "--report", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures to this JSON file."
+)
+def main(years: int, keep: bool, report: Path | None) -> None:
+    """Ten years of New York flights: change the raw data, refresh, and compare with a full recompute."""
+    progress = Progress()
+    _forget_last_time()
+    with progress.doing("starting Spark"):
+        spark = open_session()
+    progress.line("Spark and Delta are up")
+    try:
+        built, rounds = _play_all(spark, years, progress)
+    finally:
+        spark.stop()
+    problems = failures(built, rounds)
+    if report:
+        write_json(report, built, rounds, problems, progress.elapsed)
+    if not keep:
+        _forget_last_time()
+    _verdict(problems, progress)
+
+
+def _play_all(spark: SparkSession, years: int, progress: Progress) -> tuple[Round, list[Round]]:
+    progress.heading(f"Loading {years} years of flights, up to the end of November 2013")
+    with progress.doing("loading"):
+        load_raw(spark, years, progress.line)
+    progress.line(", ".join(f"{spark.table(f'raw.{table}').count():,} {table}" for table in COLUMNS))
+    progress.heading(FIRST_RUN.title)
+    built = play(spark, FIRST_RUN, progress)
+    progress.console.print(round_table(built))
+    rounds = []
+    for number, batch in enumerate(BATCHES, start=1):
+        touched = f" ({', '.join(sorted(batch.touches))})" if batch.touches else ""
+        progress.heading(f"{number}/{len(BATCHES)}  {batch.title}{touched}")
+        rounds.append(play(spark, batch, progress))
+        _show(rounds[-1], progress)
+    progress.heading("dbt test: fivm_exact on every model")
+    with progress.doing("dbt test"):
+        dbt_test(lambda name, status, seconds: progress.line(f"{name:<52}{status}  {seconds:6.1f} s"))
+    progress.heading("All batches together")
+    progress.console.print(summary_table(rounds))
+    return built, rounds
+
+
+def _show(each: Round, progress: Progress) -> None:
+    progress.console.print(round_table(each))
+    if each.batch.touches and not each.batch.is_flights_only:
+        for line in reasons(each):
+            progress.console.print(f"  scanned for {line}", highlight=False)
+    if not each.batch.touches:
+        progress.line(f"tables written: {', '.join(each.written) or 'none, the journal included'}")
+
+
+def _verdict(problems: list[str], progress: Progress) -> None:
+    progress.console.print()
+    if problems:
+        for problem in problems:
+            progress.line(f"[bold red]failed:[/] {problem}")
+        raise SystemExit(1)
+    progress.line("every model equal to its recompute after every batch")
+
+
+def _forget_last_time() -> None:
+    """Every run starts from nothing: the tables and their metastore go, the environment stays."""
+    for path in (WAREHOUSE, METASTORE):
+        shutil.rmtree(path, ignore_errors=True)
+    LOGS.mkdir(parents=True, exist_ok=True)
+    (HOME / "derby.log").unlink(missing_ok=True)

@@ -1,0 +1,44 @@
+{#
+  Keeps a model equal to its full recompute by applying what changed in its inputs. Python plans and applies
+  (adapter.fivm_refresh); here is the order that dbt's users expect of a materialization.
+#}
+{% materialization fivm, adapter='spark' %}
+
+  {%- do fivm.fivm_require_wheel() -%}
+  {%- set existing_relation = load_cached_relation(this) -%}
+  {%- set target_relation = this.incorporate(type='view') -%}
+  {%- set request = {
+      'relation': target_relation,
+      'existing': existing_relation,
+      'sql': compiled_code,
+      'meta': config.get('meta', {}),
+      'batch_size': config.get('batch_size'),
+      'full_refresh': should_full_refresh(),
+  } -%}
+  {%- do adapter.fivm_validate(request) -%}
+  {%- if config.get('contract').enforced -%}
+    {%- do get_assert_columns_equivalent(compiled_code) -%}
+  {%- endif -%}
+
+  {{ run_hooks(pre_hooks) }}
+
+  {%- if adapter.fivm_is_partial() -%}
+    {%- set relations = fivm._fivm_build_partial(existing_relation, target_relation) -%}
+  {%- else -%}
+    {%- set done = adapter.fivm_refresh(request) -%}
+    {%- do write(done.sql) -%}
+    {%- do store_result('main', response=done.response) -%}
+    {%- do log(done.line, info=true) -%}
+    {%- set root = target_relation.incorporate(path={'identifier': done.root}, type='table') -%}
+    {%- set relations = [target_relation, root] -%}
+  {%- endif -%}
+
+  {%- set should_revoke = should_revoke(existing_relation, full_refresh_mode=True) -%}
+  {%- do apply_grants(target_relation, config.get('grants'), should_revoke=should_revoke) -%}
+  {%- do fivm._fivm_persist_docs(target_relation) -%}
+
+  {{ run_hooks(post_hooks) }}
+
+  {{ return({'relations': relations}) }}
+
+{% endmaterialization %}

@@ -1,0 +1,85 @@
+"""dbt finds this package by its name and lets it add fivm's methods to the adapter that the profile loaded.
+
+It imports nothing but dbt: an exception here would stop every dbt command of everyone who has it installed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbt.plugins import dbtPlugin
+
+
+class FivmPlugin(dbtPlugin):  # type: ignore[misc]
+    """Swaps the adapter's class for a subclass with fivm's methods, before dbt creates the adapter."""
+
+    def initialize(self) -> None:
+        from dbt.adapters.factory import FACTORY
+
+        for plugin in list(FACTORY.plugins.values()):
+            if is_spark(plugin.adapter) and "fivm_refresh" not in plugin.adapter._available_:
+                plugin.adapter = with_fivm(plugin.adapter)
+
+
+def is_spark(adapter: type) -> bool:
+    """Whether an adapter is dbt-spark's or derived from it, as dbt-databricks' is."""
+    return any(base.__name__ == "SparkAdapter" for base in adapter.__mro__)
+
+
+def with_fivm(adapter: Any) -> Any:
+    """A subclass of an adapter class that Jinja can ask to refresh, explain and check fivm models.
+
+    It keeps the name and module of the original: dbt derives the adapter's package from them.
+    """
+    from dbt.adapters.base import available
+
+    methods: dict[str, Any] = {"__module__": adapter.__module__, "__qualname__": adapter.__qualname__}
+    for name, while_parsing in _METHODS.items():
+        methods[name] = available.parse(_always(while_parsing))(_bridged(name))
+
+    def execute(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return adapter.execute(self, *args, **kwargs)
+        except Exception as error:
+            from fivm_dbt.bridge.adapter import explained
+
+            known = explained(error)
+            if known is None:
+                raise
+            raise known from error
+
+    methods["execute"] = execute
+    return type(adapter)(adapter.__name__, (adapter,), methods)
+
+
+# What each method answers while dbt only parses.
+_METHODS: dict[str, Any] = {
+    "fivm_validate": {},
+    "fivm_refresh": {},
+    "fivm_is_partial": False,
+    "fivm_is_maintained": False,
+    "fivm_document": None,
+    "fivm_explain": "",
+    "fivm_exact_sql": "",
+    "fivm_check": [],
+}
+
+
+def _bridged(name: str) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        from fivm_dbt.bridge import adapter as bridge
+
+        return getattr(bridge, name)(self, *args, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
+def _always(value: Any) -> Any:
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        return value
+
+    return answer
+
+
+plugins = [FivmPlugin]

@@ -1,0 +1,241 @@
+"""dbt's side of the plug-in: what ``adapter.fivm_*`` does when Jinja calls it.
+
+Each function gets the adapter first. Errors leave as dbt's own, so that dbt reports them like any model's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbt.adapters.contracts.connection import AdapterResponse
+from dbt_common.exceptions import CompilationError, DbtRuntimeError
+
+from fivm_dbt.checks import Finding, check_inputs
+from fivm_dbt.config import Config, load_config
+from fivm_dbt.engines.documentation import Documentation, document
+from fivm_dbt.engines.environment import environment_error
+from fivm_dbt.engines.introspect import describe_relation
+from fivm_dbt.engines.spark import Answer, Execute, SparkEngine
+from fivm_dbt.errors import FivmError
+from fivm_dbt.explain.text import explain
+from fivm_dbt.inputs import read_catalog, with_sql_names
+from fivm_dbt.manifest import Nodes
+from fivm_dbt.naming import journal_table, split_name
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.refresh.compare import difference_sql
+from fivm_dbt.refresh.executor import refresh
+from fivm_dbt.refresh.journal import SqlJournal
+from fivm_dbt.refresh.report import Report
+
+_SESSION_SETTINGS: Mapping[str, str] = {
+    "timezone": "spark.sql.session.timeZone",
+    "ansi": "spark.sql.ansi.enabled",
+    "case sensitive": "spark.sql.caseSensitive",
+    "timestamp type": "spark.sql.timestampType",
+}
+"""What changes the meaning of SQL, and so belongs to the plan's signature."""
+
+_PATIENCE = 5.0
+"""Seconds after which the steps of a refresh are told while it goes on."""
+
+
+@dataclass
+class FivmResponse(AdapterResponse):  # type: ignore[misc]
+    """dbt's answer of a statement with the figures of a refresh, for ``run_results.json``."""
+
+    fivm: dict[str, Any] = field(default_factory=dict)
+
+
+def fivm_validate(adapter: Any, request: Mapping[str, Any]) -> None:
+    """Raise for a configuration that is wrong, before hooks run."""
+    with _told(request["relation"]):
+        _config(request)
+
+
+def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Build or refresh a model; what dbt has to know about it."""
+    relation = request["relation"]
+    engine = _engine(adapter)
+    try:
+        with _told(relation):
+            plan = _plan(adapter, engine, relation, request["sql"], _config(request))
+            _make_way(adapter, plan, request["existing"])
+            journal = SqlJournal(engine, journal_table(plan.relation))
+            report = refresh(
+                plan, engine, journal, full_refresh=bool(request["full_refresh"]), progress=_progress()
+            )
+    finally:
+        engine.stop_measuring()
+    figures = report.as_dict()
+    return {
+        "response": FivmResponse(_message=_summary(report), rows_affected=report.rows_merged, fivm=figures),
+        "sql": ";\n\n".join(report.statements) or f"-- {report.line()}",
+        "line": f"fivm: {report.line()}",
+        "root": split_name(plan.root.relation)[-1],
+    }
+
+
+def fivm_is_partial(adapter: Any) -> bool:
+    """Whether this invocation shows models only a part of their inputs: ``--empty`` or ``--sample``."""
+    args = adapter.config.args
+    return bool(getattr(args, "EMPTY", False) or getattr(args, "SAMPLE", None))
+
+
+def fivm_is_maintained(adapter: Any, relation: Any) -> bool:
+    """Whether a relation is a fivm model's view over its state."""
+    described = describe_relation(_execute(adapter), relation.render())
+    return described is not None and described.presentation is not None
+
+
+def fivm_document(adapter: Any, relation: Any, comment: str | None, columns: Mapping[str, str]) -> None:
+    """Put descriptions on a model's view, where they differ from those that it has."""
+    wanted = Documentation(comment or None, {name.lower(): text for name, text in columns.items() if text})
+    document(_execute(adapter), relation.render(), wanted)
+
+
+def fivm_explain(adapter: Any, name: str) -> str:
+    """How a model is maintained, as text."""
+    with _told(name):
+        return explain(_plan_of_node(adapter, _model(adapter, name)))
+
+
+def fivm_exact_sql(adapter: Any, relation: str) -> str:
+    """A query for the rows in which a model differs from its full recompute."""
+    with _told(relation):
+        plan = _plan_of_node(adapter, _model(adapter, relation))
+        return difference_sql(plan, SqlJournal(_engine(adapter), journal_table(plan.relation)))
+
+
+def fivm_check(adapter: Any) -> list[dict[str, str]]:
+    """What ``fivm doctor`` has to say about the inputs of the project's models."""
+    findings: list[Finding] = check_inputs(_execute(adapter), _nodes(adapter))
+    return [{"level": f.level, "text": f.text} for f in findings]
+
+
+def explained(error: Exception) -> Exception | None:
+    """An adapter's error with what is wrong with Java, Spark or Delta, None where that is not its cause."""
+    known = environment_error(str(error))
+    if known is None or known.code.number in str(error):
+        return None
+    return DbtRuntimeError(f"{known}\n{getattr(error, 'msg', error)}")
+
+
+def _plan(adapter: Any, engine: SparkEngine, relation: Any, sql: str, config: Config) -> Plan:
+    nodes = _nodes(adapter)
+    catalog = read_catalog(sql, _execute(adapter), nodes)
+    request = ModelRequest(
+        relation=relation.render(),
+        sql=sql,
+        catalog=catalog,
+        config=with_sql_names(config, catalog, nodes),
+        session=_session_settings(engine),
+    )
+    return plan_model(request, engine.describe)
+
+
+def _plan_of_node(adapter: Any, node: Any) -> Plan:
+    """The plan of a model that is not being run: its SQL is compiled here."""
+    from dbt.compilation import Compiler
+
+    compiler, manifest = Compiler(adapter.config), adapter.get_macro_resolver()
+    compiled = compiler.compile_node(deepcopy(node), manifest, {}, write=False)
+    relation = adapter.Relation.create_from(adapter.config, node)
+    meta = {**node.config.meta, "batch_size": _batch_size(node.config.batch_size)}
+    config = load_config(meta, model=node.name)
+    return _plan(adapter, _engine(adapter), relation, compiled.compiled_code, config)
+
+
+def _model(adapter: Any, name: str) -> Any:
+    node = _nodes(adapter).node(name)
+    if node is None or node.config.materialized != "fivm":
+        known = ", ".join(str(n.name) for n in _nodes(adapter).fivm_models()) or "none"
+        raise FivmError("FIVM103", f"{name} is not a model with materialized='fivm' (there are: {known})")
+    return node
+
+
+def _make_way(adapter: Any, plan: Plan, existing: Any | None) -> None:
+    """Drop what stands where the model's view goes: the same model as another materialization left it."""
+    if existing is None:
+        return
+    described = describe_relation(_execute(adapter), existing.render())
+    presentation = None if described is None else described.presentation
+    if presentation is None or presentation.root != plan.root.relation:
+        adapter.drop_relation(existing)
+
+
+def _engine(adapter: Any) -> SparkEngine:
+    return SparkEngine(_execute(adapter), _spark_session(adapter))
+
+
+def _execute(adapter: Any) -> Execute:
+    def execute(sql: str, *, fetch: bool) -> Answer:
+        _, table = adapter.execute(sql, fetch=fetch)
+        return Answer(tuple(table.column_names), tuple(tuple(row.values()) for row in table.rows))
+
+    return execute
+
+
+def _spark_session(adapter: Any) -> Any | None:
+    """The session in this process, for metrics; over a network there is none."""
+    if str(getattr(adapter.config.credentials, "method", "")) != "session":
+        return None
+    adapter.execute("select 1")
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+
+
+def _session_settings(engine: SparkEngine) -> tuple[tuple[str, str], ...]:
+    return tuple((name, str(engine.query(f"SET {key}")[0][-1])) for name, key in _SESSION_SETTINGS.items())
+
+
+def _nodes(adapter: Any) -> Nodes:
+    return Nodes(adapter.get_macro_resolver())
+
+
+def _config(request: Mapping[str, Any]) -> Config:
+    meta = {**request["meta"], "batch_size": _batch_size(request["batch_size"])}
+    return load_config(meta, model=request["relation"].identifier)
+
+
+def _batch_size(value: Any) -> str | None:
+    return None if value is None else str(getattr(value, "value", value))
+
+
+def _summary(report: Report) -> str:
+    if report.action == "refreshed":
+        return f"{report.action}, {report.rows_merged} rows, {report.partitions} partitions"
+    return report.action
+
+
+def _progress() -> Callable[[str], None]:
+    """Steps go to the debug log; what takes long, or announces that it will, is told."""
+    from dbt.events.types import JinjaLogDebug, JinjaLogInfo
+    from dbt_common.events.contextvars import get_node_info
+    from dbt_common.events.functions import fire_event
+
+    started = time.monotonic()
+
+    def tell(message: str) -> None:
+        is_long = time.monotonic() - started > _PATIENCE or message.startswith(("building", "finishing"))
+        event = JinjaLogInfo if is_long else JinjaLogDebug
+        fire_event(event(msg=f"fivm: {message}", node_info=get_node_info()))
+
+    return tell
+
+
+@contextmanager
+def _told(model: Any) -> Iterator[None]:
+    """Raise our errors as dbt's: the user sees the text, and no traceback."""
+    try:
+        yield
+    except FivmError as error:
+        name = getattr(model, "identifier", None) or str(model)
+        kind = CompilationError if error.code.fault in ("query", "config") else DbtRuntimeError
+        raise kind(str(error.located(model=name))) from error

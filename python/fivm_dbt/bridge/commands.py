@@ -1,0 +1,49 @@
+"""dbt commands that ``fivm`` runs in this process, so that a project is read exactly as dbt reads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dbt.cli.main import dbtRunner
+
+from fivm_dbt.errors import FivmError
+from fivm_dbt.manifest import Nodes
+from fivm_dbt.offline import plan_of_compiled
+from fivm_dbt.plan.plan import Plan
+
+
+def plan_of_model(model: str, project_dir: Path, profiles_dir: Path | None, target: str | None) -> Plan:
+    """The plan of a project's model without a connection: dbt parses and compiles, and nothing is run."""
+    options = _options(project_dir, profiles_dir, target)
+    manifest = _invoke(["parse", *options], None)
+    nodes = Nodes(manifest)
+    node = nodes.node(model)
+    if node is None:
+        known = ", ".join(str(n.name) for n in nodes.fivm_models()) or "none"
+        raise FivmError("FIVM103", f"there is no model {model} (with materialized='fivm': {known})")
+    select = ["--select", f"+{node.name},config.materialized:fivm", node.name]
+    done = _invoke(["compile", *select, "--no-populate-cache", "--no-introspect", *options], manifest)
+    compiled = {result.node.unique_id: result.node.compiled_code for result in done.results}
+    return plan_of_compiled(node, compiled, nodes)
+
+
+def check_inputs(project_dir: Path, profiles_dir: Path | None, target: str | None) -> bool:
+    """Let dbt print what it finds about the models' inputs; whether all can be maintained from."""
+    options = _options(project_dir, profiles_dir, target)
+    return bool(dbtRunner().invoke(["run-operation", "fivm_doctor", *options]).success)
+
+
+def _options(project_dir: Path, profiles_dir: Path | None, target: str | None) -> list[str]:
+    options = ["--quiet", "--project-dir", str(project_dir)]
+    options += ["--profiles-dir", str(profiles_dir)] if profiles_dir else []
+    return options + (["--target", target] if target else [])
+
+
+def _invoke(arguments: list[str], manifest: Any | None) -> Any:
+    done = dbtRunner(manifest=manifest).invoke(arguments)
+    if not done.success:
+        reason = done.exception or "see dbt's messages above"
+        what = f"dbt {arguments[0]} failed: {reason}"
+        raise FivmError("FIVM101", what, remedy="make dbt compile pass first")
+    return done.result

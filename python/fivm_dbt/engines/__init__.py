@@ -1,0 +1,1 @@
+"""Databases that run plans, and what is needed to reach them."""

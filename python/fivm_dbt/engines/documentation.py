@@ -1,0 +1,54 @@
+"""Descriptions on a view. Spark takes a view's column comments only where the view is created."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fivm_dbt.engines.introspect import ROOT_PROPERTY, parse_description
+from fivm_dbt.engines.spark import Execute
+from fivm_dbt.naming import quote
+
+
+@dataclass(frozen=True)
+class Documentation:
+    """Comments of a view and of its columns (by name in lower case); None and {} where there are none."""
+
+    relation: str | None
+    columns: Mapping[str, str]
+
+
+def document(execute: Execute, view: str, wanted: Documentation) -> bool:
+    """Give a fivm model's view its comments; whether anything had to be changed."""
+    rows = execute(f"DESCRIBE TABLE EXTENDED {view}", fetch=True).rows
+    described = parse_description([(str(row[0] or ""), str(row[1] or "")) for row in rows])
+    names = [column.name for column in described.columns]
+    # A comment that nobody asked for here was put there by someone else: it stays.
+    columns = {str(row[0]).lower(): str(row[2]) for row in rows[: len(names)] if row[2]}
+    facts = {str(row[0]): str(row[1]) for row in rows[len(names) :]}
+    comment = facts.get("Comment") or None
+    new_columns = columns | {n: wanted.columns[n] for n in map(str.lower, names) if n in wanted.columns}
+    new_comment = wanted.relation or comment
+    if new_columns == columns and new_comment == comment:
+        return False
+    listed = ", ".join(_column(name, new_columns.get(name.lower())) for name in names)
+    root = dict(described.properties).get(ROOT_PROPERTY, "")
+    execute(
+        f"CREATE OR REPLACE VIEW {view} ({listed}){_comment(new_comment)} "
+        f"TBLPROPERTIES ('{ROOT_PROPERTY}' = {_literal(root)}) AS {described.view_text}",
+        fetch=False,
+    )
+    return True
+
+
+def _column(name: str, comment: str | None) -> str:
+    return f"{quote(name)}{_comment(comment)}"
+
+
+def _comment(text: str | None) -> str:
+    return f" COMMENT {_literal(text)}" if text else ""
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

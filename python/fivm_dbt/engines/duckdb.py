@@ -1,0 +1,259 @@
+"""The DuckDB engine: runs a plan's Spark SQL in process, with kept copies of old table versions.
+
+It exists to test thousands of refreshes in seconds and to let users replay scenarios without a warehouse.
+Spark has the last word: what DuckDB does otherwise is listed in ``duckdb_functions`` and, for division of
+decimals (done in doubles here), tolerated by the comparison.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+import duckdb
+from sqlglot import exp
+
+from fivm_dbt.catalog import Column
+from fivm_dbt.engines.duckdb_functions import MACROS, NO_OPTIMIZER, SETTINGS
+from fivm_dbt.engines.duckdb_literals import Cut, cut_literals
+from fivm_dbt.engines.duckdb_sql import TARGET, Slot, Statement, transpile
+from fivm_dbt.engines.duckdb_tables import TableStore, spark_type
+from fivm_dbt.naming import canonical
+from fivm_dbt.refresh.engine import Commit, Metrics, MissingRelation, NotVersioned, Row
+
+_FEED_PROPERTY = "delta.enablechangedatafeed"
+_BYTES_PER_VALUE = 16
+
+
+class DuckDbEngine:
+    """An :class:`~fivm_dbt.refresh.engine.Engine` over an in-memory DuckDB.
+
+    Only for one thread at a time. ``keep`` bounds how many old versions of a table stay readable. ``tiny``
+    says that tables have a few dozen rows and nobody asks what was read: no optimiser, no counting.
+    """
+
+    def __init__(self, keep: int | None = None, *, tiny: bool = False) -> None:
+        self._connection = duckdb.connect(":memory:")
+        for statement in (*SETTINGS, *MACROS, *((NO_OPTIMIZER,) if tiny else ())):
+            self._connection.execute(statement)
+        self._is_counting = not tiny
+        self.tables = TableStore(self._connection, keep)
+        self._views: dict[str, exp.Query] = {}
+        self._staged: dict[str, str] = {}
+        self._statements: dict[str, Statement] = {}
+        self._narrow: dict[str, str] = {}
+        self._local = threading.local()
+        self._scans: defaultdict[str, Counter[str]] = defaultdict(Counter)
+
+    @property
+    def name(self) -> str:
+        return "duckdb"
+
+    def create_table(
+        self, name: str, columns: tuple[Column, ...], rows: Sequence[Row] = (), *, change_feed: bool = True
+    ) -> None:
+        """A new table; ``rows`` are in its version 0."""
+        self.tables.create(canonical(name), columns, rows, change_feed)
+
+    def change(self, name: str, *, insert: Sequence[Row] = (), delete: Sequence[Row] = ()) -> None:
+        """One commit with these rows coming and going. ValueError if a row to delete is not there."""
+        self.tables.change(canonical(name), insert, delete)
+
+    def replace(self, name: str, rows: Sequence[Row]) -> None:
+        """CREATE OR REPLACE TABLE: the version numbers go on."""
+        self.tables.replace(canonical(name), rows)
+
+    def recreate(self, name: str, rows: Sequence[Row]) -> None:
+        """Drop and create anew: the version numbers restart and old versions are gone."""
+        relation = canonical(name)
+        columns = self.tables.columns(self.tables.copy_of(relation, None))
+        self.tables.recreate(relation, tuple(Column(n, spark_type(t)) for n, t in columns), rows)
+
+    def drop(self, name: str) -> None:
+        self.tables.drop(canonical(name))
+
+    def vacuum(self, name: str) -> None:
+        """Make every version but the newest unreadable, its changes too."""
+        self.tables.vacuum(canonical(name))
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def run(self, sql: str) -> None:
+        statement, cut = self._statement(sql)
+        if statement.kind == "query":
+            self._read(statement, cut)
+        elif statement.kind in ("create", "define"):
+            self._create(statement, cut)
+        elif statement.kind == "view":
+            self._create_view(statement)
+        elif statement.kind == "drop":
+            self._drop(statement)
+        else:
+            self._write(statement, cut)
+
+    def query(self, sql: str) -> Sequence[Row]:
+        """Rows of a query; of a MERGE, as Delta answers, the number of rows that it changed."""
+        statement, cut = self._statement(sql)
+        if statement.kind == "merge":
+            return [(self._write(statement, cut),)]
+        rows: list[Row] = self._read(statement, cut).fetchall()
+        return rows
+
+    def describe(self, sql: str) -> tuple[Column, ...]:
+        """Types as DuckDB derives them, in Spark's names: decimals may be wider or narrower than Spark's."""
+        statement, cut = self._statement(sql)
+        filled = cut.fill(statement.fill(statement.body, self._tables(statement, cut)))
+        rows = self._connection.execute(f"DESCRIBE {filled}").fetchall()
+        return tuple(Column(str(row[0]), spark_type(str(row[1]))) for row in rows)
+
+    def commits(self, relation: str, since: int | None) -> Sequence[Commit]:
+        name = canonical(relation)
+        if name not in self.tables and (name in self._views or name in self._staged):
+            raise NotVersioned(name)
+        commits = self.tables.table(name).commits[::-1]
+        if since is None:
+            return commits[:1]
+        return [c for c in commits if c.version >= since] or commits[:1]
+
+    def has_change_feed(self, relation: str) -> bool:
+        return self.tables.table(canonical(relation)).has_feed
+
+    def stage(self, name: str, sql: str) -> None:
+        statement, cut = self._statement(sql)
+        copy = f"staged {name}"
+        self._create_narrow(copy, statement, cut)
+        self._staged[canonical(name)] = copy
+
+    def unstage(self, name: str) -> None:
+        # The rows stay until the name is staged again: dropping a table takes as long as reading it.
+        self._staged.pop(canonical(name), None)
+
+    def size(self, relation: str) -> int | None:
+        """An estimate: 16 bytes per value."""
+        name = canonical(relation)
+        if name not in self.tables or not self._is_counting:
+            return None
+        copy = self.tables.copy_of(name, None)
+        return self.tables.rows(copy) * len(self.tables.columns(copy)) * _BYTES_PER_VALUE
+
+    def exists(self, relation: str) -> bool:
+        name = canonical(relation)
+        return name in self.tables or name in self._views
+
+    def start_measuring(self, tag: str) -> None:
+        self._local.tag = tag
+        self._scans[tag] = Counter()
+
+    def measured(self, tag: str) -> Metrics:
+        """An upper bound: every table or staged result that a statement names counts in full, each time."""
+        scans = self._scans.get(tag, Counter())
+        read = sum(scans.values()) if self._is_counting else None
+        return Metrics(rows_read=read, scans=tuple(sorted(scans.items())))
+
+    def _statement(self, sql: str) -> tuple[Statement, Cut]:
+        cut = cut_literals(sql)
+        statement = self._statements.get(cut.template)
+        if statement is None:
+            statement = self._statements[cut.template] = transpile(cut.template, self._views)
+        return statement, cut
+
+    def _tables(self, statement: Statement, cut: Cut) -> dict[str, str]:
+        tables = {slot.token: self._table(slot, cut) for slot in statement.slots}
+        tag = getattr(self._local, "tag", None)
+        if tag is not None and self._is_counting:
+            for slot in statement.slots:
+                self._scans[tag][slot.relation] += self.tables.rows(tables[slot.token])
+        return tables
+
+    def _table(self, slot: Slot, cut: Cut) -> str:
+        if slot.first is None:
+            staged = self._staged.get(slot.relation)
+            return staged or self.tables.copy_of(slot.relation, None)
+        if not slot.is_changes:
+            return self.tables.copy_of(slot.relation, cut.numbers[slot.first])
+        last = cut.numbers[slot.last] if slot.last is not None else -1
+        return self.tables.feed(slot.relation, cut.numbers[slot.first], last if last >= 0 else None)
+
+    def _read(self, statement: Statement, cut: Cut) -> duckdb.DuckDBPyConnection:
+        return self._connection.execute(
+            cut.fill(statement.fill(statement.body, self._tables(statement, cut)))
+        )
+
+    def _create_narrow(self, copy: str, statement: Statement, cut: Cut) -> None:
+        """Create a table from a query whose HUGEINT columns (DuckDB's sums of integers) become BIGINT."""
+        body = self._narrow.get(statement.body, statement.body)
+        self.tables.create_as(copy, cut.fill(statement.fill(body, self._tables(statement, cut))))
+        if statement.body in self._narrow:
+            return
+        wide = [f'CAST("{n}" AS BIGINT) AS "{n}"' for n, t in self.tables.columns(copy) if t == "HUGEINT"]
+        self._narrow[statement.body] = statement.body
+        if wide:
+            self._narrow[statement.body] = f"SELECT * REPLACE ({', '.join(wide)}) FROM ({statement.body})"
+            self._create_narrow(copy, statement, cut)
+
+    def _create(self, statement: Statement, cut: Cut) -> None:
+        name = statement.target
+        if self.exists(name) and not statement.is_replacing:
+            if statement.is_lenient:
+                return
+            raise duckdb.CatalogException(f"{name} exists already")
+        if name in self._views:
+            raise duckdb.CatalogException(f"{name} is a view")
+        is_new = name not in self.tables
+        properties = {key.lower(): value.lower() for key, value in statement.properties}
+        table = self.tables.add(name, properties.get(_FEED_PROPERTY) == "true")
+        copy = self.tables.next_copy(table)
+        try:
+            if statement.kind == "define":
+                self._connection.execute(statement.fill(statement.body, {TARGET: copy}))
+            else:
+                self._create_narrow(copy, statement, cut)
+        except Exception:
+            if is_new:
+                self.tables.drop(name)
+            raise
+        verb = "CREATE OR REPLACE TABLE" if statement.is_replacing else "CREATE TABLE"
+        self.tables.commit(table, copy, verb if statement.kind == "define" else f"{verb} AS SELECT")
+
+    def _create_view(self, statement: Statement) -> None:
+        name, query = statement.target, statement.view
+        assert query is not None
+        if name in self.tables:
+            raise duckdb.CatalogException(f"{name} is a table")
+        if name in self._views and not statement.is_replacing:
+            raise duckdb.CatalogException(f"{name} exists already")
+        if self._views.get(name) != query:
+            self._views[name] = query
+            self._statements.clear()  # they have the old view, or a table of that name, in them
+
+    def _drop(self, statement: Statement) -> None:
+        name = statement.target
+        if name in self.tables:
+            self.tables.drop(name)
+        elif name in self._views:
+            del self._views[name]
+            self._statements.clear()
+        elif not statement.is_lenient:
+            raise MissingRelation(name)
+
+    def _write(self, statement: Statement, cut: Cut) -> int:
+        """Change a copy and commit it: an error leaves the table as it was. Returns the rows changed."""
+        table = self.tables.table(statement.target)
+        old, new = table.newest, self.tables.next_copy(table)
+        tables = {**self._tables(statement, cut), TARGET: new}
+        self.tables.create_as(new, f'FROM "{old}"' + (" LIMIT 0" if statement.kind == "overwrite" else ""))
+        try:
+            if statement.before:
+                self._connection.execute(cut.fill(statement.fill(statement.before, tables)))
+            changed = self._connection.execute(cut.fill(statement.fill(statement.body, tables))).fetchone()
+        except Exception:
+            self.tables.discard(new)
+            raise
+        if statement.kind == "merge" and changed == (0,):
+            self.tables.discard(new)  # as Delta: a MERGE that touches no file is no commit
+            return 0
+        self.tables.forget_rows(new)
+        self.tables.commit(table, new, "MERGE" if statement.kind == "merge" else "WRITE")
+        return int(changed[0]) if changed else 0

@@ -1,0 +1,123 @@
+"""Where DuckDB's functions and types differ from Spark's: rewrites on the syntax tree, and macros."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import sqlglot
+from sqlglot import exp
+
+MACROS = (
+    "CREATE MACRO pmod(a, n) AS ((a % n) + n) % n",
+    "CREATE MACRO raise_error(message) AS error(message)",
+    "CREATE MACRO array_repeat(x, n) AS list_transform(range(n), lambda i: x)",
+    "CREATE MACRO assert_true(condition) AS CASE WHEN condition THEN NULL ELSE error('assertion failed') END",
+    "CREATE MACRO timestamp_seconds(n) AS make_timestamp(n * 1000000)",
+)
+
+SETTINGS = ("SET threads = 1", "SET error_on_division_by_zero = false")
+
+_OPTIMIZERS = (
+    "expression_rewriter,filter_pullup,empty_result_pullup,cte_filter_pusher,regex_range,in_clause,deliminator,"
+    "unnest_rewriter,unused_columns,statistics_propagation,common_subexpressions,common_aggregate,join_order,"
+    "column_lifetime,limit_pushdown,row_group_pruner,top_n,build_side_probe_side,compressed_materialization,"
+    "duplicate_groups,reorder_filter,join_filter_pushdown,late_materialization,cte_inlining"
+)
+NO_OPTIMIZER = f"SET disabled_optimizers = '{_OPTIMIZERS}'"
+"""For tables of a few dozen rows, where optimising takes longer than running: a third of the time."""
+
+_INTEGRAL = {
+    exp.DType.TINYINT,
+    exp.DType.SMALLINT,
+    exp.DType.INT,
+    exp.DType.BIGINT,
+}
+_UNITS = {"MM": "MONTH", "MON": "MONTH", "YYYY": "YEAR", "YY": "YEAR", "Q": "QUARTER", "DD": "DAY"}
+
+
+def duckdb_text(ast: exp.Expr) -> str:
+    """DuckDB's SQL for a Spark tree, which is changed."""
+    ast = to_duckdb_functions(ast)
+    return ast.sql(dialect="duckdb", copy=False, unsupported_level=sqlglot.ErrorLevel.IGNORE)
+
+
+def to_duckdb_functions(ast: exp.Expr) -> exp.Expr:
+    """The tree with Spark's meaning spelled for DuckDB. Changes ``ast`` in place and returns it.
+
+    >>> to_duckdb_functions(sqlglot.parse_one("cast(1.5 as int)", dialect="spark")).sql("duckdb")
+    'TRY_CAST(TRUNC(TRY_CAST(1.5 AS DECIMAL(38, 10))) AS INT)'
+    """
+    for node in reversed(list(ast.walk())):
+        rewrite = _REWRITES.get(type(node))
+        if rewrite is None:
+            continue
+        new = rewrite(node)
+        if new is node:
+            continue
+        if node is ast:
+            ast = new
+        else:
+            node.replace(new)
+    return ast
+
+
+def _data_type(node: exp.Expr) -> exp.Expr:
+    """Spark's TIMESTAMP is an instant, shown in the session's time zone; all our sessions are in UTC."""
+    if node.this in (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ):
+        return exp.DataType(this=exp.DType.TIMESTAMP)
+    return node
+
+
+def _cast(node: exp.Expr) -> exp.Expr:
+    """A cast that fails is NULL (ANSI off); one to an integral type cuts digits off where DuckDB rounds."""
+    to, operand = node.args["to"], node.this
+    is_whole = isinstance(operand, (exp.Null, exp.Count, exp.Literal)) and not operand.is_string
+    is_whole = is_whole and (not isinstance(operand, exp.Literal) or operand.is_int)
+    if to.this in _INTEGRAL and not is_whole:
+        wide = exp.DataType.build("DECIMAL(38, 10)")
+        operand = exp.Trunc(this=exp.TryCast(this=operand.copy(), to=wide))
+    return exp.TryCast(this=operand.copy(), to=to.copy())
+
+
+def _integer_division(node: exp.Expr) -> exp.Expr:
+    quotient = exp.IntDiv(this=node.this.copy(), expression=node.expression.copy())
+    return exp.TryCast(this=exp.Trunc(this=quotient), to=exp.DataType.build("BIGINT"))
+
+
+def _as_date(value: exp.Expr) -> exp.Expr:
+    return exp.Cast(this=value.copy(), to=exp.DataType.build("DATE"))
+
+
+def _truncated(node: exp.Expr) -> exp.Expr:
+    """``TRUNC(d, unit)`` is a date, ``DATE_TRUNC(unit, ts)`` a timestamp."""
+    unit = node.args["unit"].name.upper()
+    call = exp.Anonymous(
+        this="DATE_TRUNC", expressions=[exp.Literal.string(_UNITS.get(unit, unit).lower()), node.this.copy()]
+    )
+    return _as_date(call) if isinstance(node, exp.DateTrunc) else call
+
+
+def _anonymous(node: exp.Expr) -> exp.Expr:
+    """``XXHASH64`` must be deterministic, and the same for equal values of several types: hash their text."""
+    if node.name.lower() != "xxhash64":
+        return node
+    texts = [exp.Cast(this=a.copy(), to=exp.DataType.build("TEXT")) for a in node.expressions]
+    return exp.Cast(
+        this=exp.BitwiseRightShift(
+            this=exp.Anonymous(this="HASH", expressions=texts), expression=exp.Literal.number(1)
+        ),
+        to=exp.DataType.build("BIGINT"),
+    )
+
+
+_REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
+    exp.DataType: _data_type,
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.IntDiv: _integer_division,
+    exp.DateTrunc: _truncated,
+    exp.TimestampTrunc: _truncated,
+    exp.TsOrDsAdd: _as_date,
+    exp.AddMonths: _as_date,
+    exp.Anonymous: _anonymous,
+}

@@ -1,0 +1,85 @@
+"""What a database says about a relation that a model reads."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from fivm_dbt.catalog import Column, Presentation
+from fivm_dbt.engines.spark import Execute
+from fivm_dbt.engines.spark_errors import cause
+from fivm_dbt.refresh.engine import MissingRelation
+
+ROOT_PROPERTY = "fivm.root"
+"""Property of a fivm model's view that names its root state."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """A relation as DESCRIBE EXTENDED shows it."""
+
+    columns: tuple[Column, ...]
+    is_view: bool
+    provider: str
+    view_text: str
+    properties: tuple[tuple[str, str], ...]
+
+    @property
+    def is_delta(self) -> bool:
+        return not self.is_view and self.provider == "delta"
+
+    @property
+    def presentation(self) -> Presentation | None:
+        """How the view shows a fivm model's root state, None for other relations."""
+        root = dict(self.properties).get(ROOT_PROPERTY)
+        return Presentation(root, self.view_text.strip()) if root and self.is_view else None
+
+
+def describe_relation(execute: Execute, name: str) -> Described | None:
+    """A relation as the database describes it, None where it does not exist."""
+    try:
+        answer = execute(f"DESCRIBE TABLE EXTENDED {name}", fetch=True)
+    except Exception as error:
+        if isinstance(cause(error), MissingRelation):
+            return None
+        raise
+    described = parse_description([(str(row[0] or ""), str(row[1] or "")) for row in answer.rows])
+    return _with_whole_types(execute, name, described)
+
+
+def parse_description(rows: list[tuple[str, str]]) -> Described:
+    """Columns first, then a blank or a heading, then facts about the relation.
+
+    >>> rows = [("k", "int"), ("", ""), ("# Detailed Table Information", ""), ("Type", "VIEW"),
+    ...         ("View Text", "select k from a.root"), ("Table Properties", "[fivm.root=a.root]")]
+    >>> parse_description(rows).presentation
+    Presentation(root='a.root', sql='select k from a.root')
+    """
+    end = next((i for i, (name, _) in enumerate(rows) if not name or name.startswith("# ")), len(rows))
+    facts: dict[str, str] = {}
+    for name, value in rows[end:]:
+        facts.setdefault(name, value)
+    return Described(
+        columns=tuple(Column.of(name, type_) for name, type_ in rows[:end]),
+        is_view=facts.get("Type", "").upper() == "VIEW",
+        provider=facts.get("Provider", "").lower(),
+        view_text=facts.get("View Text", ""),
+        properties=_properties(facts.get("Table Properties", "")),
+    )
+
+
+def _properties(text: str) -> tuple[tuple[str, str], ...]:
+    found = re.findall(r"([\w.]+)=([^,\]]*)", text)
+    return tuple((key, value.strip()) for key, value in found)
+
+
+def _with_whole_types(execute: Execute, name: str, described: Described) -> Described:
+    """Spark abbreviates structs of many fields (``... 5 more fields``) in DESCRIBE, but not in typeof."""
+    short = [c.name for c in described.columns if " more fields" in c.type.text]
+    if not short:
+        return described
+    types = ", ".join(f"typeof(any_value(`{column}`))" for column in short)
+    row = execute(f"SELECT {types} FROM {name} WHERE false", fetch=True).rows[0]
+    whole = dict(zip(short, map(str, row), strict=True))
+    columns = tuple(Column.of(c.name, whole[c.name]) if c.name in whole else c for c in described.columns)
+    return replace(described, columns=columns)

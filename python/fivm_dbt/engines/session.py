@@ -1,0 +1,79 @@
+"""A small local Spark with Delta, for ``fivm replay`` and for tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fivm_dbt.engines.jars import SESSION_CONFIG, delta_jars, find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def local_config(directory: Path, *, cores: int = 2) -> dict[str, str]:
+    """Spark settings for small data on one machine: few partitions, tables in ``directory``."""
+    return {
+        **SESSION_CONFIG,
+        "spark.master": f"local[{cores}]",
+        "spark.app.name": "fivm",
+        "spark.jars": ",".join(str(jar) for jar in delta_jars()),
+        # Tables live as long as the process; no metastore has to be started.
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+        # What dbt-spark's session method forces too.
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+        # The default of 50 costs seconds for every MERGE on a small machine.
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Metrics of one refresh are read back after it; other threads' executions must not push them out.
+        "spark.sql.ui.retainedExecutions": "2000",
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 {_logging(directory)}",
+    }
+
+
+def local_session(directory: Path, *, cores: int = 2) -> SparkSession:
+    """A Spark session with Delta whose tables live in ``directory``. Raises FIVM501, FIVM503 or FIVM505."""
+    find_java()
+    directory.mkdir(parents=True, exist_ok=True)
+    config = local_config(directory, cores=cores)
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder
+    for key, value in config.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _logging(directory: Path) -> str:
+    """JVM option with a log configuration of its own.
+
+    SQLQueryContextLogger prints every failed statement as one huge line of JSON; the error reaches us anyway.
+    """
+    file = directory / "log4j2.properties"
+    file.write_text(_LOG4J)
+    return f"-Dlog4j2.configurationFile={file.as_uri()}"
+
+
+_LOG4J = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
+logger.query.name = SQLQueryContextLogger
+logger.query.level = off
+logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
+logger.tasks.level = off
+logger.executor.name = org.apache.spark.executor.Executor
+logger.executor.level = off
+"""

@@ -1,0 +1,152 @@
+"""Plans on Spark and Delta, through dbt's connection or a SparkSession."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Protocol
+
+from fivm_dbt.catalog import Column
+from fivm_dbt.engines.metrics import SessionMetrics
+from fivm_dbt.engines.spark_errors import cause
+from fivm_dbt.naming import quote, relation_name, split_name
+from fivm_dbt.refresh.engine import Commit, Metrics, Row
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Column names and rows of a statement."""
+
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+    def values(self, column: str) -> tuple[object, ...]:
+        """One column by name; positions differ between versions of Delta."""
+        position = self.columns.index(column)
+        return tuple(row[position] for row in self.rows)
+
+
+class Execute(Protocol):
+    """Runs one statement; its rows are fetched only where ``fetch`` is set."""
+
+    def __call__(self, sql: str, *, fetch: bool) -> Answer: ...
+
+
+def on_session(session: SparkSession) -> Execute:
+    """Statements run by a SparkSession of our own."""
+
+    def execute(sql: str, *, fetch: bool) -> Answer:
+        frame = session.sql(sql)
+        rows = tuple(tuple(row) for row in frame.collect()) if fetch else ()
+        return Answer(tuple(frame.columns), rows)
+
+    return execute
+
+
+class SparkEngine:
+    """An engine for Spark; ``session`` only serves to measure what was read."""
+
+    name = "spark"
+
+    def __init__(self, execute: Execute, session: SparkSession | None = None) -> None:
+        self._execute = execute
+        self._metrics = SessionMetrics.of(session)
+
+    @staticmethod
+    def of_session(session: SparkSession) -> SparkEngine:
+        return SparkEngine(on_session(session), session)
+
+    def run(self, sql: str) -> None:
+        self._execute(sql, fetch=False)
+
+    def query(self, sql: str) -> Sequence[Row]:
+        return _translated(lambda: self._execute(sql, fetch=True)).rows
+
+    def describe(self, sql: str) -> tuple[Column, ...]:
+        answer = self._execute(f"DESCRIBE QUERY {sql}", fetch=True)
+        return tuple(Column.of(str(row[0]), str(row[1])) for row in answer.rows)
+
+    def commits(self, relation: str, since: int | None) -> Sequence[Commit]:
+        newest = self._history(relation, 1)
+        if since is None or not newest or newest[0].version <= since:
+            return newest
+        found = self._history(relation, newest[0].version - since + 1)
+        return tuple(commit for commit in found if commit.version >= since)
+
+    def _history(self, relation: str, count: int) -> tuple[Commit, ...]:
+        sql = f"DESCRIBE HISTORY {relation} LIMIT {count}"
+        answer = _translated(lambda: self._execute(sql, fetch=True))
+        values = (answer.values(column) for column in ("version", "timestamp", "operation"))
+        return tuple(Commit(int(str(v)), _iso(t), str(o)) for v, t, o in zip(*values, strict=True))
+
+    def has_change_feed(self, relation: str) -> bool:
+        sql = f"SHOW TBLPROPERTIES {relation} ('delta.enableChangeDataFeed')"
+        answer = _translated(lambda: self._execute(sql, fetch=True))
+        return any(str(row[-1]).lower() == "true" for row in answer.rows)
+
+    def stage(self, name: str, sql: str) -> None:
+        cache = f"CACHE TABLE {quote(name)} AS {sql}"
+        try:
+            _translated(lambda: self._execute(cache, fetch=False))
+        except Exception as error:
+            if "TEMP_TABLE_OR_VIEW_ALREADY_EXISTS" not in str(error):
+                raise
+            # A run that was cut off has left a view of this name in the session.
+            self.unstage(name)
+            _translated(lambda: self._execute(cache, fetch=False))
+
+    def unstage(self, name: str) -> None:
+        # Dropping a temporary view takes its rows out of the cache too.
+        self._execute(f"DROP VIEW IF EXISTS {quote(name)}", fetch=False)
+
+    def size(self, relation: str) -> int | None:
+        answer = _translated(lambda: self._execute(f"DESCRIBE DETAIL {relation}", fetch=True))
+        sizes = answer.values("sizeInBytes")
+        return int(str(sizes[0])) if sizes and sizes[0] is not None else None
+
+    def exists(self, relation: str) -> bool:
+        *schema, table = split_name(relation)
+        place = f" IN {relation_name(*schema)}" if schema else ""
+        try:
+            answer = self._execute(f"SHOW TABLES{place}", fetch=True)
+        except Exception as error:
+            if "SCHEMA_NOT_FOUND" in str(error):
+                return False
+            raise
+        shown = zip(answer.values("tableName"), answer.values("isTemporary"), strict=True)
+        return any(str(name).lower() == table and not temporary for name, temporary in shown)
+
+    def start_measuring(self, tag: str) -> None:
+        self._metrics.start(tag)
+
+    def measured(self, tag: str) -> Metrics:
+        return self._metrics.read(tag)
+
+    def stop_measuring(self) -> None:
+        """Leave the thread as it was found, also after an error."""
+        self._metrics.stop()
+
+
+def _translated(execute: Callable[[], Answer]) -> Answer:
+    try:
+        return execute()
+    except Exception as error:
+        known = cause(error)
+        if known is None:
+            raise
+        raise known from error
+
+
+def _iso(time: object) -> str:
+    """A commit time that does not depend on the time zone of this process.
+
+    >>> _iso(datetime(2024, 5, 1, 12, tzinfo=timezone.utc))
+    '2024-05-01T12:00:00.000000+00:00'
+    """
+    if isinstance(time, datetime):
+        return time.astimezone(timezone.utc).isoformat(timespec="microseconds")
+    return str(time)

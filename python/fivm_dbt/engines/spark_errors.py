@@ -1,0 +1,93 @@
+"""Spark's and Delta's error conditions as the few causes that a refresh can do something about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from fivm_dbt.refresh.engine import ChangeFeedUnavailable, MissingRelation, NotVersioned, VersionUnavailable
+
+# First match wins. The conditions are also found in text, because dbt hands on the text alone.
+_CAUSES: tuple[tuple[type[Exception], tuple[str, ...]], ...] = (
+    (
+        ChangeFeedUnavailable,
+        (
+            "DELTA_MISSING_CHANGE_DATA",
+            "DELTA_CHANGE_TABLE_FEED_DISABLED",
+            "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
+            "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
+            "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
+            "DELTA_CDC_START_VERSION_AFTER_LATEST",
+            "DELTA_INVALID_CDC_RANGE",
+        ),
+    ),
+    (
+        VersionUnavailable,
+        (
+            "DELTA_VERSION_NOT_FOUND",
+            "DELTA_VERSIONS_NOT_CONTIGUOUS",
+            "DELTA_FILE_NOT_FOUND",
+            "DELTA_FILE_NOT_FOUND_DETAILED",
+            "DELTA_LOG_FILE_NOT_FOUND",
+            "DELTA_TRUNCATED_TRANSACTION_LOG",
+            "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION",
+            "FAILED_READ_FILE.FILE_NOT_EXIST",
+            "FILE_NOT_EXIST",
+        ),
+    ),
+    (
+        MissingRelation,
+        ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE"),
+    ),
+    (
+        NotVersioned,
+        (
+            "DELTA_ONLY_OPERATION",
+            "DELTA_TABLE_ONLY_OPERATION",
+            "DELTA_NOT_A_DELTA_TABLE",
+            "EXPECT_TABLE_NOT_VIEW",
+        ),
+    ),
+)
+
+
+def conditions(error: BaseException) -> Iterator[str]:
+    """Every error condition that the error, its text or its causes name."""
+    for one in _chain(error):
+        condition = getattr(one, "getCondition", None) or getattr(one, "getErrorClass", None)
+        if callable(condition) and (name := condition()):
+            yield str(name)
+        yield from re.findall(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\]", str(one))
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    one: BaseException | None = error
+    # An error can be its own cause.
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        yield one
+        one = one.__cause__ or one.__context__
+
+
+def cause(error: BaseException) -> Exception | None:
+    """The engine error that a Spark error amounts to, None if it is none of those.
+
+    >>> cause(RuntimeError("[DELTA_VERSION_NOT_FOUND] Cannot time travel Delta table to version 7."))
+    VersionUnavailable('[DELTA_VERSION_NOT_FOUND] Cannot time travel Delta table to version 7.')
+    """
+    named = set(conditions(error))
+    named |= {name.split(".")[0] for name in named}
+    for kind, names in _CAUSES:
+        if named.intersection(names):
+            return kind(first_line(error))
+    if "java.io.FileNotFoundException" in str(error):
+        return VersionUnavailable(first_line(error))
+    return None
+
+
+def first_line(error: BaseException) -> str:
+    """The line of an error's text that says what is wrong, without dbt's heading."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if not re.fullmatch(r"(Runtime|Database|Compilation) Error.*", line)]
+    return (told or lines or [type(error).__name__])[0]

@@ -1,0 +1,106 @@
+"""Whether a state can be gone on with, and the reason in words where it has to be rebuilt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fivm_dbt.errors import FivmError
+from fivm_dbt.plan.binding import Binding
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.refresh.engine import VersionUnavailable
+from fivm_dbt.refresh.journal import Entry, Journal
+from fivm_dbt.refresh.observe import Observed, RecordedInput
+from fivm_dbt.refresh.recorder import Recorder
+
+BYTES_PER_BUCKET = 32 * 2**20
+MAX_BUCKETS = 512
+
+_REBUILD = "run with --full-refresh, or set fivm_on_change: rebuild"
+
+
+def why_rebuild(plan: Plan, engine: Recorder, journal: Journal, finished: Entry) -> str | None:
+    """The reason why the state of the last finished refresh cannot be maintained further, None where it can.
+
+    Raises FIVM304 where the plan changed and ``fivm_on_change`` is ``fail``.
+    """
+    if not engine.exists(plan.root.relation):
+        return f"state table {plan.root.relation} is missing"
+    if finished.plan_hash == plan.plan_hash:
+        return None
+    reason = _what_changed(plan, journal)
+    if plan.config.fivm_on_change == "fail":
+        raise FivmError("FIVM304", reason, remedy=_REBUILD, model=plan.model)
+    return reason
+
+
+def lost_inputs(
+    plan: Plan, observed: Mapping[str, Observed], recorded: Mapping[str, RecordedInput]
+) -> tuple[str, frozenset[str]] | None:
+    """Why an input's change cannot be captured any more, and which inputs keep an own snapshot from now on."""
+    unsaved = [o for o in observed.values() if recorded[o.name].snapshot is None]
+    again = sorted(o.name for o in unsaved if o.recreated)
+    if again:
+        what = f"{', '.join(again)} was dropped and created anew; it is kept as an own snapshot from now on"
+        return what, frozenset(again)
+    forgotten = sorted(o.name for o in unsaved if o.forgotten)
+    if forgotten:
+        error = VersionUnavailable(f"the history of {', '.join(forgotten)} was cleaned up")
+        return unreadable(plan, error), frozenset()
+    return None
+
+
+def unreadable(plan: Plan, error: VersionUnavailable) -> str:
+    """The reason for a rebuild when a recorded version is gone. Raises FIVM306 where ``fivm_on_change`` is ``fail``."""
+    if plan.config.fivm_on_change == "fail":
+        raise FivmError("FIVM306", str(error), remedy=_REBUILD, model=plan.model)
+    return f"the recorded version can no longer be read: {error}"
+
+
+def check_static(plan: Plan, binding: Binding) -> None:
+    """Raise FIVM305 where rows of an input changed that was promised not to change."""
+    moved = sorted(name for name in binding.changed if plan.input(name).is_static)
+    if moved:
+        raise FivmError(
+            "FIVM305",
+            f"{', '.join(moved)} is declared static but its rows changed",
+            remedy="run with --full-refresh, or take it out of fivm_static",
+            model=plan.model,
+        )
+
+
+def choose_buckets(plan: Plan, engine: Recorder, observed: Mapping[str, Observed]) -> int:
+    """The number of hash buckets of a new state: as configured, else a power of two by the inputs' size."""
+    by = plan.root.partitioning
+    if by.kind != "bucket":
+        return 1
+    if by.buckets is not None:
+        return by.buckets
+    size = sum(engine.size(o.table) or 0 for o in observed.values())
+    buckets = 1
+    while buckets < MAX_BUCKETS and buckets * BYTES_PER_BUCKET < size:
+        buckets *= 2
+    return buckets
+
+
+def _what_changed(plan: Plan, journal: Journal) -> str:
+    build = journal.last_build(plan.relation)
+    before: dict[str, str] = build.detail["signature"] if build is not None else {}
+    after = plan.signature
+    parts = [_change(key, before.get(key), after.get(key)) for key in sorted({*before, *after})]
+    differing = [part for part in parts if part]
+    return "; ".join(differing) if differing else "the plan changed"
+
+
+def _change(part: str, before: str | None, after: str | None) -> str | None:
+    """A changed part of the signature in words."""
+    if before == after:
+        return None
+    if part.startswith("columns of ") and before is not None and after is not None:
+        old, new = before.split(", "), after.split(", ")
+        moved = [f"{o} is now {n}" for o, n in zip(old, new, strict=False) if o != n]
+        return f"{part} changed" + (f": {'; '.join(moved[:3])}" if moved else "")
+    if part == "SQL":
+        return "the model's SQL changed"
+    if before is None or after is None or len(before) + len(after) > 80:
+        return f"{part} changed"
+    return f"{part} changed from {before} to {after}"

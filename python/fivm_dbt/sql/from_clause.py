@@ -1,0 +1,204 @@
+"""The FROM clause of one SELECT: its relations, the names they bring into scope, and the conditions that join them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.nodes import Field, Join, Node, Scan
+from fivm_dbt.ir.scalar import Scalar, conjuncts
+from fivm_dbt.naming import canonical, relation_name
+from fivm_dbt.sql.expressions import to_scalar
+from fivm_dbt.sql.parse import span_of, unsupported
+from fivm_dbt.sql.scope import Scope, Source
+
+if TYPE_CHECKING:
+    from fivm_dbt.sql.lower import Ctes, Lowered, Lowering
+
+_TABLE_PARTS = (
+    ("version", "time travel"),
+    ("when", "time travel"),
+    ("sample", "a sample"),
+    ("pivots", "PIVOT"),
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of the FROM clause: ``outputs`` are its columns in the order of ``*``, USING columns once and first."""
+
+    sources: tuple[Source, ...]
+    outputs: tuple[tuple[str, Field], ...]
+    factors: tuple[Node, ...]
+    predicates: tuple[Scalar, ...] = ()
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.sources, self.outputs)
+
+
+def from_clause(lowering: Lowering, node: exp.Select, ctes: Ctes) -> tuple[Scope, Node]:
+    """What a SELECT reads: the scope of its expressions and the joined relation.
+
+    A comma binds weaker than JOIN, which shows in what USING and ``*`` see.
+    """
+    clause = _FromClause(lowering, ctes)
+    groups = [clause.source(node.args["from_"].this)]
+    for join in node.args.get("joins") or []:
+        if clause.is_comma(join):
+            groups.append(clause.source(join.this))
+        else:
+            groups[-1] = clause.join(groups[-1], join)
+    part = groups[0]
+    for group in groups[1:]:
+        part = clause.product(part, group)
+    joined = len(part.factors) > 1 or part.predicates
+    return part.scope, Join(part.factors, part.predicates) if joined else part.factors[0]
+
+
+class _FromClause:
+    def __init__(self, lowering: Lowering, ctes: Ctes) -> None:
+        self.lowering = lowering
+        self.ctes = ctes
+
+    def is_comma(self, join: exp.Join) -> bool:
+        """Whether a join is written as a comma; the parser makes it a CROSS JOIN."""
+        span = span_of(join.this)
+        if str(join.args.get("kind") or "").upper() != "CROSS" or span is None:
+            return False
+        return self.lowering.sql[: span.start].rstrip(" \t\r\n(`").endswith(",")
+
+    def product(self, left: Part, right: Part) -> Part:
+        """Both side by side. Raises FIVM104 where two relations have one name."""
+        names = {s.name.lower() for s in left.sources}
+        double = next((s.name for s in right.sources if s.name.lower() in names), None)
+        if double is not None:
+            raise FivmError("FIVM104", f"two relations are called {double}", remedy="give each its own alias")
+        return Part(
+            left.sources + right.sources,
+            left.outputs + right.outputs,
+            left.factors + right.factors,
+            left.predicates + right.predicates,
+        )
+
+    def join(self, left: Part, join: exp.Join) -> Part:
+        side, kind, method = (str(join.args.get(k) or "").upper() for k in ("side", "kind", "method"))
+        if side or kind not in ("", "INNER", "CROSS") or method not in ("", "NATURAL"):
+            words = " ".join(w for w in (method, side, kind) if w)
+            raise unsupported(join, f"{words} JOIN is not maintained yet", "use an inner join")
+        right = self.source(join.this)
+        both = self.product(left, right)
+        if method == "NATURAL":
+            theirs = {name.lower() for name, _ in right.outputs}
+            return self._using(left, right, both, [n for n, _ in left.outputs if n.lower() in theirs], join)
+        if join.args.get("using"):
+            return self._using(left, right, both, [u.name for u in join.args["using"]], join)
+        condition = join.args.get("on")
+        on = () if condition is None else tuple(to_scalar(p, both.scope) for p in conjuncts(condition))
+        return Part(both.sources, both.outputs, both.factors, both.predicates + on)
+
+    def _using(self, left: Part, right: Part, both: Part, names: list[str], join: exp.Join) -> Part:
+        """Equal columns become one, which stands first and is the left one."""
+        merged: list[tuple[str, Field]] = []
+        equal: list[Scalar] = []
+        for name in names:
+            ours, theirs = (self._one(part, name, join) for part in (left, right))
+            merged.append(ours)
+            equal.append(Scalar(exp.EQ(this=ours[1].scalar.ast(), expression=theirs[1].scalar.ast())))
+        gone = {name.lower() for name in names}
+        rest = tuple(output for output in both.outputs if output[0].lower() not in gone)
+        return Part(both.sources, (*merged, *rest), both.factors, both.predicates + tuple(equal))
+
+    def _one(self, part: Part, name: str, join: exp.Join) -> tuple[str, Field]:
+        found = [output for output in part.outputs if output[0].lower() == name.lower()]
+        if not found:
+            raise part.scope.unknown(exp.column(name))
+        if len(found) > 1:
+            what = f"{name} is a column of several relations on one side of USING or NATURAL"
+            raise unsupported(join, what, "join with ON", code="FIVM104")
+        return found[0]
+
+    def source(self, node: exp.Expr) -> Part:
+        """A table, a CTE, a subquery, or joins in parentheses, with the joins attached to it."""
+        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
+            part = self._parenthesised(node)
+        elif isinstance(node, exp.Table):
+            part = self._table(node)
+        elif isinstance(node, exp.Subquery):
+            self.lowering.check_modifiers(node)
+            name = node.alias or self.lowering.alias("subquery")
+            part = _part(name, self.lowering.query(node.this, self.ctes, name), node)
+        else:
+            what = f"{node.key.upper()} in FROM is not maintained yet"
+            raise unsupported(node, what, "read a table or a subquery")
+        for join in node.args.get("joins") or []:
+            part = (
+                self.product(part, self.source(join.this)) if self.is_comma(join) else self.join(part, join)
+            )
+        return part
+
+    def _parenthesised(self, node: exp.Subquery) -> Part:
+        inner = self.source(node.this)
+        if not node.alias:
+            return inner
+        source = Source(node.alias, _renamed(node, inner.outputs))
+        return Part((source,), source.columns, inner.factors, inner.predicates)
+
+    def _table(self, node: exp.Table) -> Part:
+        self._refuse_parts(node)
+        parts = [p.name for p in (node.args.get("catalog"), node.args.get("db"), node.this) if p]
+        name = node.alias or parts[-1]
+        bound = self.ctes.get(parts[0].lower()) if len(parts) == 1 else None
+        if bound is not None:
+            lowered = self.lowering.query(bound.cte.this, bound.visible, name)
+            visible = tuple(zip(lowered.names, lowered.node.fields, strict=True))
+            source = Source(name, _renamed(node, _renamed(bound.cte, visible)))
+            return Part((source,), source.columns, (lowered.node,))
+        relation = self.lowering.catalog.find(relation_name(*parts))
+        if relation is None:
+            known = ", ".join(r.name for r in self.lowering.catalog.relations)
+            raise FivmError(
+                "FIVM103",
+                f"{canonical(relation_name(*parts))} is not a relation of this model; there are {known or 'none'}",
+                span=span_of(node),
+                remedy="use ref() or source(), or correct the name",
+            )
+        columns = tuple((c.name, c.type) for c in relation.columns)
+        scan = Scan(relation.name, self.lowering.alias(name), columns)
+        source = Source(name, _renamed(node, tuple((f.name, f) for f in scan.fields)))
+        return Part((source,), source.columns, (scan,))
+
+    def _refuse_parts(self, node: exp.Table) -> None:
+        if isinstance(node.this, exp.Func):
+            raise unsupported(
+                node, "table functions are not maintained yet", "materialise the rows as a table"
+            )
+        for key, what in _TABLE_PARTS:
+            if node.args.get(key):
+                raise unsupported(node, f"{what} on an input cannot be maintained", "read the plain table")
+        if node.args.get("laterals"):
+            raise unsupported(node, "LATERAL VIEW is not maintained yet", "explode in a table model upstream")
+
+
+def _part(name: str, lowered: Lowered, node: exp.Expr) -> Part:
+    source = Source(name, _renamed(node, tuple(zip(lowered.names, lowered.node.fields, strict=True))))
+    return Part((source,), source.columns, (lowered.node,))
+
+
+def _renamed(node: exp.Expr, columns: tuple[tuple[str, Field], ...]) -> tuple[tuple[str, Field], ...]:
+    """The columns under the names of an alias like ``t(a, b)``, where there is one."""
+    alias = node.args.get("alias")
+    names = [c.name for c in alias.args.get("columns") or []] if isinstance(alias, exp.TableAlias) else []
+    if not names:
+        return columns
+    if len(names) != len(columns):
+        raise FivmError(
+            "FIVM102",
+            f"{len(names)} column names for {len(columns)} columns",
+            span=span_of(node),
+            remedy="name every column once",
+        )
+    return tuple((name, field) for name, (_, field) in zip(names, columns, strict=True))

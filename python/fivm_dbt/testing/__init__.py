@@ -1,0 +1,1 @@
+"""Scenarios and their replay (``fivm replay``), the random generator, and the comparison of bags."""

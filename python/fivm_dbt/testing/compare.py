@@ -1,0 +1,161 @@
+"""Comparing two queries as bags: exactly on the engine, then with a tolerance for doubles on what is left."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+
+from fivm_dbt.catalog import Column, SparkType
+from fivm_dbt.refresh.engine import Engine, Row
+from fivm_dbt.testing.values import quantized
+
+RELATIVE = 1e-9
+"""Engines add doubles in any order; the last digits of a result are nobody's."""
+
+_ABSOLUTE = 1e-12
+_COUNT = "fivm_copies"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Rows of one bag that the other does not have, each as often as it is missing; empty for equal bags."""
+
+    only_left: tuple[Row, ...] = ()
+    only_right: tuple[Row, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.only_left or self.only_right)
+
+    def lines(self, left: str, right: str, limit: int = 20) -> list[str]:
+        """For people: at most ``limit`` rows of each side.
+
+        >>> Difference(((1, None),)).lines("maintained", "recomputed")
+        ['  only maintained: (1, NULL)']
+        """
+        lines = []
+        for label, rows in ((left, self.only_left), (right, self.only_right)):
+            lines += [f"  only {label}: {_shown(row)}" for row in rows[:limit]]
+            if len(rows) > limit:
+                lines.append(f"  only {label}: ... and {len(rows) - limit} more rows")
+        return lines
+
+
+def difference_sql(left: str, right: str, columns: Sequence[Column], cast_decimals: bool = False) -> str:
+    """A query for the rows that are not equally often in ``left`` and ``right``: ``left - right`` as a Z-set.
+
+    One pass instead of two EXCEPT ALLs, with the same meaning: NULLs are equal, copies count.
+    ``cast_decimals`` rounds decimals to their declared types first, for an engine that divides in doubles.
+    """
+    names = [f"c{i}" for i in range(len(columns))]
+    shown = [
+        f"CAST({name} AS {column.type}) AS {name}" if cast_decimals and column.type.is_decimal else name
+        for name, column in zip(names, columns, strict=True)
+    ]
+    listed, cast = ", ".join(names), ", ".join(shown)
+
+    def side(query: str, count: int) -> str:
+        return f"SELECT {cast}, {count} AS {_COUNT} FROM (\n{query}\n) AS q({listed})"
+
+    both = f"{side(left, 1)} UNION ALL {side(right, -1)}"
+    return f"SELECT {listed}, SUM({_COUNT}) FROM ({both}) AS b GROUP BY {listed} HAVING SUM({_COUNT}) <> 0"
+
+
+def compare_queries(engine: Engine, left: str, right: str, columns: Sequence[Column]) -> Difference:
+    """What differs between the results of two queries with these output columns."""
+    rows = engine.query(difference_sql(left, right, columns, cast_decimals=engine.name == "duckdb"))
+    only_left = [row[:-1] for row in rows for _ in range(max(0, _copies(row)))]
+    only_right = [row[:-1] for row in rows for _ in range(max(0, -_copies(row)))]
+    return compare_rows(only_left, only_right, [c.type for c in columns])
+
+
+def _copies(row: Row) -> int:
+    count = row[-1]
+    assert isinstance(count, int)
+    return count
+
+
+def compare_rows(left: Sequence[Row], right: Sequence[Row], types: Sequence[SparkType]) -> Difference:
+    """What differs between two bags of rows, read as values of these types."""
+    lefts = Counter(_plain(row, types) for row in left)
+    rights = Counter(_plain(row, types) for row in right)
+    common = lefts & rights
+    rest_left, rest_right = list((lefts - common).elements()), list((rights - common).elements())
+    if any(isinstance(v, float) for row in (*rest_left, *rest_right) for v in row):
+        rest_left, rest_right = _without_close(rest_left, rest_right)
+    return Difference(tuple(_sorted(rest_left)), tuple(_sorted(rest_right)))
+
+
+def _without_close(left: list[Row], right: list[Row]) -> tuple[list[Row], list[Row]]:
+    """Both lists without pairs of rows that only differ in the last digits of doubles."""
+    by_rest: dict[Row, list[Row]] = {}
+    for row in right:
+        by_rest.setdefault(_without_numbers(row), []).append(row)
+    alone = []
+    for row in left:
+        candidates = by_rest.get(_without_numbers(row), [])
+        match = next((other for other in candidates if _is_close(row, other)), None)
+        if match is None:
+            alone.append(row)
+        else:
+            candidates.remove(match)
+    return alone, [row for rows in by_rest.values() for row in rows]
+
+
+def _without_numbers(row: Row) -> Row:
+    return tuple(None if isinstance(v, (float, Decimal)) else v for v in row)
+
+
+def _is_close(left: Row, right: Row) -> bool:
+    return all(_is_close_value(a, b) for a, b in zip(left, right, strict=True))
+
+
+def _is_close_value(left: object, right: object) -> bool:
+    if isinstance(left, float) and isinstance(right, float):
+        return math.isclose(left, right, rel_tol=RELATIVE, abs_tol=_ABSOLUTE)
+    if isinstance(left, Decimal) and isinstance(right, float):
+        exponent = left.as_tuple().exponent
+        digits = -exponent if isinstance(exponent, int) else 0
+        # Half a unit of the decimal's last digit: where the double would have been rounded to it.
+        return abs(float(left) - right) <= 0.5 * 10.0**-digits * (1 + RELATIVE) + _ABSOLUTE
+    if isinstance(left, float) and isinstance(right, Decimal):
+        return _is_close_value(right, left)
+    return left == right
+
+
+def _plain(row: Row, types: Sequence[SparkType]) -> Row:
+    return tuple(_plain_value(value, type_) for value, type_ in zip(row, types, strict=True))
+
+
+def _plain_value(value: object, type_: SparkType) -> object:
+    """One Python object per value: sums are int or Decimal, dates come as datetimes, NaN equals itself."""
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
+    if isinstance(value, Decimal) and type_.is_decimal:
+        return quantized(value, type_.scale)
+    if isinstance(value, Decimal) and type_.is_integral:
+        return int(value)
+    if isinstance(value, (int, Decimal)) and type_.is_floating and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, int) and type_.is_decimal:
+        return quantized(Decimal(value), type_.scale)
+    if isinstance(value, datetime) and type_.text == "date":
+        return value.date()
+    return value
+
+
+def _sorted(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: [(v is not None, type(v).__name__, str(v)) for v in row])
+
+
+def _shown(row: Row) -> str:
+    return "(" + ", ".join(_shown_value(v) for v in row) + ")"
+
+
+def _shown_value(value: object) -> str:
+    if value is None:
+        return "NULL"
+    return f"'{value}'" if isinstance(value, (str, date)) else str(value)

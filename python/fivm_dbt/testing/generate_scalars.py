@@ -1,0 +1,222 @@
+"""Random scalar expressions, predicates and aggregates over typed columns, as Spark SQL text."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+_WORDS = ("'a'", "'b'", "'ab'")
+_DATES = ("DATE '2024-01-30'", "DATE '2024-02-15'", "DATE '2024-03-31'")
+_AMOUNTS = ("-1.25", "0.5", "1.50", "2.75")
+
+
+@dataclass(frozen=True)
+class Type:
+    """What the generator has to know of a type. An *inexact* column, a quotient, is shown but not used."""
+
+    name: str
+    precision: int = 0
+    scale: int = 0
+
+    @property
+    def is_integral(self) -> bool:
+        return self.name in ("int", "bigint")
+
+    @property
+    def is_exact_number(self) -> bool:
+        return self.is_integral or self.name == "decimal"
+
+    @property
+    def can_be_key(self) -> bool:
+        return self.name not in ("inexact", "double")
+
+
+INT, BIGINT, STRING, DATE, BOOLEAN, DOUBLE = (
+    Type(n) for n in ("int", "bigint", "string", "date", "boolean", "double")
+)
+INEXACT = Type("inexact")
+
+
+def type_of(text: str) -> Type:
+    """The type of a table's column.
+
+    >>> type_of("decimal(8,2)")
+    Type(name='decimal', precision=8, scale=2)
+    """
+    if text.startswith("decimal("):
+        precision, scale = text[8:-1].split(",")
+        return Type("decimal", int(precision), int(scale))
+    return Type(text)
+
+
+@dataclass(frozen=True)
+class Col:
+    """A column that can be referred to by ``ref``."""
+
+    ref: str
+    name: str
+    type: Type
+
+
+class Scalars:
+    """Random expressions over the columns of one FROM clause."""
+
+    def __init__(self, rng: random.Random, columns: list[Col]) -> None:
+        self.rng = rng
+        self.columns = columns
+
+    def of(self, *names: str) -> list[Col]:
+        return [c for c in self.columns if c.type.name in names]
+
+    @property
+    def numbers(self) -> list[Col]:
+        return [c for c in self.columns if c.type.is_exact_number]
+
+    def value(self, column: Col) -> tuple[str, Type]:
+        """The column, or now and then an expression over it."""
+        if self.rng.random() < 0.65 or not column.type.can_be_key:
+            return column.ref, column.type
+        if column.type.is_exact_number:
+            return self.number(column)
+        return self.rng.choice(_FORMS[column.type.name]).format(column.ref), column.type
+
+    def number(self, column: Col) -> tuple[str, Type]:
+        """Arithmetic over exact numbers; decimals grow as Spark's do."""
+        rng, ref, type_ = self.rng, column.ref, column.type
+        form = rng.choice(("add", "negate", "double", "case", "coalesce", "product"))
+        if form == "add":
+            return f"{ref} + {rng.randint(1, 3)}", _wider(type_, 1)
+        if form == "negate":
+            return f"-{ref}", type_
+        if form == "double":
+            return f"2 * {ref}", _wider(type_, 2)
+        if form == "case":
+            return f"CASE WHEN {self.predicate(0)} THEN {ref} ELSE 0 END", _wider(type_, 10)
+        others = [c for c in self.numbers if c.type.precision + type_.precision <= 20 and c != column]
+        if form == "product" and others:
+            other = rng.choice(others)
+            return f"{ref} * {other.ref}", _product(type_, other.type)
+        return f"COALESCE({ref}, 0)", _wider(type_, 10)
+
+    def predicate(self, depth: int = 1) -> str:
+        """A condition: comparison, IS NULL, BETWEEN, IN, LIKE, and AND / OR / NOT of such."""
+        rng = self.rng
+        roll = rng.random()
+        if depth and roll < 0.15:
+            return f"({self.predicate(depth - 1)} OR {self.predicate(depth - 1)})"
+        if depth and roll < 0.25:
+            return f"({self.predicate(depth - 1)} AND {self.predicate(depth - 1)})"
+        if depth and roll < 0.32:
+            return f"NOT ({self.predicate(depth - 1)})"
+        usable = [c for c in self.columns if c.type.can_be_key]
+        if not usable:
+            return "1 = 1"
+        column = rng.choice(usable)
+        if rng.random() < 0.12:
+            return f"{column.ref} IS {rng.choice(('', 'NOT '))}NULL"
+        return self._comparison(column)
+
+    def _comparison(self, column: Col) -> str:
+        rng, ref = self.rng, column.ref
+        if column.type == BOOLEAN:
+            return rng.choice((ref, f"NOT {ref}", f"{ref} = TRUE"))
+        if column.type == STRING and rng.random() < 0.4:
+            return f"{ref} {rng.choice(('', 'NOT '))}LIKE '{rng.choice(('a%', '%b', '_'))}'"
+        same = [c for c in self.columns if c.type == column.type and c != column]
+        roll = rng.random()
+        if same and roll < 0.25:
+            return f"{ref} {rng.choice(('=', '<>', '<', '>=', '<=>'))} {rng.choice(same).ref}"
+        if roll < 0.45:
+            low, high = sorted((self.literal(column.type), self.literal(column.type)), key=_order)
+            return f"{ref} BETWEEN {low} AND {high}"
+        if roll < 0.6:
+            listed = ", ".join(sorted({self.literal(column.type) for _ in range(3)}))
+            return f"{ref} {rng.choice(('', '', 'NOT '))}IN ({listed})"
+        return f"{ref} {rng.choice(('=', '<>', '<', '<=', '>', '>='))} {self.literal(column.type)}"
+
+    def literal(self, type_: Type) -> str:
+        if type_ == STRING:
+            return self.rng.choice(_WORDS)
+        if type_ == DATE:
+            return self.rng.choice(_DATES)
+        if type_ == BOOLEAN:
+            return self.rng.choice(("TRUE", "FALSE"))
+        if type_.name == "decimal":
+            return self.rng.choice(_AMOUNTS)
+        return str(self.rng.randint(-2, 3))
+
+    def aggregate(self) -> tuple[str, Type]:
+        """COUNT, SUM, AVG, or an expression over such."""
+        rng = self.rng
+        roll = rng.random()
+        numbers = [c for c in self.numbers if c.type.precision <= 20]
+        if roll < 0.25 or not numbers:
+            counted = rng.choice(["*", "1", *(c.ref for c in self.columns)])
+            return f"COUNT({counted})", BIGINT
+        column = rng.choice(numbers)
+        value, type_ = self.value(column)
+        if roll < 0.65:
+            return f"SUM({value})", _summed(type_)
+        if roll < 0.85 and type_.precision <= 18:
+            return f"AVG({value})", DOUBLE if type_.is_integral else INEXACT
+        if roll < 0.93:
+            return f"SUM({column.ref}) + COUNT(*)", _wider(_summed(column.type), 20)
+        return f"CASE WHEN COUNT({column.ref}) > 1 THEN SUM({column.ref}) END", _summed(column.type)
+
+    def having(self) -> str:
+        """A condition over aggregates."""
+        rng = self.rng
+        numbers = [c for c in self.numbers if c.type.precision <= 18]
+        choices = [f"COUNT(*) > {rng.randint(1, 2)}", f"COUNT({rng.choice(self.columns).ref}) >= 1"]
+        if numbers:
+            column = rng.choice(numbers)
+            choices += [f"SUM({column.ref}) > {rng.randint(-1, 2)}", f"SUM({column.ref}) IS NOT NULL"]
+            choices.append(f"AVG({column.ref}) <= {rng.choice(('0.5', '1', '-0.25'))}")
+        condition = rng.choice(choices)
+        if rng.random() < 0.2:
+            condition += f" {rng.choice(('AND', 'OR'))} {rng.choice(choices)}"
+        return condition
+
+
+_FORMS = {
+    "string": (
+        "UPPER({0})",
+        "CONCAT({0}, 'z')",
+        "COALESCE({0}, '?')",
+        "CASE WHEN {0} = 'a' THEN 'x' ELSE {0} END",
+    ),
+    "date": ("TRUNC({0}, 'MM')", "COALESCE({0}, DATE '2024-03-03')"),
+    "boolean": ("NOT {0}", "COALESCE({0}, FALSE)"),
+}
+
+
+def _order(literal: str) -> tuple[float, str]:
+    try:
+        return float(literal), ""
+    except ValueError:
+        return 0.0, literal
+
+
+def _wider(type_: Type, digits: int) -> Type:
+    if type_.name != "decimal":
+        return type_
+    return Type("decimal", min(38, max(type_.precision, digits + type_.scale) + 1), type_.scale)
+
+
+def _product(left: Type, right: Type) -> Type:
+    if left.is_integral and right.is_integral:
+        return BIGINT if BIGINT in (left, right) else INT
+    (p1, s1), (p2, s2) = (_digits(t) for t in (left, right))
+    return Type("decimal", min(38, p1 + p2 + 1), s1 + s2)
+
+
+def _digits(type_: Type) -> tuple[int, int]:
+    if type_.name == "decimal":
+        return type_.precision, type_.scale
+    return (10, 0) if type_ == INT else (20, 0)
+
+
+def _summed(type_: Type) -> Type:
+    if type_.is_integral:
+        return BIGINT
+    return Type("decimal", min(38, type_.precision + 10), type_.scale)

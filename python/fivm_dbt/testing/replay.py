@@ -1,0 +1,230 @@
+"""Replaying a scenario: build its tables, refresh after each step, compare with full recompute.
+
+The models go through the same planner and executor as in dbt. After every refresh a model is compared with
+
+* its own text over the inputs at the versions of the refresh,
+* for a model over other fivm models: the whole chain as one query over the base tables,
+* the rows that the scenario expects, where it says so,
+
+always as bags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from time import perf_counter
+
+from fivm_dbt.catalog import Catalog, Column, ForeignKey, Relation
+from fivm_dbt.config import load_config
+from fivm_dbt.errors import FivmError
+from fivm_dbt.naming import canonical
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.refresh.executor import refresh
+from fivm_dbt.refresh.oracle import recompute_sql, splice_inputs
+from fivm_dbt.refresh.report import Report
+from fivm_dbt.testing.check import column_types
+from fivm_dbt.testing.compare import compare_queries, compare_rows
+from fivm_dbt.testing.outcome import Finding, ModelRun, Outcome, Result, ScenarioResult, StepRun
+from fivm_dbt.testing.scenario import RawRows, Scenario, Step, TableOptions
+from fivm_dbt.testing.values import to_rows
+from fivm_dbt.testing.workbench import TableSpec, Workbench
+
+OpenWorkbench = Callable[[], Workbench]
+
+
+def replay_scenario(
+    scenario: Scenario, open_workbench: OpenWorkbench, strategy: str | None = None
+) -> ScenarioResult:
+    """Replay with the scenario's own configuration, or with ``strategy`` for every model."""
+    start = perf_counter()
+    result = ScenarioResult(scenario.id, strategy or "", "passed")
+    try:
+        plans = plan_models(scenario, strategy)
+    except FivmError as error:
+        result = _refused(result, scenario, error)
+    else:
+        if scenario.expected_error is not None:
+            message = f"{scenario.expected_error} was expected, but the models were accepted"
+            result = replace(result, outcome="failed", message=message)
+        else:
+            result = _replayed(result, scenario, plans, open_workbench)
+    return replace(result, seconds=perf_counter() - start)
+
+
+def plan_models(scenario: Scenario, strategy: str | None = None) -> tuple[Plan, ...]:
+    """The plans of a scenario's models, each seeing the tables and the models before it. Raises FivmError."""
+    relations = {name: _relation(scenario, name) for name in scenario.tables}
+    plans = []
+    for model in scenario.models:
+        settings = {**model.config, **({"fivm_strategy": strategy} if strategy else {})}
+        config = load_config(settings, model=model.name)
+        request = ModelRequest(canonical(model.name), model.sql, Catalog.of(relations.values()), config)
+        plan = plan_model(request)
+        plans.append(plan)
+        shown = Relation(plan.relation, plan.output, kind="fivm", presentation=plan.presentation)
+        relations[model.name] = shown
+    return tuple(plans)
+
+
+def table_specs(scenario: Scenario) -> dict[str, TableSpec]:
+    """The tables of a scenario as a workbench creates them."""
+    return {
+        name: TableSpec(
+            canonical(name),
+            tuple(Column.of(column, type_) for column, type_ in columns),
+            scenario.tables_options.get(name, TableOptions()),
+            scenario.partition_by.get(name, ()),
+        )
+        for name, columns in scenario.tables.items()
+    }
+
+
+def _relation(scenario: Scenario, name: str) -> Relation:
+    options = scenario.tables_options.get(name, TableOptions())
+    foreign = tuple(
+        ForeignKey(f.columns, canonical(f.target), f.target_columns)
+        for f in scenario.foreign_keys
+        if f.table == name
+    )
+    return Relation(
+        canonical(name),
+        tuple(Column.of(column, type_) for column, type_ in scenario.tables[name]),
+        is_static=options.static,
+        is_recreated=options.seed,
+        keys=scenario.keys.get(name, ()),
+        foreign_keys=foreign,
+    )
+
+
+def _refused(result: ScenarioResult, scenario: Scenario, error: FivmError) -> ScenarioResult:
+    code = error.code.number
+    if scenario.expected_error is None:
+        is_refusal = error.code.fault in ("query", "config")
+        return replace(result, outcome="refused" if is_refusal else "failed", code=code, message=str(error))
+    if scenario.expected_error == code:
+        return replace(result, code=code, message=str(error))
+    message = f"{scenario.expected_error} was expected, but there was: {error}"
+    return replace(result, outcome="failed", code=code, message=message)
+
+
+def _replayed(
+    result: ScenarioResult, scenario: Scenario, plans: tuple[Plan, ...], open_workbench: OpenWorkbench
+) -> ScenarioResult:
+    workbench = open_workbench()
+    try:
+        replay = Replay(scenario, plans, workbench)
+        steps = [replay.build()]
+        for index, step in enumerate(scenario.steps, start=1):
+            steps.append(replay.step(index, step))
+    finally:
+        workbench.close()
+    outcome: Outcome = "passed" if all(step.is_good for step in steps) else "failed"
+    return replace(result, outcome=outcome, steps=tuple(steps))
+
+
+class Replay:
+    """A scenario on a workbench, step by step."""
+
+    def __init__(self, scenario: Scenario, plans: tuple[Plan, ...], workbench: Workbench) -> None:
+        self.scenario = scenario
+        self.plans = plans
+        self.workbench = workbench
+        self._specs = table_specs(scenario)
+        self._types = column_types(scenario)
+        self._names = {canonical(m.name): m.name for m in scenario.models}
+        self._whole = _over_base_tables(plans)
+
+    def build(self) -> StepRun:
+        """Create the tables and build every model."""
+        for name, table in self._specs.items():
+            self.workbench.create(table, self._rows(name, self.scenario.initial.get(name, ())))
+        return self._refresh_all(0, self.scenario.initial_expected, None)
+
+    def step(self, index: int, step: Step) -> StepRun:
+        """Change the tables and refresh every model."""
+        for name, raw in step.recreate.items():
+            self.workbench.recreate(self._specs[name], self._rows(name, raw))
+        for name, raw in step.replace.items():
+            self.workbench.replace(self._specs[name], self._rows(name, raw))
+        for name, change in step.delta.items():
+            insert, delete = self._rows(name, change.insert), self._rows(name, change.delete)
+            if insert or delete:
+                self.workbench.change(self._specs[name], insert, delete)
+        return self._refresh_all(index, step.expected, step.expected_error)
+
+    def _rows(self, table: str, raw: RawRows) -> tuple[tuple[object, ...], ...]:
+        return to_rows(raw, self._types[table])
+
+    def _refresh_all(
+        self, index: int, expected: Mapping[str, RawRows] | None, expected_error: str | None
+    ) -> StepRun:
+        runs: list[ModelRun] = []
+        for plan in self.plans:
+            run = self._refresh(plan, (expected or {}).get(self._names[plan.relation]), expected_error)
+            runs.append(run)
+            if run.report is None:
+                break  # models further down would read the state of before
+        missing = expected_error is not None and all(r.result != "expected error" for r in runs)
+        problem = f"{expected_error} was expected, but every refresh succeeded" if missing else None
+        return StepRun(index, tuple(runs), problem)
+
+    def _refresh(self, plan: Plan, expected: RawRows | None, expected_error: str | None) -> ModelRun:
+        name = self._names[plan.relation]
+        try:
+            report = refresh(plan, self.workbench.engine, self.workbench.journal)
+            findings = self._findings(plan, expected)
+        except FivmError as error:
+            code = error.code.number
+            result: Result = "expected error" if code == expected_error else "error"
+            return ModelRun(name, result, error=str(error), code=code)
+        except (
+            Exception
+        ) as error:  # whatever an engine raises is a failure of this scenario, not of the replay
+            return ModelRun(name, "error", error=f"{type(error).__name__}: {error}")
+        return _run(name, report, findings)
+
+    def _findings(self, plan: Plan, expected: RawRows | None) -> tuple[Finding, ...]:
+        engine = self.workbench.engine
+        shown = f"SELECT * FROM {plan.relation}"
+        references = {"recomputed": recompute_sql(plan, self._versions(plan))}
+        if plan.relation in self._whole:
+            references["recomputed from base tables"] = self._whole[plan.relation]
+        found = []
+        for label, reference in references.items():
+            difference = compare_queries(engine, shown, reference, plan.output)
+            if difference:
+                found.append(Finding("maintained", label, difference))
+        if expected is not None:
+            types = [column.type for column in plan.output]
+            difference = compare_rows(engine.query(shown), to_rows(expected, types), types)
+            if difference:
+                found.append(Finding("maintained", "expected", difference))
+        return tuple(found)
+
+    def _versions(self, plan: Plan) -> dict[str, int]:
+        """The newest version of each input: nobody else writes, so they are those of the refresh."""
+        versions = {}
+        for item in plan.inputs:
+            shown = item.relation.presentation
+            table = shown.root if shown is not None else item.name
+            versions[item.name] = self.workbench.engine.commits(table, None)[0].version
+        return versions
+
+
+def _over_base_tables(plans: tuple[Plan, ...]) -> dict[str, str]:
+    """The text of every model over other models, with their texts in it as subqueries."""
+    texts: dict[str, str] = {}
+    chained: dict[str, str] = {}
+    for plan in plans:
+        # A line break, because a text may end with a comment.
+        text = splice_inputs(plan.sql, {name: f"(\n{inner}\n)" for name, inner in texts.items()})
+        if text != plan.sql:
+            chained[plan.relation] = text
+        texts[plan.relation] = text
+    return chained
+
+
+def _run(name: str, report: Report, findings: tuple[Finding, ...]) -> ModelRun:
+    return ModelRun(name, "different" if findings else "equal", report, findings)

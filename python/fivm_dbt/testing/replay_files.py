@@ -1,0 +1,100 @@
+"""``fivm replay``: all scenarios of some files, one line each, a summary, and a report for machines."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+from fivm_dbt.errors import FivmError, expected_one_of
+from fivm_dbt.testing.load import load_scenarios
+from fivm_dbt.testing.outcome import ScenarioResult
+from fivm_dbt.testing.replay import OpenWorkbench, replay_scenario
+from fivm_dbt.testing.workbench import DuckDbWorkbench
+
+ENGINES = ("duckdb", "spark")
+STRATEGIES = ("auto", "first_order")
+"""The strategies of this version; ``all`` replays every scenario with each of them."""
+
+Echo = Callable[[str], None]
+
+
+def replay_files(
+    paths: Sequence[Path | str],
+    engine_name: str = "duckdb",
+    strategy: str | None = None,
+    strict: bool = False,
+    report: Path | str | None = None,
+    only: Collection[str] = (),
+    echo: Echo = print,
+) -> int:
+    """Replay the scenarios of ``paths``; returns the exit code.
+
+    ``strategy`` None takes each model's own configuration. ``strict`` counts refusals and rebuilds as
+    failures, except refusals that a scenario expects. Raises FIVM601 for files that are not valid.
+    """
+    strategies = _strategies(strategy)
+    chosen = [located.scenario for located in load_scenarios(paths)]
+    unknown = sorted(set(only) - {s.id for s in chosen})
+    if unknown:
+        raise FivmError(
+            "FIVM601", f"no scenario is called {', '.join(unknown)}", remedy="see the ids in the files"
+        )
+    chosen = [s for s in chosen if not only or s.id in only]
+    results: list[ScenarioResult] = []
+    with tempfile.TemporaryDirectory(prefix="fivm-replay-") as directory:
+        open_workbench = _opener(engine_name, Path(directory))
+        for scenario in chosen:
+            for name in strategies:
+                result = replay_scenario(scenario, open_workbench, name)
+                results.append(result)
+                for line in [result.line(), *result.details()]:
+                    echo(line)
+    echo(summary(results))
+    if report is not None:
+        content = {"engine": engine_name, "scenarios": [r.as_dict() for r in results]}
+        Path(report).write_text(json.dumps(content, indent=2, default=str) + "\n", encoding="utf-8")
+    return int(any(_is_failure(result, strict) for result in results))
+
+
+def summary(results: Sequence[ScenarioResult]) -> str:
+    """The last line of a replay.
+
+    >>> summary([ScenarioResult("a", "", "passed"), ScenarioResult("b", "", "refused", code="FIVM105")])
+    '2 scenarios: 1 passed, 1 refused (FIVM105: 1), 0 failed'
+    """
+    counts = Counter(result.outcome for result in results)
+    codes = Counter(result.code for result in results if result.outcome == "refused")
+    listed = ", ".join(f"{code}: {count}" for code, count in sorted(codes.items(), key=str))
+    refused = f"{counts['refused']} refused" + (f" ({listed})" if listed else "")
+    return f"{len(results)} scenarios: {counts['passed']} passed, {refused}, {counts['failed']} failed"
+
+
+def _is_failure(result: ScenarioResult, strict: bool) -> bool:
+    if result.outcome == "failed":
+        return True
+    return strict and (result.outcome == "refused" or result.rebuilds > 0)
+
+
+def _strategies(strategy: str | None) -> tuple[str | None, ...]:
+    if strategy == "all":
+        return STRATEGIES
+    if strategy is not None and strategy not in STRATEGIES:
+        message = f"strategy {strategy} is not available ({expected_one_of(('all', *STRATEGIES))})"
+        raise FivmError("FIVM203", message, remedy="choose another one")
+    return (strategy,)
+
+
+def _opener(engine_name: str, directory: Path) -> OpenWorkbench:
+    if engine_name == "duckdb":
+        return DuckDbWorkbench
+    if engine_name == "spark":
+        # Needs pyspark and Java, which a replay on DuckDB does not.
+        from fivm_dbt.testing.spark_workbench import spark_workbenches
+
+        return spark_workbenches(directory)
+    raise FivmError(
+        "FIVM201", f"no engine {engine_name} ({expected_one_of(ENGINES)})", remedy="choose another one"
+    )

@@ -1,0 +1,115 @@
+"""Scenarios on a local Spark with Delta: one session for all, a fresh schema for each."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fivm_dbt.engines.session import local_session
+from fivm_dbt.engines.spark import SparkEngine
+from fivm_dbt.naming import journal_table, quote, relation_name, split_name
+from fivm_dbt.refresh.engine import Engine, Row
+from fivm_dbt.refresh.journal import Journal, SqlJournal
+from fivm_dbt.testing.workbench import TableSpec, Workbench
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SCHEMA = "fivm_replay"
+
+
+def spark_workbenches(directory: Path) -> Callable[[], Workbench]:
+    """Opens workbenches that share one local Spark session, whose tables are files in ``directory``."""
+    session = local_session(directory)
+    numbers = itertools.count(1)
+    return lambda: SparkWorkbench(session, f"{_SCHEMA}_{next(numbers)}")
+
+
+class SparkWorkbench:
+    """A scenario in a schema of its own. Relations with a schema in their name live there instead."""
+
+    def __init__(self, session: SparkSession, schema: str) -> None:
+        self._session = session
+        self._schema = schema
+        self._others: list[str] = []
+        self._sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+        self._sql(f"CREATE SCHEMA {schema}")
+        self._sql(f"USE {schema}")
+        self._engine = SparkEngine.of_session(session)
+        self._journal = SqlJournal(self._engine, journal_table(f"{schema}.model"))
+
+    @property
+    def engine(self) -> Engine:
+        return self._engine
+
+    @property
+    def journal(self) -> Journal:
+        return self._journal
+
+    def create(self, table: TableSpec, rows: Sequence[Row]) -> None:
+        *schema, _ = split_name(table.name)
+        if schema:
+            self._sql(f"CREATE SCHEMA IF NOT EXISTS {relation_name(*schema)}")
+            self._sql(f"DROP TABLE IF EXISTS {table.name}")
+            self._others.append(table.name)
+        self._sql(f"CREATE TABLE {self._definition(table)} AS {values_query(table, rows)}")
+
+    def change(self, table: TableSpec, insert: Sequence[Row], delete: Sequence[Row]) -> None:
+        came = values_query(table, insert)
+        if not delete:
+            self._sql(f"INSERT INTO {table.name} {came}")
+            return
+        # EXCEPT ALL takes one copy per row; reading and writing the table in one statement makes one commit.
+        kept = f"SELECT * FROM {table.name} EXCEPT ALL {values_query(table, delete)}"
+        self._sql(f"INSERT OVERWRITE {table.name} SELECT * FROM (({kept}) UNION ALL {came})")
+
+    def replace(self, table: TableSpec, rows: Sequence[Row]) -> None:
+        self._sql(f"CREATE OR REPLACE TABLE {self._definition(table)} AS {values_query(table, rows)}")
+
+    def recreate(self, table: TableSpec, rows: Sequence[Row]) -> None:
+        self._sql(f"DROP TABLE {table.name}")
+        self._sql(f"CREATE TABLE {self._definition(table)} AS {values_query(table, rows)}")
+
+    def close(self) -> None:
+        for name in self._others:
+            self._sql(f"DROP TABLE IF EXISTS {name}")
+        self._sql(f"DROP SCHEMA {self._schema} CASCADE")
+        self._sql("USE default")
+
+    def _definition(self, table: TableSpec) -> str:
+        columns = ", ".join(quote(c) for c in table.partition_by)
+        partitioned = f" PARTITIONED BY ({columns})" if columns else ""
+        feed = str(table.options.change_feed).lower()
+        return f"{table.name} USING DELTA{partitioned} TBLPROPERTIES (delta.enableChangeDataFeed = '{feed}')"
+
+    def _sql(self, sql: str) -> None:
+        self._session.sql(sql)
+
+
+def values_query(table: TableSpec, rows: Sequence[Row]) -> str:
+    """A query for the rows, with the table's column names and types. Every value travels as text.
+
+    >>> from fivm_dbt.catalog import Column
+    >>> values_query(TableSpec("r", (Column.of("a", "int"),)), [(1,), (None,)])
+    "SELECT CAST(c0 AS int) AS a FROM VALUES ('1'), (NULL) AS v(c0)"
+    """
+    names = [f"c{i}" for i in range(len(table.columns))]
+    shown = zip(names, table.columns, strict=True)
+    cast = ", ".join(f"CAST({name} AS {c.type}) AS {quote(c.name)}" for name, c in shown)
+    if not rows:
+        nothing = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in table.columns)
+        return f"SELECT {nothing} WHERE FALSE"
+    values = ", ".join("(" + ", ".join(_literal(v) for v in row) + ")" for row in rows)
+    return f"SELECT {cast} FROM VALUES {values} AS v({', '.join(names)})"
+
+
+def _literal(value: object) -> str:
+    if value is None:
+        return "NULL"
+    text = value.isoformat(sep=" ") if isinstance(value, datetime) else str(value)
+    if isinstance(value, date) and not isinstance(value, datetime):
+        text = value.isoformat()
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,79 @@
+"""Where a scenario's tables live: set up and changed directly, not through the engine that is under test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from fivm_dbt.catalog import Column
+from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.refresh.engine import Engine, Row
+from fivm_dbt.refresh.journal import Journal, MemoryJournal
+from fivm_dbt.testing.scenario import TableOptions
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """A table of a scenario."""
+
+    name: str
+    columns: tuple[Column, ...]
+    options: TableOptions = field(default_factory=TableOptions)
+    partition_by: tuple[str, ...] = ()
+
+
+class Workbench(Protocol):
+    """The tables of one scenario on one engine. Every method that changes a table is one commit of it."""
+
+    @property
+    def engine(self) -> Engine: ...
+
+    @property
+    def journal(self) -> Journal: ...
+
+    def create(self, table: TableSpec, rows: Sequence[Row]) -> None:
+        """A new table whose first version holds these rows."""
+
+    def change(self, table: TableSpec, insert: Sequence[Row], delete: Sequence[Row]) -> None:
+        """Add rows, and remove one copy per row of ``delete``."""
+
+    def replace(self, table: TableSpec, rows: Sequence[Row]) -> None:
+        """CREATE OR REPLACE TABLE with these rows: its history goes on."""
+
+    def recreate(self, table: TableSpec, rows: Sequence[Row]) -> None:
+        """Drop the table and create it with these rows: its version numbers restart."""
+
+    def close(self) -> None:
+        """Remove everything that the scenario has created."""
+
+
+class DuckDbWorkbench:
+    """A scenario in its own in-memory DuckDB. ``tiny`` as in :class:`DuckDbEngine`."""
+
+    def __init__(self, *, tiny: bool = False) -> None:
+        self._engine = DuckDbEngine(tiny=tiny)
+        self._journal = MemoryJournal()
+
+    @property
+    def engine(self) -> Engine:
+        return self._engine
+
+    @property
+    def journal(self) -> Journal:
+        return self._journal
+
+    def create(self, table: TableSpec, rows: Sequence[Row]) -> None:
+        self._engine.create_table(table.name, table.columns, rows, change_feed=table.options.change_feed)
+
+    def change(self, table: TableSpec, insert: Sequence[Row], delete: Sequence[Row]) -> None:
+        self._engine.change(table.name, insert=insert, delete=delete)
+
+    def replace(self, table: TableSpec, rows: Sequence[Row]) -> None:
+        self._engine.replace(table.name, rows)
+
+    def recreate(self, table: TableSpec, rows: Sequence[Row]) -> None:
+        self._engine.recreate(table.name, rows)
+
+    def close(self) -> None:
+        self._engine.close()

@@ -1,0 +1,27 @@
+"""Shared by all tests: one Spark session for the whole run, because starting one costs more than a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Local Spark with Delta. Without Java its tests fail, with FIVM501: a skipped test proves nothing."""
+    from fivm_dbt.engines.session import local_session
+
+    session = local_session(tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    return Path(__file__).parent.parent

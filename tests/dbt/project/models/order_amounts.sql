@@ -1,0 +1,2 @@
+{{ config(materialized='ephemeral') }}
+select order_id, amount from {{ source('raw', 'orders') }}

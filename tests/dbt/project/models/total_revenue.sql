@@ -1,0 +1,1 @@
+select count(*) as orders, sum(amount) as revenue from {{ ref('order_amounts') }}

@@ -1,0 +1,92 @@
+"""A refresh that is cut off after any of its statements: the next run finishes it, exactly once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt_project import Project
+from fivm_dbt.engines.spark import SparkEngine
+from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+EXPECTED = """
+    SELECT o.ordered_on, upper(c.segment), count(*), sum(o.amount), avg(o.amount)
+    FROM raw.orders o JOIN raw.customers c ON o.customer_id = c.customer_id
+    WHERE o.amount > 0 GROUP BY ALL"""
+
+
+class Interrupted(Exception):
+    """Thrown in place of a lost connection or a killed process."""
+
+
+class Interruption:
+    """Lets a number of the engine's calls pass, and throws when the last of them has been done."""
+
+    def __init__(self, after: int | None) -> None:
+        self.calls = 0
+        self.after = after
+
+    def wrapped(self, call: Any) -> Any:
+        def interrupted(engine: SparkEngine, *arguments: Any) -> Any:
+            answer = call(engine, *arguments)
+            self.calls += 1
+            if self.calls == self.after:
+                raise Interrupted(f"after {arguments[-1][:80]}")
+            return answer
+
+        return interrupted
+
+
+def _run(shop: Project, monkeypatch: pytest.MonkeyPatch, after: int | None) -> Interruption:
+    """Run the model, cut off after that many calls of run, query and stage."""
+    interruption = Interruption(after)
+    with monkeypatch.context() as patched:
+        for name in ("run", "query", "stage"):
+            patched.setattr(SparkEngine, name, interruption.wrapped(getattr(SparkEngine, name)))
+        shop.dbt("run", "--select", "revenue_by_day", expect=after is None)
+    return interruption
+
+
+def test_interrupted_after_each_statement(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = Project.create(spark, tmp_path / "shop", "interrupted", "customers", "revenue_by_day")
+    model = (shop.root / "models/revenue_by_day.sql").read_text()
+    shop.write("models/revenue_by_day.sql", model.replace("ref('customers')", "source('raw', 'customers')"))
+    shop.write("models/customers.sql", "{{ config(enabled=false) }} select 1 as x")
+    shop.sql("UPDATE raw.customers SET segment = 'A' WHERE customer_id = 1")
+    shop.dbt("run")
+    _change(shop, 0)
+    statements = _run(shop, monkeypatch, None).calls
+    assert statements > 8
+
+    rolled_forward = 0
+    for number in range(1, statements + 1):
+        _change(shop, number)
+        _run(shop, monkeypatch, number)
+        # What arrives after the interruption is not mixed up with what was being applied.
+        shop.insert("orders", (1000 + number, 2, "2024-06-01", "1.00"))
+        run = shop.dbt("run", "--select", "revenue_by_day")
+        rolled_forward += run.figures("revenue_by_day")["rolled_forward"]
+        assert shop.rows("revenue_by_day") == shop.rows(EXPECTED.replace("upper(c.segment)", "c.segment")), number
+    assert 2 <= rolled_forward < statements
+
+
+def _change(shop: Project, number: int) -> None:
+    """Both inputs change: rows come, go and move between groups."""
+    shop.insert("orders", (100 + number, 1 + number % 3, f"2024-05-{1 + number % 5:02}", f"{10 + number}.25"))
+    shop.sql(f"DELETE FROM raw.orders WHERE order_id = {98 + number}")
+    shop.sql(f"UPDATE raw.customers SET segment = 's{number % 4}' WHERE customer_id = {1 + number % 3}")
+
+
+def test_interrupted_build(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first build that was cut off is done again from the start."""
+    shop = Project.create(spark, tmp_path / "shop", "interrupted_build", "customers", "revenue_by_day")
+    shop.dbt("run", "--select", "customers")
+    for number in (6, 7, 8):
+        _run(shop, monkeypatch, number)
+    shop.insert("orders", (5, 2, "2024-05-02", "99.00"))
+    run = shop.dbt("run", "--select", "revenue_by_day")
+    assert run.figures("revenue_by_day")["action"] == "built"
+    assert shop.rows("revenue_by_day") == shop.rows(EXPECTED)

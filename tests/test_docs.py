@@ -1,0 +1,284 @@
+"""The documentation is run: its examples, its lists of codes and keys, its links.
+
+A fenced block is tested when an HTML comment stands above it:
+
+=============================  ===============================================================================
+``<!-- test: file NAME -->``    the block is written to NAME, for the examples below it on the page
+``<!-- test: console -->``      every line ``$ fivm ...`` is run; its output is the lines below it
+``<!-- test: tables -->``       CREATE TABLE statements that the queries below read
+``<!-- test: accepted -->``     a query that is planned without an error
+``<!-- test: FIVM105 -->``      a query (sql), meta keys (yaml) or a scenario (json) that is refused with this code
+``<!-- test: message -->``      the text of the last refusal, letter by letter
+``<!-- test: refusals -->``     a table: each row's query is refused with the code in the row
+=============================  ===============================================================================
+
+``python tests/test_docs.py`` writes the outputs of all console and message blocks anew; review the difference.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from fivm_dbt.cli import main
+from fivm_dbt.config import Config, load_config
+from fivm_dbt.errors import CODES, FivmError
+from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.sql.script import read_script
+from fivm_dbt.testing.load import load_scenarios
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+_MARK = re.compile(r"<!-- test: (.+?) -->")
+_SECONDS = re.compile(r"\d+\.\d+ s\b")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A marked part of a page: a fenced block, or a table."""
+
+    page: Path
+    line: int
+    instruction: str
+    language: str
+    text: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def examples(page: Path) -> Iterator[Example]:
+    """The marked parts of a page, in order."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines):
+        mark = _MARK.fullmatch(line.strip())
+        if mark is None:
+            continue
+        start = next(i for i in range(number + 1, len(lines)) if lines[i].strip())
+        if lines[start].startswith("```"):
+            end = lines.index("```", start + 1)
+            language, body = lines[start][3:], lines[start + 1 : end]
+        else:
+            end = next((i for i in range(start, len(lines)) if not lines[i].startswith("|")), len(lines))
+            language, body = "table", lines[start:end]
+        yield Example(page, start + 2, mark.group(1), language, "\n".join(body) + "\n")
+
+
+@dataclass
+class Reader:
+    """Follows one page: the files and tables so far, and the last refusal."""
+
+    directory: Path
+    tables: str = ""
+    refusal: str = ""
+    outputs: dict[int, str] = field(default_factory=dict)
+    """What each block with an output should hold, by its line."""
+
+    def follow(self, example: Example) -> None:
+        verb, _, rest = example.instruction.partition(" ")
+        if verb == "file":
+            (self.directory / rest).write_text(example.text, encoding="utf-8")
+        elif verb == "console":
+            self.outputs[example.line] = "".join(self._ran(line) for line in _commands(example))
+        elif verb == "tables":
+            self.tables = example.text
+        elif verb == "accepted":
+            self._plan(example.text)
+        elif verb == "message":
+            self.outputs[example.line] = f"{self.refusal}\n"
+        elif verb == "refusals":
+            for query, code in _rows(example):
+                assert self._refused(query, example.place) == code, f"{example.place}: {query}"
+        elif verb in CODES:
+            found = self._refused(example.text, example.place, example.language)
+            assert found == verb, f"{example.place}: {found}: {self.refusal}"
+        else:
+            raise AssertionError(f"{example.place}: unknown instruction {example.instruction}")
+
+    def _refused(self, text: str, place: str, language: str = "sql") -> str:
+        try:
+            if language == "yaml":
+                load_config(yaml.safe_load(text), model="daily")
+            elif language == "json":
+                file = self.directory / "scenario.json"
+                file.write_text(text, encoding="utf-8")
+                load_scenarios([file])
+            else:
+                self._plan(text)
+        except FivmError as error:
+            self.refusal = str(error).replace(f"{self.directory}{os.sep}", "")
+            return error.code.number
+        raise AssertionError(f"{place}: was not refused: {text}")
+
+    def _plan(self, text: str) -> None:
+        meta, text = _meta(text)
+        script = read_script(self.tables + text)
+        plan_model(ModelRequest("analytics.daily", script.sql, script.catalog, load_config(meta, model="daily")))
+
+    def _ran(self, command: str) -> str:
+        with _inside(self.directory):
+            result = CliRunner().invoke(main, command.split()[1:])
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        return f"$ {command}\n{result.output}"
+
+
+def _meta(text: str) -> tuple[dict[str, object], str]:
+    """The keys of a first line ``-- meta: {...}``."""
+    match = re.match(r"-- meta: (.*)\n", text)
+    return (yaml.safe_load(match.group(1)), text[match.end() :]) if match else ({}, text)
+
+
+def _commands(example: Example) -> list[str]:
+    commands = [line[2:] for line in example.text.splitlines() if line.startswith("$ ")]
+    assert commands and all(c.startswith("fivm ") for c in commands), example.place
+    return commands
+
+
+def _rows(example: Example) -> list[tuple[str, str]]:
+    """Query and code of each row of a table."""
+    found = []
+    for row in example.text.splitlines()[2:]:
+        query = re.search(r"`((?:select|with) [^`]*)`", row)
+        code = re.search(r"FIVM\d+", row)
+        assert query and code, f"{example.place}: {row}"
+        found.append((query.group(1).replace("\\|", "|"), code.group()))
+    return found
+
+
+@contextmanager
+def _inside(directory: Path) -> Iterator[None]:
+    before = Path.cwd()
+    os.chdir(directory)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def timeless(text: str) -> str:
+    return _SECONDS.sub("0.0 s", text)
+
+
+MARKED = [page for page in PAGES if any(True for _ in examples(page))]
+
+
+@pytest.mark.parametrize("page", MARKED, ids=lambda p: str(p.relative_to(ROOT)))
+def test_examples(page: Path, tmp_path: Path) -> None:
+    reader = Reader(tmp_path)
+    for example in examples(page):
+        reader.follow(example)
+        if example.line in reader.outputs:
+            assert timeless(example.text) == timeless(reader.outputs[example.line]), example.place
+
+
+def test_examples_are_found() -> None:
+    counts = {page.relative_to(ROOT).as_posix(): len(list(examples(page))) for page in MARKED}
+    assert counts.get("docs/architecture.md", 0) >= 2
+    assert counts.get("docs/replay.md", 0) >= 2
+    assert counts.get("docs/errors.md", 0) >= 30
+    assert counts.get("docs/limitations.md", 0) >= 3
+
+
+def test_errors_has_exactly_the_codes() -> None:
+    text = (DOCS / "errors.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## (?=FIVM)", text, flags=re.MULTILINE)[1:]
+    assert [s.split("\n", 1)[0] for s in sections] == list(CODES)
+    for section in sections:
+        code = CODES[section[:7]]
+        assert f"**{code.title}**" in section and f"fault: {code.fault}" in section, code.number
+        assert f"```text\n{code.number} " in section and "What to do:" in section, code.number
+
+
+def test_configuration_has_exactly_the_keys() -> None:
+    text = (DOCS / "configuration.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", text, flags=re.MULTILINE))
+    assert sorted(rows) == sorted(Config.model_fields)
+    for key, row in rows.items():
+        now, later = (re.findall(r"`([^`]+)`", cell) for cell in row.split(" | ")[:2])
+        documented = [*now, *later]
+        assert set(_choices(key)) <= set(documented), key
+        if now:
+            default = Config.model_fields[key].get_default()
+            assert now[0] == ("none" if default in (None, ()) else str(default).lower()), key
+        for value in documented:
+            assert _is_available(key, value) is (value in now), f"{key}: {value}"
+
+
+def _choices(key: str) -> list[str]:
+    """The fixed values of a key, as written in YAML."""
+    annotation = Config.model_fields[key].annotation
+    if annotation is bool:
+        return ["false", "true"]
+    parts = [*get_args(annotation), *(a for p in get_args(annotation) for a in get_args(p))]
+    return [p for p in parts if isinstance(p, str)]
+
+
+def _is_available(key: str, value: str) -> bool:
+    """Whether this version takes a value; one that it does not know at all fails here."""
+    try:
+        load_config({} if value == "none" else {key: yaml.safe_load(value)})
+    except FivmError as error:
+        assert error.code.number == "FIVM203", f"{key}: {value}: {error}"
+        return False
+    return True
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_resolve(page: Path) -> None:
+    text = _without_code(page.read_text(encoding="utf-8"))
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{page.name}: {target}"
+        if anchor and file.suffix == ".md":
+            assert anchor in _anchors(file), f"{page.name}: {target}"
+
+
+def _without_code(text: str) -> str:
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors that a forge makes of a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", _without_code(page.read_text(encoding="utf-8")), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h.strip().lower()).replace(" ", "-") for h in headings}
+
+
+def test_picture_is_readable_in_dark() -> None:
+    for picture in (DOCS / "images").glob("*.svg"):
+        assert "prefers-color-scheme: dark" in picture.read_text(encoding="utf-8"), picture.name
+
+
+def rewrite(page: Path) -> None:
+    """Write the outputs of a page's examples anew."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    with tempfile.TemporaryDirectory() as directory:
+        reader, found = Reader(Path(directory).resolve()), list(examples(page))
+        for example in found:
+            reader.follow(example)
+    for example in reversed(found):
+        output = reader.outputs.get(example.line)
+        if output is not None and timeless(output) != timeless(example.text):
+            start = example.line - 1
+            lines[start : start + len(example.text.splitlines())] = output.splitlines()
+    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for each in [Path(argument).resolve() for argument in sys.argv[1:]] or MARKED:
+        rewrite(each)

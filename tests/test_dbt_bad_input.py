@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from dbt_project import Project, Run
 from pyspark.sql import SparkSession
+
+from dbt_project import Project, Run
 
 pytestmark = pytest.mark.spark
 

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
+
 from dbt_project import Project
 from fivm_dbt.engines.spark import SparkEngine
-from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -50,7 +51,9 @@ def _run(shop: Project, monkeypatch: pytest.MonkeyPatch, after: int | None) -> I
     return interruption
 
 
-def test_interrupted_after_each_statement(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_after_each_statement(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shop = Project.create(spark, tmp_path / "shop", "interrupted", "customers", "revenue_by_day")
     model = (shop.root / "models/revenue_by_day.sql").read_text()
     shop.write("models/revenue_by_day.sql", model.replace("ref('customers')", "source('raw', 'customers')"))
@@ -69,7 +72,9 @@ def test_interrupted_after_each_statement(spark: SparkSession, tmp_path: Path, m
         shop.insert("orders", (1000 + number, 2, "2024-06-01", "1.00"))
         run = shop.dbt("run", "--select", "revenue_by_day")
         rolled_forward += run.figures("revenue_by_day")["rolled_forward"]
-        assert shop.rows("revenue_by_day") == shop.rows(EXPECTED.replace("upper(c.segment)", "c.segment")), number
+        assert shop.rows("revenue_by_day") == shop.rows(EXPECTED.replace("upper(c.segment)", "c.segment")), (
+            number
+        )
     assert 2 <= rolled_forward < statements
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from dbt_project import Project
 from pyspark.sql import SparkSession
+
+from dbt_project import Project
 
 pytestmark = pytest.mark.spark
 
@@ -31,7 +32,9 @@ def test_hooks_run_around_the_refresh(shop: Project) -> None:
 
 def test_descriptions_are_kept_with_the_view(shop: Project) -> None:
     shop.write("models/big_orders.sql", BIG_ORDERS)
-    shop.write("models/docs.yml", _described("Orders of 50 and more, it's those that count", "The order's number"))
+    shop.write(
+        "models/docs.yml", _described("Orders of 50 and more, it's those that count", "The order's number")
+    )
     shop.dbt("run")
     facts = shop.facts("shop.big_orders")
     assert facts["Comment"] == "Orders of 50 and more, it's those that count"
@@ -127,8 +130,9 @@ def test_operations(shop: Project, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_without_the_wheel_dbt_says_what_to_install(shop: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    import dbt_fivm
     from dbt.adapters.factory import FACTORY
+
+    import dbt_fivm
 
     shop.dbt("run")
     plugin = FACTORY.plugins["spark"]

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from dbt_project import Project
 from pyspark.sql import SparkSession
+
+from dbt_project import Project
 
 pytestmark = pytest.mark.spark
 
@@ -53,7 +54,10 @@ def _check_reports(shop: Project) -> None:
     assert response["_message"] == "built"
     assert response["fivm"]["statements"] > 0
     assert response["fivm"]["rows_read"] == 8
-    assert {s["relation"].split(".")[1]: s["rows"] for s in response["fivm"]["scans"]} == {"orders": 5, "customers": 3}
+    assert {s["relation"].split(".")[1]: s["rows"] for s in response["fivm"]["scans"]} == {
+        "orders": 5,
+        "customers": 3,
+    }
     assert response["fivm"]["bytes_read"] > 0
     log = (shop.root / "logs" / "dbt.log").read_text()
     assert "fivm: revenue_by_day: built" in log
@@ -90,7 +94,9 @@ def test_seed_and_table_upstream_are_built_again(shop: Project) -> None:
 
 def test_four_threads(shop: Project) -> None:
     """Models refreshed side by side in one session do not mix their staged changes, journals or figures."""
-    shop.write("models/small_orders.sql", "select order_id from {{ source('raw', 'orders') }} where amount < 20")
+    shop.write(
+        "models/small_orders.sql", "select order_id from {{ source('raw', 'orders') }} where amount < 20"
+    )
     shop.dbt("build", "--threads", "4")
     shop.insert("orders", (7, 2, "2024-05-03", "15.00"), (8, 1, "2024-05-03", "80.00"))
     run = shop.dbt("run", "--threads", "4", "--exclude", "customers")
@@ -118,7 +124,10 @@ def test_deferral_reads_production_and_writes_here(spark: SparkSession, tmp_path
     (production.root / "target").rename(tmp_path / "state")
     here = Project(spark, production.root, "deferral_here")
     sources = "models/sources.yml"
-    here.write(sources, (here.root / sources).read_text().replace("{{ env_var('SHOP_SCHEMA') }}", "deferral_production"))
+    here.write(
+        sources,
+        (here.root / sources).read_text().replace("{{ env_var('SHOP_SCHEMA') }}", "deferral_production"),
+    )
     state = ["--defer", "--state", str(tmp_path / "state")]
     run = here.dbt("run", "--select", "revenue_by_segment", *state)
     assert run.actions() == {"revenue_by_segment": "built"}

@@ -126,7 +126,9 @@ class Reader:
     def _plan(self, text: str) -> None:
         meta, text = _meta(text)
         script = read_script(self.tables + text)
-        plan_model(ModelRequest("analytics.daily", script.sql, script.catalog, load_config(meta, model="daily")))
+        plan_model(
+            ModelRequest("analytics.daily", script.sql, script.catalog, load_config(meta, model="daily"))
+        )
 
     def _ran(self, command: str) -> str:
         with _inside(self.directory):
@@ -207,7 +209,7 @@ def test_configuration_has_exactly_the_keys() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", text, flags=re.MULTILINE))
     assert sorted(rows) == sorted(Config.model_fields)
     for key, row in rows.items():
-        now, later = (re.findall(r"`([^`]+)`", cell) for cell in row.split(" | ")[:2])
+        now, later = (re.findall(r"`([^`]+)`", cell) for cell in row.split("|")[:2])
         documented = [*now, *later]
         assert set(_choices(key)) <= set(documented), key
         if now:

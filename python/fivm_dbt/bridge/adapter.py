@@ -5,6 +5,7 @@ Each function gets the adapter first. Errors leave as dbt's own, so that dbt rep
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -32,6 +33,8 @@ from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.journal import SqlJournal
 from fivm_dbt.refresh.report import Report
+
+logger = logging.getLogger(__name__)
 
 _SESSION_SETTINGS: Mapping[str, str] = {
     "timezone": "spark.sql.session.timeZone",
@@ -185,14 +188,25 @@ def _spark_session(adapter: Any) -> Any | None:
     """The session in this process, for metrics; over a network there is none."""
     if str(getattr(adapter.config.credentials, "method", "")) != "session":
         return None
-    adapter.execute("select 1")
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+    if SparkContext._active_spark_context is None:
+        adapter.execute("select 1")
+    return SparkSession.builder.getOrCreate()
 
 
 def _session_settings(engine: SparkEngine) -> tuple[tuple[str, str], ...]:
-    return tuple((name, str(engine.query(f"SET {key}")[0][-1])) for name, key in _SESSION_SETTINGS.items())
+    return tuple((name, _setting(engine, key)) for name, key in _SESSION_SETTINGS.items())
+
+
+def _setting(engine: SparkEngine, key: str) -> str:
+    try:
+        return str(engine.query(f"SET {key}")[0][-1])
+    except Exception as error:
+        # Some warehouses hide settings that their users cannot change.
+        logger.debug("%s cannot be read: %s", key, error)
+        return "unknown"
 
 
 def _nodes(adapter: Any) -> Nodes:

@@ -12,6 +12,14 @@ from fivm_dbt.manifest import Nodes
 from fivm_dbt.offline import plan_of_compiled
 from fivm_dbt.plan.plan import Plan
 
+_OFFLINE = (
+    "--exclude",
+    "resource_type:test",
+    "resource_type:unit_test",
+    "--no-populate-cache",
+    "--no-introspect",
+)
+
 
 def plan_of_model(model: str, project_dir: Path, profiles_dir: Path | None, target: str | None) -> Plan:
     """The plan of a project's model without a connection: dbt parses and compiles, and nothing is run."""
@@ -23,7 +31,7 @@ def plan_of_model(model: str, project_dir: Path, profiles_dir: Path | None, targ
         known = ", ".join(str(n.name) for n in nodes.fivm_models()) or "none"
         raise FivmError("FIVM103", f"there is no model {model} (with materialized='fivm': {known})")
     select = ["--select", f"+{node.name},config.materialized:fivm", node.name]
-    done = _invoke(["compile", *select, "--no-populate-cache", "--no-introspect", *options], manifest)
+    done = _invoke(["compile", *select, *_OFFLINE, *options], manifest)
     compiled = {result.node.unique_id: result.node.compiled_code for result in done.results}
     return plan_of_compiled(node, compiled, nodes)
 
@@ -45,5 +53,5 @@ def _invoke(arguments: list[str], manifest: Any | None) -> Any:
     if not done.success:
         reason = done.exception or "see dbt's messages above"
         what = f"dbt {arguments[0]} failed: {reason}"
-        raise FivmError("FIVM101", what, remedy="make dbt compile pass first")
+        raise FivmError("FIVM201", what, remedy=f"make dbt {arguments[0]} pass first")
     return done.result

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from fivm_dbt.catalog.types import INT
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Aggregate, Filter, Item, Map, Node
 from fivm_dbt.ir.scalar import ColumnId, Scalar, identifier
@@ -138,6 +139,9 @@ def _bag_root(query: Node, names: tuple[str, ...]) -> Root:
         _check_key(keys[-1])
         outputs.append((name, Scalar.column("", column)))
         shown.append((name, column))
+    if not keys:
+        # Nothing but constants: all rows are one key.
+        keys.append(Item(f"{PREFIX}row", Scalar.number(1), INT))
     core = query.input if isinstance(query, Map) else query
     return Root(core, tuple(keys), (), False, True, tuple(outputs), (), tuple(shown))
 

@@ -41,7 +41,8 @@ def select(node: Node, reader: Reader) -> exp.Query:
     if isinstance(node, Aggregate):
         columns = [_aliased(k.value.ast(), k.name) for k in node.keys]
         columns += [_aliased(_call(c.function, c.argument), c.name) for c in node.calls]
-        query = select_columns(columns or [_aliased(exp.Literal.number(1), "one")], node.input, reader)
+        # Where nothing above uses a column, COUNT still makes it an aggregate: one row, also over nothing.
+        query = select_columns(columns or [_aliased(_call("count", None), "one")], node.input, reader)
         if node.keys:
             query = query.group_by(*(k.value.ast() for k in node.keys))
         elif not node.is_global:

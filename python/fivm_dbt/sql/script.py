@@ -72,8 +72,8 @@ def _relation(create: exp.Create) -> Relation:
     schema = create.this
     if create.kind != "TABLE" or not isinstance(schema, exp.Schema):
         raise FivmError("FIVM101", f"CREATE {create.kind} has no columns to read", remedy=_REMEDY)
-    definitions = [d for d in schema.expressions if isinstance(d, exp.ColumnDef) and d.kind is not None]
-    columns = tuple(Column.of(d.name, d.kind.sql(dialect="spark")) for d in definitions)
+    definitions = [d for d in schema.expressions if isinstance(d, exp.ColumnDef)]
+    columns = tuple(Column.of(d.name, d.kind.sql(dialect="spark")) for d in definitions if d.kind is not None)
     keys = [(d.name.lower(),) for d in definitions if d.find(exp.PrimaryKeyColumnConstraint)]
     keys += [tuple(c.name.lower() for c in key.expressions) for key in schema.find_all(exp.PrimaryKey)]
     foreign = tuple(_foreign_key(key) for key in schema.find_all(exp.ForeignKey))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from fivm_dbt.testing.generate import random_scenario
 from fivm_dbt.testing.minimise import minimised
 from fivm_dbt.testing.outcome import StepRun
 from fivm_dbt.testing.replay import OpenWorkbench, Replay, plan_models
-from fivm_dbt.testing.scenario import Scenario
+from fivm_dbt.testing.scenario import RawRow, Scenario
 from fivm_dbt.testing.workbench import DuckDbWorkbench
 
 
@@ -63,9 +64,10 @@ def run_random(seed: int, open_workbench: OpenWorkbench = tiny_workbench) -> Ver
 
 
 def run_scenario(scenario: Scenario, open_workbench: OpenWorkbench = tiny_workbench) -> Verdict:
-    """Replay a scenario whose steps lead back to its start, up to the first failure.
+    """Replay a scenario up to the first failure.
 
-    A refusal is a failure: everything that is generated is supposed to be maintained.
+    A refusal is a failure: everything that is generated is supposed to be maintained. Where the steps undo
+    themselves, the states must be what they were at the start.
     """
     coverage = Coverage(queries=len(scenario.models))
     try:
@@ -84,7 +86,8 @@ def run_scenario(scenario: Scenario, open_workbench: OpenWorkbench = tiny_workbe
             coverage += _covered(replay, run, any(c.delete for c in step.delta.values()))
             if not run.is_good:
                 return Verdict(coverage, _described(run))
-        return Verdict(coverage, _not_back(replay, first, _states(replay)))
+        back = _not_back(replay, first, _states(replay)) if _undoes_itself(scenario) else None
+        return Verdict(coverage, back)
     finally:
         workbench.close()
 
@@ -99,6 +102,15 @@ def save_case(seed: int, directory: Path, open_workbench: OpenWorkbench = tiny_w
     data = small.model_dump(mode="json", exclude_defaults=True)
     path.write_text(json.dumps(data) + "\n", encoding="utf-8")
     return path
+
+
+def _undoes_itself(scenario: Scenario) -> bool:
+    net: Counter[tuple[str, RawRow]] = Counter()
+    for step in scenario.steps:
+        for table, change in step.delta.items():
+            net.update((table, row) for row in change.insert)
+            net.subtract((table, row) for row in change.delete)
+    return not any(net.values()) and not any(step.replace or step.recreate for step in scenario.steps)
 
 
 def _states(replay: Replay) -> list[list[Row]]:

@@ -65,8 +65,8 @@ class Queries:
 
     def _select(self, depth: int, names: list[str], wanted: Columns | None = None) -> Query:
         clause = _From(self.rng, self)
-        for name in names:
-            clause.add(name, depth)
+        for position, name in enumerate(names, start=1):
+            clause.add(name, depth, is_last=position == len(names))
         scalars = Scalars(self.rng, clause.columns)
         where = f" WHERE {scalars.predicate()}" if self.rng.random() < 0.45 else ""
         source = f"{clause.text}{where}"
@@ -174,17 +174,17 @@ class _From:
             and all(c.type != INEXACT for c in self.shown)
         )
 
-    def add(self, name: str, depth: int) -> None:
+    def add(self, name: str, depth: int, *, is_last: bool) -> None:
         text, alias, columns = self._queries.source(name, depth)
         new = [Col(f"{alias}.{column}", column, type_) for column, type_ in columns]
         if not self.text:
             self.text = text
             self.shown = list(new)
         else:
-            self._join(text, new)
+            self._join(text, new, is_last)
         self.columns += new
 
-    def _join(self, text: str, new: list[Col]) -> None:
+    def _join(self, text: str, new: list[Col], is_last: bool) -> None:
         common = [c.name for c in new if any(s.name == c.name for s in self.shown)]
         typed = [
             n for n in common if self._one(n, self.shown) == self._one(n, new) and self._can_merge(n, new)
@@ -200,13 +200,14 @@ class _From:
             self.text += f" JOIN {text} USING ({', '.join(chosen)})"
             self.shown += [c for c in new if c.name not in chosen]
         else:
-            self._join_on(text, new, roll)
+            self._join_on(text, new, roll, is_last)
 
-    def _join_on(self, text: str, new: list[Col], roll: float) -> None:
+    def _join_on(self, text: str, new: list[Col], roll: float, is_last: bool) -> None:
         self.shown += new
         pairs = [(a, b) for a in self.columns for b in new if a.type == b.type and a.type.can_be_key]
         if (roll < 0.37 and len(self.columns) < 5) or not pairs:
-            self.text += self._rng.choice((f", {text}", f" CROSS JOIN {text}"))
+            # The ON of a join that follows a comma does not see what stands before the comma.
+            self.text += f", {text}" if is_last and self._rng.random() < 0.5 else f" CROSS JOIN {text}"
             return
         keyed = [(a, b) for a, b in pairs if a.name == b.name == "k"] or pairs
         left, right = self._rng.choice(keyed if self._rng.random() < 0.75 else pairs)

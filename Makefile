@@ -1,0 +1,61 @@
+# `make` lists what there is. Everything runs in .venv, which `make setup` creates.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+JARS := .venv/.jars
+FILES ?= $(wildcard tests/scenarios/*.jsonl tests/saved_cases/*.jsonl)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test test-fast test-spark test-long golden check format bench demo replay clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-11s %s\n", $$1, $$2}'
+
+setup: $(INSTALLED) $(JARS) ## virtual environment with everything for development, and Spark's Delta jars
+
+$(INSTALLED): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+$(JARS): $(INSTALLED)
+	$(BIN)/fivm jars > $@
+
+test: setup test-fast test-spark ## everything that must pass: from a clean clone in less than 15 minutes
+
+test-fast: $(INSTALLED) ## all tests and doctests that need no Java: less than a minute
+	$(BIN)/pytest tests python -m "not spark and not long" -n 2 -q
+
+test-spark: setup ## tests on local Spark + Delta, in one session
+	$(BIN)/pytest tests -m "spark and not long" -q --durations=10
+
+test-long: setup ## the differential tests at length, on DuckDB and on Spark
+	$(BIN)/pytest tests -m long -q
+
+golden: $(INSTALLED) ## write the golden plans anew; review the diff
+	FIVM_UPDATE_GOLDEN=1 $(BIN)/pytest tests -k golden -q
+
+check: $(INSTALLED) ## lint, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(INSTALLED) ## format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup ## measure refresh against recompute
+	$(BIN)/python -m benchmarks
+
+demo: ## real flights, real changes, dbt run after each: recompute against refresh
+	$(PYTHON) -m demo.environment
+	.demo/venv/bin/python -m demo
+
+replay: $(INSTALLED) ## replay scenarios; FILES=... for your own, ARGS='--engine spark'
+	$(BIN)/fivm replay $(FILES) $(ARGS)
+
+clean: ## remove what the targets above have made
+	rm -rf .venv .demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	find python -name '*.egg-info' -prune -exec rm -rf {} +

@@ -1,0 +1,70 @@
+"""Makes replays on tiny tables quick: most of their time goes into writing the same SQL text again and again.
+
+A statement of a plan depends on versions only through literals. With this patch the text of a model's delta and of
+its recompute is derived once per set of changed inputs, with marks for the versions, and the marks are filled in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+import fivm_dbt.refresh.apply as apply
+import fivm_dbt.testing.replay as replay
+from fivm_dbt.plan.binding import Binding, BoundInput
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.refresh.oracle import recompute_sql
+from fivm_dbt.spark.state import delta_query
+
+_SNAPSHOT, _OLD, _NEW = 870000000000, 880000000000, 890000000000
+_MARK = re.compile(r"8[789]00000000\d\d")
+
+
+def cache_statements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Derive every delta query and every recompute query once."""
+    deltas: dict[tuple[object, ...], tuple[Plan, str]] = {}
+    recomputes: dict[int, tuple[Plan, str]] = {}
+
+    def cached_delta(plan: Plan, binding: Binding) -> str:
+        kinds = tuple((i.capture, i.old is None, i.snapshot is None) for i in binding.inputs)
+        key = (id(plan), binding.changed, binding.buckets, kinds)
+        if key not in deltas:
+            deltas[key] = (plan, delta_query(plan, _marked(binding)).sql(dialect="spark"))
+        return _MARK.sub(lambda mark: str(_version(int(mark[0]), binding.inputs)), deltas[key][1])
+
+    def cached_recompute(plan: Plan, versions: Mapping[str, int]) -> str:
+        names = sorted(versions)
+        if id(plan) not in recomputes:
+            marked = {name: _NEW + index for index, name in enumerate(names)}
+            recomputes[id(plan)] = (plan, recompute_sql(plan, marked))
+        return _MARK.sub(lambda mark: str(versions[names[int(mark[0]) - _NEW]]), recomputes[id(plan)][1])
+
+    monkeypatch.setattr(apply, "delta_query", cached_delta)
+    monkeypatch.setattr(replay, "recompute_sql", cached_recompute)
+
+
+def skip_statement_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the check of every statement that a plan can emit, which takes longer than ten refreshes."""
+    monkeypatch.setattr(apply, "check_statements", lambda plan: None)
+
+
+def _marked(binding: Binding) -> Binding:
+    inputs = tuple(
+        replace(
+            bound,
+            old=None if bound.old is None else _OLD + index,
+            new=_NEW + index,
+            snapshot=None if bound.snapshot is None else _SNAPSHOT + index,
+        )
+        for index, bound in enumerate(binding.inputs)
+    )
+    return replace(binding, inputs=inputs)
+
+
+def _version(mark: int, inputs: tuple[BoundInput, ...]) -> int | None:
+    if mark >= _NEW:
+        return inputs[mark - _NEW].new
+    return inputs[mark - _OLD].old if mark >= _OLD else inputs[mark - _SNAPSHOT].snapshot

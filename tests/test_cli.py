@@ -1,0 +1,132 @@
+"""The command ``fivm`` as a user types it. None of this needs Java."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dbt_project import create_files
+from fivm_dbt import __version__
+from fivm_dbt.cli import main
+
+QUERY = """\
+-- what comes in
+create table raw.orders (order_id int primary key, customer_id int, amount decimal(10,2));
+create table raw.customers (customer_id int, segment string);
+-- the model
+select c.segment, sum(o.amount) as revenue
+from raw.orders o join raw.customers c on o.customer_id = c.customer_id
+group by c.segment
+"""
+
+
+def fivm(*arguments: str | Path, expect: int = 0) -> Result:
+    result = CliRunner().invoke(main, [str(a) for a in arguments])
+    assert result.exit_code == expect, result.output
+    return result
+
+
+def test_version_and_help() -> None:
+    assert fivm("--version").output.strip() == f"fivm, version {__version__}"
+    assert "dbt run" in fivm("--help").output
+    for command in ("explain", "replay", "doctor", "jars"):
+        assert len(fivm(command, "--help").output.splitlines()) > 5
+
+
+def test_explain_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "revenue.sql"
+    file.write_text(QUERY)
+    text = fivm("explain", file).output
+    assert text.startswith("== model analytics.revenue\nselect c.segment")
+    assert "raw.orders" in text
+    assert "MERGE INTO" in text
+    assert json.loads(fivm("explain", file, "--format", "json").output)
+
+
+def test_explain_points_at_mistakes(tmp_path: Path) -> None:
+    file = tmp_path / "revenue.sql"
+    file.write_text(QUERY.replace("o.amount)", "o.amonut)"))
+    told = fivm("explain", file, expect=2).output
+    assert "FIVM102" in told
+    assert "order_id, customer_id, amount" in told
+    file.write_text(QUERY + "; select 1")
+    assert "expected one query, found 2" in fivm("explain", file, expect=2).output
+    assert "there is no file" in fivm("explain", tmp_path / "none.sql", expect=2).output
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    create_files(tmp_path / "shop")
+    for key, value in {"SHOP_SCHEMA": "shop", "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"}.items():
+        monkeypatch.setenv(key, value)
+    return tmp_path / "shop"
+
+
+def declare(shop: Path) -> None:
+    (shop / "models/sources.yml").write_text(
+        """
+sources:
+  - name: raw
+    schema: raw
+    tables:
+      - name: orders
+        columns:
+          - {name: order_id, data_type: int}
+          - {name: customer_id, data_type: int}
+          - {name: ordered_on, data_type: date}
+          - {name: amount, data_type: "decimal(10,2)"}
+      - name: customers
+"""
+    )
+    (shop / "models/customers.yml").write_text(
+        """
+models:
+  - name: customers
+    columns:
+      - {name: customer_id, data_type: int, data_tests: [unique, not_null]}
+      - {name: segment, data_type: string}
+      - {name: country, data_type: string}
+"""
+    )
+
+
+def test_explain_a_model_needs_the_types_of_its_inputs(shop: Path) -> None:
+    options = ["--project-dir", shop, "--profiles-dir", shop]
+    told = fivm("explain", "revenue_by_segment", *options, expect=2).output
+    assert "FIVM109" in told
+    assert "are not declared with their types" in told
+    declare(shop)
+    text = fivm("explain", "revenue_by_segment", *options).output
+    assert "a fivm model, read through its root state shop.revenue_by_day__fivm_root" in text
+    assert "there is no model nothing" in fivm("explain", "nothing", *options, expect=2).output
+
+
+def test_replay(tmp_path: Path) -> None:
+    scenario = {
+        "id": "sum",
+        "tables": {"r": [["a", "int"], ["b", "int"]]},
+        "initial": {"r": [[1, 2]]},
+        "view": "v",
+        "sql": "select a, sum(b) as s from r group by a",
+        "steps": [{"delta": {"r": {"insert": [[1, 3]]}}, "expected": {"v": [[1, 5]]}}],
+    }
+    file = tmp_path / "s.json"
+    file.write_text(json.dumps(scenario))
+    report = tmp_path / "report.json"
+    fivm("replay", file, "--report", report, "--strict")
+    assert json.loads(report.read_text())["scenarios"]
+    scenario["steps"] = [{"delta": {}, "expected": {"v": [[1, 9]]}}]
+    file.write_text(json.dumps(scenario))
+    fivm("replay", file, expect=1)
+    file.write_text("{}")
+    assert "FIVM601" in fivm("replay", file, expect=2).output
+
+
+def test_doctor_tells_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    told = fivm("doctor", expect=1).output
+    assert "FIVM501" in told
+    assert "set JAVA_HOME" in told

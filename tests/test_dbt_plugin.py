@@ -1,0 +1,183 @@
+"""How the wheel reaches dbt, and what it learns from a project. No connection is opened."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from dbt.adapters.factory import FACTORY
+from dbt.adapters.spark import SparkAdapter
+from dbt.cli.main import dbtRunner
+from dbt_common.exceptions import CompilationError, DbtRuntimeError
+
+import dbt_fivm
+from dbt_project import create_files
+from fivm_dbt.bridge.adapter import FivmResponse, _told, explained
+from fivm_dbt.catalog import ForeignKey
+from fivm_dbt.config import Config
+from fivm_dbt.engines.spark import Answer
+from fivm_dbt.errors import FivmError
+from fivm_dbt.inputs import read_catalog, with_sql_names
+from fivm_dbt.manifest import Nodes
+
+
+def original() -> Any:
+    """dbt-spark's own class, also when an earlier test has swapped it."""
+    return next(c for c in SparkAdapter.__mro__ if "fivm_refresh" not in c._available_)
+
+
+def test_swapped_class_looks_like_the_original() -> None:
+    """dbt derives the adapter's type and package from the name and module of its class."""
+    swapped = dbt_fivm.with_fivm(original())
+    assert (swapped.__name__, swapped.__module__) == ("SparkAdapter", original().__module__)
+    assert swapped._available_ >= original()._available_ | {"fivm_refresh", "fivm_exact_sql"}
+    assert "fivm_refresh" not in original()._available_
+    assert swapped._parse_replacements_["fivm_refresh"]() == {}
+
+
+def test_only_spark_is_touched_and_only_once() -> None:
+    assert dbt_fivm.is_spark(SparkAdapter)
+    assert dbt_fivm.is_spark(type("DatabricksAdapter", (SparkAdapter,), {}))
+    assert not dbt_fivm.is_spark(dict)
+
+
+@pytest.fixture(scope="module")
+def manifest(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    root = tmp_path_factory.mktemp("parsed") / "shop"
+    create_files(root)
+    (root / "models/models.yml").write_text(KEYS)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("SHOP_SCHEMA", "shop")
+        patched.setenv("DBT_SEND_ANONYMOUS_USAGE_STATS", "false")
+        directories = ["--project-dir", str(root), "--profiles-dir", str(root)]
+        first = dbtRunner().invoke(["parse", "--quiet", *directories])
+        swapped = FACTORY.plugins["spark"].adapter
+        assert dbtRunner().invoke(["ls", "--quiet", *directories]).success
+        assert FACTORY.plugins["spark"].adapter is swapped
+    assert first.success, first.exception
+    return first.result
+
+
+KEYS = """
+sources:
+  - name: strict
+    schema: raw
+    tables:
+      - name: lines
+        columns:
+          - name: customer
+            data_tests:
+              - relationships: {arguments: {to: ref('customers'), field: customer_id}}
+          - name: line
+            data_tests: [not_null, {unique: {config: {where: "line > 0"}}}]
+          - name: code
+            data_tests: [{unique: {config: {severity: warn}}}, not_null]
+
+models:
+  - name: customers
+    columns:
+      - {name: customer_id, data_tests: [unique, not_null]}
+      - {name: segment, data_tests: [unique]}
+  - name: big_orders
+    constraints: [{type: primary_key, columns: [order_id, customer_id], warn_unsupported: false}]
+"""
+
+
+def test_keys_are_what_strict_tests_and_constraints_state(manifest: Any) -> None:
+    nodes = Nodes(manifest)
+    assert nodes.declared("shop.customers").keys == (("customer_id",),)
+    assert nodes.declared("spark_catalog.shop.big_orders").keys == (("order_id", "customer_id"),)
+    lines = nodes.declared("raw.lines")
+    assert lines.keys == ()
+    assert lines.foreign_keys == (ForeignKey(("customer",), "shop.customers", ("customer_id",)),)
+    assert nodes.declared("shop.countries").is_seed
+    assert nodes.declared("elsewhere.x").node is None
+
+
+def test_inputs_of_a_model_are_found_through_ephemeral_models(manifest: Any) -> None:
+    nodes = Nodes(manifest)
+    assert list(nodes.inputs_of(nodes.node("total_revenue"))) == ["shop_raw.orders"]
+
+
+def answering(**tables: list[tuple[str, str]]) -> Any:
+    """A database that describes these tables."""
+
+    def execute(sql: str, *, fetch: bool) -> Answer:
+        name = sql.split()[-1].replace(".", "__")
+        if name not in tables:
+            raise RuntimeError(f"[TABLE_OR_VIEW_NOT_FOUND] The table or view {name} cannot be found.")
+        return Answer(("col_name", "data_type", "comment"), tuple((*row, None) for row in tables[name]))
+
+    return execute
+
+
+DELTA = [("a", "int"), ("", ""), ("Type", "MANAGED"), ("Provider", "delta")]
+
+
+def test_catalog_of_a_query(manifest: Any) -> None:
+    seen = [
+        ("a", "int"),
+        ("", ""),
+        ("Type", "VIEW"),
+        ("View Text", "select a from shop.r"),
+        ("Table Properties", "[fivm.root=shop.r]"),
+    ]
+    execute = answering(shop__countries=DELTA, shop__revenue_by_day=seen, raw__t=DELTA)
+    sql = "with t as (select a from raw.t) select t.a from t, shop.countries, shop.revenue_by_day"
+    catalog = read_catalog(sql, execute, Nodes(manifest))
+    assert [(r.name, r.kind, r.is_recreated) for r in catalog.relations] == [
+        ("raw.t", "table", False),
+        ("shop.countries", "table", True),
+        ("shop.revenue_by_day", "fivm", False),
+    ]
+    config = with_sql_names(Config(fivm_static=("countries", "raw.t")), catalog, Nodes(manifest))
+    assert config.fivm_static == ("shop.countries", "raw.t")
+
+
+@pytest.mark.parametrize(
+    ("described", "code", "remedy"),
+    [
+        (None, "FIVM302", "dbt build --select customers"),
+        ([("", ""), ("Type", "MANAGED"), ("Provider", "parquet")], "FIVM301", "file_format: delta"),
+        ([("", ""), ("Type", "VIEW")], "FIVM303", "make it ephemeral"),
+    ],
+)
+def test_inputs_that_cannot_be_maintained_from(
+    manifest: Any, described: list[tuple[str, str]] | None, code: str, remedy: str
+) -> None:
+    execute = answering() if described is None else answering(shop__customers=described)
+    with pytest.raises(FivmError) as caught:
+        read_catalog("select segment from shop.customers c", execute, Nodes(manifest))
+    assert caught.value.code.number == code
+    assert remedy in caught.value.remedy
+    assert "    select segment from shop.customers c\n" in str(caught.value)
+    assert "^^^^" in str(caught.value)
+
+
+def test_response_carries_the_figures() -> None:
+    response = FivmResponse(
+        _message="refreshed", rows_affected=3, fivm={"action": "refreshed", "reason": None}
+    )
+    assert json.loads(json.dumps(response.to_dict(omit_none=True)))["fivm"]["action"] == "refreshed"
+    assert str(response) == "refreshed"
+
+
+def test_errors_become_dbts_own() -> None:
+    with (
+        pytest.raises(CompilationError, match="FIVM102 unknown column in model m: no such thing"),
+        _told("m"),
+    ):
+        raise FivmError("FIVM102", "no such thing")
+    with pytest.raises(DbtRuntimeError, match="FIVM302"), _told("m"):
+        raise FivmError("FIVM302", "gone")
+
+
+def test_environment_errors_keep_what_spark_said() -> None:
+    said = DbtRuntimeError("Java gateway process exited before sending its port number")
+    known = explained(said)
+    assert known is not None
+    assert "FIVM501" in str(known)
+    assert "before sending its port number" in str(known)
+    assert explained(known) is None
+    assert explained(DbtRuntimeError("[TABLE_OR_VIEW_NOT_FOUND]")) is None

@@ -1,0 +1,190 @@
+"""The scenarios of tests/scenarios and every saved case, replayed on DuckDB; some of them on Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cached_statements import cache_statements
+from fivm_dbt.errors import FivmError
+from fivm_dbt.testing.differential import run_scenario, tiny_workbench
+from fivm_dbt.testing.load import Located, load_scenarios
+from fivm_dbt.testing.outcome import ScenarioResult
+from fivm_dbt.testing.replay import replay_scenario
+from fivm_dbt.testing.replay_files import replay_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HERE = Path(__file__).parent
+SCENARIOS = load_scenarios(sorted((HERE / "scenarios").glob("*")))
+SAVED = load_scenarios(sorted((HERE / "saved_cases").glob("*.jsonl")))
+
+WRONG = {
+    "id": "wrong",
+    "tables": {"r": [["a", "int"], ["b", "decimal(6,2)"]]},
+    "initial": {"r": [[1, "2.50"], [None, "1.00"]]},
+    "sql": "select a, sum(b) as s from r group by a",
+    "view": "v",
+    "steps": [{"delta": {"r": {"insert": [[1, "1"]]}}, "expected": {"v": [[1, "3.50"], [None, "7.00"]]}}],
+}
+
+
+def _ids(found: tuple[Located, ...]) -> list[str]:
+    return [located.scenario.id for located in found]
+
+
+def _explained(result: ScenarioResult) -> str:
+    return "\n".join([result.line(), result.message or "", *result.details()])
+
+
+@pytest.mark.parametrize("located", SCENARIOS, ids=_ids(SCENARIOS))
+def test_scenario(located: Located, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache_statements(monkeypatch)
+    result = replay_scenario(located.scenario, tiny_workbench)
+    assert result.outcome == "passed", _explained(result)
+
+
+@pytest.mark.parametrize("located", SAVED, ids=_ids(SAVED))
+def test_saved_case(located: Located, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What once failed stays right."""
+    cache_statements(monkeypatch)
+    assert run_scenario(located.scenario).failure is None
+
+
+def test_every_saved_case_is_collected() -> None:
+    files = {path for path in (HERE / "saved_cases").rglob("*") if path.is_file() and path.name != ".gitkeep"}
+    assert files == {located.path for located in SAVED}
+
+
+def test_there_are_scenarios_of_every_topic() -> None:
+    topics = {located.path.stem for located in SCENARIOS}
+    assert topics >= {
+        "joins",
+        "aggregates",
+        "bags",
+        "nulls",
+        "nested",
+        "captures",
+        "chains",
+        "partitions",
+        "keys",
+    }
+    assert len(SCENARIOS) >= 40
+    with_rows = [s for s in SCENARIOS if s.scenario.expected_error is None]
+    assert all(any(step.expected for step in located.scenario.steps) for located in with_rows)
+
+
+def _write(path: Path, *scenarios: dict[str, object]) -> Path:
+    path.write_text("\n".join(json.dumps(s) for s in scenarios) + "\n", encoding="utf-8")
+    return path
+
+
+def test_wrong_expected_rows_fail_and_are_shown(tmp_path: Path) -> None:
+    lines: list[str] = []
+    assert replay_files([_write(tmp_path / "wrong.jsonl", WRONG)], echo=lines.append) == 1
+    assert lines[0].startswith("FAILED   wrong: 1 steps, 2 refreshes")
+    assert lines[1:4] == [
+        "  step 1, model v: maintained is not expected",
+        "    only maintained: (NULL, 1.00)",
+        "    only expected: (NULL, 7.00)",
+    ]
+    assert lines[4] == "1 scenarios: 0 passed, 0 refused, 1 failed"
+
+
+def test_report_for_machines(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    right = {**WRONG, "id": "right", "steps": [{"delta": {"r": {"insert": [[1, "1"]]}}}]}
+    path = _write(tmp_path / "right.jsonl", right)
+    assert replay_files([path], strategy="all", report=report, echo=lambda line: None) == 0
+    data = json.loads(report.read_text())
+    assert data["engine"] == "duckdb"
+    assert [s["strategy"] for s in data["scenarios"]] == ["auto", "first_order"]
+    built, refreshed = (step["models"][0] for step in data["scenarios"][0]["steps"])
+    assert (built["action"], refreshed["action"], refreshed["result"]) == ("built", "refreshed", "equal")
+    assert refreshed["inputs"][0]["capture"] == "change feed"
+    assert refreshed["statements"] > 0 and refreshed["rows_read"] > 0
+    assert data["scenarios"][0]["outcome"] == "passed"
+
+
+def test_refusal_counts_only_when_strict(tmp_path: Path) -> None:
+    refused = {**WRONG, "id": "refused", "sql": "select a, rand() as b from r", "steps": []}
+    path = _write(tmp_path / "refused.jsonl", refused)
+    lines: list[str] = []
+    assert replay_files([path], echo=lines.append) == 0
+    assert lines[0].startswith("refused  refused: FIVM106")
+    assert lines[-1] == "1 scenarios: 0 passed, 1 refused (FIVM106: 1), 0 failed"
+    assert replay_files([path], strict=True, echo=lines.append) == 1
+
+
+def test_rebuild_counts_only_when_strict(tmp_path: Path) -> None:
+    rebuilt = {**WRONG, "id": "rebuilt", "steps": [{"recreate": {"r": [[2, "1.00"]]}}]}
+    path = _write(tmp_path / "rebuilt.jsonl", rebuilt)
+    lines: list[str] = []
+    assert replay_files([path], echo=lines.append) == 0
+    assert "1 rebuilds" in lines[0]
+    assert replay_files([path], strict=True, echo=lines.append) == 1
+
+
+def test_one_of_several(tmp_path: Path) -> None:
+    path = _write(tmp_path / "two.jsonl", WRONG, {**WRONG, "id": "right", "steps": []})
+    lines: list[str] = []
+    assert replay_files([path], only=["right"], echo=lines.append) == 0
+    assert lines[-1] == "1 scenarios: 1 passed, 0 refused, 0 failed"
+    with pytest.raises(FivmError, match="no scenario is called left"):
+        replay_files([path], only=["left"])
+
+
+def test_unknown_engine_and_strategy(tmp_path: Path) -> None:
+    path = _write(tmp_path / "wrong.jsonl", WRONG)
+    with pytest.raises(FivmError, match="no engine postgres"):
+        replay_files([path], engine_name="postgres")
+    with pytest.raises(FivmError, match="strategy recursive is not available"):
+        replay_files([path], strategy="recursive")
+
+
+def test_expected_error_that_does_not_come(tmp_path: Path) -> None:
+    planned = {**WRONG, "id": "planned", "steps": [], "expected_error": "FIVM107"}
+    stepped = {**WRONG, "id": "stepped", "steps": [{"expected_error": "FIVM305"}]}
+    lines: list[str] = []
+    assert replay_files([_write(tmp_path / "none.jsonl", planned, stepped)], echo=lines.append) == 1
+    assert "  FIVM107 was expected, but the models were accepted" in lines
+    assert "  step 1: FIVM305 was expected, but every refresh succeeded" in lines
+
+
+ON_SPARK = (
+    "joins/both-sides-change-on-one-key",
+    "joins/self-join-update",
+    "joins/using-and-natural",
+    "aggregates/avg-of-every-exact-type",
+    "aggregates/global-over-nothing",
+    "aggregates/large-decimals",
+    "bags/duplicates-removed-one-by-one",
+    "bags/only-constants",
+    "nulls/null-is-a-group",
+    "nested/cte-used-twice",
+    "nested/global-aggregate-of-which-only-the-row-counts",
+    "captures/without-a-change-feed",
+    "captures/replaced-by-other-rows",
+    "captures/seed-created-anew",
+    "captures/table-dropped-and-created-anew",
+    "captures/static-input-that-changes",
+    "chains/bag-in-the-middle",
+    "partitions/months-and-late-rows",
+    "partitions/one-merge-per-partition",
+    "partitions/by-an-output-column",
+    "partitions/hash-buckets",
+)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ON_SPARK)
+def test_scenario_on_spark(name: str, spark: SparkSession) -> None:
+    from fivm_dbt.testing.spark_workbench import SparkWorkbench
+
+    scenario = next(located.scenario for located in SCENARIOS if located.scenario.id == name)
+    result = replay_scenario(scenario, lambda: SparkWorkbench(spark, "fivm_replay_test"))
+    assert result.outcome == "passed", _explained(result)

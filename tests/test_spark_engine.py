@@ -1,0 +1,164 @@
+"""The Spark engine on local Spark + Delta, statement by statement."""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from fivm_dbt.engines.introspect import describe_relation
+from fivm_dbt.engines.spark import SparkEngine, on_session
+from fivm_dbt.refresh.engine import (
+    ChangeFeedUnavailable,
+    Metrics,
+    MissingRelation,
+    NotVersioned,
+    VersionUnavailable,
+)
+
+pytestmark = pytest.mark.spark
+
+FEED = "USING DELTA TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+
+
+@pytest.fixture(scope="module")
+def engine(spark: SparkSession) -> SparkEngine:
+    """With a table of four versions, whose change feed was switched on in the third, and what is no such table."""
+    engine = SparkEngine.of_session(spark)
+    for statement in (
+        "CREATE SCHEMA engine",
+        "CREATE TABLE engine.t (k INT, v DECIMAL(9,2)) USING DELTA",
+        "INSERT INTO engine.t VALUES (1, 1.5), (2, 2.5)",
+        "ALTER TABLE engine.t SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
+        "INSERT INTO engine.t VALUES (3, 3.5)",
+        f"CREATE TABLE engine.fed {FEED} AS SELECT * FROM engine.t",
+        "CREATE TABLE engine.parquet USING PARQUET AS SELECT 1 AS a",
+        "CREATE VIEW engine.seen AS SELECT k FROM engine.t",
+    ):
+        engine.run(statement)
+    return engine
+
+
+def test_commits(engine: SparkEngine) -> None:
+    [newest] = engine.commits("engine.t", None)
+    assert (newest.version, newest.operation) == (3, "WRITE")
+    assert newest.timestamp.endswith("+00:00")
+    assert [c.version for c in engine.commits("engine.t", 1)] == [3, 2, 1]
+    assert engine.commits("engine.t", 3) == engine.commits("engine.t", None)
+    assert [c.version for c in engine.commits("engine.t", 7)] == [3]
+
+
+def test_commits_of_what_has_none(engine: SparkEngine) -> None:
+    for missing in ("engine.none", "nowhere.none"):
+        with pytest.raises(MissingRelation):
+            engine.commits(missing, None)
+    for other in ("engine.parquet", "engine.seen"):
+        with pytest.raises(NotVersioned):
+            engine.commits(other, None)
+
+
+def test_facts_about_tables(engine: SparkEngine) -> None:
+    assert engine.has_change_feed("engine.t")
+    engine.run("CREATE OR REPLACE TABLE engine.silent (a INT) USING DELTA")
+    assert not engine.has_change_feed("engine.silent")
+    assert (engine.size("engine.t") or 0) > 500
+    assert [str(c.type) for c in engine.describe("SELECT k, sum(v) AS s FROM engine.t GROUP BY k")] == [
+        "int",
+        "decimal(19,2)",
+    ]
+
+
+def test_existence(engine: SparkEngine) -> None:
+    engine.run("CREATE OR REPLACE TEMPORARY VIEW passing AS SELECT 1 AS a")
+    assert engine.exists("engine.T")
+    assert engine.exists("engine.seen")
+    assert not engine.exists("engine.passing")
+    assert not engine.exists("engine.none")
+    assert not engine.exists("nowhere.none")
+
+
+def test_a_missing_table_in_a_query_is_told_apart(engine: SparkEngine) -> None:
+    with pytest.raises(MissingRelation):
+        engine.query("SELECT * FROM engine.none")
+
+
+def test_staged_rows_stay_as_they_were(engine: SparkEngine) -> None:
+    engine.stage("fivm_staged", "SELECT k FROM engine.fed VERSION AS OF 0")
+    engine.stage("fivm_staged", "SELECT k, v FROM engine.fed VERSION AS OF 0 WHERE k < 3")
+    engine.run("INSERT INTO engine.fed VALUES (0, 0)")
+    assert len(engine.query("SELECT * FROM fivm_staged")) == 2
+    engine.unstage("fivm_staged")
+    engine.unstage("fivm_staged")
+    with pytest.raises(MissingRelation):
+        engine.query("SELECT * FROM fivm_staged")
+
+
+def test_why_something_cannot_be_staged(engine: SparkEngine, spark: SparkSession) -> None:
+    with pytest.raises(ChangeFeedUnavailable):
+        engine.stage("fivm_no", "SELECT k FROM table_changes('engine.t', 1, 3)")
+    with pytest.raises(VersionUnavailable):
+        engine.stage("fivm_no", "SELECT k FROM engine.t VERSION AS OF 99")
+    engine.run("CREATE TABLE engine.cleaned USING DELTA AS SELECT 1 AS k")
+    engine.run("INSERT OVERWRITE engine.cleaned SELECT 2 AS k")
+    old = spark.sql("SELECT input_file_name() AS f FROM engine.cleaned VERSION AS OF 0").collect()[0].f
+    Path(old.removeprefix("file://")).unlink()
+    with pytest.raises(VersionUnavailable):
+        engine.stage("fivm_no", "SELECT k FROM engine.cleaned VERSION AS OF 0")
+    location = Path(str(engine.query("DESCRIBE DETAIL engine.cleaned")[0][4]).removeprefix("file:"))
+    shutil.rmtree(location)
+
+
+def test_metrics_name_the_tables_and_count_each_row_once(engine: SparkEngine) -> None:
+    """A cached change is read by several statements, from its table once."""
+    engine.start_measuring("metrics 1")
+    engine.stage("fivm_measured", "SELECT k, v FROM engine.t VERSION AS OF 1")
+    engine.query("SELECT count(*) FROM fivm_measured JOIN engine.t VERSION AS OF 3 AS t USING (k)")
+    engine.run(
+        "MERGE INTO engine.fed AS target USING fivm_measured AS delta ON target.k <=> delta.k "
+        "WHEN MATCHED THEN UPDATE SET v = target.v + delta.v"
+    )
+    measured = engine.measured("metrics 1")
+    rows = dict(measured.scans)
+    assert set(rows) == {"engine.t", "engine.fed"}
+    assert rows["engine.t"] == 2 + 3
+    assert rows["engine.fed"] > 0
+    assert measured.rows_read == sum(rows.values())
+    assert (measured.bytes_read or 0) > 0
+    engine.unstage("fivm_measured")
+    engine.query("SELECT count(k) FROM engine.t VERSION AS OF 3")
+    engine.start_measuring("metrics 2")
+    assert engine.measured("metrics 2") == Metrics(0, 0, ())
+
+
+def test_threads_are_measured_apart(spark: SparkSession, engine: SparkEngine) -> None:
+    def read(number: int) -> Metrics:
+        mine = SparkEngine.of_session(spark)
+        mine.start_measuring(f"thread {number}")
+        for _ in range(number):
+            mine.query("SELECT sum(v) FROM engine.t VERSION AS OF 3")
+        return mine.measured(f"thread {number}")
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(read, range(1, 5)))
+    assert [m.rows_read for m in found] == [3, 6, 9, 12]
+
+
+def test_without_a_session_nothing_is_known(spark: SparkSession, engine: SparkEngine) -> None:
+    blind = SparkEngine(on_session(spark))
+    blind.start_measuring("blind")
+    blind.query("SELECT sum(v) FROM engine.t")
+    assert blind.measured("blind") == Metrics()
+
+
+def test_types_that_spark_abbreviates(engine: SparkEngine, spark: SparkSession) -> None:
+    fields = ", ".join(f"'f{i}', {i}" for i in range(40))
+    engine.run(
+        f"CREATE OR REPLACE TABLE engine.wide USING DELTA AS SELECT 1 AS k, named_struct({fields}) AS s"
+    )
+    described = describe_relation(on_session(spark), "engine.wide")
+    assert described is not None
+    assert described.columns[1].type.text.count("int") == 40
+    assert describe_relation(on_session(spark), "engine.none") is None

@@ -12,15 +12,13 @@ A fenced block is tested when an HTML comment stands above it:
 ``<!-- test: refusals -->``     a table: each row's query is refused with the code in the row
 =============================  ===============================================================================
 
-``python tests/test_docs.py`` writes the outputs of all console and message blocks anew; review the difference.
+``FIVM_UPDATE=1 pytest tests/test_docs.py`` writes the console and message blocks anew; review the difference.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -179,11 +177,23 @@ MARKED = [page for page in PAGES if any(True for _ in examples(page))]
 
 @pytest.mark.parametrize("page", MARKED, ids=lambda p: str(p.relative_to(ROOT)))
 def test_examples(page: Path, tmp_path: Path) -> None:
-    reader = Reader(tmp_path)
-    for example in examples(page):
+    reader, found = Reader(tmp_path), list(examples(page))
+    for example in found:
         reader.follow(example)
-        if example.line in reader.outputs:
-            assert timeless(example.text) == timeless(reader.outputs[example.line]), example.place
+    drifted = [e for e in found if timeless(reader.outputs.get(e.line, e.text)) != timeless(e.text)]
+    if os.environ.get("FIVM_UPDATE"):
+        _rewrite(page, drifted, reader.outputs)
+    else:
+        for example in drifted:
+            assert example.text == reader.outputs[example.line], example.place
+
+
+def _rewrite(page: Path, drifted: list[Example], outputs: dict[int, str]) -> None:
+    lines = page.read_text(encoding="utf-8").splitlines()
+    for example in reversed(drifted):
+        start = example.line - 1
+        lines[start : start + len(example.text.splitlines())] = outputs[example.line].splitlines()
+    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def test_examples_are_found() -> None:
@@ -264,23 +274,3 @@ def _anchors(page: Path) -> set[str]:
 def test_picture_is_readable_in_dark() -> None:
     for picture in (DOCS / "images").glob("*.svg"):
         assert "prefers-color-scheme: dark" in picture.read_text(encoding="utf-8"), picture.name
-
-
-def rewrite(page: Path) -> None:
-    """Write the outputs of a page's examples anew."""
-    lines = page.read_text(encoding="utf-8").splitlines()
-    with tempfile.TemporaryDirectory() as directory:
-        reader, found = Reader(Path(directory).resolve()), list(examples(page))
-        for example in found:
-            reader.follow(example)
-    for example in reversed(found):
-        output = reader.outputs.get(example.line)
-        if output is not None and timeless(output) != timeless(example.text):
-            start = example.line - 1
-            lines[start : start + len(example.text.splitlines())] = output.splitlines()
-    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    for each in [Path(argument).resolve() for argument in sys.argv[1:]] or MARKED:
-        rewrite(each)

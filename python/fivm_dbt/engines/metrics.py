@@ -53,15 +53,19 @@ class SessionMetrics:
         context = self._session.sparkContext
         context._jsc.sc().listenerBus().waitUntilEmpty()
         store = self._session._jsparkSession.sharedState().statusStore()
-        rows: Counter[str] = Counter()
+        # A cached plan shows its scans in every execution that reads the cache, but only the one that filled it
+        # counted rows: per accumulator the largest number is the true one.
+        counted: dict[int, tuple[str, int]] = {}
         stages: set[int] = set()
-        seen: set[int] = set()
         for execution in _tagged(store, tag, started):
-            scans = list(_scans(store, execution.executionId(), seen))
-            for table, count in scans:
-                rows[table] += count
+            scans = list(_scans(store, execution.executionId()))
+            for table, accumulator, count in scans:
+                counted[accumulator] = max(counted.get(accumulator, (table, 0)), (table, count))
             if scans:
                 stages |= set(_integers(execution.stages()))
+        rows: Counter[str] = Counter()
+        for table, count in counted.values():
+            rows[table] += count
         read = sum(_input_bytes(context._jsc.sc().statusStore(), stage) for stage in stages)
         return Metrics(sum(rows.values()), read, tuple(sorted(rows.items())))
 
@@ -88,8 +92,8 @@ def _recent(store: Any, started: float) -> Iterator[Any]:
         end = begin
 
 
-def _scans(store: Any, execution: int, seen: set[int]) -> Iterator[tuple[str, int]]:
-    """Table and rows of each scan of an execution. A cached plan shows its scans again: count each once."""
+def _scans(store: Any, execution: int) -> Iterator[tuple[str, int, int]]:
+    """Table, accumulator and rows of each scan of an execution."""
     values = None
     nodes = store.planGraph(execution).allNodes()
     for position in range(nodes.size()):
@@ -102,11 +106,8 @@ def _scans(store: Any, execution: int, seen: set[int]) -> Iterator[tuple[str, in
         for place in range(metrics.size()):
             metric = metrics.apply(place)
             accumulator = metric.accumulatorId()
-            if metric.name() != "number of output rows" or accumulator in seen:
-                continue
-            if values.contains(accumulator):
-                seen.add(accumulator)
-                yield table, parse_count(str(values.get(accumulator).get()))
+            if metric.name() == "number of output rows" and values.contains(accumulator):
+                yield table, int(accumulator), parse_count(str(values.get(accumulator).get()))
 
 
 def scanned_table(node: str) -> str | None:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+RECENT_COMMITS = 10
+
+
 @dataclass(frozen=True)
 class Answer:
     """Column names and rows of a statement."""
@@ -71,10 +74,15 @@ class SparkEngine:
         return tuple(Column.of(str(row[0]), str(row[1])) for row in answer.rows)
 
     def commits(self, relation: str, since: int | None) -> Sequence[Commit]:
-        newest = self._history(relation, 1)
-        if since is None or not newest or newest[0].version <= since:
-            return newest
-        found = self._history(relation, newest[0].version - since + 1)
+        if since is None:
+            return self._history(relation, 1)
+        # A few commits cost no more than one, and mostly reach back far enough.
+        found = self._history(relation, RECENT_COMMITS)
+        newest = found[0].version
+        if newest <= since:
+            return found[:1]
+        if found[-1].version > since:
+            found = self._history(relation, newest - since + 1)
         return tuple(commit for commit in found if commit.version >= since)
 
     def _history(self, relation: str, count: int) -> tuple[Commit, ...]:

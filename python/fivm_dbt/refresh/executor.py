@@ -65,6 +65,7 @@ class _Run:
         self.journal = journal
         self.started = perf_counter()
         self.owner = new_owner()
+        self.state_bytes: int | None = None
 
     def execute(self, full_refresh: bool) -> Report:
         try:
@@ -79,6 +80,7 @@ class _Run:
             return self._build(state, "full refresh")
         if state.finished is None:
             return self._build(state, None)
+        self.state_bytes = state.finished.detail.get("state_bytes")
         reason = why_rebuild(self.plan, self.engine, self.journal, state.finished)
         if reason:
             return self._build(state, reason)
@@ -153,6 +155,7 @@ class _Run:
         assert state.finished is not None
         recorded = {name: record.snapshot for name, record in state.inputs.items()}
         detail = self._detail("advance", observed, recorded, binding.buckets)
+        detail["state_bytes"] = self.state_bytes
         entry = Entry(self.plan.relation, state.next_refresh, 0, "finished", self.plan.plan_hash, detail)
         if not self.journal.claim(entry):
             raise locked(self.plan, "by another process, which was faster")
@@ -249,13 +252,14 @@ class _Run:
 
     def _finish(self, claim: Entry, detail: dict[str, Any]) -> None:
         seconds = round(perf_counter() - self.started, 3)
+        self.state_bytes = self.engine.size(self.plan.root.relation)
         entry = Entry(
             claim.model,
             claim.refresh,
             claim.attempt,
             "finished",
             claim.plan_hash,
-            {**detail, "seconds": seconds},
+            {**detail, "seconds": seconds, "state_bytes": self.state_bytes},
         )
         self.journal.append(entry)
         if claim.refresh % COMPACT_EVERY == 0:
@@ -294,7 +298,7 @@ class _Run:
             rows_read=metrics.rows_read,
             bytes_read=metrics.bytes_read,
             scans=metrics.scans,
-            state_bytes=self.engine.size(self.plan.root.relation),
+            state_bytes=self.state_bytes,
             seconds=round(perf_counter() - self.started, 3),
             rolled_forward=rolled,
         )

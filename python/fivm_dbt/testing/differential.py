@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fivm_dbt.errors import FivmError
+from fivm_dbt.naming import quote
+from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.testing.compare import Difference, compare_rows
 from fivm_dbt.testing.generate import random_scenario
@@ -80,10 +82,10 @@ def run_scenario(scenario: Scenario, open_workbench: OpenWorkbench = tiny_workbe
         run = replay.build()
         if not run.is_good:
             return Verdict(coverage, _described(run))
-        first = _states(replay)
+        first, counted = _states(replay), _Counted(replay)
         for index, step in enumerate(scenario.steps, start=1):
             run = replay.step(index, step)
-            coverage += _covered(replay, run, any(c.delete for c in step.delta.values()))
+            coverage += counted.add(run, any(c.delete for c in step.delta.values()))
             if not run.is_good:
                 return Verdict(coverage, _described(run))
         back = _not_back(replay, first, _states(replay)) if _undoes_itself(scenario) else None
@@ -92,11 +94,13 @@ def run_scenario(scenario: Scenario, open_workbench: OpenWorkbench = tiny_workbe
         workbench.close()
 
 
-def save_case(seed: int, directory: Path, open_workbench: OpenWorkbench = tiny_workbench) -> Path:
-    """Write the scenario of a failing ``seed``, made as small as is quickly found, into ``directory``."""
+def save_case(
+    seed: int, directory: Path, open_workbench: OpenWorkbench = tiny_workbench, seconds: float = 20.0
+) -> Path:
+    """Write the scenario of a failing ``seed``, made as small as is found in time, into ``directory``."""
     scenario = random_scenario(seed)
     kind = _kind(run_scenario(scenario, open_workbench).failure)
-    small = minimised(scenario, lambda s: _kind(run_scenario(s, open_workbench).failure) == kind)
+    small = minimised(scenario, lambda s: _kind(run_scenario(s, open_workbench).failure) == kind, seconds)
     path = directory / f"{scenario.id}.jsonl"
     directory.mkdir(parents=True, exist_ok=True)
     data = small.model_dump(mode="json", exclude_defaults=True)
@@ -133,17 +137,31 @@ def _lines(difference: Difference) -> str:
     return "\n".join(difference.lines("at the end", "at the start"))
 
 
-def _covered(replay: Replay, run: StepRun, has_deletes: bool) -> Coverage:
-    engine = replay.workbench.engine
-    coverage = Coverage()
-    for plan, model in zip(replay.plans, run.models, strict=False):
-        keys = [k.name for k in plan.root.keys]
-        has_null = " OR ".join(f"{key} IS NULL" for key in keys) or "FALSE"
-        counted = f"SELECT COUNT(*), COALESCE(SUM(CASE WHEN {has_null} THEN 1 ELSE 0 END), 0)"
-        ((rows, nulls),) = engine.query(f"{counted} FROM {plan.root.relation}")
-        refreshed = model.report is not None and model.report.action == "refreshed"
-        coverage += Coverage(0, 1, int(has_deletes), int(nulls != 0), int(rows != 0), int(refreshed))
-    return coverage
+class _Counted:
+    """Counts what the states look like after each step; asks again only where a refresh changed a state."""
+
+    def __init__(self, replay: Replay) -> None:
+        self._replay = replay
+        self._last: dict[str, tuple[bool, bool]] = {}
+
+    def add(self, run: StepRun, has_deletes: bool) -> Coverage:
+        coverage = Coverage()
+        for plan, model in zip(self._replay.plans, run.models, strict=False):
+            action = model.report.action if model.report is not None else ""
+            if action != "no change" or plan.relation not in self._last:
+                self._last[plan.relation] = self._look(plan)
+            has_rows, has_nulls = self._last[plan.relation]
+            refreshed = int(action == "refreshed")
+            coverage += Coverage(0, 1, int(has_deletes), int(has_nulls), int(has_rows), refreshed)
+        return coverage
+
+    def _look(self, plan: Plan) -> tuple[bool, bool]:
+        """Whether a root state has rows, and whether one of its keys is NULL."""
+        has_null = " OR ".join(f"{quote(key.name)} IS NULL" for key in plan.root.keys) or "FALSE"
+        nulls = f"COALESCE(SUM(CASE WHEN {has_null} THEN 1 ELSE 0 END), 0)"
+        query = f"SELECT COUNT(*), {nulls} FROM {plan.root.relation}"
+        ((rows, null_keys),) = self._replay.workbench.engine.query(query)
+        return rows != 0, null_keys != 0
 
 
 def _kind(failure: str | None) -> str | None:

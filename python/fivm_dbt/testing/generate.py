@@ -12,7 +12,7 @@ from fivm_dbt.testing.scenario import Scenario
 _CHAINED = 0.3
 
 
-def random_scenario(seed: int, models: int = 4, steps: int = 5) -> Scenario:
+def random_scenario(seed: int, models: int = 5, steps: int = 5) -> Scenario:
     """A scenario of ``models`` models and twice ``steps`` steps, of which the second half undoes the first.
 
     The same seed always gives the same scenario.
@@ -35,9 +35,9 @@ def random_scenario(seed: int, models: int = 4, steps: int = 5) -> Scenario:
 
 
 def _initial(rng: random.Random, tables: dict[str, tuple[tuple[str, str], ...]]) -> dict[str, Rows]:
-    if rng.random() < 0.2:
+    if rng.random() < 0.12:
         return {}  # everything arrives later
-    return {name: random_rows(rng, columns, rng.choice((0, 3, 5, 8))) for name, columns in tables.items()}
+    return {name: random_rows(rng, columns, rng.choice((0, 4, 5, 6, 7, 8, 9))) for name, columns in tables.items()}
 
 
 def _models(

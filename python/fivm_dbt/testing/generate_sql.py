@@ -68,7 +68,7 @@ class Queries:
         for position, name in enumerate(names, start=1):
             clause.add(name, depth, is_last=position == len(names))
         scalars = Scalars(self.rng, clause.columns)
-        where = f" WHERE {scalars.predicate()}" if self.rng.random() < 0.45 else ""
+        where = f" WHERE {scalars.predicate()}" if self.rng.random() < 0.25 else ""
         source = f"{clause.text}{where}"
         if wanted is not None:
             return self._like(scalars, source, wanted)
@@ -211,9 +211,9 @@ class _From:
             return
         keyed = [(a, b) for a, b in pairs if a.name == b.name == "k"] or pairs
         left, right = self._rng.choice(keyed if self._rng.random() < 0.75 else pairs)
-        operator = "<=>" if self._rng.random() < 0.12 else "="
+        operator = "<=>" if self._rng.random() < 0.2 else "="
         condition = f"{left.ref} {operator} {right.ref}"
-        if self._rng.random() < 0.25:
+        if self._rng.random() < 0.15:
             condition += f" AND {Scalars(self._rng, [*self.columns, *new]).predicate(0)}"
         self.text += f" {self._rng.choice(('JOIN', 'INNER JOIN'))} {text} ON {condition}"
 

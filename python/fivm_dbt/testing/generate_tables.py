@@ -29,7 +29,7 @@ _VALUES: dict[str, list[object]] = {
     "d": ["2024-01-30", "2024-02-01", "2024-02-29", "2024-04-10"],
     "f": [True, False],
 }
-_NULLS = 0.18
+_NULLS = 0.25
 _TABLES = ("r", "s", "t", "u")
 
 
@@ -93,7 +93,9 @@ class Stream:
             ("insert", "delete", "update", "mixed", "copy", "blink", "empty", "nothing"),
             (6, 5, 5, 4, 2, 3, 1, 1),
         )[0]
-        if kind in ("insert", "mixed"):
+        if len(self._rows[name]) < 3 and rng.random() < 0.6:
+            delta.insert += random_rows(rng, self._tables[name], rng.randint(3, 7))
+        elif kind in ("insert", "mixed"):
             delta.insert += random_rows(rng, self._tables[name], rng.randint(1, 3))
         if kind in ("delete", "mixed"):
             delta.delete += self._some(name, rng.randint(1, 3))

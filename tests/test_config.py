@@ -1,0 +1,133 @@
+"""Configuration of a model: everything wrong at once, later capabilities refused, other people's keys left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from fivm_dbt.config import Config, load_config
+from fivm_dbt.errors import FivmError
+
+
+def _refusal(meta: dict[str, object]) -> FivmError:
+    with pytest.raises(FivmError) as caught:
+        load_config(meta, model="daily")
+    return caught.value
+
+
+def test_defaults() -> None:
+    assert load_config({}) == Config()
+    assert load_config({"owner": "me", "contains_pii": True}) == Config()
+
+
+def test_values() -> None:
+    config = load_config(
+        {
+            "fivm_partition_by": "day",
+            "fivm_merge": "per_partition",
+            "fivm_static": ["raw.a"],
+            "fivm_buckets": 16,
+            "fivm_on_change": "fail",
+            "fivm_lease_minutes": 5,
+            "batch_size": "day",
+        }
+    )
+    assert config.fivm_partition_by == "day"
+    assert config.fivm_merge == "per_partition"
+    assert config.fivm_static == ("raw.a",)
+    assert (config.fivm_buckets, config.fivm_lease_minutes) == (16, 5)
+    assert (config.fivm_on_change, config.batch_size) == ("fail", "day")
+
+
+def test_everything_wrong_is_told_at_once() -> None:
+    error = _refusal({"fivm_strategie": "auto", "fivm_merge": "all", "fivm_buckets": 0, "batch_size": "week"})
+    assert error.code.number == "FIVM201"
+    assert error.model == "daily"
+    for part in (
+        "unknown key fivm_strategie (expected one of fivm_apply, fivm_buckets,",
+        "fivm_merge: 'all' is not allowed (expected one of 'grouped', 'per_partition')",
+        "fivm_buckets: 0",
+        "batch_size: 'week' is not allowed (expected one of 'hour', 'day', 'month', 'year')",
+    ):
+        assert part in error.message
+    assert error.message.count("; ") == 3
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {"fivm_static": "raw.a"},
+        {"fivm_buckets": 5000},
+        {"fivm_buckets": "many"},
+        {"fivm_lease_minutes": 0},
+        {"fivm_trust_keys": "perhaps"},
+        {"fivm_depth": "deep"},
+        {"fivm_partition_by": 3},
+        {"fivm_": 1},
+    ],
+    ids=str,
+)
+def test_wrong_values(meta: dict[str, object]) -> None:
+    error = _refusal(meta)
+    assert error.code.number == "FIVM201"
+    assert next(iter(meta)) in error.message
+
+
+@pytest.mark.parametrize(
+    ("meta", "what"),
+    [
+        ({"fivm_strategy": "reevaluate"}, "fivm_strategy: reevaluate"),
+        ({"fivm_strategy": "factorized"}, "fivm_strategy: factorized"),
+        ({"fivm_strategy": "recursive"}, "fivm_strategy: recursive"),
+        ({"fivm_apply": "replace"}, "fivm_apply: replace"),
+        ({"fivm_apply": "append"}, "fivm_apply: append"),
+        ({"fivm_result": "factorized"}, "fivm_result: factorized"),
+        ({"fivm_float": "approximate"}, "fivm_float: approximate"),
+        ({"fivm_refresh": "lazy"}, "fivm_refresh: lazy"),
+        ({"fivm_expose": "table"}, "fivm_expose: table"),
+        ({"fivm_depth": 1}, "fivm_depth: 1"),
+        ({"fivm_trust_keys": True}, "fivm_trust_keys: true"),
+        ({"fivm_variable_order": {"k": []}}, "fivm_variable_order"),
+        ({"fivm_start": "newest"}, "fivm_start"),
+        ({"fivm_helper_schema": "helpers"}, "fivm_helper_schema"),
+        ({"fivm_retention": "7 days"}, "fivm_retention"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else value,
+)
+def test_later_values_are_refused(meta: dict[str, object], what: str) -> None:
+    error = _refusal(meta)
+    assert error.code.number == "FIVM203"
+    assert what in error.message
+
+
+def test_all_later_values_at_once() -> None:
+    error = _refusal({"fivm_expose": "table", "fivm_start": "newest", "fivm_trust_keys": True})
+    assert error.message.count(";") == 2
+
+
+def test_policies_that_say_to_recompute_are_not_ignored() -> None:
+    """``fivm_policy`` auto and full allow a recompute: a version that never recomputes must say so."""
+    for policy in ("auto", "full"):
+        error = _refusal({"fivm_policy": policy})
+        assert error.code.number == "FIVM203"
+
+
+def test_defaults_written_out_are_accepted() -> None:
+    written = {
+        "fivm_strategy": "first_order",
+        "fivm_policy": "incremental",
+        "fivm_apply": "merge",
+        "fivm_depth": "full",
+        "fivm_result": "listing",
+        "fivm_float": "recompute",
+        "fivm_trust_keys": False,
+        "fivm_refresh": "eager",
+        "fivm_start": None,
+        "fivm_expose": "view",
+    }
+    config = load_config(written)
+    assert (config.fivm_strategy, config.fivm_apply) == ("first_order", "merge")
+
+
+def test_a_config_does_not_change() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Config().fivm_merge = "per_partition"  # type: ignore[misc]

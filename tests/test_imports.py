@@ -1,0 +1,126 @@
+"""Imports go one way, and few modules know sqlglot, dbt or pyspark."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PYTHON = Path(__file__).resolve().parent.parent / "python"
+
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("errors", "naming"),
+    ("config",),
+    ("catalog",),
+    ("ir",),
+    # What an SQL aggregate means is asked while SQL is read, so rings come before sql.
+    ("rings",),
+    ("sql", "rewrite"),
+    ("delta",),
+    ("plan",),
+    ("spark",),
+    ("refresh", "explain"),
+    ("engines",),
+    ("manifest",),
+    ("inputs", "offline", "checks", "testing"),
+    ("bridge", "doctor"),
+    ("cli",),
+    ("__main__",),
+)
+"""A module may import its own package and what stands further up."""
+
+STRANGERS = {("rewrite", "sql"), ("explain", "refresh")}
+"""Neighbours of one layer that do not import each other, in either direction."""
+
+SQLGLOT = {
+    "ir.scalar", "sql.*", "rings.*", "plan.root", "plan.partitioning", "spark.*", "explain.text",
+    "refresh.apply", "refresh.journal", "refresh.oracle", "refresh.recorder",
+    "engines.duckdb", "engines.duckdb_functions", "engines.duckdb_literals", "engines.duckdb_sql",
+}  # fmt: skip
+DBT = {"bridge.*"}
+PYSPARK = {"engines.*", "testing.spark_workbench", "doctor", "bridge.adapter"}
+
+
+def _modules() -> Iterator[tuple[str, Path]]:
+    for path in sorted((PYTHON / "fivm_dbt").rglob("*.py")):
+        parts = path.relative_to(PYTHON / "fivm_dbt").with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        yield name, path
+
+
+MODULES = dict(_modules())
+
+
+def _imported(path: Path) -> set[str]:
+    """Full names of the imported modules, also of those that are imported late or for types only."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found.add(node.module or "")
+            if node.module == "fivm_dbt":
+                found |= {f"fivm_dbt.{a.name}" for a in node.names if a.name in MODULES}
+    return found
+
+
+def _layer(package: str) -> int:
+    return next(i for i, layer in enumerate(LAYERS) if package in layer)
+
+
+def test_every_package_has_a_layer() -> None:
+    known = {name for layer in LAYERS for name in layer}
+    found = {name.split(".")[0] for name in MODULES} - {""}
+    assert found == known
+
+
+@pytest.mark.parametrize("name", [n for n in MODULES if n])
+def test_direction(name: str) -> None:
+    own = name.split(".")[0]
+    for imported in _imported(MODULES[name]):
+        parts = imported.split(".")
+        if parts[0] != "fivm_dbt" or len(parts) == 1 or parts[1] == own:
+            continue
+        assert _layer(parts[1]) < _layer(own) or _may(own, parts[1]), f"{name} imports {imported}"
+
+
+def _may(own: str, other: str) -> bool:
+    """Packages of one layer may use each other unless they are known not to."""
+    pair = tuple(sorted((own, other)))
+    return _layer(own) == _layer(other) and pair not in STRANGERS
+
+
+@pytest.mark.parametrize(
+    ("library", "allowed"), [("sqlglot", SQLGLOT), ("dbt", DBT), ("pyspark", PYSPARK), ("py4j", {"engines.*"})]
+)
+def test_libraries(library: str, allowed: set[str]) -> None:
+    users = {
+        name for name, path in MODULES.items() if any(i.split(".")[0] == library for i in _imported(path))
+    }
+    outside = {n for n in users if n not in allowed and f"{n.split('.')[0]}.*" not in allowed}
+    assert outside == set()
+    needed = {a for a in allowed if any(u == a or (a.endswith(".*") and u.startswith(a[:-1])) for u in users)}
+    assert allowed - needed == set(), f"no longer needed for {library}"
+
+
+def test_plugin_imports_nothing_but_dbt_at_its_top() -> None:
+    tree = ast.parse((PYTHON / "dbt_fivm" / "__init__.py").read_text(encoding="utf-8"))
+    top = [n for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom))]
+    modules = {a.name for n in top if isinstance(n, ast.Import) for a in n.names}
+    modules |= {n.module or "" for n in top if isinstance(n, ast.ImportFrom)}
+    assert {m for m in modules if m.split(".")[0] in ("fivm_dbt", "sqlglot", "pyspark", "pydantic")} == set()
+
+
+def test_importing_the_core_loads_neither_dbt_nor_spark() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, fivm_dbt.plan.planner, fivm_dbt.refresh.executor, fivm_dbt.explain.text; "
+        "print([m for m in ('dbt', 'pyspark', 'duckdb', 'py4j') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

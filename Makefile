@@ -35,7 +35,7 @@ test-long: setup ## the differential tests at length, on DuckDB and on Spark
 	$(BIN)/pytest tests -m long -q
 
 golden: $(INSTALLED) ## write the golden plans anew; review the diff
-	FIVM_UPDATE_GOLDEN=1 $(BIN)/pytest tests -k golden -q
+	FIVM_UPDATE=1 $(BIN)/pytest -q tests/test_golden.py tests/test_fixtures.py tests/test_docs.py
 
 check: $(INSTALLED) ## lint, format and types
 	$(BIN)/ruff check .

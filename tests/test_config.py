@@ -104,13 +104,6 @@ def test_all_later_values_at_once() -> None:
     assert error.message.count(";") == 2
 
 
-def test_policies_that_say_to_recompute_are_not_ignored() -> None:
-    """``fivm_policy`` auto and full allow a recompute: a version that never recomputes must say so."""
-    for policy in ("auto", "full"):
-        error = _refusal({"fivm_policy": policy})
-        assert error.code.number == "FIVM203"
-
-
 def test_defaults_written_out_are_accepted() -> None:
     written = {
         "fivm_strategy": "first_order",

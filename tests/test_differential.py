@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ def _seeds(chunk: int) -> range:
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_random_scenarios(
-    chunk: int, monkeypatch: pytest.MonkeyPatch, record_property: pytest.RecordProperty
+    chunk: int, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
 ) -> None:
     cache_statements(monkeypatch)
     if chunk:

@@ -33,6 +33,7 @@ from fivm_dbt.cli import main
 from fivm_dbt.config import Config, load_config
 from fivm_dbt.errors import CODES, FivmError
 from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.refresh.report import InputChange, Report
 from fivm_dbt.sql.script import read_script
 from fivm_dbt.testing.load import load_scenarios
 
@@ -269,6 +270,31 @@ def _anchors(page: Path) -> set[str]:
     """The anchors that a forge makes of a page's headings."""
     headings = re.findall(r"^#+ (.+)$", _without_code(page.read_text(encoding="utf-8")), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", h.strip().lower()).replace(" ", "-") for h in headings}
+
+
+REPORTS = (
+    Report(
+        "big_orders",
+        "refreshed",
+        7,
+        inputs=(InputChange("raw.orders", "change feed", 3, 1, 11, 12),),
+        partitions=1,
+        rows_merged=1,
+        statements=("",) * 5,
+        rows_read=4,
+        bytes_read=11427,
+        state_bytes=3106,
+    ),
+    Report("revenue_by_day", "no change", 7, rows_read=0, bytes_read=0, state_bytes=3751),
+)
+"""What ``dbt run`` said of the project in tests/dbt, for the pages that show such lines."""
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/dbt.md"])
+def test_lines_of_dbt_run(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for report in REPORTS:
+        assert f"fivm: {_SECONDS.sub('... s', report.line())}" in text, report.model
 
 
 def test_picture_is_readable_in_dark() -> None:

@@ -17,6 +17,8 @@ from fivm_dbt.naming import (
     staged_name,
     unique_name,
 )
+from fivm_dbt.plan.binding import staged_input, staged_root
+from fixtures.models import plan_of, relation
 
 
 @pytest.mark.parametrize(
@@ -104,6 +106,18 @@ def test_staged_names_are_plain_and_carry_the_model() -> None:
 def test_staged_names_of_different_things_differ(one: tuple[str, str], other: tuple[str, str]) -> None:
     """All threads of dbt share one session, and a model stages all its inputs in it."""
     assert staged_name(*one) != staged_name(*other)
+
+
+def test_the_delta_of_the_root_is_not_that_of_an_input() -> None:
+    tables = [relation("of_root", "k int")]
+    plan = plan_of("select k from of_root", tables)
+    assert staged_input(plan, "of_root") != staged_root(plan)
+
+
+def test_snapshots_of_different_inputs_differ() -> None:
+    tables = [relation("raw.a_b", "k int", is_recreated=True), relation("raw_a.b", "k int", is_recreated=True)]
+    plan = plan_of("select x.k from raw.a_b x join raw_a.b y on x.k = y.k", tables)
+    assert plan.snapshot_table("raw.a_b") != plan.snapshot_table("raw_a.b")
 
 
 def test_unique_name() -> None:

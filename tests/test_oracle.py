@@ -85,7 +85,7 @@ def test_a_cte_hides_an_input_of_its_name(sql: str, spliced: str) -> None:
 
 
 def test_a_subquery_keeps_the_name_of_the_relation() -> None:
-    replacement = {"raw.order": "(SELECT 1 AS k)"}
+    replacement = {"raw.`order`": "(SELECT 1 AS k)"}
     assert splice_inputs("select k from raw.`order`", replacement) == "select k from (SELECT 1 AS k) AS `order`"
     assert splice_inputs("select k from raw.`order` o", replacement) == "select k from (SELECT 1 AS k) o"
 

@@ -35,7 +35,8 @@ def _changed(before: Plan, after: Plan) -> set[str]:
     [
         (_plan(SQL + " having count(*) > 1"), {"SQL", "presentation"}),
         (_plan(SQL.replace("sum(v)", "sum(v * 2)")), {"SQL", "root layout", "presentation"}),
-        (_plan(columns=COLUMNS.replace("10,2", "12,2")), {"columns of raw.f", "root layout", "presentation"}),
+        (_plan(columns=COLUMNS.replace("10,2", "12,2")), {"columns of raw.f", "presentation"}),
+        (_plan(columns=COLUMNS.replace("10,2", "10,3")), {"columns of raw.f", "root layout", "presentation"}),
         (_plan(columns=COLUMNS.replace("g string", "g int")), {"columns of raw.f", "root layout"}),
         (_plan(fivm_partition_by="g"), {"partitioning"}),
         (_plan(fivm_buckets=4), {"partitioning"}),

@@ -48,7 +48,7 @@ def test_safe(sql: str) -> None:
         ("MERGE INTO m AS target USING m AS delta ON target.k = delta.k WHEN MATCHED THEN DELETE", "reads m without"),
         ("CREATE OR REPLACE TABLE m USING DELTA AS SELECT k FROM raw.a", "reads raw.a without"),
         ("INSERT INTO m SELECT k FROM m", "reads m without"),
-        ("SELECT k FROM raw.a VERSION AS OF", "does not parse"),
+        ("SELECT k FROM raw.a VERSION AS OF 3 WHERE (", "does not parse"),
         ("SELECT k FROM table_changes('raw.a', 3, 4) WHERE k IN (SELECT k FROM raw.b)", "reads raw.b"),
     ],
 )

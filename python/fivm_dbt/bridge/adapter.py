@@ -143,15 +143,20 @@ def _plan(adapter: Any, engine: SparkEngine, relation: Any, sql: str, config: Co
 
 
 def _plan_of_node(adapter: Any, node: Any) -> Plan:
-    """The plan of a model that is not being run: its SQL is compiled here."""
-    from dbt.compilation import Compiler
-
-    compiler, manifest = Compiler(adapter.config), adapter.get_macro_resolver()
-    compiled = compiler.compile_node(deepcopy(node), manifest, {}, write=False)
+    """The plan of a model that is not being run."""
     relation = adapter.Relation.create_from(adapter.config, node)
     meta = {**node.config.meta, "batch_size": _batch_size(node.config.batch_size)}
-    config = load_config(meta, model=node.name)
-    return _plan(adapter, _engine(adapter), relation, compiled.compiled_code, config)
+    return _plan(adapter, _engine(adapter), relation, _sql(adapter, node), load_config(meta, model=node.name))
+
+
+def _sql(adapter: Any, node: Any) -> str:
+    """A model's SQL as dbt compiles it; in `dbt build` it has been compiled before its tests run."""
+    from dbt.compilation import Compiler
+
+    if getattr(node, "compiled", False) and node.compiled_code:
+        return str(node.compiled_code)
+    compiler, manifest = Compiler(adapter.config), adapter.get_macro_resolver()
+    return str(compiler.compile_node(deepcopy(node), manifest, {}, write=False).compiled_code)
 
 
 def _model(adapter: Any, name: str) -> Any:

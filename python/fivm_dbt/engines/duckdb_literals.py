@@ -14,7 +14,8 @@ from fivm_dbt.naming import PARTITION
 MARK = 770000000000
 _QUOTED = r"'(?:[^'\\]|\\.)*'"
 _LITERALS = re.compile(
-    r"(?P<pin>\bVERSION\s+AS\s+OF\s+)(?P<version>\d+)"
+    rf"{_QUOTED}"
+    r"|(?P<pin>\bVERSION\s+AS\s+OF\s+)(?P<version>\d+)"
     r"|\btable_changes\(\s*'(?P<table>[^']+)'\s*,\s*(?P<first>\d+)\s*(?:,\s*(?P<last>\d+)\s*)?\)"
     rf"|(?P<column>\b{PARTITION}`?\s+IN\s*)"
     rf"\((?P<list>(?:{_QUOTED}|[^()']|\((?:{_QUOTED}|[^()'])*\))*)\)",
@@ -57,6 +58,8 @@ def cut_literals(sql: str) -> Cut:
         if match["column"]:
             lists.append(match["list"])
             return f"{match['column']}(`{_LIST}{len(lists) - 1}`)"
+        if match["version"] is None and match["table"] is None:
+            return match[0]  # a string, whatever it looks like
         if match["pin"]:
             numbers.append(int(match["version"]))
             return f"{match['pin']}{MARK + index}"

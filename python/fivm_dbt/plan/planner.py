@@ -96,6 +96,17 @@ def _static(config: Config, catalog: Catalog) -> frozenset[str]:
     return frozenset(names)
 
 
+def _check_comparable(name: str, columns: tuple[Column, ...]) -> None:
+    """FIVM111 where the net change of an input cannot be computed: its rows have to be told apart bit for bit."""
+    for column in columns:
+        if not column.type.is_groupable:
+            raise FivmError(
+                "FIVM111",
+                f"{name}.{column.name} has type {column.type}: Spark cannot tell two such values apart",
+                remedy="extract what the model needs in a table model upstream, or list the input in fivm_static",
+            )
+
+
 def _is_called(relation: Relation, written: str) -> bool:
     parts, wanted = split_name(relation.name), split_name(written)
     return parts[-len(wanted) :] == wanted
@@ -112,5 +123,7 @@ def _inputs(core: Node, catalog: Catalog, static: frozenset[str]) -> tuple[PlanI
         if relation is None:
             raise ValueError(f"{name} is scanned but not in the catalog")
         columns = tuple(c for c in relation.columns if c.name in used[name])
+        if name not in static:
+            _check_comparable(name, columns)
         result.append(PlanInput(relation, columns, name in static))
     return tuple(result)

@@ -28,7 +28,14 @@ def is_aggregated(node: exp.Select, projections: Projections) -> bool:
     """Whether a SELECT groups: it has GROUP BY or HAVING, or an aggregate that is not a window function."""
     if node.args.get("group") or node.args.get("having"):
         return True
-    return any(is_aggregate(p) and not p.find_ancestor(exp.Window) for _, v in projections for p in v.walk())
+    return any(_aggregates_here(value) for _, value in projections)
+
+
+def _aggregates_here(value: exp.Expr) -> bool:
+    """Whether an expression aggregates the rows of its own SELECT: not those of a subquery or a window."""
+    if isinstance(value, (exp.Query, exp.Window)):
+        return False
+    return is_aggregate(value) or any(_aggregates_here(child) for child in value.iter_expressions())
 
 
 def aggregated(
@@ -76,11 +83,9 @@ class _Grouping:
         self.is_global = group is None
         if group is None:
             return
-        for key in ("rollup", "cube", "grouping_sets", "totals"):
-            if group.args.get(key):
-                raise unsupported(
-                    group, f"{key.upper()} is not maintained yet", "UNION ALL one SELECT per set"
-                )
+        if group.find(exp.Rollup, exp.Cube, exp.GroupingSets) or group.args.get("totals"):
+            what = "ROLLUP, CUBE and GROUPING SETS are not maintained yet"
+            raise unsupported(group, what, "UNION ALL one SELECT per set")
         if group.args.get("all"):
             wanted = [v for _, v in self.projections if not any(is_aggregate(p) for p in v.walk())]
         else:

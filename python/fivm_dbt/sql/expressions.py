@@ -9,7 +9,14 @@ from sqlglot import exp
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.scalar import Scalar, grouped
-from fivm_dbt.sql.functions import GENERATORS, WINDOW_ONLY, function_name, is_aggregate, is_non_deterministic
+from fivm_dbt.sql.functions import (
+    GENERATORS,
+    TIME_WINDOWS,
+    WINDOW_ONLY,
+    function_name,
+    is_aggregate,
+    is_non_deterministic,
+)
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import Scope
 
@@ -26,6 +33,9 @@ def check_row_level(node: exp.Expr, *, allow_aggregates: bool = False) -> None:
             raise unsupported(
                 part, "window functions are not maintained yet", "aggregate with GROUP BY instead"
             )
+        if name in TIME_WINDOWS:
+            what = f"{name} puts a row into several groups, which is not maintained yet"
+            raise unsupported(part, what, "group by date_trunc(...)")
         if name in GENERATORS or isinstance(part, (exp.Explode, exp.Posexplode, exp.Unnest)):
             raise unsupported(
                 part, f"{name or 'a generator'} is not maintained yet", "explode in a table model upstream"

@@ -26,6 +26,8 @@ GENERATORS = frozenset(
     "variant_explode_outer".split()
 )
 
+TIME_WINDOWS = frozenset("window session_window window_time".split())
+
 WINDOW_ONLY = frozenset("row_number rank dense_rank percent_rank cume_dist ntile lag lead nth_value".split())
 
 

@@ -216,7 +216,8 @@ class Lowering:
                 result += scope.star(table or None, expression)
                 continue
             value = expression.this if isinstance(expression, exp.Alias) else expression
-            name = expression.alias_or_name or value.sql(dialect="spark", comments=False).lower()
+            unnamed = value.sql(dialect="spark", comments=False).lower()
+            name = expression.alias or (value.name if isinstance(value, (exp.Column, exp.Dot)) else unnamed)
             result.append((name, unparenthesized(value)))
         return result
 

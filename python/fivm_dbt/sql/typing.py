@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import Column, SparkType
 from fivm_dbt.catalog.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
+from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, identifier
 from fivm_dbt.sql.functions import function_name
 
@@ -61,14 +62,28 @@ class Typer:
             return ()
         if self._describe is None or all(s.is_column for s in scalars):
             return tuple(static_type(s.ast(), fields) for s in scalars)
-        columns = self._describe(_question(scalars, fields))
-        return tuple(column.type for column in columns)
+        try:
+            columns = self._describe(_question(scalars, fields))
+        except Exception as error:
+            shown = ", ".join(s.sql for s in scalars)
+            why = str(error).strip().split("\n")[0]
+            raise FivmError(
+                "FIVM109",
+                f"Spark does not accept {shown} as expressions over one row: {why}",
+                remedy="correct the expression; aggregates of your own are not maintained",
+            ) from error
+        return tuple(column.type for column in columns[1:])
 
 
 def _question(scalars: Sequence[Scalar], fields: Fields) -> str:
-    """A query over no table whose columns have the scalars' types: every field is a typed NULL."""
+    """A query over no table whose columns have the scalars' types: every field is a typed NULL.
+
+    The plain column in front makes Spark refuse an aggregate function that we do not know to be one.
+    """
     used = sorted({c for scalar in scalars for c in scalar.columns})
-    query = exp.select(*(exp.alias_(s.ast(), f"c{i}") for i, s in enumerate(scalars)))
+    row = exp.select(exp.alias_(exp.Literal.number(1), "one")).subquery("fivm_row")
+    query = exp.select(column_ast("fivm_row", "one")).from_(row)
+    query = query.select(*(exp.alias_(s.ast(), f"c{i}") for i, s in enumerate(scalars)))
     for table in sorted({table for table, _ in used}):
         columns = [
             exp.alias_(exp.cast(exp.Null(), fields[(t, name)].text, dialect="spark"), identifier(name))
@@ -76,7 +91,7 @@ def _question(scalars: Sequence[Scalar], fields: Fields) -> str:
             if t == table
         ]
         source = exp.select(*columns).subquery(identifier(table))
-        query = query.from_(source) if not query.args.get("from_") else query.join(source, join_type="cross")
+        query = query.join(source, join_type="cross")
     return query.sql(dialect="spark")
 
 
@@ -125,6 +140,10 @@ def _call_type(node: exp.Expr, fields: Fields) -> SparkType | None:
         return common_type([static_type(b, fields) for b in branches])
     if isinstance(node, (exp.Coalesce, exp.Greatest, exp.Least)):
         return common_type([static_type(a, fields) for a in [node.this, *node.expressions]])
+    if isinstance(node, exp.DateTrunc):  # Spark's TRUNC; DATE_TRUNC is a TimestampTrunc
+        return DATE
+    if isinstance(node, exp.TimestampTrunc):
+        return TIMESTAMP
     if isinstance(node, (exp.Nullif, exp.Abs)):
         return static_type(node.this, fields)
     name = function_name(node)

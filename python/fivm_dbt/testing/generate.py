@@ -37,7 +37,9 @@ def random_scenario(seed: int, models: int = 5, steps: int = 5) -> Scenario:
 def _initial(rng: random.Random, tables: dict[str, tuple[tuple[str, str], ...]]) -> dict[str, Rows]:
     if rng.random() < 0.12:
         return {}  # everything arrives later
-    return {name: random_rows(rng, columns, rng.choice((0, 4, 5, 6, 7, 8, 9))) for name, columns in tables.items()}
+    return {
+        name: random_rows(rng, columns, rng.choice((0, 4, 5, 6, 7, 8, 9))) for name, columns in tables.items()
+    }
 
 
 def _models(

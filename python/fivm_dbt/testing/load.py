@@ -46,7 +46,7 @@ def load_scenarios(paths: Sequence[Path | str]) -> tuple[Located, ...]:
     ]
     if wrong:
         raise FivmError(
-            "FIVM601", "\n".join(wrong), remedy="correct the file; docs/scenarios.md has the format"
+            "FIVM601", "\n".join(wrong), remedy="correct the file; docs/replay.md has the format"
         )
     return tuple(found)
 

@@ -87,7 +87,7 @@ class ScenarioResult:
         """One line for people."""
         name = f"{self.id} [{self.strategy}]" if self.strategy else self.id
         if self.outcome == "refused":
-            return f"refused  {name}: {self.code} {(self.message or '').splitlines()[0]}"
+            return f"refused  {name}: {(self.message or '').splitlines()[0]}"
         counts = f"{max(0, len(self.steps) - 1)} steps, {self.refreshes} refreshes"
         rebuilds = f", {self.rebuilds} rebuilds" if self.rebuilds else ""
         verb = "passed " if self.outcome == "passed" else "FAILED "

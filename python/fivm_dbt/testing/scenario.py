@@ -1,6 +1,6 @@
 """The scenario format: tables, models over them, and steps that change the tables.
 
-``docs/scenarios.md`` describes it for users. The classes here only say what a file may hold; what fits
+``docs/replay.md`` describes it for users. The classes here only say what a file may hold; what fits
 together is checked by :mod:`fivm_dbt.testing.check`, files are read by :mod:`fivm_dbt.testing.load`.
 """
 

@@ -1,0 +1,343 @@
+"""The DuckDB engine: versions, change feeds, atomic writes, and Spark's meaning of what it transpiles."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+
+import duckdb
+import pytest
+
+from fivm_dbt.catalog import Column
+from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.engines.duckdb_sql import UnsupportedStatement
+from fivm_dbt.refresh.engine import (
+    ChangeFeedUnavailable,
+    MissingRelation,
+    NotVersioned,
+    VersionUnavailable,
+)
+from fivm_dbt.refresh.journal import Entry, SqlJournal
+
+COLUMNS = (Column.of("a", "int"), Column.of("b", "decimal(10,2)"), Column.of("s", "string"))
+FIRST = [(1, Decimal("2.50"), "x"), (1, Decimal("2.50"), "x"), (None, None, None)]
+
+MERGE = """
+MERGE INTO db.state AS target USING delta AS delta
+ON target.a <=> delta.a AND target.__fivm_partition IN (0, 1)
+WHEN MATCHED AND target.n + delta.n = 0 THEN DELETE
+WHEN MATCHED THEN UPDATE SET target.n = CASE WHEN target.n + delta.n < 0
+    THEN CAST(RAISE_ERROR('below zero') AS BIGINT) ELSE target.n + delta.n END
+WHEN NOT MATCHED THEN INSERT (a, n, __fivm_partition) VALUES (
+    delta.a, CASE WHEN delta.n <= 0 THEN CAST(RAISE_ERROR('not there') AS BIGINT) ELSE delta.n END, 0)
+"""
+
+
+@pytest.fixture
+def engine() -> DuckDbEngine:
+    engine = DuckDbEngine()
+    engine.create_table("raw.r", COLUMNS, FIRST)
+    return engine
+
+
+@pytest.fixture
+def state(engine: DuckDbEngine) -> DuckDbEngine:
+    feed = "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+    query = "SELECT a, COUNT(*) AS n, CAST(0 AS INT) AS __fivm_partition FROM raw.r GROUP BY a"
+    engine.run(
+        f"CREATE OR REPLACE TABLE db.state USING DELTA PARTITIONED BY (__fivm_partition) {feed} AS {query}"
+    )
+    return engine
+
+
+def one(engine: DuckDbEngine, expression: str) -> object:
+    ((value,),) = engine.query(f"SELECT {expression}")
+    return value
+
+
+class TestVersions:
+    def test_old_versions_stay_readable(self, engine: DuckDbEngine) -> None:
+        engine.change("raw.r", insert=[(2, "7", "y")], delete=[(1, "2.50", "x")])
+        old = engine.query("SELECT * FROM raw.r VERSION AS OF 0 ORDER BY a NULLS FIRST")
+        assert sorted(old, key=str) == sorted(FIRST, key=str)
+        assert sorted(engine.query("SELECT a FROM raw.r"), key=str) == [(1,), (2,), (None,)]
+
+    def test_versions_of_one_table_in_one_statement(self, engine: DuckDbEngine) -> None:
+        engine.change("raw.r", insert=[(2, "7", "y")])
+        query = "SELECT a FROM raw.r VERSION AS OF 1 EXCEPT ALL SELECT a FROM raw.r VERSION AS OF 0"
+        assert engine.query(query) == [(2,)]
+
+    def test_a_row_that_is_not_there_cannot_be_deleted(self, engine: DuckDbEngine) -> None:
+        for missing in ((1, "2.50", "y"), (2, None, None)):
+            with pytest.raises(ValueError, match="not there"):
+                engine.change("raw.r", delete=[missing])
+        with pytest.raises(ValueError, match="not there"):
+            engine.change("raw.r", delete=[(None, None, None)] * 2)
+        assert engine.commits("raw.r", None)[0].version == 0
+
+    def test_replace_goes_on_and_recreate_starts_anew(self, engine: DuckDbEngine) -> None:
+        engine.replace("raw.r", [(5, "1", "q")])
+        (commit,) = engine.commits("raw.r", None)
+        assert (commit.version, commit.operation) == (1, "CREATE OR REPLACE TABLE AS SELECT")
+        first = engine.commits("raw.r", 0)[-1]
+        engine.recreate("raw.r", FIRST)
+        (again,) = engine.commits("raw.r", 1)
+        assert again.version == 0 and again.timestamp != first.timestamp
+        with pytest.raises(VersionUnavailable):
+            engine.query("SELECT * FROM raw.r VERSION AS OF 1")
+
+    def test_commits_since(self, engine: DuckDbEngine) -> None:
+        for number in range(3):
+            engine.change("raw.r", insert=[(number, None, None)])
+        assert [c.version for c in engine.commits("raw.r", 2)] == [3, 2]
+        assert [c.version for c in engine.commits("raw.r", None)] == [3]
+        assert [c.version for c in engine.commits("raw.r", 9)] == [3]
+
+    def test_what_is_not_a_table(self, engine: DuckDbEngine) -> None:
+        engine.run("CREATE OR REPLACE VIEW raw.v AS SELECT a FROM raw.r")
+        with pytest.raises(NotVersioned):
+            engine.commits("raw.v", None)
+        with pytest.raises(MissingRelation):
+            engine.commits("raw.nothing", None)
+        with pytest.raises(MissingRelation):
+            engine.query("SELECT * FROM raw.nothing")
+
+    def test_kept_versions(self) -> None:
+        engine = DuckDbEngine(keep=1)
+        engine.create_table("r", COLUMNS)
+        for number in range(3):
+            engine.change("r", insert=[(number, None, None)])
+        assert len(engine.query("SELECT * FROM r VERSION AS OF 2")) == 2
+        with pytest.raises(VersionUnavailable):
+            engine.stage("old", "SELECT * FROM r VERSION AS OF 1")
+
+    def test_vacuum(self, engine: DuckDbEngine) -> None:
+        engine.change("raw.r", insert=FIRST)
+        engine.vacuum("raw.r")
+        with pytest.raises(VersionUnavailable):
+            engine.query("SELECT * FROM raw.r VERSION AS OF 0")
+        assert len(engine.query("SELECT * FROM raw.r")) == 6
+
+
+class TestChangeFeed:
+    def test_updates_have_images(self, engine: DuckDbEngine) -> None:
+        engine.change("raw.r", insert=[(2, "7", "y"), (3, None, None)], delete=[(None, None, None)])
+        query = "SELECT a, _change_type, _commit_version FROM table_changes('raw.r', 1, 1) ORDER BY 2, 1"
+        assert engine.query(query) == [
+            (3, "insert", 1),
+            (2, "update_postimage", 1),
+            (None, "update_preimage", 1),
+        ]
+
+    def test_a_range_of_versions(self, engine: DuckDbEngine) -> None:
+        engine.change("raw.r", insert=[(2, "7", "y")])
+        engine.change("raw.r", delete=[(2, "7", "y")])
+        query = "SELECT _change_type, _commit_version FROM table_changes('raw.r', 1, 2) AS c WHERE c.a = 2 ORDER BY 2"
+        assert engine.query(query) == [("insert", 1), ("delete", 2)]
+        assert len(engine.query("SELECT * FROM table_changes('raw.r', 2)")) == 1
+
+    def test_replace_lists_every_row(self, engine: DuckDbEngine) -> None:
+        engine.replace("raw.r", FIRST)
+        query = "SELECT _change_type, COUNT(*) FROM table_changes('raw.r', 1, 1) GROUP BY 1 ORDER BY 1"
+        assert engine.query(query) == [("delete", 3), ("insert", 3)]
+
+    def test_of_a_merge(self, state: DuckDbEngine) -> None:
+        state.stage("delta", "SELECT 1 AS a, CAST(-1 AS BIGINT) AS n UNION ALL SELECT 7, 2")
+        state.run(MERGE)
+        query = "SELECT a, n, _change_type FROM table_changes('db.state', 1, 1) ORDER BY 1, 2"
+        assert state.query(query) == [(1, 1, "insert"), (1, 2, "delete"), (7, 2, "insert")]
+
+    def test_unavailable(self, engine: DuckDbEngine) -> None:
+        engine.create_table("quiet", COLUMNS, change_feed=False)
+        engine.change("quiet", insert=FIRST)
+        assert engine.has_change_feed("raw.r") and not engine.has_change_feed("quiet")
+        for sql in (
+            "table_changes('quiet', 1, 1)",
+            "table_changes('raw.r', 1, 1)",
+            "table_changes('raw.r', 1, 0)",
+        ):
+            with pytest.raises(ChangeFeedUnavailable):
+                engine.stage("changes", f"SELECT * FROM {sql}")
+
+
+class TestWrites:
+    def test_merge(self, state: DuckDbEngine) -> None:
+        delta = "SELECT 1 AS a, CAST(-2 AS BIGINT) AS n UNION ALL SELECT NULL, 1 UNION ALL SELECT 3, 4"
+        state.stage("delta", delta)
+        state.run(MERGE)
+        assert sorted(state.query("SELECT a, n FROM db.state"), key=str) == [(3, 4), (None, 2)]
+        assert [c.operation for c in state.commits("db.state", None)] == ["MERGE"]
+
+    def test_other_partitions_are_out_of_reach(self, state: DuckDbEngine) -> None:
+        state.stage("delta", "SELECT 1 AS a, CAST(1 AS BIGINT) AS n")
+        state.run(MERGE.replace("IN (0, 1)", "IN (7, 8, 9)"))
+        assert sorted(state.query("SELECT a, n FROM db.state"), key=str) == [(1, 1), (1, 2), (None, 1)]
+
+    @pytest.mark.parametrize(
+        ("change", "message"), [("1 AS a, -5", "below zero"), ("9 AS a, -1", "not there")]
+    )
+    def test_an_error_writes_nothing(self, state: DuckDbEngine, change: str, message: str) -> None:
+        state.stage("delta", f"SELECT {change} AS n UNION ALL SELECT NULL, 1")
+        with pytest.raises(duckdb.Error, match=message):
+            state.run(MERGE)
+        assert state.commits("db.state", None)[0].version == 0
+        assert sorted(state.query("SELECT a, n FROM db.state"), key=str) == [(1, 2), (None, 1)]
+
+    def test_merge_of_nothing_is_no_commit(self, state: DuckDbEngine) -> None:
+        state.stage("delta", "SELECT 1 AS a, CAST(1 AS BIGINT) AS n WHERE FALSE")
+        state.run(MERGE)
+        assert state.commits("db.state", None)[0].version == 0
+
+    def test_ambiguous_merge_fails(self, state: DuckDbEngine) -> None:
+        state.stage("delta", "SELECT 1 AS a, CAST(1 AS BIGINT) AS n UNION ALL SELECT 1, 1")
+        with pytest.raises(duckdb.Error):
+            state.run(MERGE)
+
+    def test_insert_overwrite_delete_update(self, state: DuckDbEngine) -> None:
+        state.run("INSERT INTO db.state (a, n, __fivm_partition) VALUES (8, 1, 0)")
+        state.run("UPDATE db.state SET n = n + 1 WHERE a = 8")
+        state.run("DELETE FROM db.state WHERE a IS NULL")
+        assert sorted(state.query("SELECT a, n FROM db.state")) == [(1, 2), (8, 2)]
+        state.run("INSERT OVERWRITE db.state SELECT * FROM db.state VERSION AS OF 0 WHERE a = 1")
+        assert state.query("SELECT a, n FROM db.state") == [(1, 2)]
+        state.run("INSERT INTO db.state REPLACE WHERE n > 1 SELECT a, n + 1, 0 FROM db.state VERSION AS OF 3")
+        assert sorted(state.query("SELECT a, n FROM db.state")) == [(1, 3), (8, 3)]
+        assert state.commits("db.state", None)[0].version == 5
+
+    def test_a_view_shows_the_newest_version(self, state: DuckDbEngine) -> None:
+        state.run("CREATE OR REPLACE VIEW db.v AS SELECT a, n * 10 AS n FROM db.state WHERE a IS NOT NULL")
+        assert state.query("SELECT v.n FROM db.v") == [(20,)]
+        state.run("DELETE FROM db.state WHERE a = 1")
+        assert state.query("SELECT * FROM db.v") == []
+        state.run("CREATE OR REPLACE VIEW db.v AS SELECT n FROM db.state")
+        assert state.query("SELECT * FROM db.v AS w") == [(1,)]
+        assert state.exists("db.v") and state.exists("db.state") and not state.exists("db.w")
+
+    def test_create_and_drop(self, engine: DuckDbEngine) -> None:
+        engine.run("CREATE TABLE IF NOT EXISTS db.t (a INT, t TIMESTAMP) USING DELTA")
+        engine.run("CREATE TABLE IF NOT EXISTS db.t (b STRING) USING DELTA")
+        assert [c.name for c in engine.describe("SELECT * FROM db.t")] == ["a", "t"]
+        with pytest.raises(duckdb.Error, match="exists"):
+            engine.run("CREATE TABLE db.t USING DELTA AS SELECT 1 AS a")
+        with pytest.raises(duckdb.Error):
+            engine.run("CREATE TABLE db.failing USING DELTA AS SELECT missing FROM raw.r")
+        assert not engine.exists("db.failing")
+        engine.run("DROP TABLE db.t")
+        engine.run("DROP TABLE IF EXISTS db.t")
+        with pytest.raises(MissingRelation):
+            engine.run("DROP TABLE db.t")
+
+    def test_sums_of_integers_are_stored_as_bigint(self, engine: DuckDbEngine) -> None:
+        engine.run(
+            "CREATE OR REPLACE TABLE db.t USING DELTA AS SELECT SUM(a) AS s, SUM(b) AS d, AVG(a) AS m FROM raw.r"
+        )
+        types = [str(c.type) for c in engine.describe("SELECT * FROM db.t")]
+        assert types == ["bigint", "decimal(38,2)", "double"]
+
+    def test_an_unknown_statement_is_an_error(self, engine: DuckDbEngine) -> None:
+        with pytest.raises(UnsupportedStatement):
+            engine.run("TRUNCATE TABLE raw.r")
+
+
+class TestStaging:
+    def test_staged_rows_stay_as_they_were(self, engine: DuckDbEngine) -> None:
+        engine.stage("kept", "SELECT a FROM raw.r")
+        engine.change("raw.r", delete=FIRST)
+        assert len(engine.query("SELECT * FROM kept")) == 3
+        engine.stage("kept", "SELECT a FROM kept WHERE a IS NULL")
+        assert engine.query("SELECT * FROM kept") == [(None,)]
+        engine.unstage("kept")
+        engine.unstage("kept")
+        with pytest.raises(MissingRelation):
+            engine.query("SELECT * FROM kept")
+
+    def test_measuring_counts_every_table_in_full(self, engine: DuckDbEngine) -> None:
+        engine.query("SELECT * FROM raw.r")
+        engine.start_measuring("refresh")
+        engine.stage("kept", "SELECT a FROM raw.r VERSION AS OF 0 WHERE a = 1")
+        engine.query("SELECT * FROM kept JOIN raw.r ON kept.a = r.a")
+        metrics = engine.measured("refresh")
+        assert metrics.scans == (("kept", 2), ("raw.r", 6))
+        assert metrics.rows_read == 8
+
+
+class TestMeaning:
+    """Each expression has Spark's value (ANSI off)."""
+
+    @pytest.mark.parametrize(
+        ("expression", "value"),
+        [
+            ("NULL <=> NULL", True),
+            ("1 IS NOT DISTINCT FROM NULL", False),
+            ("5 / 2", 2.5),
+            ("5 / 0", None),
+            ("-7 DIV 2", -3),
+            ("-7 % 3", -1),
+            ("5 % 0", None),
+            ("PMOD(-7, 3)", 2),
+            ("CAST(2.5 AS INT)", 2),
+            ("CAST(-2.5 AS BIGINT)", -2),
+            ("CAST('2.7' AS INT)", 2),
+            ("CAST('x' AS INT)", None),
+            ("CAST(2.675 AS DECIMAL(10,2))", Decimal("2.68")),
+            ("CAST(-2.675 AS DECIMAL(10,2))", Decimal("-2.68")),
+            ("2.50BD + 1", Decimal("3.50")),
+            ("TRUNC(DATE '2024-05-31', 'MM')", date(2024, 5, 1)),
+            ("TRUNC(DATE '2024-05-31', 'YEAR')", date(2024, 1, 1)),
+            ("DATE_TRUNC('HOUR', TIMESTAMP '2024-05-31 10:20:30')", datetime(2024, 5, 31, 10)),
+            ("DATE_ADD(DATE '2024-02-28', 2)", date(2024, 3, 1)),
+            ("DATE_SUB(DATE '2024-03-01', 1)", date(2024, 2, 29)),
+            ("ADD_MONTHS(DATE '2024-01-31', 1)", date(2024, 2, 29)),
+            ("IF(NULL, 1, 2)", 2),
+            ("NVL(NULL, 3)", 3),
+            ("CONCAT('a', NULL)", None),
+            ("'a' || 'b'", "ab"),
+            ("AGGREGATE(ARRAY_REPEAT(2.5, 3), CAST(0 AS DECIMAL(10,1)), (t, i) -> t + i)", Decimal("7.5")),
+            ("XXHASH64(1, NULL) = XXHASH64(CAST(1 AS BIGINT), NULL)", True),
+            ("PMOD(XXHASH64(NULL), 16) BETWEEN 0 AND 15", True),
+        ],
+    )
+    def test_expression(self, engine: DuckDbEngine, expression: str, value: object) -> None:
+        result = one(engine, expression)
+        assert result == value
+        assert type(result) is type(value)
+
+    def test_raise_error_only_where_it_is_reached(self, engine: DuckDbEngine) -> None:
+        query = "SELECT CASE WHEN a > {} THEN CAST(RAISE_ERROR('too large') AS INT) ELSE a END FROM raw.r"
+        assert len(engine.query(query.format(1))) == 3
+        with pytest.raises(duckdb.Error, match="too large"):
+            engine.query(query.format(0))
+
+    def test_exploding_copies(self, engine: DuckDbEngine) -> None:
+        copies = "LATERAL VIEW EXPLODE(SEQUENCE(1, n)) u AS i"
+        query = f"SELECT a FROM (SELECT a, COUNT(*) AS n FROM raw.r GROUP BY a) q {copies}"
+        assert sorted(engine.query(query), key=str) == [(1,), (1,), (None,)]
+
+    def test_semi_join(self, engine: DuckDbEngine) -> None:
+        query = (
+            "SELECT r.a FROM raw.r AS r LEFT SEMI JOIN (SELECT CAST(NULL AS INT) AS k) AS d ON r.a <=> d.k"
+        )
+        assert engine.query(query) == [(None,)]
+
+    def test_a_cte_hides_a_table_but_not_in_its_own_body(self, engine: DuckDbEngine) -> None:
+        ctes = "WITH r AS (SELECT a FROM r WHERE a = 1), s AS (SELECT a FROM r)"
+        query = f"{ctes} SELECT COUNT(*) FROM s JOIN r USING (a)"
+        engine.create_table("r", COLUMNS, FIRST)
+        assert engine.query(query) == [(4,)]
+
+    def test_global_aggregates_over_nothing(self, engine: DuckDbEngine) -> None:
+        query = "SELECT COUNT(*), SUM(a), AVG(b) FROM raw.r WHERE a > 100"
+        assert engine.query(query) == [(0, None, None)]
+
+    def test_literals_that_look_like_versions(self, engine: DuckDbEngine) -> None:
+        assert one(engine, "'VERSION AS OF 3'") == "VERSION AS OF 3"
+
+
+def test_the_journal_table_works_too(engine: DuckDbEngine) -> None:
+    journal = SqlJournal(engine, "db.fivm_journal")
+    entry = Entry("db.v", 1, 0, "started", "hash", {"it's": 'a "note"\\ here'})
+    assert journal.claim(entry) and not journal.claim(entry)
+    journal.append(Entry("db.v", 1, 0, "finished", "hash", {"signature": {}}))
+    assert [e.event for e in journal.entries("db.v")] == ["finished", "started"]
+    assert journal.entries("db.v")[1].detail == entry.detail
+    assert journal.last_build("db.v") is not None

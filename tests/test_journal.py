@@ -1,0 +1,271 @@
+"""The journal's protocol, who holds a claim, and what a refresh records."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
+from typing import Any, Literal
+
+import pytest
+
+from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.errors import FivmError
+from fivm_dbt.refresh.engine import Commit
+from fivm_dbt.refresh.journal import Entry, Journal, MemoryJournal, SqlJournal
+from fivm_dbt.refresh.observe import RecordedInput, State, check_free, read_state
+from fivm_dbt.refresh.owner import is_alive, new_owner, release
+from fivm_dbt.refresh.recorder import Recorder
+from fixtures.models import plan_of, relation
+
+HOUR = timedelta(hours=1)
+MODEL = "analytics.m"
+
+
+def _entry(
+    refresh: int, event: Literal["started", "finished"], attempt: int = 0, model: str = MODEL, **detail: Any
+) -> Entry:
+    return Entry(model, refresh, attempt, event, "hash", detail)
+
+
+@pytest.fixture(params=["memory", "table"])
+def journal(request: pytest.FixtureRequest) -> Iterator[Journal]:
+    if request.param == "memory":
+        yield MemoryJournal()
+        return
+    engine = DuckDbEngine(tiny=True)
+    journal = SqlJournal(engine, "analytics.fivm_journal")
+    assert list(journal.entries(MODEL)) == [], "there is no table before the first claim"
+    assert journal.claim(_entry(1, "started", model="analytics.first"))
+    yield journal
+    engine.close()
+
+
+def _state(journal: Journal) -> State:
+    return read_state(journal.entries(MODEL))
+
+
+def test_nothing_yet(journal: Journal) -> None:
+    assert list(journal.entries(MODEL)) == []
+    assert journal.last_build(MODEL) is None
+    assert _state(journal) == State(None, None, 1)
+
+
+def test_a_refresh_is_started_and_finished(journal: Journal) -> None:
+    assert journal.claim(_entry(1, "started"))
+    state = _state(journal)
+    assert state.finished is None
+    assert state.unfinished is not None and state.unfinished.refresh == 1
+    assert state.next_refresh == 1
+    journal.append(_entry(1, "finished", kind="build"))
+    state = _state(journal)
+    assert state.finished is not None and state.finished.detail["kind"] == "build"
+    assert (state.unfinished, state.next_refresh) == (None, 2)
+
+
+def test_an_interrupted_refresh_is_attempted_again(journal: Journal) -> None:
+    journal.claim(_entry(1, "started"))
+    journal.append(_entry(1, "finished"))
+    journal.claim(_entry(2, "started", binding="first"))
+    journal.claim(_entry(2, "started", attempt=1, binding="second"))
+    state = _state(journal)
+    assert state.finished is not None and state.finished.refresh == 1
+    assert state.unfinished is not None
+    assert (state.unfinished.refresh, state.unfinished.attempt) == (2, 1)
+    assert state.unfinished.detail["binding"] == "second"
+    assert state.next_refresh == 2
+    journal.append(_entry(2, "finished", attempt=1))
+    state = _state(journal)
+    assert (state.unfinished, state.next_refresh) == (None, 3)
+
+
+def test_a_claim_is_exclusive(journal: Journal) -> None:
+    assert journal.claim(_entry(1, "started", owner="first"))
+    assert not journal.claim(_entry(1, "started", owner="second"))
+    (only,) = journal.entries(MODEL)
+    assert only.detail == {"owner": "first"}
+    assert journal.claim(_entry(1, "started", attempt=1))
+    assert journal.claim(_entry(1, "started", model="analytics.other"))
+
+
+def test_a_claim_excludes_that_the_same_refresh_is_finished_by_another(journal: Journal) -> None:
+    """Moving on without a change finishes a refresh at once: that must not hide a claim that was faster."""
+    assert journal.claim(_entry(1, "started"))
+    assert not journal.claim(_entry(1, "finished", kind="advance"))
+    state = _state(journal)
+    assert state.unfinished is not None and state.finished is None
+
+
+def test_models_do_not_see_each_other(journal: Journal) -> None:
+    journal.claim(_entry(1, "started"))
+    journal.claim(_entry(7, "started", model="analytics.other"))
+    assert [e.refresh for e in journal.entries(MODEL)] == [1]
+    assert [e.refresh for e in journal.entries("analytics.other")] == [7]
+
+
+def test_the_last_two_refreshes_are_there_among_many(journal: Journal) -> None:
+    for number in range(1, 31):
+        journal.claim(_entry(number, "started"))
+        journal.append(_entry(number, "finished"))
+    journal.claim(_entry(31, "started"))
+    state = _state(journal)
+    assert state.finished is not None and state.finished.refresh == 30
+    assert state.unfinished is not None and state.next_refresh == 31
+
+
+def test_a_refresh_that_failed_many_times_does_not_hide_the_finished_one(journal: Journal) -> None:
+    journal.claim(_entry(1, "started"))
+    journal.append(_entry(1, "finished"))
+    for attempt in range(40):
+        assert journal.claim(_entry(2, "started", attempt=attempt))
+    state = _state(journal)
+    assert state.finished is not None and state.finished.refresh == 1
+    assert state.unfinished is not None and state.unfinished.attempt == 39
+
+
+def test_the_signature_stands_in_the_last_build(journal: Journal) -> None:
+    journal.append(_entry(1, "finished", signature={"SQL": "select 1"}))
+    journal.append(_entry(2, "finished", kind="refresh"))
+    journal.append(_entry(3, "finished", signature={"SQL": "select 2"}))
+    journal.append(_entry(4, "finished", kind="advance"))
+    build = journal.last_build(MODEL)
+    assert build is not None and build.detail["signature"] == {"SQL": "select 2"}
+
+
+def test_details_come_back_as_they_were(journal: Journal) -> None:
+    detail = {"text": "it's a \\ and a \" and a\nline – ü", "numbers": [1, 2.5, None], "nested": {"k": True}}
+    journal.append(_entry(1, "finished", **detail))
+    (entry,) = journal.entries(MODEL)
+    assert entry.detail == detail
+    assert datetime.fromisoformat(entry.recorded_at).tzinfo is not None
+
+
+def test_one_of_many_threads_gets_a_claim() -> None:
+    journal, won = MemoryJournal(), []
+    barrier = threading.Barrier(8)
+
+    def claim() -> None:
+        barrier.wait()
+        won.append(journal.claim(_entry(1, "started")))
+
+    _in_threads(claim, 8)
+    assert sorted(won) == [False] * 7 + [True]
+
+
+def _in_threads(work: Callable[[], None], number: int) -> None:
+    threads = [threading.Thread(target=work) for _ in range(number)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_recorded_inputs_come_back_as_they_were() -> None:
+    record = RecordedInput("raw.a", Commit(3, "2024-01-01T00:00:00", "WRITE"), 2)
+    assert RecordedInput.of(record.as_dict()) == record
+
+
+# Who holds a claim
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+def test_an_owner_lives_until_it_lets_go() -> None:
+    owner = new_owner()
+    assert is_alive(owner, _now() - 10 * HOUR, HOUR)
+    release(owner)
+    assert not is_alive(owner, _now(), HOUR)
+
+
+def test_owners_of_one_process_are_apart() -> None:
+    one, other = new_owner(), new_owner()
+    release(one)
+    assert is_alive(other, _now(), HOUR)
+    release(other)
+
+
+def test_a_dead_process_holds_nothing() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, text=True)
+    owner = {**new_owner(), "pid": process.pid}
+    release(owner)
+    start = _start_of(process.pid)
+    assert is_alive({**owner, "started": start}, _now() - 10 * HOUR, HOUR)
+    assert not is_alive({**owner, "started": "0"}, _now(), HOUR), "the number belongs to another process now"
+    process.communicate("\n", timeout=10)
+    assert not is_alive({**owner, "started": start}, _now(), HOUR)
+
+
+def _start_of(pid: int) -> str | None:
+    from fivm_dbt.refresh import owner
+
+    return owner._start_of(pid)
+
+
+def test_of_another_machine_only_the_lease_is_known() -> None:
+    owner = {"host": socket.gethostname() + ".elsewhere", "pid": os.getpid(), "started": "1", "token": "t"}
+    assert is_alive(owner, _now() - 0.9 * HOUR, HOUR)
+    assert not is_alive(owner, _now() - 1.1 * HOUR, HOUR)
+
+
+def test_a_held_claim_is_told_with_its_holder() -> None:
+    plan = plan_of("select k from raw.a", [relation("raw.a", "k int")])
+    owner = new_owner()
+    entry = _entry(3, "started", owner=owner)
+    with pytest.raises(FivmError) as caught:
+        check_free(plan, State(None, entry, 3))
+    release(owner)
+    assert caught.value.code.number == "FIVM403"
+    assert f"process {os.getpid()} on {socket.gethostname()} since {entry.recorded_at}" in caught.value.message
+    check_free(plan, State(None, entry, 3))
+    check_free(plan, State(entry, None, 4))
+
+
+# What a refresh records
+
+
+class _Staging(DuckDbEngine):
+    def __init__(self) -> None:
+        super().__init__(tiny=True)
+        self.unstaged: list[str] = []
+
+    def unstage(self, name: str) -> None:
+        self.unstaged.append(name)
+        super().unstage(name)
+
+
+def test_recorder() -> None:
+    engine, lines = _Staging(), list[str]()
+    plan = plan_of("select k from raw.a", [relation("raw.a", "k int")])
+    recorder = Recorder(engine, plan, lines.append)
+    recorder.run("CREATE OR REPLACE TABLE raw.t USING DELTA AS SELECT 1 AS k")
+    recorder.stage("one", "SELECT k FROM raw.t VERSION AS OF 0")
+    recorder.stage("two", "SELECT k + 1 AS k FROM one")
+    assert list(recorder.query("SELECT k FROM two")) == [(2,)]
+    recorder.progress("half way")
+    assert lines == ["half way"]
+    assert recorder.statements == [
+        "CREATE OR REPLACE TABLE raw.t USING DELTA AS SELECT 1 AS k",
+        "CACHE TABLE one AS SELECT k FROM raw.t VERSION AS OF 0",
+        "CACHE TABLE two AS SELECT k + 1 AS k FROM one",
+        "SELECT k FROM two",
+    ]
+    recorder.unstage_all()
+    assert engine.unstaged == ["two", "one"], "a staged result may read an earlier one"
+    recorder.unstage_all()
+    assert engine.unstaged == ["two", "one"]
+
+
+def test_what_could_not_be_staged_is_cleaned_up_too() -> None:
+    engine = _Staging()
+    plan = plan_of("select k from raw.a", [relation("raw.a", "k int")])
+    recorder = Recorder(engine, plan, lambda _: None)
+    with pytest.raises(Exception, match="nothing"):
+        recorder.stage("one", "SELECT k FROM nothing VERSION AS OF 0")
+    recorder.unstage_all()
+    assert engine.unstaged == ["one"]

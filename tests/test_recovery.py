@@ -1,0 +1,550 @@
+"""A refresh that is cut off anywhere is finished by the next one, exactly once; two at a time do no harm."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import pytest
+
+from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.errors import FivmError
+from fivm_dbt.refresh.engine import Row
+from fivm_dbt.refresh.journal import Entry
+from fivm_dbt.refresh.owner import new_owner
+from fixtures.models import Bench, Interrupted, Interrupting
+
+JOIN = (
+    "select o.day, c.segment, count(*) as orders, sum(o.amount) as revenue, avg(o.amount) as mean "
+    "from raw.orders o join raw.customers c on o.customer = c.customer group by o.day, c.segment"
+)
+BAG = "select o.day, c.segment, o.amount from raw.orders o join raw.customers c on o.customer = c.customer"
+TOTAL = "select count(*) as orders, sum(o.amount) as revenue from raw.orders o join raw.customers c using (customer)"
+NESTED = (
+    "select n, count(*) as customers from (select o.customer, count(*) as n from raw.orders o "
+    "join raw.customers c using (customer) group by o.customer) z group by n"
+)
+
+ORDERS = "day date, customer int, amount decimal(10,2)"
+CUSTOMERS = "customer int, segment string"
+FIRST_ORDERS: list[Row] = [
+    ("2024-01-05", 1, "10.00"),
+    ("2024-01-06", 2, "5.00"),
+    ("2024-02-07", 1, "7.50"),
+    ("2024-02-07", 1, "7.50"),
+    (None, 3, "1.00"),
+    ("2024-03-01", None, "2.00"),
+]
+FIRST_CUSTOMERS: list[Row] = [(1, "a"), (2, "b"), (3, None)]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A model and how its inputs are captured."""
+
+    name: str
+    sql: str = JOIN
+    merge: str = "grouped"
+    recreated: tuple[str, ...] = ()
+    feed: bool = True
+
+    def bench(self) -> Bench:
+        tables = {"raw.orders": (ORDERS, FIRST_ORDERS), "raw.customers": (CUSTOMERS, FIRST_CUSTOMERS)}
+        meta: dict[str, object] = {"fivm_merge": self.merge}
+        if self.sql == BAG:
+            meta["fivm_buckets"] = 8
+        bench = Bench.of(self.sql, tables, meta, recreated=self.recreated, feed=self.feed)
+        bench.refresh()
+        bench.check()
+        return bench
+
+
+SETTINGS = [
+    Setting("grouped"),
+    Setting("one MERGE per partition", merge="per_partition"),
+    Setting("snapshots", recreated=("raw.orders", "raw.customers")),
+    Setting("a snapshot and one MERGE per partition", merge="per_partition", recreated=("raw.customers",)),
+    Setting("versions compared", feed=False),
+    Setting("a bag", sql=BAG),
+    Setting("one row", sql=TOTAL),
+    Setting("nested", sql=NESTED),
+]
+
+
+ORDERS_CAME: list[Row] = [("2024-02-08", 2, "4.00"), ("2024-01-05", 3, "1.25"), (None, 1, "3.00")]
+ORDERS_WENT: list[Row] = [("2024-02-07", 1, "7.50"), ("2024-01-06", 2, "5.00")]
+CUSTOMERS_CAME: list[Row] = [(2, "a"), (4, "d")]
+CUSTOMERS_WENT: list[Row] = [(2, "b")]
+
+
+def _change(bench: Bench, *, back: bool = False) -> None:
+    """Both inputs change; groups come, go and move, in several partitions and in that of NULL. ``back`` undoes it."""
+    for name, came, went in (
+        ("raw.orders", ORDERS_CAME, ORDERS_WENT),
+        ("raw.customers", CUSTOMERS_CAME, CUSTOMERS_WENT),
+    ):
+        bench.engine.change(name, insert=went if back else came, delete=came if back else went)
+
+
+def _merges(bench: Bench) -> int:
+    """MERGEs committed to the state so far."""
+    return sum(c.operation == "MERGE" for c in bench.engine.commits(bench.plan.root.relation, 0))
+
+
+def _statements(bench: Bench) -> int:
+    """The statements of a refresh to which nothing happens."""
+    counting = Interrupting(bench.engine, 10**6, after=False)
+    bench.refresh(counting)
+    return len(counting.statements)
+
+
+def _cut(bench: Bench, number: int, *, after: bool) -> None:
+    with pytest.raises(Interrupted):
+        bench.refresh(Interrupting(bench.engine, number, after=after))
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: s.name)
+def test_cut_off_anywhere_and_finished_by_the_next_run(setting: Setting, after: bool) -> None:
+    """Before and after every statement: a crash may come before a commit, or before its answer."""
+    bench = setting.bench()
+    _change(bench)
+    statements, merges = _statements(bench), _merges(bench)
+    assert statements >= 5 and merges >= 1
+    for number in range(1, statements + 1):
+        committed = _merges(bench)
+        _change(bench, back=number % 2 == 1)
+        _cut(bench, number, after=after)
+        bench.refresh()
+        assert bench.shown() == bench.newest(), f"statement {number}"
+        assert _merges(bench) == committed + merges, f"statement {number}: applied twice, or not at all"
+    assert bench.refresh().action == "no change"
+
+
+@pytest.mark.parametrize("setting", SETTINGS[:4], ids=lambda s: s.name)
+def test_inputs_move_on_while_a_refresh_is_interrupted(setting: Setting) -> None:
+    """The interrupted refresh is finished with its own versions, then the same run goes on to the newest."""
+    bench = setting.bench()
+    _change(bench)
+    statements = _statements(bench)
+    later: list[Row] = [("2024-05-01", 3, "8.00")]
+    for number in range(2, statements + 1):
+        back = number % 2 == 0
+        _change(bench, back=back)
+        _cut(bench, number, after=True)
+        bench.engine.change("raw.orders", insert=later if back else [], delete=[] if back else later)
+        report = bench.refresh()
+        bench.check()
+        if report.rolled_forward:
+            assert report.reason == "an interrupted refresh was finished first"
+    assert report.rolled_forward
+
+
+@pytest.mark.parametrize("setting", SETTINGS[:4], ids=lambda s: s.name)
+def test_cut_off_again_while_it_is_being_finished(setting: Setting) -> None:
+    bench = setting.bench()
+    _change(bench)
+    statements, merges = _statements(bench), _merges(bench)
+    for number in range(3, statements + 1, 2):
+        committed = _merges(bench)
+        _change(bench, back=number % 4 == 3)
+        _cut(bench, number, after=True)
+        for again in (1, 2, 4):
+            try:
+                bench.refresh(Interrupting(bench.engine, again, after=True))
+            except Interrupted:
+                continue
+            break
+        bench.refresh()
+        bench.check()
+        assert _merges(bench) == committed + merges
+
+
+def test_an_error_that_quotes_its_statement_is_no_alarm() -> None:
+    """A MERGE has the texts of its own alarms in it, and Spark quotes statements in its errors."""
+    bench = Setting("quoted").bench()
+    _change(bench)
+    statements = _statements(bench)
+    for number in range(1, statements + 1):
+        _change(bench, back=number % 2 == 1)
+        with pytest.raises(Interrupted):
+            bench.refresh(Interrupting(bench.engine, number, after=False, quoting=True))
+        assert bench.refresh().action == "refreshed"
+        bench.check()
+
+
+@pytest.mark.parametrize("recreated", [(), ("raw.orders",)], ids=["feed", "snapshot"])
+def test_a_build_is_cut_off_anywhere(recreated: tuple[str, ...]) -> None:
+    def bench() -> Bench:
+        tables = {"raw.orders": (ORDERS, FIRST_ORDERS), "raw.customers": (CUSTOMERS, FIRST_CUSTOMERS)}
+        return Bench.of(JOIN, tables, recreated=recreated)
+
+    statements = _statements(bench())
+    for number in range(1, statements + 1):
+        cut = bench()
+        _cut(cut, number, after=number % 2 == 0)
+        assert cut.refresh().action == "built"
+        _change(cut)
+        assert cut.refresh().action == "refreshed"
+        cut.check()
+
+
+def test_a_rebuild_that_was_cut_off_is_done_again() -> None:
+    bench = Setting("rebuild").bench()
+    _change(bench)
+    with pytest.raises(Interrupted):
+        bench.refresh(Interrupting(bench.engine, 1, after=True), full_refresh=True)
+    report = bench.refresh()
+    assert (report.action, report.reason) == ("rebuilt", "a build was interrupted")
+    bench.check()
+
+
+def test_an_interrupted_refresh_of_another_plan_is_rebuilt() -> None:
+    bench = Setting("changed").bench()
+    _change(bench)
+    _cut(bench, 7, after=True)
+    bench.with_plan(sql=JOIN.replace("count(*) as orders", "count(*) as number_of_orders"))
+    assert bench.refresh().action == "rebuilt"
+    bench.check()
+
+
+def test_what_an_interrupted_refresh_needs_was_cleaned_up() -> None:
+    bench = Setting("vacuumed", feed=False).bench()
+    _change(bench)
+    statements = _statements(bench)
+    _change(bench, back=True)
+    _cut(bench, statements, after=False)
+    bench.engine.change("raw.customers", insert=[(9, "z")])
+    bench.engine.vacuum("raw.customers")
+    bench.engine.vacuum("raw.orders")
+    report = bench.refresh()
+    assert report.action == "rebuilt"
+    assert report.reason is not None and "can no longer be read" in report.reason
+    bench.check()
+
+
+# Two at a time
+
+
+class _Locked:
+    """One statement at a time, and a pause where a test wants one."""
+
+    def __init__(self, engine: DuckDbEngine, pause: Callable[[str], None] = lambda sql: None) -> None:
+        self._engine = engine
+        self._pause = pause
+
+    def __getattr__(self, name: str) -> object:
+        value = getattr(self._engine, name)
+        if not callable(value):
+            return value
+
+        def call(*arguments: object, **named: object) -> object:
+            self._pause(" ".join(map(str, arguments)))
+            with _GUARD:
+                return value(*arguments, **named)
+
+        return call
+
+
+_GUARD = threading.RLock()
+
+
+def test_two_refreshes_at_once() -> None:
+    """One wins; the other is told so, or comes when all is done."""
+    bench = Setting("two threads").bench()
+    for number in range(4):
+        _change(bench, back=number % 2 == 1)
+        barrier, outcomes = threading.Barrier(2), list[str]()
+
+        def refresh(barrier: threading.Barrier = barrier, outcomes: list[str] = outcomes) -> None:
+            barrier.wait()
+            try:
+                outcomes.append(bench.refresh(_Locked(bench.engine)).action)  # type: ignore[arg-type]
+            except FivmError as error:
+                outcomes.append(error.code.number)
+            except Exception as error:
+                outcomes.append(repr(error))
+
+        threads = [threading.Thread(target=refresh) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert "refreshed" in outcomes, outcomes
+        assert set(outcomes) <= {"refreshed", "no change", "FIVM403"}
+        assert bench.refresh().action == "no change"
+        bench.check()
+
+
+def test_a_second_refresh_while_the_first_is_at_work() -> None:
+    bench = Setting("busy").bench()
+    _change(bench)
+    errors: list[FivmError] = []
+
+    def meanwhile(text: str) -> None:
+        if "MERGE INTO" in text and not errors:
+            with pytest.raises(FivmError) as caught:
+                bench.refresh()
+            errors.append(caught.value)
+
+    assert bench.refresh(_Locked(bench.engine, meanwhile)).action == "refreshed"  # type: ignore[arg-type]
+    (error,) = errors
+    assert error.code.number == "FIVM403"
+    assert error.model == "m"
+    assert "refresh in progress by process" in error.message
+    bench.check()
+
+
+def test_another_process_was_faster() -> None:
+    """Both read the journal before either claims."""
+    bench = Setting("race").bench()
+    _change(bench)
+    done: list[str] = []
+
+    def meanwhile(text: str) -> None:
+        if "__delta_raw_" in text and not done:
+            done.append("")
+            done[0] = bench.refresh().action
+
+    with pytest.raises(FivmError) as caught:
+        bench.refresh(_Locked(bench.engine, meanwhile))  # type: ignore[arg-type]
+    assert done == ["refreshed"]
+    assert caught.value.code.number == "FIVM403"
+    bench.check()
+
+
+def test_moving_on_does_not_hide_a_refresh_that_was_faster_and_died() -> None:
+    """A sees versions that changed nothing; B is faster, sees more, merges and dies; nothing is applied twice."""
+    bench = Setting("race of an advance").bench()
+    _change(bench)
+    statements = _statements(bench)
+    bench.engine.change("raw.orders", insert=FIRST_ORDERS[:1], delete=FIRST_ORDERS[:1])
+    begun: list[bool] = []
+
+    def meanwhile(text: str) -> None:
+        if "__delta_raw_orders" in text and "CACHE" not in text and not begun:
+            begun.append(True)
+            _change(bench, back=True)
+            _cut(bench, statements, after=True)
+
+    with pytest.raises(FivmError) as caught:
+        bench.refresh(_Locked(bench.engine, meanwhile))  # type: ignore[arg-type]
+    assert begun and caught.value.code.number == "FIVM403"
+    bench.refresh()
+    bench.check()
+
+
+def test_a_claim_of_a_dead_process_elsewhere_ends_with_its_lease() -> None:
+    bench = Setting("lease").bench()
+    _change(bench)
+    owner = {**new_owner(), "host": "elsewhere"}
+    for recorded_at, is_free in (("2020-01-01T00:00:00+00:00", True), ("2999-01-01T00:00:00+00:00", False)):
+        entry = Entry(bench.plan.relation, 2, 0, "started", bench.plan.plan_hash, {"owner": owner}, recorded_at)
+        trial = Setting("lease").bench()
+        _change(trial)
+        assert trial.journal.claim(entry)
+        if is_free:
+            assert trial.refresh().action == "rebuilt"
+            trial.check()
+        else:
+            with pytest.raises(FivmError, match="on elsewhere") as caught:
+                trial.refresh()
+            assert caught.value.code.number == "FIVM403"
+
+
+# What was not foreseen about inputs and state
+
+
+def _codes(bench: Bench) -> str:
+    with pytest.raises(FivmError) as caught:
+        bench.refresh()
+    assert caught.value.model == "m"
+    return caught.value.code.number
+
+
+def test_a_static_input_changes() -> None:
+    tables = {"raw.orders": (ORDERS, FIRST_ORDERS), "raw.customers": (CUSTOMERS, FIRST_CUSTOMERS)}
+    bench = Bench.of(JOIN, tables, {"fivm_static": ["customers"]})
+    bench.refresh()
+    bench.engine.change("raw.orders", insert=[("2024-04-01", 2, "1.00")])
+    assert bench.refresh().action == "refreshed"
+    bench.check()
+    bench.engine.change("raw.customers", insert=[(1, "a")], delete=[(1, "a")])
+    assert bench.refresh().action == "no change"
+    bench.engine.change("raw.customers", insert=[(9, "z")])
+    assert _codes(bench) == "FIVM305"
+    assert _codes(bench) == "FIVM305", "it stays an error"
+    assert bench.refresh(full_refresh=True).action == "rebuilt"
+    bench.check()
+
+
+def test_an_input_is_dropped_and_created_anew() -> None:
+    """Its version numbers restart: a rebuild once, and then it is compared with an own snapshot."""
+    bench = Setting("seed").bench()
+    bench.engine.recreate("raw.customers", [(1, "a"), (2, "x")])
+    report = bench.refresh()
+    assert report.action == "rebuilt"
+    assert report.reason is not None and "raw.customers was dropped and created anew" in report.reason
+    bench.check()
+    bench.engine.recreate("raw.customers", [(1, "a"), (2, "y"), (3, "z")])
+    report = bench.refresh()
+    assert report.action == "refreshed"
+    assert [(c.relation, c.capture, c.inserted, c.deleted) for c in report.inputs] == [
+        ("raw.customers", "snapshot", 2, 1)
+    ]
+    bench.check()
+    bench.engine.recreate("raw.customers", [(3, "z"), (1, "a"), (2, "y")])
+    assert bench.refresh().action == "no change"
+    bench.check()
+
+
+@pytest.mark.parametrize(
+    ("feed", "capture"), [(True, "change feed"), (False, "version difference")], ids=["on", "off"]
+)
+def test_capture(feed: bool, capture: str) -> None:
+    bench = Setting("capture", feed=feed).bench()
+    _change(bench)
+    report = bench.refresh()
+    assert {(c.relation, c.capture, c.inserted, c.deleted) for c in report.inputs} == {
+        ("raw.orders", capture, 3, 2),
+        ("raw.customers", capture, 2, 1),
+    }
+    bench.check()
+
+
+def test_a_change_feed_that_does_not_reach_back() -> None:
+    bench = Setting("gap").bench()
+    table = bench.engine.tables.table("raw.orders")
+    table.has_feed = False
+    bench.engine.change("raw.orders", insert=[("2024-04-01", 2, "1.00")])
+    table.has_feed = True
+    bench.engine.change("raw.orders", insert=[("2024-04-02", 2, "1.00")])
+    report = bench.refresh()
+    assert [c.capture for c in report.inputs] == ["version difference"]
+    bench.check()
+
+
+def test_the_recorded_version_is_gone() -> None:
+    for on_change in ("rebuild", "fail"):
+        bench = Setting("vacuum", feed=False).bench()
+        bench.with_plan(meta={"fivm_on_change": on_change})
+        _change(bench)
+        bench.engine.vacuum("raw.orders")
+        if on_change == "fail":
+            assert _codes(bench) == "FIVM306"
+            assert bench.refresh(full_refresh=True).action == "rebuilt"
+        else:
+            report = bench.refresh()
+            assert report.action == "rebuilt"
+            assert report.reason is not None and "can no longer be read" in report.reason
+        bench.check()
+
+
+def test_an_input_is_missing_or_no_table() -> None:
+    bench = Setting("missing").bench()
+    bench.engine.drop("raw.customers")
+    assert _codes(bench) == "FIVM302"
+    bench.engine.run("CREATE OR REPLACE VIEW raw.customers AS SELECT customer, 'x' AS segment FROM raw.orders")
+    assert _codes(bench) == "FIVM301"
+
+
+def test_the_state_is_missing() -> None:
+    bench = Setting("dropped").bench()
+    bench.engine.drop(bench.plan.root.relation)
+    report = bench.refresh()
+    assert (report.action, report.reason) == ("rebuilt", f"state table {bench.plan.root.relation} is missing")
+    bench.check()
+
+
+def test_the_view_is_missing() -> None:
+    bench = Setting("no view").bench()
+    bench.engine.run(f"DROP VIEW {bench.plan.relation}")
+    assert bench.refresh().action == "no change"
+    bench.check()
+
+
+@pytest.mark.parametrize("merge", ["grouped", "per_partition"])
+def test_a_tampered_state_is_noticed(merge: str) -> None:
+    bench = Setting("tampered", merge=merge).bench()
+    root = bench.plan.root.relation
+    bench.engine.run(f"DELETE FROM {root} WHERE segment = 'a'")
+    bench.engine.change("raw.orders", delete=FIRST_ORDERS[:1])
+    before = bench.shown()
+    assert _codes(bench) == "FIVM401"
+    assert bench.shown() == before, "nothing was written"
+    assert _codes(bench) == "FIVM401"
+    assert bench.refresh(full_refresh=True).action == "rebuilt"
+    bench.check()
+
+
+def test_a_multiplicity_below_zero_is_noticed() -> None:
+    bench = Setting("below zero").bench()
+    bench.engine.run(f"UPDATE {bench.plan.root.relation} SET __fivm_count = 1 WHERE segment = 'a'")
+    bench.engine.change("raw.orders", delete=FIRST_ORDERS[2:4])
+    assert _codes(bench) == "FIVM401"
+    assert bench.refresh(full_refresh=True).action == "rebuilt"
+    bench.check()
+
+
+WIDE = "decimal(38,0)"
+
+
+def test_an_overflow_is_rebuilt_from() -> None:
+    """A sum beyond 38 digits stops the MERGE; the rebuild gives what the text gives."""
+    large = Decimal("9" * 38)
+    tables: dict[str, tuple[str, Sequence[Row]]] = {"raw.f": (f"g string, v {WIDE}", [("p", large), ("q", 1)])}
+    bench = Bench.of("select g, count(*) as c, sum(v) as s from raw.f group by g", tables)
+    bench.refresh()
+    bench.engine.run(f"UPDATE {bench.plan.root.relation} SET __fivm_sum_v = NULL WHERE g = 'q'")
+    bench.engine.change("raw.f", insert=[("q", Decimal(2))])
+    report = bench.refresh()
+    assert report.action == "rebuilt"
+    assert report.reason is not None and "overflowed" in report.reason
+    bench.check()
+    bench.engine.change("raw.f", insert=[("q", Decimal(3))])
+    assert bench.refresh().action == "refreshed"
+    bench.check()
+
+
+def test_nothing_is_written_when_nothing_changed() -> None:
+    bench = Setting("quiet").bench()
+    versions = [bench.engine.commits(bench.plan.root.relation, None)[0].version for _ in range(1)]
+    entries = len(bench.journal.entries(bench.plan.relation))
+    for _ in range(3):
+        report = bench.refresh()
+        assert (report.action, report.statements) == ("no change", ())
+    assert [bench.engine.commits(bench.plan.root.relation, None)[0].version] == versions
+    assert len(bench.journal.entries(bench.plan.relation)) == entries
+
+
+def test_columns_that_are_not_read_change_nothing() -> None:
+    tables: dict[str, tuple[str, Sequence[Row]]] = {"raw.f": ("g string, note string", [("p", "x"), ("q", "y")])}
+    bench = Bench.of("select g, count(*) as c from raw.f group by g", tables)
+    bench.refresh()
+    bench.engine.change("raw.f", insert=[("p", "z")], delete=[("p", "x")])
+    report = bench.refresh()
+    assert report.action == "no change"
+    assert [(c.inserted, c.deleted) for c in report.inputs] == [(0, 0)]
+    assert bench.refresh().inputs == (), "the journal has gone forward"
+    bench.check()
+
+
+def test_a_replaced_input_still_gives_a_small_change() -> None:
+    bench = Setting("replaced").bench()
+    bench.engine.replace("raw.orders", [*FIRST_ORDERS, ("2024-04-01", 2, "1.00")])
+    report = bench.refresh()
+    assert [(c.inserted, c.deleted) for c in report.inputs] == [(1, 0)]
+    bench.check()
+
+
+def test_the_stream_backwards_leads_back_to_nothing() -> None:
+    bench = Setting("backwards").bench()
+    bench.engine.change("raw.orders", delete=FIRST_ORDERS)
+    bench.refresh()
+    assert bench.shown() == bench.newest() and not bench.shown()
+    assert list(bench.engine.query(f"SELECT COUNT(*) FROM {bench.plan.root.relation}")) == [(0,)]
+    bench.engine.change("raw.orders", insert=FIRST_ORDERS)
+    bench.refresh()
+    bench.check()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -86,7 +87,7 @@ def _invoke(arguments: list[str], callback: Callable[[Any], None] | None = None)
 
     def hear(event: Any) -> None:
         if event.info.level == "error":
-            errors.append(event.info.msg)
+            errors.append(re.sub(r"\x1b\[\d*m", "", event.info.msg))
         if callback:
             callback(event)
 

@@ -44,15 +44,17 @@ def _last_id(store: Any) -> int:
     return int(store.executionsList().last().executionId()) if store.executionsCount() else -1
 
 
-def _executions_after(store: Any, mark: int, tag: str) -> Iterator[int]:
-    """Newest first. Writing to Delta runs nested executions, which inherit the tag."""
+def _executions_after(store: Any, mark: int, tag: str) -> list[int]:
+    """Those with this tag, and those that they started, as a write to Delta does."""
     executions = store.executionsList()
+    recent = []
     for index in reversed(range(executions.size())):
         execution = executions.apply(index)
         if execution.executionId() <= mark:
-            return
-        if execution.description() == tag:
-            yield execution.executionId()
+            break
+        recent.append(execution)
+    roots = {execution.executionId() for execution in recent if execution.description() == tag}
+    return [each.executionId() for each in recent if {each.executionId(), each.rootExecutionId()} & roots]
 
 
 def _scans(store: Any, mark: int, tag: str) -> Iterator[tuple[str, int]]:

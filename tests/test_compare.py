@@ -9,7 +9,7 @@ import pytest
 
 from fivm_dbt.catalog import Column, SparkType
 from fivm_dbt.engines.duckdb import DuckDbEngine
-from fivm_dbt.testing.compare import Difference, compare_queries, compare_rows
+from fivm_dbt.testing.compare import Difference, Shown, compare_rows, difference_sql
 
 INT, DOUBLE, DECIMAL = (SparkType.of(t) for t in ("int", "double", "decimal(10,2)"))
 
@@ -78,6 +78,15 @@ def test_queries() -> None:
     columns = (Column.of("a", "int"), Column.of("m", "decimal(14,6)"))
     left = "SELECT 1 AS a, CAST('0.333333' AS DECIMAL(14,6)) AS m UNION ALL SELECT NULL, NULL -- a comment"
     right = "SELECT CAST(NULL AS INT) AS x, NULL AS y UNION ALL SELECT 1, 1 / 3"
-    assert not compare_queries(engine, left, right, columns)
+    shown = Shown(engine, left, columns)
+    assert not shown.against(right)
     twice = f"{right} UNION ALL SELECT 1, 1 / 3"
-    assert compare_queries(engine, left, twice, columns).only_right == ((1, Decimal("0.333333")),)
+    assert shown.against(twice).only_right == ((1, Decimal("0.333333")),)
+    assert shown.against_rows([(1, Decimal("0.333333"))]).only_left == ((None, None),)
+
+
+def test_difference_on_the_engine() -> None:
+    left = "SELECT * FROM VALUES (1, 'a'), (1, 'a'), (NULL, NULL) AS v(x, y) -- a comment"
+    right = "SELECT * FROM VALUES (1, 'a'), (NULL, NULL), (2, 'b') AS v(x, y)"
+    rows = DuckDbEngine().query(difference_sql(left, right, 2))
+    assert sorted(rows, key=str) == [(1, "a", 1), (2, "b", -1)]

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,6 +20,9 @@ from fivm_dbt.ir.nodes import Join, Side
 from fivm_dbt.testing.differential import Coverage, run_random, run_scenario, save_case
 from fivm_dbt.testing.generate import random_scenario
 from fivm_dbt.testing.load import load_scenarios
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SEED = int(os.environ.get("FIVM_SEED", "20240501"))
 CHUNKS = 7
@@ -61,6 +65,16 @@ def test_queries_are_distinct() -> None:
 def test_same_seed_same_scenario() -> None:
     assert random_scenario(SEED) == random_scenario(SEED)
     assert random_scenario(SEED) != random_scenario(SEED + 1)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", range(SEED, SEED + 2))
+def test_random_scenario_on_spark(seed: int, spark: SparkSession) -> None:
+    from fivm_dbt.testing.spark_workbench import SparkWorkbench
+
+    scenario = random_scenario(seed, models=3, steps=2)
+    verdict = run_scenario(scenario, lambda: SparkWorkbench(spark, "fivm_random"))
+    assert verdict.failure is None
 
 
 def _wrong_join(node: Join, delta: Derive) -> tuple[Term, ...]:

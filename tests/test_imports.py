@@ -94,7 +94,8 @@ def _may(own: str, other: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("library", "allowed"), [("sqlglot", SQLGLOT), ("dbt", DBT), ("pyspark", PYSPARK), ("py4j", {"engines.*"})]
+    ("library", "allowed"),
+    [("sqlglot", SQLGLOT), ("dbt", DBT), ("pyspark", PYSPARK), ("py4j", {"engines.*"})],
 )
 def test_libraries(library: str, allowed: set[str]) -> None:
     users = {

@@ -221,7 +221,9 @@ def test_a_held_claim_is_told_with_its_holder() -> None:
         check_free(plan, State(None, entry, 3))
     release(owner)
     assert caught.value.code.number == "FIVM403"
-    assert f"process {os.getpid()} on {socket.gethostname()} since {entry.recorded_at}" in caught.value.message
+    assert (
+        f"process {os.getpid()} on {socket.gethostname()} since {entry.recorded_at}" in caught.value.message
+    )
     check_free(plan, State(None, entry, 3))
     check_free(plan, State(entry, None, 4))
 

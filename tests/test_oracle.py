@@ -86,7 +86,9 @@ def test_a_cte_hides_an_input_of_its_name(sql: str, spliced: str) -> None:
 
 def test_a_subquery_keeps_the_name_of_the_relation() -> None:
     replacement = {"raw.`order`": "(SELECT 1 AS k)"}
-    assert splice_inputs("select k from raw.`order`", replacement) == "select k from (SELECT 1 AS k) AS `order`"
+    assert (
+        splice_inputs("select k from raw.`order`", replacement) == "select k from (SELECT 1 AS k) AS `order`"
+    )
     assert splice_inputs("select k from raw.`order` o", replacement) == "select k from (SELECT 1 AS k) o"
 
 
@@ -101,6 +103,8 @@ def test_every_input_is_pinned() -> None:
 def test_a_model_upstream_is_read_through_its_state() -> None:
     upstream = plan_of("select k, count(*) as c from raw.a group by k", [relation("raw.a", "k int")])
     shown = Relation("analytics.m", upstream.output, kind="fivm", presentation=upstream.presentation)
-    request = ModelRequest("analytics.n", "select k from analytics.m where c > 1", Catalog.of([shown]), load_config({}))
+    request = ModelRequest(
+        "analytics.n", "select k from analytics.m where c > 1", Catalog.of([shown]), load_config({})
+    )
     sql = recompute_sql(plan_model(request), {"analytics.m": 5})
     assert "FROM analytics.m__fivm_root VERSION AS OF 5) AS m where c > 1" in sql

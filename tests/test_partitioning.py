@@ -97,7 +97,11 @@ def test_wrong_columns(by: str, message: str) -> None:
 
 def test_an_expression_over_a_key_is_no_key() -> None:
     with pytest.raises(FivmError, match="loud is not a key"):
-        plan_of("select upper(g) as loud, count(*) as c from raw.f group by g", [TABLE], {"fivm_partition_by": "loud"})
+        plan_of(
+            "select upper(g) as loud, count(*) as c from raw.f group by g",
+            [TABLE],
+            {"fivm_partition_by": "loud"},
+        )
 
 
 def test_a_global_aggregate_has_nothing_to_partition_by() -> None:
@@ -133,4 +137,7 @@ def test_null_is_its_own_partition() -> None:
     column = "target.__fivm_partition"
     assert text == f"({column} IN (CAST('2024-05-01' AS DATE)) OR {column} IS NULL)"
     assert in_partitions("target", values[:1]).sql(dialect="spark") == f"{column} IS NULL"
-    assert in_partitions("target", values[1:]).sql(dialect="spark") == f"{column} IN (CAST('2024-05-01' AS DATE))"
+    assert (
+        in_partitions("target", values[1:]).sql(dialect="spark")
+        == f"{column} IN (CAST('2024-05-01' AS DATE))"
+    )

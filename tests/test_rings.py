@@ -73,7 +73,8 @@ def _literal(value: object, type_: SparkType) -> str:
 
 def _rows(ring: Ring, type_: SparkType) -> st.SearchStrategy[list[tuple[int, Any]]]:
     """Signed rows whose sums stay within the state's column."""
-    bound = 10 ** min(type_.precision, 8) - 1 if type_.is_decimal else 2 ** {3: 7, 5: 15, 10: 31, 20: 40}[type_.precision] - 1
+    bits = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 40}
+    bound = 10 ** min(type_.precision, 8) - 1 if type_.is_decimal else 2 ** bits[type_.text] - 1
     number = st.integers(-bound, bound)
     value = number.map(lambda n: Decimal(n).scaleb(-type_.scale)) if type_.is_decimal else number
     row = st.tuples(st.sampled_from([1, -1, 2, -3, 7]), st.one_of(st.none(), value))
@@ -83,7 +84,9 @@ def _rows(ring: Ring, type_: SparkType) -> st.SearchStrategy[list[tuple[int, Any
 @_TYPED
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())
-def test_sum_of_terms_is_the_payload(ring: Ring, type_: SparkType, engine: DuckDbEngine, data: st.DataObject) -> None:
+def test_sum_of_terms_is_the_payload(
+    ring: Ring, type_: SparkType, engine: DuckDbEngine, data: st.DataObject
+) -> None:
     """Σ term(multiplicity, value) in SQL is Σ multiplicity × value in the ring; NULL counts nothing."""
     rows = data.draw(_rows(ring, type_))
     expected = ring.zero()
@@ -91,7 +94,9 @@ def test_sum_of_terms_is_the_payload(ring: Ring, type_: SparkType, engine: DuckD
         for _ in range(abs(multiplicity) if value is not None else 0):
             expected = ring.add(expected, value if multiplicity > 0 else ring.negate(value))
     term = ring.term(Scalar.column("r", "m"), Scalar.column("r", "x"), type_)
-    values = " UNION ALL ".join(f"SELECT CAST({m} AS BIGINT) AS m, {_literal(v, type_)} AS x" for m, v in rows)
+    values = " UNION ALL ".join(
+        f"SELECT CAST({m} AS BIGINT) AS m, {_literal(v, type_)} AS x" for m, v in rows
+    )
     sql = f"SELECT CAST(SUM({term.sql}) AS {ring.column_type(type_)}) FROM ({values}) AS r"
     ((found,),) = engine.query(sql)
     assert found == expected
@@ -199,7 +204,10 @@ def test_decimal_average(type_: str, total: str, count: int, engine: DuckDbEngin
     exact = Decimal(total).quantize(Decimal(1).scaleb(-argument.scale))
     result = SparkType.decimal(argument.precision + 4, argument.scale + 4)
     scalar = decimal_average(
-        Scalar.parse(f"CAST('{exact}' AS DECIMAL(38,{argument.scale}))"), Scalar.number(count), argument, result
+        Scalar.parse(f"CAST('{exact}' AS DECIMAL(38,{argument.scale}))"),
+        Scalar.number(count),
+        argument,
+        result,
     )
     ((found,),) = engine.query(f"SELECT {scalar.sql}")
     assert float(found) == pytest.approx(float(exact / count), abs=0.6 * 10.0**-result.scale)

@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 SCENARIOS = load_scenarios(sorted((HERE / "scenarios").glob("*")))
 SAVED = load_scenarios(sorted((HERE / "saved_cases").glob("*.jsonl")))
 
-WRONG = {
+WRONG: dict[str, object] = {
     "id": "wrong",
     "tables": {"r": [["a", "int"], ["b", "decimal(6,2)"]]},
     "initial": {"r": [[1, "2.50"], [None, "1.00"]]},
@@ -177,6 +177,8 @@ ON_SPARK = (
     "partitions/one-merge-per-partition",
     "partitions/by-an-output-column",
     "partitions/hash-buckets",
+    "names/that-need-quotes",
+    "names/of-schemas",
 )
 
 

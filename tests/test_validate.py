@@ -44,8 +44,14 @@ def test_safe(sql: str) -> None:
             "two change ranges",
         ),
         ("SELECT k FROM table_changes('raw.a', 3, 4) AS c JOIN raw.a USING (k)", "reads raw.a without"),
-        ("MERGE INTO m AS target USING raw.a AS delta ON target.k = delta.k WHEN MATCHED THEN DELETE", "reads raw.a"),
-        ("MERGE INTO m AS target USING m AS delta ON target.k = delta.k WHEN MATCHED THEN DELETE", "reads m without"),
+        (
+            "MERGE INTO m AS target USING raw.a AS delta ON target.k = delta.k WHEN MATCHED THEN DELETE",
+            "reads raw.a",
+        ),
+        (
+            "MERGE INTO m AS target USING m AS delta ON target.k = delta.k WHEN MATCHED THEN DELETE",
+            "reads m without",
+        ),
         ("CREATE OR REPLACE TABLE m USING DELTA AS SELECT k FROM raw.a", "reads raw.a without"),
         ("INSERT INTO m SELECT k FROM m", "reads m without"),
         ("SELECT k FROM raw.a VERSION AS OF 3 WHERE (", "does not parse"),

@@ -76,11 +76,14 @@ def journal_table(relation: str) -> str:
 def staged_name(model: str, what: str) -> str:
     """Session-wide name of a staged delta. All dbt threads share one session, so the model is part of it.
 
-    >>> staged_name("analytics.daily", "delta_raw.flights")
-    'fivm_analytics_daily__delta_raw_flights'
+    The digest keeps ``a.b_c`` and ``a_b.c`` apart.
+
+    >>> staged_name("analytics.daily", "raw.flights")
+    'fivm_daily__delta_flights_c053b4'
     """
-    words = re.sub(r"[^a-z0-9_]+", "_", "_".join(split_name(model)) + "__" + "_".join(split_name(what)))
-    return _fit(f"fivm_{words}")
+    words = [split_name(model)[-1], "delta_" + split_name(what)[-1]]
+    readable = re.sub(r"[^a-z0-9_]+", "_", "__".join(words))
+    return f"fivm_{readable[:MAX_IDENTIFIER]}_{digest(canonical(model), canonical(what))}"
 
 
 def unique_name(wanted: str, taken: set[str]) -> str:
@@ -96,11 +99,15 @@ def unique_name(wanted: str, taken: set[str]) -> str:
     return name
 
 
+def digest(*parts: str) -> str:
+    """Six hexadecimal digits that tell apart what would otherwise be called the same."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:6]
+
+
 def _fit(name: str) -> str:
     if len(name) <= MAX_IDENTIFIER:
         return name
-    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
-    return f"{name[: MAX_IDENTIFIER - 9]}_{digest}"
+    return f"{name[: MAX_IDENTIFIER - 7]}_{digest(name)}"
 
 
 RESERVED = frozenset(

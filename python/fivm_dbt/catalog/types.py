@@ -84,6 +84,27 @@ class SparkType:
     def scale(self) -> int:
         return self._decimal[1] if self._decimal else 0
 
+    def field(self, name: str) -> SparkType | None:
+        """The type of a struct's field, None where there is none of that name.
+
+        >>> str(SparkType.of("struct<a:int,b:struct<c:decimal(5,2)>>").field("B"))
+        'struct<c:decimal(5,2)>'
+        """
+        if not self.text.startswith("struct<"):
+            return None
+        depth, start, parts = 0, 0, []
+        inner = self.text[len("struct<") : -1]
+        for position, character in enumerate(inner):
+            depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(character, 0)
+            if character == "," and depth == 0:
+                parts.append(inner[start:position])
+                start = position + 1
+        for part in [*parts, inner[start:]]:
+            called, _, type_ = part.partition(":")
+            if called.strip("`") == name.lower():
+                return SparkType(type_)
+        return None
+
     @property
     def is_groupable(self) -> bool:
         """Whether Spark can group by and compare values of this type, bit for bit (no maps, variants, collations)."""

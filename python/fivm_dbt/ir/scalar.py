@@ -93,7 +93,7 @@ class Scalar:
         return f"Scalar({self.sql})"
 
 
-def column_ast(table: str, name: str) -> exp.Expr:
+def column_ast(table: str, name: str) -> exp.Column:
     """The AST of ``table.name``; an empty ``table`` gives a bare column."""
     return exp.column(identifier(name), table=identifier(table) if table else None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fivm_dbt.naming import staged_name
+from fivm_dbt.naming import sibling, staged_name
 from fivm_dbt.plan.plan import Capture, Plan
 
 
@@ -36,9 +36,9 @@ class Binding:
 
 def staged_input(plan: Plan, name: str) -> str:
     """Session name of an input's staged net change."""
-    return staged_name(plan.relation, f"delta_{name}")
+    return staged_name(plan.relation, name)
 
 
 def staged_root(plan: Plan) -> str:
     """Session name of the root state's staged delta."""
-    return staged_name(plan.relation, "delta_of_root")
+    return staged_name(plan.relation, sibling(plan.relation, "root"))

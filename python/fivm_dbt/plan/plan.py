@@ -13,7 +13,7 @@ from fivm_dbt.config import Config
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.nodes import Item, Node
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.naming import COUNT, sibling
+from fivm_dbt.naming import COUNT, digest, sibling, split_name
 from fivm_dbt.rings import Component
 
 STATE_VERSION = 1
@@ -137,7 +137,10 @@ class Plan:
 
     def snapshot_table(self, input_name: str) -> str:
         """The own snapshot of an input."""
-        return sibling(self.relation, "snapshot_" + input_name.replace(".", "_").replace("`", ""))
+        last = split_name(input_name)[-1]
+        same = [i.name for i in self.inputs if split_name(i.name)[-1] == last]
+        suffix = f"snapshot_{last}" if len(same) < 2 else f"snapshot_{last}_{digest(input_name)}"
+        return sibling(self.relation, suffix)
 
     def to_json(self) -> str:
         """The whole plan as JSON, stable across processes."""

@@ -20,7 +20,7 @@ from fivm_dbt.refresh.decide import check_static, choose_buckets, lost_inputs, u
 from fivm_dbt.refresh.engine import Engine, VersionUnavailable
 from fivm_dbt.refresh.journal import Entry, Journal
 from fivm_dbt.refresh.observe import Observed, RecordedInput, State, check_free, locked, observe, read_state
-from fivm_dbt.refresh.owner import new_owner, release
+from fivm_dbt.refresh.owner import new_owner, only_refresh_here, release
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, Report
 from fivm_dbt.spark.state import OVERFLOW
@@ -46,14 +46,16 @@ def refresh(
     Raises FIVM301 to FIVM306 for inputs, FIVM401 to FIVM404 for the state. After an error nothing is half
     visible, and the next call goes on where this one stopped.
     """
-    recorder = Recorder(engine, plan, progress)
-    run = _Run(plan, recorder, journal)
-    try:
-        return run.execute(full_refresh)
-    except FivmError as error:
-        raise error.located(model=plan.model) from None
-    finally:
-        recorder.unstage_all()
+    with only_refresh_here(plan.relation) as is_only:
+        if not is_only:
+            raise locked(plan, "by another thread of this process")
+        recorder = Recorder(engine, plan, progress)
+        try:
+            return _Run(plan, recorder, journal).execute(full_refresh)
+        except FivmError as error:
+            raise error.located(model=plan.model) from None
+        finally:
+            recorder.unstage_all()
 
 
 class _Run:

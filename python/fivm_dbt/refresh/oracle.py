@@ -56,12 +56,20 @@ def splice_inputs(sql: str, replacements: Mapping[str, str]) -> str:
 
 
 def _is_cte(table: exp.Table) -> bool:
+    """Whether a name means a CTE: one of an enclosing WITH that is defined before the place where it is used."""
     if table.args.get("db"):
         return False
+    inside: exp.CTE | None = None
     node: exp.Expr | None = table
     while node is not None:
+        if isinstance(node, exp.CTE):
+            inside = node
         with_ = node.args.get("with_")
-        if with_ is not None and any(c.alias.lower() == table.name.lower() for c in with_.expressions):
-            return True
+        if with_ is not None:
+            visible = with_.expressions
+            if inside is not None and any(cte is inside for cte in visible):
+                visible = visible[: next(i for i, cte in enumerate(visible) if cte is inside)]
+            if any(cte.alias.lower() == table.name.lower() for cte in visible):
+                return True
         node = node.parent
     return False

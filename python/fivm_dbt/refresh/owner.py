@@ -6,12 +6,14 @@ import os
 import socket
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 _live: set[str] = set()
+_at_work: set[str] = set()
 _guard = threading.Lock()
 
 
@@ -26,6 +28,20 @@ def new_owner() -> dict[str, Any]:
         "started": _start_of(os.getpid()),
         "token": token,
     }
+
+
+@contextmanager
+def only_refresh_here(model: str) -> Iterator[bool]:
+    """Whether this is the only refresh of ``model`` in this process: its staged deltas have names of the session."""
+    with _guard:
+        is_only = model not in _at_work
+        _at_work.add(model)
+    try:
+        yield is_only
+    finally:
+        if is_only:
+            with _guard:
+                _at_work.discard(model)
 
 
 def release(owner: Mapping[str, Any]) -> None:

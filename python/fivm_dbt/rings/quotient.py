@@ -42,7 +42,9 @@ def _by_parts(total: Scalar, divisor: exp.Expr, argument: SparkType, result: Spa
     unit = exp.Literal.number("1" + "0" * argument.scale)
     shifted = exp.cast(exp.Mul(this=total.ast(), expression=unit), "decimal(38,0)", dialect="spark")
     rest = exp.paren(exp.Mod(this=shifted.copy(), expression=divisor.copy()))
-    divided = exp.Div(this=exp.paren(exp.Sub(this=shifted, expression=rest.copy())), expression=divisor.copy())
+    divided = exp.Div(
+        this=exp.paren(exp.Sub(this=shifted, expression=rest.copy())), expression=divisor.copy()
+    )
     whole = exp.cast(divided, "decimal(32,0)", dialect="spark")
     finer = exp.Mul(
         this=exp.cast(rest, "decimal(20,0)", dialect="spark"),

@@ -11,6 +11,7 @@ from fivm_dbt.ir.nodes import (
     Aggregate,
     Distinct,
     Filter,
+    Item,
     Join,
     Map,
     Node,
@@ -44,7 +45,7 @@ def select(node: Node, reader: Reader) -> exp.Query:
         # Where nothing above uses a column, COUNT still makes it an aggregate: one row, also over nothing.
         query = select_columns(columns or [_aliased(_call("count", None), "one")], node.input, reader)
         if node.keys:
-            query = query.group_by(*(k.value.ast() for k in node.keys))
+            query = query.group_by(*(_grouped_by(k) for k in node.keys))
         elif not node.is_global:
             raise ValueError("an aggregate without keys is global")
         return query
@@ -61,6 +62,13 @@ def select(node: Node, reader: Reader) -> exp.Query:
 def subquery(node: Node, reader: Reader, alias: str) -> exp.Expr:
     """``(SELECT ...) AS alias``."""
     return select(node, reader).subquery(identifier(alias))
+
+
+def _grouped_by(key: Item) -> exp.Expr:
+    """A key in GROUP BY: a bare number there would be a position of the select list."""
+    if key.value.as_number is not None:
+        return exp.cast(key.value.ast(), key.type.text, dialect="spark")
+    return key.value.ast()
 
 
 def _call(function: str, argument: Scalar | None) -> exp.Expr:

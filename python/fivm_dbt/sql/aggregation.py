@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -142,18 +143,28 @@ class _Grouping:
         return Scalar(unparenthesized(self._rewrite(qualify(value, self.scope), value)))
 
     def above_having(self, predicate: exp.Expr) -> Scalar:
-        """A HAVING condition: an alias of the select list goes before a column, except inside an aggregate."""
-        aliases = {n.lower(): v for n, v in self.projections}
-        replaced = predicate.copy()
-        for column in list(replaced.find_all(exp.Column)):
-            inside = column.find_ancestor(exp.AggFunc)
-            if not column.table and inside is None and column.name.lower() in aliases:
-                target = grouped(aliases[column.name.lower()].copy())
-                if column is replaced:
-                    replaced = target
-                else:
-                    column.replace(target)
-        return self.above(replaced)
+        """A HAVING condition. Spark reads a name in it as a key, else as an alias of the select list; the columns
+        inside an aggregate are those of the relations."""
+        aliases = {name.lower(): value for name, value in self.projections}
+        return self.above(self._with_aliases(predicate.copy(), aliases))
+
+    def _with_aliases(self, node: exp.Expr, aliases: dict[str, exp.Expr]) -> exp.Expr:
+        if is_aggregate(node) or self._is_a_key(node):
+            return node
+        if isinstance(node, exp.Column):
+            meant = aliases.get(node.name.lower()) if not node.table else None
+            return grouped(meant.copy()) if meant is not None else node
+        for child in list(node.iter_expressions()):
+            new = self._with_aliases(child, aliases)
+            if new is not child:
+                child.replace(new)
+        return node
+
+    def _is_a_key(self, node: exp.Expr) -> bool:
+        columns_only = replace(self.scope, aliases={})
+        if any(columns_only.resolve(c) is None for c in node.find_all(exp.Column) if not c.table):
+            return False
+        return Scalar(unparenthesized(qualify(node, columns_only))) in self.keys
 
     def _rewrite(self, node: exp.Expr, shown: exp.Expr) -> exp.Expr:
         key = self.keys.get(Scalar(unparenthesized(node)))
@@ -249,6 +260,8 @@ def _argument(node: exp.Expr) -> exp.Expr | None:
     first = node.this
     if isinstance(node, exp.Count):
         rest = node.expressions
+        if isinstance(first, exp.Column) and isinstance(first.this, exp.Star):
+            raise unsupported(node, f"{node.sql('spark')} is not maintained yet", "name the columns")
         if isinstance(first, exp.Star) or (isinstance(first, exp.Literal) and not rest):
             return None
         if rest:

@@ -43,18 +43,12 @@ class Part:
 def from_clause(lowering: Lowering, node: exp.Select, ctes: Ctes) -> tuple[Scope, Node]:
     """What a SELECT reads: the scope of its expressions and the joined relation.
 
-    A comma binds weaker than JOIN, which shows in what USING and ``*`` see.
+    Spark reads the clause from left to right; a comma binds as tightly as JOIN.
     """
     clause = _FromClause(lowering, ctes)
-    groups = [clause.source(node.args["from_"].this)]
+    part = clause.source(node.args["from_"].this)
     for join in node.args.get("joins") or []:
-        if clause.is_comma(join):
-            groups.append(clause.source(join.this))
-        else:
-            groups[-1] = clause.join(groups[-1], join)
-    part = groups[0]
-    for group in groups[1:]:
-        part = clause.product(part, group)
+        part = clause.join(part, join)
     joined = len(part.factors) > 1 or part.predicates
     return part.scope, Join(part.factors, part.predicates) if joined else part.factors[0]
 
@@ -63,13 +57,6 @@ class _FromClause:
     def __init__(self, lowering: Lowering, ctes: Ctes) -> None:
         self.lowering = lowering
         self.ctes = ctes
-
-    def is_comma(self, join: exp.Join) -> bool:
-        """Whether a join is written as a comma; the parser makes it a CROSS JOIN."""
-        span = span_of(join.this)
-        if str(join.args.get("kind") or "").upper() != "CROSS" or span is None:
-            return False
-        return self.lowering.sql[: span.start].rstrip(" \t\r\n(`").endswith(",")
 
     def product(self, left: Part, right: Part) -> Part:
         """Both side by side. Raises FIVM104 where two relations have one name."""
@@ -135,12 +122,11 @@ class _FromClause:
             what = f"{node.key.upper()} in FROM is not maintained yet"
             raise unsupported(node, what, "read a table or a subquery")
         for join in node.args.get("joins") or []:
-            part = (
-                self.product(part, self.source(join.this)) if self.is_comma(join) else self.join(part, join)
-            )
+            part = self.join(part, join)
         return part
 
     def _parenthesised(self, node: exp.Subquery) -> Part:
+        self.lowering.check_modifiers(node)
         inner = self.source(node.this)
         if not node.alias:
             return inner
@@ -168,7 +154,8 @@ class _FromClause:
             )
         columns = tuple((c.name, c.type) for c in relation.columns)
         scan = Scan(relation.name, self.lowering.alias(name), columns)
-        source = Source(name, _renamed(node, tuple((f.name, f) for f in scan.fields)))
+        qualifier = () if node.alias else tuple(part.lower() for part in parts[:-1])
+        source = Source(name, _renamed(node, tuple((f.name, f) for f in scan.fields)), qualifier)
         return Part((source,), source.columns, (scan,))
 
     def _refuse_parts(self, node: exp.Table) -> None:

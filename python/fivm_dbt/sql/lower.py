@@ -48,7 +48,7 @@ def lower(sql: str, catalog: Catalog, describe: Describe | None = None) -> Lower
     Raises FIVM101 to FIVM113.
     """
     try:
-        lowering = Lowering(sql, catalog, Typer(describe))
+        lowering = Lowering(catalog, Typer(describe))
         lowered = lowering.query(parse(sql), {}, "result")
         _check_names(lowered)
         return lowered
@@ -68,8 +68,7 @@ def _check_names(lowered: Lowered) -> None:
 class Lowering:
     """State of one lowering: the aliases given out so far, so that each is unique in the whole query."""
 
-    def __init__(self, sql: str, catalog: Catalog, typer: Typer) -> None:
-        self.sql = sql
+    def __init__(self, catalog: Catalog, typer: Typer) -> None:
         self.catalog = catalog
         self.typer = typer
         self.taken: set[str] = set()

@@ -16,10 +16,14 @@ from fivm_dbt.sql.parse import span_of
 
 @dataclass(frozen=True)
 class Source:
-    """A relation of the FROM clause: the name the user calls it by, and its visible columns with their fields."""
+    """A relation of the FROM clause: the name the user calls it by, and its visible columns with their fields.
+
+    ``qualifier`` is the schema by which a table without an alias may be called too.
+    """
 
     name: str
     columns: tuple[tuple[str, Field], ...]
+    qualifier: tuple[str, ...] = ()
 
     def find(self, column: str) -> Field | None:
         return next((f for name, f in self.columns if name.lower() == column.lower()), None)
@@ -55,11 +59,32 @@ class Scope:
     def resolve(self, column: exp.Column) -> exp.Expr | None:
         """The qualified form of a reference; None where the name is no column here (maybe a select alias).
 
-        Raises FIVM102 for a qualified name that does not exist, FIVM104 for one that several relations have.
+        ``a.b.c`` is column c of relation b of schema a; else field c of column b of relation a; else field b.c of
+        column a. Raises FIVM102 for a qualified name that does not exist, FIVM104 where several relations have it.
         """
-        name, table = column.name, column.table
-        if table:
-            return self._qualified(column, table, name)
+        parts = [column.args[key].name for key in ("catalog", "db", "table", "this") if column.args.get(key)]
+        if len(parts) == 1:
+            return self._unqualified(parts[0], column)
+        for used in range(len(parts) - 1, 0, -1):
+            found = self._column_of(parts[:used], parts[used])
+            if found is not None:
+                return _fields_of(found, parts[used + 1 :])
+        owner = self._unqualified(parts[0], column)
+        if owner is not None and _is_struct(owner, self.types):
+            return _fields_of(owner, parts[1:])
+        raise self.unknown(column)
+
+    def _column_of(self, relation: list[str], name: str) -> exp.Column | None:
+        """Column ``name`` of the source called ``relation``, None where there is no such source or column."""
+        *qualifier, last = (part.lower() for part in relation)
+        for source in self.sources:
+            called = source.name.lower() == last
+            if called and (not qualifier or tuple(qualifier) == source.qualifier[-len(qualifier) :]):
+                found = source.find(name)
+                return column_ast(*found.id) if found is not None else None
+        return None
+
+    def _unqualified(self, name: str, column: exp.Column) -> exp.Column | None:
         found = [f for n, f in self.outputs if n.lower() == name.lower()]
         if len(found) > 1:
             owners = [s.name for s in self.sources if s.find(name)]
@@ -81,20 +106,6 @@ class Scope:
             remedy="correct the name",
         )
 
-    def _qualified(self, column: exp.Column, table: str, name: str) -> exp.Expr:
-        source = next((s for s in self.sources if s.name.lower() == table.lower()), None)
-        if source is None:
-            owner = self.resolve(exp.column(table)) if not column.args.get("db") else None
-            if isinstance(owner, exp.Column) and self.types[(owner.table, owner.name)].text.startswith(
-                "struct<"
-            ):
-                return exp.Dot(this=owner, expression=exp.to_identifier(name))
-            raise self.unknown(column)
-        found = source.find(name)
-        if found is None:
-            raise self.unknown(column)
-        return column_ast(*found.id)
-
     def _source(self, table: str, node: exp.Expr) -> Source:
         for source in self.sources:
             if source.name.lower() == table.lower():
@@ -103,3 +114,14 @@ class Scope:
         raise FivmError(
             "FIVM103", f"{table}.*: there is {names}", span=span_of(node), remedy="correct the name"
         )
+
+
+def _is_struct(column: exp.Column, types: Mapping[ColumnId, SparkType]) -> bool:
+    return types[(column.table, column.name)].text.startswith("struct<")
+
+
+def _fields_of(column: exp.Expr, names: list[str]) -> exp.Expr:
+    """``column.name.name...``: a field of a struct, of a struct in it, and so on."""
+    for name in names:
+        column = exp.Dot(this=column, expression=exp.to_identifier(name))
+    return column

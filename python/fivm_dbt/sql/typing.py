@@ -113,6 +113,9 @@ def static_type(node: exp.Expr, fields: Fields) -> SparkType | None:
         return _arithmetic(node, fields)
     if isinstance(node, exp.DPipe):
         return STRING
+    if isinstance(node, exp.Dot):
+        owner = static_type(node.this, fields)
+        return owner.field(node.expression.name) if owner is not None else None
     return _call_type(node, fields)
 
 
@@ -236,7 +239,8 @@ def _wider_pair(a: SparkType, b: SparkType) -> SparkType | None:
         return _widest(a, b)
     if a.is_numeric and b.is_numeric:
         if a.is_floating or b.is_floating:
-            return DOUBLE if DOUBLE in (a, b) or not (a.is_floating and b.is_floating) else a
+            # A float beside an integer stays a float; beside a decimal both become doubles.
+            return DOUBLE if DOUBLE in (a, b) or a.is_decimal or b.is_decimal else SparkType("float")
         scale = max(a.scale, b.scale)
         whole = max(a.precision - a.scale, b.precision - b.scale)
         return SparkType.decimal(whole + scale, scale) if whole + scale <= 38 else None

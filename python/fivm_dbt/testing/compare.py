@@ -1,13 +1,13 @@
-"""Comparing two queries as bags: exactly on the engine, then with a tolerance for doubles on what is left."""
+"""Comparing two queries as bags: exactly, then with a tolerance for doubles on what is left."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
+from functools import cached_property
 
 from fivm_dbt.catalog import Column, SparkType
 from fivm_dbt.refresh.engine import Engine, Row
@@ -44,32 +44,46 @@ class Difference:
         return lines
 
 
-def difference_sql(left: str, right: str, columns: Sequence[Column], cast_decimals: bool = False) -> str:
+def difference_sql(left: str, right: str, width: int) -> str:
     """A query for the rows that are not equally often in ``left`` and ``right``: ``left - right`` as a Z-set.
 
     One pass instead of two EXCEPT ALLs, with the same meaning: NULLs are equal, copies count.
-    ``cast_decimals`` rounds decimals to their declared types first, for an engine that divides in doubles.
     """
-    names = [f"c{i}" for i in range(len(columns))]
-    shown = [
-        f"CAST({name} AS {column.type}) AS {name}" if cast_decimals and column.type.is_decimal else name
-        for name, column in zip(names, columns, strict=True)
-    ]
-    listed, cast = ", ".join(names), ", ".join(shown)
+    listed = ", ".join(f"c{i}" for i in range(width))
 
     def side(query: str, count: int) -> str:
-        return f"SELECT {cast}, {count} AS {_COUNT} FROM (\n{query}\n) AS q({listed})"
+        return f"SELECT {listed}, {count} AS {_COUNT} FROM (\n{query}\n) AS q({listed})"
 
     both = f"{side(left, 1)} UNION ALL {side(right, -1)}"
     return f"SELECT {listed}, SUM({_COUNT}) FROM ({both}) AS b GROUP BY {listed} HAVING SUM({_COUNT}) <> 0"
 
 
-def compare_queries(engine: Engine, left: str, right: str, columns: Sequence[Column]) -> Difference:
-    """What differs between the results of two queries with these output columns."""
-    rows = engine.query(difference_sql(left, right, columns, cast_decimals=engine.name == "duckdb"))
-    only_left = [row[:-1] for row in rows for _ in range(max(0, _copies(row)))]
-    only_right = [row[:-1] for row in rows for _ in range(max(0, -_copies(row)))]
-    return compare_rows(only_left, only_right, [c.type for c in columns])
+class Shown:
+    """The rows that a query shows, to be compared with those of other queries.
+
+    Spark looks for the difference itself; from DuckDB, which runs in this process, all rows are fetched once.
+    """
+
+    def __init__(self, engine: Engine, query: str, columns: Sequence[Column]) -> None:
+        self._engine = engine
+        self._query = query
+        self._types = [column.type for column in columns]
+
+    @cached_property
+    def rows(self) -> Sequence[Row]:
+        return self._engine.query(self._query)
+
+    def against(self, reference: str) -> Difference:
+        """What differs from the result of the query ``reference``, which has the same columns."""
+        if self._engine.name == "duckdb":
+            return compare_rows(self.rows, self._engine.query(reference), self._types)
+        rows = self._engine.query(difference_sql(self._query, reference, len(self._types)))
+        only_left = [row[:-1] for row in rows for _ in range(max(0, _copies(row)))]
+        only_right = [row[:-1] for row in rows for _ in range(max(0, -_copies(row)))]
+        return compare_rows(only_left, only_right, self._types)
+
+    def against_rows(self, expected: Sequence[Row]) -> Difference:
+        return compare_rows(self.rows, expected, self._types)
 
 
 def _copies(row: Row) -> int:
@@ -80,13 +94,20 @@ def _copies(row: Row) -> int:
 
 def compare_rows(left: Sequence[Row], right: Sequence[Row], types: Sequence[SparkType]) -> Difference:
     """What differs between two bags of rows, read as values of these types."""
-    lefts = Counter(_plain(row, types) for row in left)
-    rights = Counter(_plain(row, types) for row in right)
-    common = lefts & rights
-    rest_left, rest_right = list((lefts - common).elements()), list((rights - common).elements())
+    lefts, rights = _by_value(left, types), _by_value(right, types)
+    rest_left = [row for key, rows in lefts.items() for row in rows[len(rights.get(key, ())) :]]
+    rest_right = [row for key, rows in rights.items() for row in rows[len(lefts.get(key, ())) :]]
     if any(isinstance(v, float) for row in (*rest_left, *rest_right) for v in row):
         rest_left, rest_right = _without_close(rest_left, rest_right)
-    return Difference(tuple(_sorted(rest_left)), tuple(_sorted(rest_right)))
+    shown = [[_plain(row, types) for row in rows] for rows in (rest_left, rest_right)]
+    return Difference(tuple(_sorted(shown[0])), tuple(_sorted(shown[1])))
+
+
+def _by_value(rows: Sequence[Row], types: Sequence[SparkType]) -> dict[Row, list[Row]]:
+    found: dict[Row, list[Row]] = {}
+    for row in rows:
+        found.setdefault(_plain(row, types), []).append(row)
+    return found
 
 
 def _without_close(left: list[Row], right: list[Row]) -> tuple[list[Row], list[Row]]:
@@ -140,8 +161,8 @@ def _plain_value(value: object, type_: SparkType) -> object:
         return int(value)
     if isinstance(value, (int, Decimal)) and type_.is_floating and not isinstance(value, bool):
         return float(value)
-    if isinstance(value, int) and type_.is_decimal:
-        return quantized(Decimal(value), type_.scale)
+    if isinstance(value, (int, float)) and type_.is_decimal and math.isfinite(value):
+        return quantized(Decimal(value), type_.scale)  # DuckDB divides decimals as doubles
     if isinstance(value, datetime) and type_.text == "date":
         return value.date()
     return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -72,12 +73,11 @@ def run_scenario(scenario: Scenario, open_workbench: OpenWorkbench = tiny_workbe
     themselves, the states must be what they were at the start.
     """
     coverage = Coverage(queries=len(scenario.models))
-    try:
-        plans = plan_models(scenario)
-    except FivmError as error:
-        return Verdict(coverage, f"refused: {error}")
-    workbench = open_workbench()
-    try:
+    with closing(open_workbench()) as workbench:
+        try:
+            plans = plan_models(scenario, workbench)
+        except FivmError as error:
+            return Verdict(coverage, f"refused: {error}")
         replay = Replay(scenario, plans, workbench)
         run = replay.build()
         if not run.is_good:
@@ -90,8 +90,6 @@ def run_scenario(scenario: Scenario, open_workbench: OpenWorkbench = tiny_workbe
                 return Verdict(coverage, _described(run))
         back = _not_back(replay, first, _states(replay)) if _undoes_itself(scenario) else None
         return Verdict(coverage, back)
-    finally:
-        workbench.close()
 
 
 def save_case(

@@ -45,9 +45,7 @@ def load_scenarios(paths: Sequence[Path | str]) -> tuple[Located, ...]:
         f"{f.path}:{f.line}: id: {f.scenario.id!r} is used twice" for f in found if counts[f.scenario.id] > 1
     ]
     if wrong:
-        raise FivmError(
-            "FIVM601", "\n".join(wrong), remedy="correct the file; docs/replay.md has the format"
-        )
+        raise FivmError("FIVM601", "\n".join(wrong), remedy="correct the file; docs/replay.md has the format")
     return tuple(found)
 
 

@@ -25,7 +25,7 @@ from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.oracle import recompute_sql, splice_inputs
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.testing.check import column_types
-from fivm_dbt.testing.compare import compare_queries, compare_rows
+from fivm_dbt.testing.compare import Shown
 from fivm_dbt.testing.outcome import Finding, ModelRun, Outcome, Result, ScenarioResult, StepRun
 from fivm_dbt.testing.scenario import RawRows, Scenario, Step, TableOptions
 from fivm_dbt.testing.values import to_rows
@@ -40,20 +40,19 @@ def replay_scenario(
     """Replay with the scenario's own configuration, or with ``strategy`` for every model."""
     start = perf_counter()
     result = ScenarioResult(scenario.id, strategy or "", "passed")
+    workbench = open_workbench()
     try:
-        plans = plan_models(scenario, strategy)
+        plans = plan_models(scenario, workbench, strategy)
     except FivmError as error:
         result = _refused(result, scenario, error)
     else:
-        if scenario.expected_error is not None:
-            message = f"{scenario.expected_error} was expected, but the models were accepted"
-            result = replace(result, outcome="failed", message=message)
-        else:
-            result = _replayed(result, scenario, plans, open_workbench)
+        result = _replayed(result, scenario, plans, workbench)
+    finally:
+        workbench.close()
     return replace(result, seconds=perf_counter() - start)
 
 
-def plan_models(scenario: Scenario, strategy: str | None = None) -> tuple[Plan, ...]:
+def plan_models(scenario: Scenario, workbench: Workbench, strategy: str | None = None) -> tuple[Plan, ...]:
     """The plans of a scenario's models, each seeing the tables and the models before it. Raises FivmError."""
     relations = {name: _relation(scenario, name) for name in scenario.tables}
     plans = []
@@ -61,7 +60,7 @@ def plan_models(scenario: Scenario, strategy: str | None = None) -> tuple[Plan, 
         settings = {**model.config, **({"fivm_strategy": strategy} if strategy else {})}
         config = load_config(settings, model=model.name)
         request = ModelRequest(canonical(model.name), model.sql, Catalog.of(relations.values()), config)
-        plan = plan_model(request)
+        plan = plan_model(request, workbench.describe)
         plans.append(plan)
         shown = Relation(plan.relation, plan.output, kind="fivm", presentation=plan.presentation)
         relations[model.name] = shown
@@ -110,16 +109,15 @@ def _refused(result: ScenarioResult, scenario: Scenario, error: FivmError) -> Sc
 
 
 def _replayed(
-    result: ScenarioResult, scenario: Scenario, plans: tuple[Plan, ...], open_workbench: OpenWorkbench
+    result: ScenarioResult, scenario: Scenario, plans: tuple[Plan, ...], workbench: Workbench
 ) -> ScenarioResult:
-    workbench = open_workbench()
-    try:
-        replay = Replay(scenario, plans, workbench)
-        steps = [replay.build()]
-        for index, step in enumerate(scenario.steps, start=1):
-            steps.append(replay.step(index, step))
-    finally:
-        workbench.close()
+    if scenario.expected_error is not None:
+        message = f"{scenario.expected_error} was expected, but the models were accepted"
+        return replace(result, outcome="failed", message=message)
+    replay = Replay(scenario, plans, workbench)
+    steps = [replay.build()]
+    for index, step in enumerate(scenario.steps, start=1):
+        steps.append(replay.step(index, step))
     outcome: Outcome = "passed" if all(step.is_good for step in steps) else "failed"
     return replace(result, outcome=outcome, steps=tuple(steps))
 
@@ -140,6 +138,8 @@ class Replay:
         """Create the tables and build every model."""
         for name, table in self._specs.items():
             self.workbench.create(table, self._rows(name, self.scenario.initial.get(name, ())))
+        for plan in self.plans:
+            self.workbench.make_room(plan.relation)
         return self._refresh_all(0, self.scenario.initial_expected, None)
 
     def step(self, index: int, step: Step) -> StepRun:
@@ -175,6 +175,8 @@ class Replay:
         try:
             report = refresh(plan, self.workbench.engine, self.workbench.journal)
             findings = self._findings(plan, expected)
+            if report.action == "built":
+                self._check_types(plan)
         except FivmError as error:
             code = error.code.number
             result: Result = "expected error" if code == expected_error else "error"
@@ -186,22 +188,32 @@ class Replay:
         return _run(name, report, findings)
 
     def _findings(self, plan: Plan, expected: RawRows | None) -> tuple[Finding, ...]:
-        engine = self.workbench.engine
-        shown = f"SELECT * FROM {plan.relation}"
+        shown = Shown(self.workbench.engine, f"SELECT * FROM {plan.relation}", plan.output)
         references = {"recomputed": recompute_sql(plan, self._versions(plan))}
         if plan.relation in self._whole:
             references["recomputed from base tables"] = self._whole[plan.relation]
         found = []
         for label, reference in references.items():
-            difference = compare_queries(engine, shown, reference, plan.output)
+            difference = shown.against(reference)
             if difference:
                 found.append(Finding("maintained", label, difference))
         if expected is not None:
             types = [column.type for column in plan.output]
-            difference = compare_rows(engine.query(shown), to_rows(expected, types), types)
+            difference = shown.against_rows(to_rows(expected, types))
             if difference:
                 found.append(Finding("maintained", "expected", difference))
         return tuple(found)
+
+    def _check_types(self, plan: Plan) -> None:
+        """Where the engine's types are Spark's, a model must have the very types that its text has."""
+        if self.workbench.describe is None:
+            return
+        shown = self.workbench.describe(f"SELECT * FROM {plan.relation}")
+        wanted = self.workbench.describe(recompute_sql(plan, self._versions(plan)))
+        pairs = zip(shown, wanted, strict=True)
+        wrong = [f"{a.name} is {a.type} instead of {b.name} {b.type}" for a, b in pairs if a != b]
+        if wrong:
+            raise TypeError(f"columns of {plan.relation}: {'; '.join(wrong)}")
 
     def _versions(self, plan: Plan) -> dict[str, int]:
         """The newest version of each input: nobody else writes, so they are those of the refresh."""

@@ -13,6 +13,7 @@ from fivm_dbt.engines.spark import SparkEngine
 from fivm_dbt.naming import journal_table, quote, relation_name, split_name
 from fivm_dbt.refresh.engine import Engine, Row
 from fivm_dbt.refresh.journal import Journal, SqlJournal
+from fivm_dbt.sql.typing import Describe
 from fivm_dbt.testing.workbench import TableSpec, Workbench
 
 if TYPE_CHECKING:
@@ -29,12 +30,12 @@ def spark_workbenches(directory: Path) -> Callable[[], Workbench]:
 
 
 class SparkWorkbench:
-    """A scenario in a schema of its own. Relations with a schema in their name live there instead."""
+    """A scenario in a schema of its own; relations with a schema in their name are in that one, made for them."""
 
     def __init__(self, session: SparkSession, schema: str) -> None:
         self._session = session
         self._schema = schema
-        self._others: list[str] = []
+        self._made: list[str] = []
         self._sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
         self._sql(f"CREATE SCHEMA {schema}")
         self._sql(f"USE {schema}")
@@ -49,12 +50,18 @@ class SparkWorkbench:
     def journal(self) -> Journal:
         return self._journal
 
+    @property
+    def describe(self) -> Describe:
+        return self._engine.describe
+
+    def make_room(self, relation: str) -> None:
+        schema = relation_name(*split_name(relation)[:-1])
+        if schema and not self._session.catalog.databaseExists(schema):
+            self._sql(f"CREATE SCHEMA {schema}")
+            self._made.append(schema)
+
     def create(self, table: TableSpec, rows: Sequence[Row]) -> None:
-        *schema, _ = split_name(table.name)
-        if schema:
-            self._sql(f"CREATE SCHEMA IF NOT EXISTS {relation_name(*schema)}")
-            self._sql(f"DROP TABLE IF EXISTS {table.name}")
-            self._others.append(table.name)
+        self.make_room(table.name)
         self._sql(f"CREATE TABLE {self._definition(table)} AS {values_query(table, rows)}")
 
     def change(self, table: TableSpec, insert: Sequence[Row], delete: Sequence[Row]) -> None:
@@ -74,10 +81,9 @@ class SparkWorkbench:
         self._sql(f"CREATE TABLE {self._definition(table)} AS {values_query(table, rows)}")
 
     def close(self) -> None:
-        for name in self._others:
-            self._sql(f"DROP TABLE IF EXISTS {name}")
-        self._sql(f"DROP SCHEMA {self._schema} CASCADE")
         self._sql("USE default")
+        for schema in (*self._made, self._schema):
+            self._sql(f"DROP SCHEMA {schema} CASCADE")
 
     def _definition(self, table: TableSpec) -> str:
         columns = ", ".join(quote(c) for c in table.partition_by)

@@ -10,6 +10,7 @@ from fivm_dbt.catalog import Column
 from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.refresh.engine import Engine, Row
 from fivm_dbt.refresh.journal import Journal, MemoryJournal
+from fivm_dbt.sql.typing import Describe
 from fivm_dbt.testing.scenario import TableOptions
 
 
@@ -31,6 +32,13 @@ class Workbench(Protocol):
 
     @property
     def journal(self) -> Journal: ...
+
+    @property
+    def describe(self) -> Describe | None:
+        """Spark's answer to what types a query has, None where plans follow the rules written down here."""
+
+    def make_room(self, relation: str) -> None:
+        """See to it that the schema of a model to come exists."""
 
     def create(self, table: TableSpec, rows: Sequence[Row]) -> None:
         """A new table whose first version holds these rows."""
@@ -62,6 +70,13 @@ class DuckDbWorkbench:
     @property
     def journal(self) -> Journal:
         return self._journal
+
+    @property
+    def describe(self) -> None:
+        return None  # DuckDB's types are not Spark's
+
+    def make_room(self, relation: str) -> None:
+        pass  # names are flat here
 
     def create(self, table: TableSpec, rows: Sequence[Row]) -> None:
         self._engine.create_table(table.name, table.columns, rows, change_feed=table.options.change_feed)

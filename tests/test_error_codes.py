@@ -1,0 +1,239 @@
+"""Every error code is triggered by a test: here, or in the test module that is named here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fivm_dbt.config import load_config
+from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.errors import CODES, FivmError, Span, underline
+from fivm_dbt.refresh.compare import difference_sql
+from fivm_dbt.refresh.journal import Entry, MemoryJournal
+from fivm_dbt.refresh.owner import new_owner, release
+from fivm_dbt.spark.validate import validate
+from fivm_dbt.testing.load import load_scenarios
+from fixtures.models import Bench, plan_of, relation
+
+TESTS = Path(__file__).resolve().parent
+TABLES = [
+    relation("raw.a", "k int, name string, v int, x double, m map<string,int>"),
+    relation("raw.b", "k int, name string"),
+]
+
+QUERIES = {
+    "FIVM101": "select k from raw.a where",
+    "FIVM102": "select colour from raw.a",
+    "FIVM103": "select k from raw.nothing",
+    "FIVM104": "select name from raw.a, raw.b",
+    "FIVM105": "select k, max(v) as top from raw.a group by k",
+    "FIVM106": "select k, rand() as r from raw.a",
+    "FIVM107": "select k from raw.a limit 3",
+    "FIVM108": "select sum(x) as s from raw.a",
+    "FIVM109": "select my_function(k) as p from raw.a",
+    "FIVM110": "select k, v, count(*) as c from raw.a group by k",
+    "FIVM111": "select k, m from raw.a",
+    "FIVM112": "select k, v as k from raw.a",
+    "FIVM113": "select k, v from raw.a union all select k from raw.b",
+}
+
+ELSEWHERE = {
+    "FIVM303": "test_dbt_",
+    "FIVM501": "test_doctor",
+    "FIVM502": "test_doctor",
+    "FIVM503": "test_doctor",
+    "FIVM504": "test_macros",
+    "FIVM505": "test_doctor",
+}
+"""Codes that need Spark, dbt or a broken environment, and the start of the name of the module that triggers them."""
+
+
+def _query(code: str) -> Callable[[], object]:
+    return lambda: plan_of(QUERIES[code], TABLES)
+
+
+def _bench(**meta: object) -> Bench:
+    bench = Bench.of(
+        "select k, sum(v) as s from raw.a group by k", {"raw.a": ("k int, v int", [(1, 5), (2, 6)])}, meta
+    )
+    bench.refresh()
+    return bench
+
+
+def _missing() -> None:
+    bench = _bench()
+    bench.engine.drop("raw.a")
+    bench.refresh()
+
+
+def _no_delta() -> None:
+    bench = _bench()
+    bench.engine.drop("raw.a")
+    bench.engine.run("CREATE OR REPLACE VIEW raw.a AS SELECT 1 AS k, 2 AS v")
+    bench.refresh()
+
+
+def _other_plan() -> None:
+    bench = _bench()
+    bench.with_plan("select k, sum(v + 1) as s from raw.a group by k", {"fivm_on_change": "fail"})
+    bench.refresh()
+
+
+def _static() -> None:
+    bench = _bench(fivm_static=["raw.a"])
+    bench.engine.change("raw.a", insert=[(3, 1)])
+    bench.refresh()
+
+
+def _vacuumed() -> None:
+    bench = _bench(fivm_on_change="fail")
+    bench.engine.tables.table("raw.a").has_feed = False
+    bench.engine.change("raw.a", insert=[(3, 1)])
+    bench.engine.vacuum("raw.a")
+    bench.refresh()
+
+
+def _tampered() -> None:
+    bench = _bench()
+    bench.engine.run(f"DELETE FROM {bench.plan.root.relation} WHERE k = 1")
+    bench.engine.change("raw.a", delete=[(1, 5)])
+    bench.refresh()
+
+
+def _never_built() -> None:
+    bench = _bench()
+    difference_sql(bench.plan, MemoryJournal())
+
+
+def _claimed() -> None:
+    bench = _bench()
+    owner = new_owner()
+    bench.journal.claim(Entry(bench.plan.relation, 2, 0, "started", bench.plan.plan_hash, {"owner": owner}))
+    try:
+        bench.refresh()
+    finally:
+        release(owner)
+
+
+def _scenario(tmp_path: Path) -> None:
+    path = tmp_path / "broken.json"
+    path.write_text('{"id": "broken", "tables": {}}', encoding="utf-8")
+    load_scenarios([path])
+
+
+TRIGGERS: dict[str, Callable[[], object]] = {
+    **{code: _query(code) for code in QUERIES},
+    "FIVM201": lambda: load_config({"fivm_merge": "all"}, model="m"),
+    "FIVM202": lambda: plan_of("select k from raw.a", TABLES, {"fivm_partition_by": "v"}),
+    "FIVM203": lambda: load_config({"fivm_expose": "table"}, model="m"),
+    "FIVM301": _no_delta,
+    "FIVM302": _missing,
+    "FIVM304": _other_plan,
+    "FIVM305": _static,
+    "FIVM306": _vacuumed,
+    "FIVM401": _tampered,
+    "FIVM403": _claimed,
+    "FIVM404": _never_built,
+    "FIVM901": lambda: validate("SELECT k FROM raw.a", []),
+}
+
+
+@pytest.mark.parametrize("code", TRIGGERS)
+def test_triggered(code: str) -> None:
+    with pytest.raises(FivmError) as caught:
+        TRIGGERS[code]()
+    error = caught.value
+    assert error.code.number == code
+    text = str(error)
+    assert text.startswith(f"{code} {CODES[code].title}")
+    assert text.endswith(f"see docs/errors.md#{code.lower()}")
+    assert error.remedy and f"what to do: {error.remedy}" in text
+    if code in QUERIES:
+        assert error.model == "m" and error.sql == QUERIES[code]
+
+
+class _Listening:
+    """An engine that keeps the errors of its statements."""
+
+    def __init__(self, engine: DuckDbEngine) -> None:
+        self._engine = engine
+        self.errors: list[str] = []
+
+    def run(self, sql: str) -> None:
+        try:
+            self._engine.run(sql)
+        except Exception as error:
+            self.errors.append(str(error))
+            raise
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._engine, name)
+
+
+def test_an_overflow_stops_the_merge() -> None:
+    """FIVM402: the refresh itself goes on with a rebuild."""
+    bench = Bench.of(
+        "select k, sum(v) as s from raw.a group by k", {"raw.a": ("k int, v decimal(38,0)", [(1, 5)])}
+    )
+    bench.refresh()
+    bench.engine.run(f"UPDATE {bench.plan.root.relation} SET __fivm_sum_v = NULL")
+    bench.engine.change("raw.a", insert=[(1, 1)])
+    listening = _Listening(bench.engine)
+    report = bench.refresh(listening)  # type: ignore[arg-type]
+    (error,) = listening.errors
+    assert "FIVM402 analytics.m__fivm_root" in error
+    assert report.action == "rebuilt"
+    bench.check()
+
+
+def test_scenario_files(tmp_path: Path) -> None:
+    with pytest.raises(FivmError) as caught:
+        _scenario(tmp_path)
+    assert caught.value.code.number == "FIVM601"
+    assert "broken.json:1: models: there is no model" in caught.value.message
+
+
+def test_every_code_is_triggered() -> None:
+    assert sorted({*TRIGGERS, *ELSEWHERE, "FIVM402", "FIVM601"}) == sorted(CODES)
+    assert not TRIGGERS.keys() & ELSEWHERE.keys()
+
+
+@pytest.mark.parametrize("code", ELSEWHERE)
+def test_codes_triggered_elsewhere_are_named_there(code: str) -> None:
+    modules = sorted(TESTS.glob(f"{ELSEWHERE[code]}*.py"))
+    assert any(code in path.read_text(encoding="utf-8") for path in modules), [path.name for path in modules]
+
+
+def test_the_page_of_errors_has_a_section_per_code() -> None:
+    text = (TESTS.parent / "docs" / "errors.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (FIVM\d+)$", text, flags=re.MULTILINE) == sorted(CODES)
+
+
+def test_titles_are_of_one_kind() -> None:
+    assert len({code.title for code in CODES.values()}) == len(CODES)
+    for code in CODES.values():
+        assert not code.title.endswith("."), code.number
+
+
+@pytest.mark.parametrize(
+    ("text", "span", "expected"),
+    [
+        ("select k", Span(7, 8), "line 1, column 8\n    select k\n           ^"),
+        ("a\nbc\nd", Span(2, 4), "line 2, column 1\n    bc\n    ^^"),
+        ("a\nbc\nd", Span(3, 6), "line 2, column 2\n    bc\n     ^"),
+        ("\tx y", Span(1, 2), "line 1, column 2\n     x y\n     ^"),
+        ("x", Span(0, 0), "line 1, column 1\n    x\n    ^"),
+    ],
+)
+def test_underline(text: str, span: Span, expected: str) -> None:
+    assert underline(text, span) == expected
+
+
+def test_positions_of_wrapped_queries_are_those_of_the_users_text() -> None:
+    sql = "-- the colours\nselect k,\n       colour\nfrom raw.a\n"
+    with pytest.raises(FivmError) as caught:
+        plan_of(sql, TABLES)
+    assert "line 3, column 8\n           colour\n           ^^^^^^\n" in str(caught.value)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -12,9 +14,9 @@ import pytest
 from cached_statements import cache_statements, skip_statement_checks
 from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.errors import FivmError
-from fivm_dbt.plan.binding import staged_input
 from fivm_dbt.refresh.engine import Row
-from fivm_dbt.refresh.journal import Entry
+from fivm_dbt.refresh.executor import refresh
+from fivm_dbt.refresh.journal import Entry, MemoryJournal
 from fivm_dbt.refresh.owner import new_owner
 from fixtures.models import Bench, Interrupted, Interrupting
 
@@ -275,11 +277,6 @@ class _Locked:
 _GUARD = threading.RLock()
 
 
-def _is_summary(text: str, bench: Bench) -> bool:
-    """Whether a staged change of the orders is counted: it has been captured, and nothing is claimed yet."""
-    return text.endswith(f"FROM {staged_input(bench.plan, 'raw.orders')}")
-
-
 def test_two_refreshes_at_once() -> None:
     """One wins; the other is told so, or comes when all is done."""
     bench = Setting("two threads").bench()
@@ -287,7 +284,7 @@ def test_two_refreshes_at_once() -> None:
         _change(bench, back=number % 2 == 1)
         barrier, outcomes = threading.Barrier(2), list[str]()
 
-        def refresh(barrier: threading.Barrier = barrier, outcomes: list[str] = outcomes) -> None:
+        def run(barrier: threading.Barrier = barrier, outcomes: list[str] = outcomes) -> None:
             barrier.wait()
             try:
                 outcomes.append(bench.refresh(_Locked(bench.engine)).action)  # type: ignore[arg-type]
@@ -296,7 +293,7 @@ def test_two_refreshes_at_once() -> None:
             except Exception as error:
                 outcomes.append(repr(error))
 
-        threads = [threading.Thread(target=refresh) for _ in range(2)]
+        threads = [threading.Thread(target=run) for _ in range(2)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -307,7 +304,23 @@ def test_two_refreshes_at_once() -> None:
         bench.check()
 
 
-def test_a_second_refresh_while_the_first_is_at_work() -> None:
+@pytest.fixture
+def as_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refreshes of this process stand for those of several: only the journal keeps them apart."""
+    monkeypatch.setattr("fivm_dbt.refresh.executor.only_refresh_here", lambda model: nullcontext(True))
+
+
+def test_a_second_refresh_in_another_thread() -> None:
+    _second_refresh("refresh in progress by another thread of this process")
+
+
+@pytest.mark.usefixtures("as_processes")
+def test_a_second_refresh_in_another_process() -> None:
+    _second_refresh(f"refresh in progress by process {os.getpid()} on ")
+
+
+def _second_refresh(message: str) -> None:
+    """While the first one merges."""
     bench = Setting("busy").bench()
     _change(bench)
     errors: list[FivmError] = []
@@ -322,47 +335,71 @@ def test_a_second_refresh_while_the_first_is_at_work() -> None:
     (error,) = errors
     assert error.code.number == "FIVM403"
     assert error.model == "m"
-    assert "refresh in progress by process" in error.message
+    assert error.message.startswith(message)
     bench.check()
 
 
+class _Overtaken:
+    """A journal whose reader is overtaken by somebody else right before its first claim."""
+
+    def __init__(self, journal: MemoryJournal, meanwhile: Callable[[], None]) -> None:
+        self._journal = journal
+        self._meanwhile: Callable[[], None] | None = meanwhile
+
+    def claim(self, entry: Entry) -> bool:
+        meanwhile, self._meanwhile = self._meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        return self._journal.claim(entry)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._journal, name)
+
+
+def _refresh_overtaken(bench: Bench, meanwhile: Callable[[], None]) -> None:
+    done: list[bool] = []
+
+    def once() -> None:
+        meanwhile()
+        done.append(True)
+
+    with pytest.raises(FivmError) as caught:
+        refresh(bench.plan, bench.engine, _Overtaken(bench.journal, once))  # type: ignore[arg-type]
+    assert done == [True]
+    assert caught.value.code.number == "FIVM403"
+
+
+@pytest.mark.usefixtures("as_processes")
 def test_another_process_was_faster() -> None:
     """Both read the journal before either claims."""
     bench = Setting("race").bench()
     _change(bench)
-    done: list[str] = []
-
-    def meanwhile(text: str) -> None:
-        if _is_summary(text, bench) and not done:
-            done.append("")
-            done[0] = bench.refresh().action
-
-    with pytest.raises(FivmError) as caught:
-        bench.refresh(_Locked(bench.engine, meanwhile))  # type: ignore[arg-type]
-    assert done == ["refreshed"]
-    assert caught.value.code.number == "FIVM403"
+    merges = _merges(bench)
+    _refresh_overtaken(bench, lambda: _refreshes(bench))
+    assert _merges(bench) == merges + 1
     bench.check()
 
 
+def _refreshes(bench: Bench) -> None:
+    assert bench.refresh().action == "refreshed"
+
+
+@pytest.mark.usefixtures("as_processes")
 def test_moving_on_does_not_hide_a_refresh_that_was_faster_and_died() -> None:
     """A sees versions that changed nothing; B is faster, sees more, merges and dies; nothing is applied twice."""
     bench = Setting("race of an advance").bench()
     _change(bench)
-    statements = _statements(bench)
+    statements, merges = _statements(bench), _merges(bench)
     bench.engine.change("raw.orders", insert=FIRST_ORDERS[:1], delete=FIRST_ORDERS[:1])
-    begun: list[bool] = []
 
-    def meanwhile(text: str) -> None:
-        if _is_summary(text, bench) and not begun:
-            begun.append(True)
-            _change(bench, back=True)
-            _cut(bench, len(statements), after=True)
+    def meanwhile() -> None:
+        _change(bench, back=True)
+        _cut(bench, len(statements), after=True)
 
-    with pytest.raises(FivmError) as caught:
-        bench.refresh(_Locked(bench.engine, meanwhile))  # type: ignore[arg-type]
-    assert begun and caught.value.code.number == "FIVM403"
+    _refresh_overtaken(bench, meanwhile)
     bench.refresh()
     bench.check()
+    assert _merges(bench) == 2 * merges
 
 
 def test_a_claim_of_a_dead_process_elsewhere_ends_with_its_lease() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from fivm_dbt.errors import FivmError
@@ -54,6 +55,15 @@ def unreadable(plan: Plan, error: VersionUnavailable) -> str:
     if plan.config.fivm_on_change == "fail":
         raise FivmError("FIVM306", str(error), remedy=_REBUILD, model=plan.model)
     return f"the recorded version can no longer be read: {error}"
+
+
+def raised_alarm(error: BaseException) -> str | None:
+    """The code that a check inside a MERGE raised, None for any other error.
+
+    Errors quote the statement, which has the texts of all its checks in it: only what was raised counts.
+    """
+    found = re.search(r"(?:\[USER_RAISED_EXCEPTION\]|Invalid Input Error:) (FIVM\d{3})\b", str(error))
+    return found.group(1) if found else None
 
 
 def check_static(plan: Plan, binding: Binding) -> None:

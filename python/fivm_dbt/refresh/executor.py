@@ -16,14 +16,21 @@ from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.apply import apply_delta, build_state, publish, write_snapshots
 from fivm_dbt.refresh.bind import Staged, bind, recorded_binding, stage_inputs
-from fivm_dbt.refresh.decide import check_static, choose_buckets, lost_inputs, unreadable, why_rebuild
+from fivm_dbt.refresh.decide import (
+    check_static,
+    choose_buckets,
+    lost_inputs,
+    raised_alarm,
+    unreadable,
+    why_rebuild,
+)
 from fivm_dbt.refresh.engine import Engine, VersionUnavailable
 from fivm_dbt.refresh.journal import Entry, Journal
 from fivm_dbt.refresh.observe import Observed, RecordedInput, State, check_free, locked, observe, read_state
 from fivm_dbt.refresh.owner import new_owner, only_refresh_here, release
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, Report
-from fivm_dbt.spark.state import OVERFLOW
+from fivm_dbt.spark.state import NEGATIVE, OVERFLOW
 
 logger = logging.getLogger(__name__)
 
@@ -195,10 +202,11 @@ class _Run:
 
     def _alarm(self, error: Exception, state: State) -> Report:
         """What the checks inside a MERGE found: an overflow is rebuilt from, a negative multiplicity is an error."""
-        if OVERFLOW in str(error):
+        raised = raised_alarm(error)
+        if raised == OVERFLOW:
             state = read_state(self.journal.entries(self.plan.relation))
             return self._build(state, "a decimal sum overflowed, and addition cannot bring it back")
-        if "FIVM401" in str(error):
+        if raised == NEGATIVE:
             raise FivmError(
                 "FIVM401",
                 "the change removes rows that the state does not have; nothing was written",

@@ -51,7 +51,7 @@ bench: setup ## measure refresh against recompute
 
 demo: ## real flights, real changes, dbt run after each: recompute against refresh
 	$(PYTHON) -m demo.environment
-	.demo/venv/bin/python -m demo
+	.demo/venv/bin/python -m demo --report .demo/report.json
 
 replay: $(INSTALLED) ## replay scenarios; FILES=... for your own, ARGS='--engine spark'
 	$(BIN)/fivm replay $(FILES) $(ARGS)

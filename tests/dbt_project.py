@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -99,7 +100,8 @@ class Project:
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
         """Run a statement in which ``raw.`` stands for the schema of the sources, ``shop.`` for the models'."""
-        named = statement.replace("raw.", f"{self.schema}_raw.").replace("shop.", f"{self.schema}.")
+        named = re.sub(r"\braw\.", f"{self.schema}_raw.", statement)
+        named = re.sub(r"\bshop\.", f"{self.schema}.", named)
         return [tuple(row) for row in self.spark.sql(named).collect()]
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:

@@ -68,11 +68,10 @@ def test_same_seed_same_scenario() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("seed", range(SEED, SEED + 2))
-def test_random_scenario_on_spark(seed: int, spark: SparkSession) -> None:
+def test_random_scenario_on_spark(spark: SparkSession) -> None:
     from fivm_dbt.testing.spark_workbench import SparkWorkbench
 
-    scenario = random_scenario(seed, models=3, steps=2)
+    scenario = random_scenario(SEED, models=3, steps=2)
     verdict = run_scenario(scenario, lambda: SparkWorkbench(spark, "fivm_random"))
     assert verdict.failure is None
 

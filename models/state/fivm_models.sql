@@ -1,4 +1,4 @@
-{{ config(tags=['fivm']) }}
+{{ config(materialized='view', enabled=var('fivm_monitoring', false), tags=['fivm']) }}
 -- One row per model: its newest finished refresh, and whether a later one was started and has not finished.
 select
     journal_schema,

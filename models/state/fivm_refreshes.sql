@@ -1,4 +1,4 @@
-{{ config(tags=['fivm']) }}
+{{ config(materialized='view', enabled=var('fivm_monitoring', false), tags=['fivm']) }}
 {%- set schemas = var('fivm_monitoring_schemas', []) or [target.schema] %}
 {% for schema in schemas %}
 select

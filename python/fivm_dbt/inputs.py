@@ -17,8 +17,6 @@ def read_catalog(sql: str, execute: Execute, nodes: Nodes) -> Catalog:
     relations: list[Relation] = []
     for named in relations_read(sql):
         described = describe_relation(execute, named.name)
-        if described is None and named.may_be_cte:
-            continue
         declared = nodes.declared(named.name)
         try:
             relations.append(_relation(named, described, declared))

@@ -34,9 +34,7 @@ def plan_of_compiled(node: Any, compiled_sql: dict[str, str], nodes: Nodes) -> P
     relations = []
     sql = compiled_sql[node.unique_id]
     for named in relations_read(sql):
-        declared = nodes.declared(named.name)
-        if declared.node is not None or not named.may_be_cte:
-            relations.append(_relation(named.name, declared, compiled_sql, nodes))
+        relations.append(_relation(named.name, nodes.declared(named.name), compiled_sql, nodes))
     config = load_config({**node.config.meta, "batch_size": _text(node.config.batch_size)}, model=node.name)
     return plan_model(ModelRequest(node.relation_name, sql, Catalog.of(relations), config, _SESSION))
 

@@ -49,17 +49,22 @@ def local_session(directory: Path, *, cores: int = 2) -> SparkSession:
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    silence_query_contexts()
     return session
 
 
 def _logging(directory: Path) -> str:
-    """JVM option with a log configuration of its own.
-
-    SQLQueryContextLogger prints every failed statement as one huge line of JSON; the error reaches us anyway.
-    """
+    """JVM option for a log configuration of our own: errors only."""
     file = directory / "log4j2.properties"
     file.write_text(_LOG4J)
     return f"-Dlog4j2.configurationFile={file.as_uri()}"
+
+
+def silence_query_contexts() -> None:
+    """pyspark prints every failed statement as one huge line of JSON besides raising it."""
+    from pyspark.logger import PySparkLogger
+
+    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
 
 
 _LOG4J = """\
@@ -70,8 +75,6 @@ appender.console.name = console
 appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
-logger.query.name = SQLQueryContextLogger
-logger.query.level = off
 logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
 logger.tasks.level = off
 logger.executor.name = org.apache.spark.executor.Executor

@@ -15,6 +15,7 @@ from fivm_dbt.naming import canonical, relation_name
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.spark.reads import pinned, presented
 from fivm_dbt.sql.parse import parse, span_of
+from fivm_dbt.sql.relations import names_a_cte
 
 
 def recompute_sql(plan: Plan, versions: Mapping[str, int]) -> str:
@@ -40,7 +41,7 @@ def splice_inputs(sql: str, replacements: Mapping[str, str]) -> str:
     """
     found = []
     for table in parse(sql).find_all(exp.Table):
-        if isinstance(table.this, exp.Func) or _is_cte(table):
+        if isinstance(table.this, exp.Func) or names_a_cte(table):
             continue
         parts = [p for p in (table.args.get("catalog"), table.args.get("db"), table.this) if p]
         replacement = replacements.get(canonical(relation_name(*(p.name for p in parts))))
@@ -53,23 +54,3 @@ def splice_inputs(sql: str, replacements: Mapping[str, str]) -> str:
     for start, end, replacement in sorted(found, reverse=True):
         sql = sql[:start] + replacement + sql[end:]
     return sql
-
-
-def _is_cte(table: exp.Table) -> bool:
-    """Whether a name means a CTE: one of an enclosing WITH that is defined before the place where it is used."""
-    if table.args.get("db"):
-        return False
-    inside: exp.CTE | None = None
-    node: exp.Expr | None = table
-    while node is not None:
-        if isinstance(node, exp.CTE):
-            inside = node
-        with_ = node.args.get("with_")
-        if with_ is not None:
-            visible = with_.expressions
-            if inside is not None and any(cte is inside for cte in visible):
-                visible = visible[: next(i for i, cte in enumerate(visible) if cte is inside)]
-            if any(cte.alias.lower() == table.name.lower() for cte in visible):
-                return True
-        node = node.parent
-    return False

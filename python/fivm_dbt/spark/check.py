@@ -1,4 +1,4 @@
-"""Validation of a new plan: every kind of statement it can emit, for all inputs changed at once and one at a time."""
+"""Validation of a new plan: every kind of statement that it can emit, with all inputs changed at once."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ def check_statements(plan: Plan) -> None:
     staged = [staged_root(plan), *(staged_input(plan, i.name) for i in plan.inputs)]
     updatable = [i.name for i in plan.inputs if not i.is_static]
     statements: list[exp.Expr] = [merge(plan, [exp.Literal.number(1)]), touched_query(plan)]
-    for changed in [updatable, *([name] for name in updatable if len(updatable) > 1)]:
-        binding = _example(plan, frozenset(changed))
-        if changed:
-            statements.append(delta_query(plan, binding))
+    if updatable:
+        # Whatever changes, a refresh runs some of these terms: a subset of safe reads is safe.
+        statements.append(delta_query(plan, _example(plan, frozenset(updatable))))
     binding = _example(plan, frozenset())
     statements.append(build_query(plan, binding))
     statements += [change_query(plan, b) for b in binding.inputs]

@@ -13,26 +13,45 @@ from fivm_dbt.sql.parse import parse, span_of
 
 @dataclass(frozen=True)
 class Named:
-    """A relation as a query names it; ``may_be_cte`` where the same word also names a CTE of the query."""
+    """A relation as a query names it, and where it does so first."""
 
     name: str
     span: Span | None
-    may_be_cte: bool
 
 
 def relations_read(sql: str) -> tuple[Named, ...]:
     """The relations in the FROM clauses of a query, each once, in the order of their canonical names.
 
     >>> [n.name for n in relations_read("with c as (select 1 as x) select * from Raw.f, c, raw.f g")]
-    ['c', 'raw.f']
-    >>> [n.may_be_cte for n in relations_read("with c as (select 1 as x) select * from Raw.f, c, raw.f g")]
-    [True, False]
+    ['raw.f']
+    >>> [n.name for n in relations_read("with t as (select * from t) select * from t")]
+    ['t']
     """
-    query = parse(sql)
-    ctes = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
     found: dict[str, Named] = {}
-    for table in query.find_all(exp.Table):
-        if isinstance(table.this, exp.Identifier):
+    for table in parse(sql).find_all(exp.Table):
+        if isinstance(table.this, exp.Identifier) and not names_a_cte(table):
             name = relation_name(*(part.name for part in table.parts))
-            found.setdefault(name, Named(name, span_of(table), table.name.lower() in ctes and not table.db))
+            found.setdefault(name, Named(name, span_of(table)))
     return tuple(found[name] for name in sorted(found))
+
+
+def names_a_cte(table: exp.Table) -> bool:
+    """Whether the name means a CTE: one of an enclosing query, defined before the CTE in which the name stands."""
+    if table.db:
+        return False
+    within: exp.CTE | None = None
+    node: exp.Expr | None = table.parent
+    while node is not None:
+        if isinstance(node, exp.CTE):
+            within = node
+        with_ = node.args.get("with_")
+        if with_ is not None:
+            ctes: list[exp.CTE] = with_.expressions
+            end = next((i for i, cte in enumerate(ctes) if cte is within), len(ctes))
+            visible = ctes[:end]
+            if with_.args.get("recursive") and within is not None:
+                visible.append(within)
+            if any(cte.alias.lower() == table.name.lower() for cte in visible):
+                return True
+        node = node.parent
+    return False

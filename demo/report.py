@@ -16,8 +16,8 @@ from demo.rounds import Outcome, Round
 def round_table(each: Round) -> Table:
     """One batch: what each model did, against its recompute."""
     table = _table(
-        *("model", "action", "changed inputs", "#parts", "#statements", "#rows read", "#recompute", "#share"),
-        *("#seconds", "#recompute", "equal"),
+        *("model", "action", "changed inputs", "#partitions", "#statements"),
+        *("#rows\nread", "#recompute\nreads", "#share", "#seconds", "#recompute\nseconds", "equal"),
     )
     for outcome in each.outcomes:
         run, recomputed = outcome.run, outcome.recomputed
@@ -49,10 +49,10 @@ def summary_table(rounds: Sequence[Round]) -> Table:
         "batches",
         "action",
         "#rows",
-        "#rows read",
-        "#of recompute",
+        "#rows\nread",
+        "#share of\nrecompute",
         "#seconds",
-        "#recompute",
+        "#recompute\nseconds",
         "#faster",
     )
     for model in (outcome.run.model for outcome in rounds[0].outcomes):

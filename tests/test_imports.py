@@ -35,7 +35,7 @@ STRANGERS = {("rewrite", "sql"), ("explain", "refresh")}
 """Neighbours of one layer that do not import each other, in either direction."""
 
 SQLGLOT = {
-    "ir.scalar", "sql.*", "rings.*", "plan.root", "plan.partitioning", "spark.*", "explain.text",
+    "ir.dialect", "ir.scalar", "sql.*", "rings.*", "plan.root", "plan.partitioning", "spark.*", "explain.text",
     "refresh.apply", "refresh.journal", "refresh.oracle", "refresh.recorder",
     "engines.duckdb", "engines.duckdb_functions", "engines.duckdb_literals", "engines.duckdb_sql",
 }  # fmt: skip

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from fivm_dbt.engines.duckdb_functions import duckdb_text
 from fivm_dbt.engines.duckdb_literals import CHANGES, MARK
+from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.naming import relation_name
 
 Kind = Literal["query", "create", "define", "view", "merge", "insert", "overwrite", "replace where", "drop"]
@@ -74,7 +75,7 @@ def transpile(template: str, views: Mapping[str, exp.Query]) -> Statement:
     >>> transpile("select a from raw.r where a <=> 1", {}).body
     'SELECT a FROM "fivm slot 0" AS r WHERE a IS NOT DISTINCT FROM 1'
     """
-    ast = sqlglot.parse_one(template, dialect="spark")
+    ast = sqlglot.parse_one(template, dialect=SparkText)
     if isinstance(ast, exp.Query):
         return _read("query", ast, views)
     if isinstance(ast, exp.Create):

@@ -7,6 +7,7 @@ from sqlglot import exp
 from fivm_dbt.catalog import Presentation
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, scans
+from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.nodes import Aggregate, Node, Scan, SemiJoin, Side
 from fivm_dbt.ir.printer import render
 from fivm_dbt.naming import COUNT, PARTITION
@@ -77,7 +78,7 @@ def _state(plan: Plan) -> list[str]:
 def _pretty_sql(presentation: Presentation) -> str:
     import sqlglot
 
-    return sqlglot.parse_one(presentation.sql, dialect="spark").sql(dialect="spark", pretty=True)
+    return sqlglot.parse_one(presentation.sql, dialect=SparkText).sql(dialect="spark", pretty=True)
 
 
 def _delta(plan: Plan, item: PlanInput) -> list[str]:

@@ -8,6 +8,8 @@ from functools import cached_property
 import sqlglot
 from sqlglot import exp
 
+from fivm_dbt.ir.dialect import SparkText
+
 ColumnId = tuple[str, str]
 """(alias of the relation, column name)"""
 
@@ -29,7 +31,7 @@ class Scalar:
     @staticmethod
     def parse(sql: str) -> Scalar:
         """The scalar written as Spark SQL, with every column as ``alias.column``."""
-        return Scalar(sqlglot.parse_one(sql, dialect="spark"))
+        return Scalar(sqlglot.parse_one(sql, dialect=SparkText))
 
     @staticmethod
     def column(table: str, name: str) -> Scalar:

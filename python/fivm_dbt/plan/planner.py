@@ -11,7 +11,7 @@ from fivm_dbt.delta import derive
 from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.ir.nodes import Node
-from fivm_dbt.naming import canonical, sibling, split_name
+from fivm_dbt.naming import PREFIX, canonical, sibling, split_name
 from fivm_dbt.plan.partitioning import choose_partitioning
 from fivm_dbt.plan.plan import Plan, PlanInput, StateTable
 from fivm_dbt.plan.root import Root, find_root
@@ -47,7 +47,7 @@ def plan_model(request: ModelRequest, describe: Describe | None = None) -> Plan:
     try:
         return _plan(relation, request, describe)
     except FivmError as error:
-        raise error.located(model=split_name(relation)[-1]) from None
+        raise error.located(sql=request.sql, model=split_name(relation)[-1]) from None
 
 
 def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Plan:
@@ -96,6 +96,17 @@ def _static(config: Config, catalog: Catalog) -> frozenset[str]:
     return frozenset(names)
 
 
+def _check_names(name: str, columns: tuple[Column, ...]) -> None:
+    """FIVM112 where an input has columns of our own, as a state table has."""
+    hidden = [c.name for c in columns if c.name.lower().startswith(PREFIX)]
+    if hidden:
+        raise FivmError(
+            "FIVM112",
+            f"{name} has columns {', '.join(hidden)}: names that begin with {PREFIX} are those of state tables",
+            remedy="read the model and not its state, or rename the columns upstream",
+        )
+
+
 def _check_comparable(name: str, columns: tuple[Column, ...]) -> None:
     """FIVM111 where the net change of an input cannot be computed: its rows have to be told apart bit for bit."""
     for column in columns:
@@ -123,6 +134,7 @@ def _inputs(core: Node, catalog: Catalog, static: frozenset[str]) -> tuple[PlanI
         if relation is None:
             raise ValueError(f"{name} is scanned but not in the catalog")
         columns = tuple(c for c in relation.columns if c.name in used[name])
+        _check_names(name, columns)
         if name not in static:
             _check_comparable(name, columns)
         result.append(PlanInput(relation, columns, name in static))

@@ -14,7 +14,7 @@ from fivm_dbt.catalog.types import INT
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Aggregate, Filter, Item, Map, Node
 from fivm_dbt.ir.scalar import ColumnId, Scalar, identifier
-from fivm_dbt.naming import COUNT, PREFIX, unique_name
+from fivm_dbt.naming import COUNT, PARTITION, PREFIX, unique_name
 from fivm_dbt.plan.plan import PayloadColumn
 from fivm_dbt.rings import Component, components, finish
 from fivm_dbt.rings.registry import ROWS
@@ -133,7 +133,7 @@ def _bag_root(query: Node, names: tuple[str, ...]) -> Root:
             outputs.append((name, constants[field.name]))
             shown.append((name, None))
             continue
-        column = unique_name(_storable(field.name), taken)
+        column = unique_name(_storable(field.name), taken | {COUNT, PARTITION})
         taken.add(column.lower())
         keys.append(Item(column, values.get(field.name, field.scalar), field.type))
         _check_key(keys[-1])

@@ -9,6 +9,7 @@ import sqlglot
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
+from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.naming import PARTITION
 from fivm_dbt.plan.binding import Binding, staged_root
 from fivm_dbt.plan.plan import Plan
@@ -72,7 +73,7 @@ def write_snapshots(
 
 def publish(plan: Plan, engine: Recorder) -> None:
     """Show the model: a view over the root state with the user's columns."""
-    query = sqlglot.parse_one(plan.presentation.sql, dialect="spark")
+    query = sqlglot.parse_one(plan.presentation.sql, dialect=SparkText)
     assert isinstance(query, exp.Query)
     engine.run(create_view(plan.relation, query, {"fivm.root": plan.root.relation}))
 

@@ -9,6 +9,7 @@ import sqlglot
 from sqlglot import exp
 
 from fivm_dbt.catalog import Presentation
+from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.nodes import Scan, Side
 from fivm_dbt.ir.scalar import identifier
 from fivm_dbt.plan.binding import Binding, staged_input
@@ -39,7 +40,7 @@ def changes(name: str, after: int, to: int) -> exp.Expr:
 
 def presented(presentation: Presentation, source: exp.Expr) -> exp.Select:
     """A fivm model's rows with its root state read from ``source``."""
-    query = sqlglot.parse_one(presentation.sql, dialect="spark")
+    query = sqlglot.parse_one(presentation.sql, dialect=SparkText)
     assert isinstance(query, exp.Select)
     return query.from_(source)
 

@@ -13,13 +13,14 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.naming import canonical
 
 
 def validate(sql: str, staged: Iterable[str]) -> None:
     """Raise FIVM901 unless every table that ``sql`` reads is pinned, staged, or read by its change feed alone."""
     try:
-        statement = sqlglot.parse_one(sql, dialect="spark")
+        statement = sqlglot.parse_one(sql, dialect=SparkText)
     except ParseError as error:
         raise _broken(f"it does not parse: {error}", sql) from None
     written = statement.this if isinstance(statement, (exp.Merge, exp.Create, exp.Insert)) else None

@@ -50,6 +50,9 @@ def lower(sql: str, catalog: Catalog, describe: Describe | None = None) -> Lower
     try:
         lowering = Lowering(catalog, Typer(describe))
         lowered = lowering.query(parse(sql), {}, "result")
+        if describe is not None and not all(name.isidentifier() for name in lowered.names):
+            # Spark has names of its own for columns without an alias.
+            lowered = replace(lowered, names=tuple(column.name for column in describe(sql)))
         _check_names(lowered)
         return lowered
     except FivmError as error:

@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from fivm_dbt.errors import FivmError, Span
+from fivm_dbt.ir.dialect import SparkText
 
 
 def parse(sql: str) -> exp.Query:
@@ -18,7 +19,7 @@ def parse(sql: str) -> exp.Query:
     'SELECT 1 AS a'
     """
     try:
-        statements = [s for s in sqlglot.parse(sql, dialect="spark") if s is not None]
+        statements = [s for s in sqlglot.parse(sql, dialect=SparkText) if s is not None]
     except (ParseError, TokenError) as error:
         message, span = _explain(error, sql)
         raise FivmError("FIVM101", message, sql=sql, span=span, remedy="correct the SQL") from None

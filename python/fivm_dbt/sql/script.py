@@ -11,6 +11,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from fivm_dbt.catalog import Catalog, Column, ForeignKey, Relation
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.naming import relation_name
 
 _REMEDY = "write CREATE TABLE name (column type, ...) for each input, and one SELECT"
@@ -46,7 +47,7 @@ def read_script(text: str) -> Script:
 def _split(text: str) -> list[tuple[str, str]]:
     """Each statement's first word, and its text as the user wrote it."""
     try:
-        tokens = sqlglot.tokenize(text, dialect="spark")
+        tokens = sqlglot.tokenize(text, dialect=SparkText)
     except SqlglotError as error:
         raise FivmError("FIVM101", str(error).split("\n")[0], remedy="correct the SQL") from None
     statements: list[list[Token]] = [[]]
@@ -60,7 +61,7 @@ def _split(text: str) -> list[tuple[str, str]]:
 
 def _parse(part: str) -> exp.Create:
     try:
-        statement = sqlglot.parse_one(part, dialect="spark")
+        statement = sqlglot.parse_one(part, dialect=SparkText)
     except SqlglotError as error:
         raise FivmError("FIVM101", str(error).split("\n")[0], remedy=_REMEDY) from None
     if not isinstance(statement, exp.Create):

@@ -143,6 +143,8 @@ def _call_type(node: exp.Expr, fields: Fields) -> SparkType | None:
         return common_type([static_type(b, fields) for b in branches])
     if isinstance(node, (exp.Coalesce, exp.Greatest, exp.Least)):
         return common_type([static_type(a, fields) for a in [node.this, *node.expressions]])
+    if isinstance(node, exp.DateDiff) and node.args.get("unit"):
+        return BIGINT
     if isinstance(node, exp.DateTrunc):  # Spark's TRUNC; DATE_TRUNC is a TimestampTrunc
         return DATE
     if isinstance(node, exp.TimestampTrunc):

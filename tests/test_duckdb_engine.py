@@ -234,6 +234,13 @@ class TestWrites:
         types = [str(c.type) for c in engine.describe("SELECT * FROM db.t")]
         assert types == ["bigint", "decimal(38,2)", "double"]
 
+    def test_sums_keep_the_type_of_their_own_table(self, engine: DuckDbEngine) -> None:
+        engine.create_table("db.i", (Column.of("x", "int"),), [(1,)])
+        engine.create_table("dc.i", (Column.of("x", "decimal(4,2)"),), [("1.25",)])
+        for schema in ("db", "dc"):
+            engine.stage(f"sum_{schema}", f"SELECT SUM(x) AS s FROM {schema}.i")
+        assert engine.query("SELECT a.s, b.s FROM sum_db a, sum_dc b") == [(1, Decimal("1.25"))]
+
     def test_an_unknown_statement_is_an_error(self, engine: DuckDbEngine) -> None:
         with pytest.raises(UnsupportedStatement):
             engine.run("TRUNCATE TABLE raw.r")

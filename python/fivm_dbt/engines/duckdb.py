@@ -42,7 +42,7 @@ class DuckDbEngine:
         self._views: dict[str, exp.Query] = {}
         self._staged: dict[str, str] = {}
         self._statements: dict[str, Statement] = {}
-        self._narrow: dict[str, str] = {}
+        self._narrow: dict[tuple[str, tuple[Slot, ...]], str] = {}
         self._local = threading.local()
         self._scans: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
@@ -72,6 +72,7 @@ class DuckDbEngine:
 
     def drop(self, name: str) -> None:
         self.tables.drop(canonical(name))
+        self._narrow.clear()
 
     def vacuum(self, name: str) -> None:
         """Make every version but the newest unreadable, its changes too."""
@@ -183,14 +184,15 @@ class DuckDbEngine:
 
     def _create_narrow(self, copy: str, statement: Statement, cut: Cut) -> None:
         """Create a table from a query whose HUGEINT columns (DuckDB's sums of integers) become BIGINT."""
-        body = self._narrow.get(statement.body, statement.body)
+        key = (statement.body, statement.slots)
+        body = self._narrow.get(key, statement.body)
         self.tables.create_as(copy, cut.fill(statement.fill(body, self._tables(statement, cut))))
-        if statement.body in self._narrow:
+        if key in self._narrow:
             return
         wide = [f'CAST("{n}" AS BIGINT) AS "{n}"' for n, t in self.tables.columns(copy) if t == "HUGEINT"]
-        self._narrow[statement.body] = statement.body
+        self._narrow[key] = statement.body
         if wide:
-            self._narrow[statement.body] = f"SELECT * REPLACE ({', '.join(wide)}) FROM ({statement.body})"
+            self._narrow[key] = f"SELECT * REPLACE ({', '.join(wide)}) FROM ({statement.body})"
             self._create_narrow(copy, statement, cut)
 
     def _create(self, statement: Statement, cut: Cut) -> None:
@@ -202,6 +204,7 @@ class DuckDbEngine:
         if name in self._views:
             raise duckdb.CatalogException(f"{name} is a view")
         is_new = name not in self.tables
+        self._narrow.clear()  # the table's columns may become others
         properties = {key.lower(): value.lower() for key, value in statement.properties}
         table = self.tables.add(name, properties.get(_FEED_PROPERTY) == "true")
         copy = self.tables.next_copy(table)
@@ -231,7 +234,7 @@ class DuckDbEngine:
     def _drop(self, statement: Statement) -> None:
         name = statement.target
         if name in self.tables:
-            self.tables.drop(name)
+            self.drop(name)
         elif name in self._views:
             del self._views[name]
             self._statements.clear()

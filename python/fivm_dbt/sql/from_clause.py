@@ -118,6 +118,9 @@ class _FromClause:
             self.lowering.check_modifiers(node)
             name = node.alias or self.lowering.alias("subquery")
             part = _part(name, self.lowering.query(node.this, self.ctes, name), node)
+        elif isinstance(node, exp.Query):
+            what = "a query in FROM stands in parentheses"
+            raise unsupported(node, what, "correct the SQL", code="FIVM101")
         else:
             what = f"{node.key.upper()} in FROM is not maintained yet"
             raise unsupported(node, what, "read a table or a subquery")

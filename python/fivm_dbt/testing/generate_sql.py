@@ -31,7 +31,7 @@ class Queries:
         """A whole query, with or without CTEs."""
         if self.rng.random() < 0.15:
             return self._with_cte()
-        return self._body(self.rng.choices((0, 1, 2), (45, 40, 15))[0])
+        return self._body(self.rng.choices((0, 1, 2), (55, 35, 10))[0])
 
     def _with_cte(self) -> Query:
         """A CTE that is read once or twice (then joined with itself)."""
@@ -48,7 +48,7 @@ class Queries:
     def _body(self, depth: int) -> Query:
         if self.rng.random() < 0.15:
             return self._union(depth)
-        return self._select(depth, self._some_relations(self.rng.choices((1, 2, 3, 4), (42, 40, 14, 4))[0]))
+        return self._select(depth, self._some_relations(self.rng.choices((1, 2, 3, 4), (46, 40, 11, 3))[0]))
 
     def _some_relations(self, count: int) -> list[str]:
         """Names to read from; the same one twice is a self-join."""

@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import expr
+from pyspark.sql.functions import broadcast, expr
 
 from demo.paths import DATA
 
-LAST_YEAR = 2013
-FEED_STARTS = "2013-12-01"
+_NOT_KEPT_BACK = "year < 2013 or month < 12"
 
 # Floats of the files become decimals: sums of decimals do not depend on the order of the rows.
 COLUMNS: Mapping[str, str] = MappingProxyType(
@@ -36,13 +35,14 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
 )
 
 # The register of planes has no change feed: fivm compares two of its versions instead.
+_FEED = "tblproperties ('delta.enableChangeDataFeed' = 'true')"
 _STORAGE = MappingProxyType(
     {
-        "flights": "partitioned by (year, month) tblproperties ('delta.enableChangeDataFeed' = 'true')",
-        "weather": "tblproperties ('delta.enableChangeDataFeed' = 'true')",
+        "flights": f"partitioned by (year, month) {_FEED}",
+        "weather": _FEED,
         "planes": "",
-        "airports": "tblproperties ('delta.enableChangeDataFeed' = 'true')",
-        "airlines": "tblproperties ('delta.enableChangeDataFeed' = 'true')",
+        "airports": _FEED,
+        "airlines": _FEED,
     }
 )
 
@@ -71,17 +71,18 @@ from feed_flights
 
 
 def load_raw(spark: SparkSession, years: int, progress: Callable[[str], None]) -> None:
-    """Create the tables of schema `raw` and fill them up to the end of November 2013."""
+    """Create the tables of schema `raw`, filled up to the end of November 2013."""
     spark.sql("create schema if not exists raw")
-    for table in COLUMNS:
-        columns = COLUMNS[table] + (", flight_date date" if table == "flights" else "")
-        spark.sql(f"create table raw.{table} ({columns}) using delta {_STORAGE[table]}")
-    for table in ("planes", "airports", "airlines"):
-        _append(_read(spark, table), table)
     _open_feed(spark)
-    for year in range(LAST_YEAR - years + 1, LAST_YEAR + 1):
-        _load_year(spark, year)
-        progress(str(year))
+    contents = {
+        **{table: _read(spark, table) for table in ("airlines", "airports", "planes")},
+        "weather": _weather(spark, years),
+        "flights": _flights(spark, years),
+    }
+    for table, rows in contents.items():
+        rows.createOrReplaceTempView("incoming")
+        spark.sql(f"create table raw.{table} using delta {_STORAGE[table]} as select * from incoming")
+        progress(f"{spark.table(f'raw.{table}').count():>9,} {table}")
 
 
 def _read(spark: SparkSession, table: str) -> DataFrame:
@@ -93,35 +94,34 @@ def _read(spark: SparkSession, table: str) -> DataFrame:
 
 def _open_feed(spark: SparkSession) -> None:
     """The views that the batches read: December 2013, as it really was and as it was first known."""
-    flights = _read(spark, "flights").selectExpr("*", "make_date(year, month, day) as flight_date").cache()
-    flights.createOrReplaceTempView("flights_2013")
+    flights = _read(spark, "flights").withColumn("flight_date", expr("make_date(year, month, day)"))
+    # Months kept together: repeated for every year, each still goes into one file.
+    flights.repartition(4, "month").cache().createOrReplaceTempView("flights_2013")
     _read(spark, "weather").cache().createOrReplaceTempView("weather_2013")
-    spark.sql(
-        f"create temp view feed_flights as select * from flights_2013 where flight_date >= '{FEED_STARTS}'"
-    )
+    spark.sql("create temp view feed_flights as select * from flights_2013 where month = 12")
     spark.sql("create temp view feed_weather as select * from weather_2013 where month = 12")
     spark.sql(_ANNOUNCED)
     spark.sql(_REPORTED)
 
 
-def _load_year(spark: SparkSession, year: int) -> None:
-    """2013 moved back to `year`; of 2013 itself, what is not kept back, and the rows that came twice."""
-    flights, weather = spark.table("flights_2013"), spark.table("weather_2013")
-    if year == LAST_YEAR:
-        twice = flights.where(_LOADED_TWICE)
-        flights = flights.where(f"flight_date < '{FEED_STARTS}'").unionAll(twice)
-        weather = weather.where("month < 12")
-    _append(_moved_back(flights, LAST_YEAR - year).repartition(4, "month"), "flights")
-    _append(_moved_back(weather, LAST_YEAR - year).coalesce(1), "weather")
+def _flights(spark: SparkSession, years: int) -> DataFrame:
+    """All years but for what is kept back, and the rows that came twice."""
+    flights = spark.table("flights_2013")
+    known = _repeated(flights, years).where(_NOT_KEPT_BACK)
+    return known.unionAll(flights.where(_LOADED_TWICE))
 
 
-def _moved_back(rows: DataFrame, years: int) -> DataFrame:
-    moved = {"year": f"year - {years}", "time_hour": f"time_hour - make_interval({years})"}
+def _weather(spark: SparkSession, years: int) -> DataFrame:
+    """A file per year, so that a reader of some hours can skip the others."""
+    weather = _repeated(spark.table("weather_2013"), years).where(_NOT_KEPT_BACK)
+    return weather.repartitionByRange(years, "year")
+
+
+def _repeated(rows: DataFrame, years: int) -> DataFrame:
+    """The rows of 2013, and again for each of the years before."""
+    moved = {"year": "year - back", "time_hour": "time_hour - make_interval(back)"}
     if "flight_date" in rows.columns:
-        moved["flight_date"] = f"add_months(flight_date, -12 * {years})"
-    return rows.withColumns({name: expr(sql) for name, sql in moved.items()})
-
-
-def _append(rows: DataFrame, table: str) -> None:
-    rows.createOrReplaceTempView("incoming")
-    rows.sparkSession.sql(f"insert into raw.{table} by name select * from incoming")
+        moved["flight_date"] = "add_months(flight_date, -12 * back)"
+    every_year = rows.sparkSession.range(years).selectExpr("cast(id as int) as back")
+    repeated = rows.crossJoin(broadcast(every_year))
+    return repeated.withColumns({name: expr(sql) for name, sql in moved.items()}).drop("back")

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from demo.batches import BATCHES, Batch
 from demo.checks import failures
 from demo.dbt_runs import dbt_test
-from demo.load import COLUMNS, load_raw
+from demo.load import load_raw
 from demo.paths import HOME, LOGS, METASTORE, WAREHOUSE
 from demo.progress import Progress
 from demo.report import reasons, round_table, summary_table, write_json
@@ -52,7 +52,6 @@ def _play_all(spark: SparkSession, years: int, progress: Progress) -> tuple[Roun
     progress.heading(f"Loading {years} years of flights, up to the end of November 2013")
     with progress.doing("loading"):
         load_raw(spark, years, progress.line)
-    progress.line(", ".join(f"{spark.table(f'raw.{table}').count():,} {table}" for table in COLUMNS))
     progress.heading(FIRST_RUN.title)
     built = play(spark, FIRST_RUN, progress)
     progress.console.print(round_table(built))

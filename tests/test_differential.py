@@ -40,8 +40,7 @@ def test_random_scenarios(
     chunk: int, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
 ) -> None:
     cache_statements(monkeypatch)
-    if chunk:
-        skip_statement_checks(monkeypatch)
+    skip_statement_checks(monkeypatch)
     coverage, failures = Coverage(), []
     for seed in _seeds(chunk):
         verdict = run_random(seed)
@@ -99,7 +98,7 @@ def wrong_rule(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 def test_a_wrong_delta_rule_is_found_and_saved(wrong_rule: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seed = next((s for s in range(SEED, SEED + 20) if run_random(s).failure is not None), None)
     assert seed is not None, "no random scenario notices a wrong rule for joins"
-    path = save_case(seed, tmp_path, seconds=6)
+    path = save_case(seed, tmp_path, seconds=4)
     (saved,) = load_scenarios([path])
     assert len(path.read_text()) < len(random_scenario(seed).model_dump_json(exclude_defaults=True))
     assert run_scenario(saved.scenario).failure is not None

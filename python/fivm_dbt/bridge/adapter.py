@@ -209,7 +209,10 @@ def _setting(engine: SparkEngine, key: str) -> str:
     try:
         return str(engine.query(f"SET {key}")[0][-1])
     except Exception as error:
-        # Some warehouses hide settings that their users cannot change.
+        # Some warehouses hide settings that their users cannot change. Anything else must not be taken for a
+        # changed setting, which would rebuild the state.
+        if "CONFIG_NOT_AVAILABLE" not in str(error):
+            raise
         logger.debug("%s cannot be read: %s", key, error)
         return "unknown"
 

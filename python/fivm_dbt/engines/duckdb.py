@@ -124,7 +124,7 @@ class DuckDbEngine:
     def stage(self, name: str, sql: str) -> None:
         statement, cut = self._statement(sql)
         copy = f"staged {name}"
-        self._create_narrow(copy, statement, cut)
+        self.tables.create_as(copy, cut.fill(statement.fill(statement.body, self._tables(statement, cut))))
         self._staged[canonical(name)] = copy
 
     def unstage(self, name: str) -> None:

@@ -97,6 +97,12 @@ def _truncated(node: exp.Expr) -> exp.Expr:
     return _as_date(call) if isinstance(node, exp.DateTrunc) else call
 
 
+def _series(node: exp.Expr) -> exp.Expr:
+    """A multiplicity that was just summed up is a HUGEINT, of which DuckDB makes no series."""
+    end = exp.Cast(this=node.args["end"].copy(), to=exp.DataType.build("BIGINT"))
+    return exp.GenerateSeries(this=node.this, start=node.args["start"].copy(), end=end)
+
+
 def _anonymous(node: exp.Expr) -> exp.Expr:
     """``XXHASH64`` must be deterministic, and the same for equal values of several types: hash their text."""
     if node.name.lower() != "xxhash64":
@@ -120,4 +126,5 @@ _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.TsOrDsAdd: _as_date,
     exp.AddMonths: _as_date,
     exp.Anonymous: _anonymous,
+    exp.GenerateSeries: _series,
 }

@@ -83,7 +83,7 @@ class Stream:
     def step(self) -> dict[str, Delta]:
         """The next step: nothing, one table, or several at once."""
         names = sorted(self._tables)
-        changed = self._rng.sample(names, self._rng.choice((0, 1, 1, 1, 2, 2, len(names))))
+        changed = self._rng.sample(names, self._rng.choice((0, 1, 1, 1, 1, 1, 2, 2, len(names))))
         deltas = {name: self._change(name) for name in sorted(changed)}
         return {name: delta for name, delta in deltas.items() if delta.insert or delta.delete}
 

@@ -35,24 +35,40 @@ def _seeds(chunk: int) -> range:
     return range(first, first + SCENARIOS_PER_CHUNK)
 
 
+def _run(seeds: range) -> tuple[Coverage, list[str]]:
+    """Run random scenarios; what they covered, and what went wrong, each with its saved case."""
+    coverage, failures = Coverage(), []
+    for seed in seeds:
+        verdict = run_random(seed)
+        coverage += verdict.coverage
+        if verdict.failure is not None:
+            failures.append(f"{verdict.failure}\nsaved as {save_case(seed, SAVED_CASES)}")
+    return coverage, failures
+
+
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_random_scenarios(
     chunk: int, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
 ) -> None:
     cache_statements(monkeypatch)
     skip_statement_checks(monkeypatch)
-    coverage, failures = Coverage(), []
-    for seed in _seeds(chunk):
-        verdict = run_random(seed)
-        coverage += verdict.coverage
-        if verdict.failure is not None:
-            failures.append(f"{verdict.failure}\nsaved as {save_case(seed, SAVED_CASES)}")
+    coverage, failures = _run(_seeds(chunk))
     record_property("coverage", str(coverage))
     print(f"FIVM_SEED={SEED}, chunk {chunk}: {coverage}")
     assert not failures, "\n\n".join(failures)
     assert all(share >= 0.1 for share in coverage.shares().values()), coverage
     # Seven such chunks are more than 200 queries and 2,000 pairs.
     assert coverage.pairs == 300
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("chunk", range(20))
+def test_many_random_scenarios(chunk: int) -> None:
+    """Ten times as many, with every statement derived and checked as in a real refresh."""
+    first = SEED * 1000 + 500 + chunk * 20
+    coverage, failures = _run(range(first, first + 20))
+    print(f"FIVM_SEED={SEED}, long chunk {chunk}: {coverage}")
+    assert not failures, "\n\n".join(failures)
 
 
 def test_queries_are_distinct() -> None:

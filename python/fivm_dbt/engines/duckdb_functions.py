@@ -99,8 +99,11 @@ def _truncated(node: exp.Expr) -> exp.Expr:
 
 def _series(node: exp.Expr) -> exp.Expr:
     """A multiplicity that was just summed up is a HUGEINT, of which DuckDB makes no series."""
+    start = node.args["start"]
+    if not (isinstance(start, exp.Literal) and start.is_int):
+        return node
     end = exp.Cast(this=node.args["end"].copy(), to=exp.DataType.build("BIGINT"))
-    return exp.GenerateSeries(this=node.this, start=node.args["start"].copy(), end=end)
+    return exp.GenerateSeries(this=node.this, start=start.copy(), end=end)
 
 
 def _anonymous(node: exp.Expr) -> exp.Expr:

@@ -19,7 +19,7 @@ from fivm_dbt.ir.nodes import (
     SemiJoin,
     UnionAll,
 )
-from fivm_dbt.ir.scalar import Scalar, identifier
+from fivm_dbt.ir.scalar import Scalar, grouped, identifier
 
 Reader = Callable[[Scan], exp.Expr]
 """The table expression of a scan, aliased: a pinned table, a presented state, or a staged delta."""
@@ -117,7 +117,10 @@ def _collect(node: Node, reader: Reader, clause: _From) -> None:
     elif isinstance(node, SemiJoin):
         _collect(node.left, reader, clause)
         alias = node.right.fields[0].table
-        same = [exp.NullSafeEQ(this=left.ast(), expression=right.ast()) for left, right in node.keys]
+        same = [
+            exp.NullSafeEQ(this=grouped(left.ast()), expression=grouped(right.ast()))
+            for left, right in node.keys
+        ]
         condition = exp.and_(*same) if same else exp.Boolean(this=True)
         clause.semijoins.append((subquery(node.right, reader, alias), condition))
     elif isinstance(node, (Map, Aggregate, UnionAll)):

@@ -29,7 +29,7 @@ def message(run: Run) -> str:
 
 
 def test_sql_that_does_not_parse(shop: Project) -> None:
-    text = message(attempt(shop, "select order_id,\nfrom from {{ source('raw', 'orders') }}"))
+    text = message(attempt(shop, "select order_id\nfro m {{ source('raw', 'orders') }} where"))
     assert "FIVM101 SQL does not parse in model attempt" in text
     assert "line 2" in text
 

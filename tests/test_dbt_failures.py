@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from dbt_project import Project
 from fivm_dbt.engines.spark import SparkEngine
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 EXPECTED = """
     SELECT o.ordered_on, upper(c.segment), count(*), sum(o.amount), avg(o.amount)

@@ -82,6 +82,7 @@ def test_same_seed_same_scenario() -> None:
     assert random_scenario(SEED) != random_scenario(SEED + 1)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_random_scenario_on_spark(spark: SparkSession) -> None:
     from fivm_dbt.testing.spark_workbench import SparkWorkbench

@@ -176,6 +176,7 @@ ON_SPARK = (
 """Those that depend on what only Spark and Delta do: types, captures, literals, names."""
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ON_SPARK)
 def test_scenario_on_spark(name: str, spark: SparkSession) -> None:

@@ -73,7 +73,13 @@ class Scalars:
         return [c for c in self.columns if c.type.is_exact_number]
 
     def value(self, column: Col) -> tuple[str, Type]:
-        """The column, or now and then an expression over it."""
+        """The column, or now and then an expression over it, or a condition as a value."""
+        if self.rng.random() < 0.04:
+            return self.predicate(1), BOOLEAN
+        return self.same_kind(column)
+
+    def same_kind(self, column: Col) -> tuple[str, Type]:
+        """The column, or now and then an expression over it: of a number a number."""
         if self.rng.random() < 0.65 or not column.type.can_be_key:
             return column.ref, column.type
         if column.type.is_exact_number:
@@ -154,7 +160,7 @@ class Scalars:
             counted = rng.choice(["*", "1", *(c.ref for c in self.columns)])
             return f"COUNT({counted})", BIGINT
         column = rng.choice(numbers)
-        value, type_ = self.value(column)
+        value, type_ = self.same_kind(column)
         if roll < 0.65:
             return f"SUM({value})", _summed(type_)
         if roll < 0.85 and type_.precision <= 18:

@@ -26,7 +26,7 @@ $(JARS): $(INSTALLED)
 test: setup test-fast test-spark ## everything that must pass: from a clean clone in less than 15 minutes
 
 test-fast: $(INSTALLED) ## all tests and doctests that need no Java: less than a minute
-	$(BIN)/pytest tests python -m "not spark and not long" -n 2 -q
+	$(BIN)/pytest tests python -m "not spark and not long" -n 2 --dist worksteal -q
 
 test-spark: setup ## tests on local Spark + Delta, in one session
 	$(BIN)/pytest tests -m "spark and not long" -q --durations=10

@@ -75,10 +75,10 @@ class Project:
     schema: str
 
     @staticmethod
-    def create(spark: SparkSession, root: Path, schema: str, *models: str) -> Project:
-        """With all models, or only these, and the source tables filled."""
+    def create(spark: SparkSession, root: Path, name: str, *models: str) -> Project:
+        """With all models, or only these, and the source tables filled; its schema is named after ``name``."""
         create_files(root)
-        project = Project(spark, root, schema)
+        project = Project(spark, root, re.sub(r"\W+", "_", name).strip("_"))
         if models:
             for file in (root / "models").glob("*.sql"):
                 if file.stem not in models:

@@ -28,12 +28,14 @@ def local_config(directory: Path, *, cores: int = 2) -> dict[str, str]:
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
         # The default of 50 costs seconds for every MERGE on a small machine.
         "spark.databricks.delta.snapshotPartitions": "1",
+        # Delta's own queries are many and alike: compiled once, and kept by Spark and by Java.
+        "spark.sql.codegen.cache.maxEntries": "5000",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # Metrics of one refresh are read back after it; other threads' executions must not push them out.
         "spark.sql.ui.retainedExecutions": "2000",
         "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 {_logging(directory)}",
+        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m {_logging(directory)}",
     }
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Protocol
@@ -88,8 +89,11 @@ class SparkEngine:
     def _history(self, relation: str, count: int) -> tuple[Commit, ...]:
         sql = f"DESCRIBE HISTORY {relation} LIMIT {count}"
         answer = _translated(lambda: self._execute(sql, fetch=True))
-        values = (answer.values(column) for column in ("version", "timestamp", "operation"))
-        return tuple(Commit(int(str(v)), _iso(t), str(o)) for v, t, o in zip(*values, strict=True))
+        names = ("version", "timestamp", "operation", "operationMetrics")
+        values = (answer.values(column) for column in names)
+        return tuple(
+            Commit(int(str(v)), _iso(t), str(o), _growth(m)) for v, t, o, m in zip(*values, strict=True)
+        )
 
     def has_change_feed(self, relation: str) -> bool:
         sql = f"SHOW TBLPROPERTIES {relation} ('delta.enableChangeDataFeed')"
@@ -147,6 +151,26 @@ def _translated(execute: Callable[[], Answer]) -> Answer:
         if known is None:
             raise
         raise known from error
+
+
+_BYTES = (("numTargetBytesAdded", "numTargetBytesRemoved"), ("numAddedBytes", "numRemovedBytes"))
+"""Metrics of MERGE, and of OPTIMIZE."""
+
+
+def _growth(metrics: object) -> int | None:
+    """By how much a commit changed the size of its table, in bytes; a map comes as a dict or as its JSON.
+
+    >>> _growth({"numTargetBytesAdded": "900", "numTargetBytesRemoved": "650"})
+    250
+    >>> _growth('{"numOutputRows": "3"}') is None
+    True
+    """
+    known = json.loads(metrics) if isinstance(metrics, str) else metrics
+    if isinstance(known, Mapping):
+        for added, removed in _BYTES:
+            if added in known and removed in known:
+                return int(known[added]) - int(known[removed])
+    return None
 
 
 def _iso(time: object) -> str:

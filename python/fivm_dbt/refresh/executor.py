@@ -74,6 +74,7 @@ class _Run:
         self.journal = journal
         self.started = perf_counter()
         self.owner = new_owner()
+        self.state_version = 0
         self.state_bytes: int | None = None
 
     def execute(self, full_refresh: bool) -> Report:
@@ -89,7 +90,8 @@ class _Run:
             return self._build(state, "full refresh")
         if state.finished is None:
             return self._build(state, None)
-        self.state_bytes = state.finished.detail.get("state_bytes")
+        self.state_version = int(state.finished.detail["state_version"])
+        self.state_bytes = state.finished.detail["state_bytes"]
         reason = why_rebuild(self.plan, self.engine, self.journal, state.finished)
         if reason:
             return self._build(state, reason)
@@ -163,8 +165,7 @@ class _Run:
         """Versions moved but no row that the model reads changed: only the journal goes forward."""
         assert state.finished is not None
         recorded = {name: record.snapshot for name, record in state.inputs.items()}
-        detail = self._detail("advance", observed, recorded, binding.buckets)
-        detail["state_bytes"] = self.state_bytes
+        detail = self._detail("advance", observed, recorded, binding.buckets) | self._state_detail()
         entry = Entry(self.plan.relation, state.next_refresh, 0, "finished", self.plan.plan_hash, detail)
         if not self.journal.claim(entry):
             raise locked(self.plan, "by another process, which was faster")
@@ -262,18 +263,33 @@ class _Run:
 
     def _finish(self, claim: Entry, detail: dict[str, Any]) -> None:
         seconds = round(perf_counter() - self.started, 3)
-        self.state_bytes = self.engine.size(self.plan.root.relation)
+        self._measure_state(since=None if detail["kind"] == "build" else self.state_version)
         entry = Entry(
             claim.model,
             claim.refresh,
             claim.attempt,
             "finished",
             claim.plan_hash,
-            {**detail, "seconds": seconds, "state_bytes": self.state_bytes},
+            {**detail, "seconds": seconds, **self._state_detail()},
         )
         self.journal.append(entry)
         if claim.refresh % COMPACT_EVERY == 0:
             self.journal.compact(claim.model)
+
+    def _measure_state(self, since: int | None) -> None:
+        """Note the state's version and size; its history tells both, if it tells how much every commit added."""
+        root = self.plan.root.relation
+        commits = self.engine.commits(root, since)
+        growth = [c.growth for c in commits if since is not None and c.version > since]
+        is_known = bool(growth) and commits[-1].version == since and None not in growth
+        if self.state_bytes is not None and is_known:
+            self.state_bytes += sum(g for g in growth if g is not None)
+        else:
+            self.state_bytes = self.engine.size(root)
+        self.state_version = commits[0].version
+
+    def _state_detail(self) -> dict[str, Any]:
+        return {"state_version": self.state_version, "state_bytes": self.state_bytes}
 
     def _detail(
         self, kind: str, observed: dict[str, Observed], snapshots: dict[str, int | None], buckets: int

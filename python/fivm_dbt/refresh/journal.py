@@ -151,9 +151,14 @@ class SqlJournal:
             exp.ColumnDef(this=exp.to_identifier(c), kind=exp.DataType.build(t, dialect="spark"))
             for c, t in zip(_COLUMNS, types, strict=True)
         ]
+        # Delta writes a checkpoint every ten commits by default, which takes longer than ten entries.
+        interval = exp.Property(
+            this=exp.Literal.string("delta.checkpointInterval"), value=exp.Literal.string("100")
+        )
         properties = [
             exp.FileFormatProperty(this=exp.Identifier(this="DELTA")),
             exp.PartitionedByProperty(this=exp.Tuple(expressions=[exp.to_identifier("model")])),
+            interval,
         ]
         create = exp.Create(
             this=exp.Schema(this=table(self.name), expressions=columns),

@@ -42,7 +42,7 @@ def presented(presentation: Presentation, source: exp.Expr) -> exp.Select:
     """A fivm model's rows with its root state read from ``source``."""
     query = sqlglot.parse_one(presentation.sql, dialect=SparkText)
     assert isinstance(query, exp.Select)
-    return query.from_(source)
+    return query.from_(source, copy=False)
 
 
 def side_reader(plan: Plan, binding: Binding) -> Reader:
@@ -69,7 +69,7 @@ def read_version(plan: Plan, name: str, version: int, alias: str) -> exp.Expr:
     presentation = plan.input(name).relation.presentation
     if presentation is None:
         return _aliased(pinned(name, version), identifier(alias))
-    return presented(presentation, pinned(presentation.root, version)).subquery(identifier(alias))
+    return presented(presentation, pinned(presentation.root, version)).subquery(identifier(alias), copy=False)
 
 
 def _aliased(source: exp.Expr, alias: exp.Identifier) -> exp.Expr:

@@ -45,15 +45,15 @@ def select(node: Node, reader: Reader) -> exp.Query:
         # Where nothing above uses a column, COUNT still makes it an aggregate: one row, also over nothing.
         query = select_columns(columns or [_aliased(_call("count", None), "one")], node.input, reader)
         if node.keys:
-            query = query.group_by(*(_grouped_by(k) for k in node.keys))
+            query = query.group_by(*(_grouped_by(k) for k in node.keys), copy=False)
         elif not node.is_global:
             raise ValueError("an aggregate without keys is global")
         return query
     if isinstance(node, UnionAll):
         queries = [select(branch, reader) for branch in node.branches]
-        return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False)
+        return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False, copy=False)
     if isinstance(node, Distinct):
-        return exp.select("*").from_(subquery(node.input, reader, "keys")).distinct()
+        return exp.select("*").from_(subquery(node.input, reader, "keys"), copy=False).distinct(copy=False)
     return select_columns(
         [_aliased(f.scalar.ast(), f.name) for f in node.fields] or [exp.Literal.number(1)], node, reader
     )
@@ -61,7 +61,7 @@ def select(node: Node, reader: Reader) -> exp.Query:
 
 def subquery(node: Node, reader: Reader, alias: str) -> exp.Expr:
     """``(SELECT ...) AS alias``."""
-    return select(node, reader).subquery(identifier(alias))
+    return select(node, reader).subquery(identifier(alias), copy=False)
 
 
 def _grouped_by(key: Item) -> exp.Expr:
@@ -80,23 +80,23 @@ def _call(function: str, argument: Scalar | None) -> exp.Expr:
 def _aliased(value: exp.Expr, name: str) -> exp.Expr:
     if isinstance(value, exp.Column) and value.name == name:
         return value
-    return exp.alias_(value, identifier(name))
+    return exp.alias_(value, identifier(name), copy=False)
 
 
 def select_columns(columns: list[exp.Expr], node: Node, reader: Reader) -> exp.Select:
     """``SELECT columns FROM node``, with the node's joins and filters in the same SELECT."""
     clause = _From()
     _collect(node, reader, clause)
-    query = exp.select(*columns)
+    query = exp.select(*columns, copy=False)
     seen: frozenset[str] = frozenset()
     for position, (source, tables) in enumerate(clause.sources):
         seen |= tables
         if position == 0:
-            query = query.from_(source)
+            query = query.from_(source, copy=False)
             continue
         ready = [p for p in clause.predicates if len(p.tables) > 1 and p.tables & tables and p.tables <= seen]
         clause.predicates = [p for p in clause.predicates if p not in ready]
-        condition = exp.and_(*(p.ast() for p in ready)) if ready else None
+        condition = exp.and_(*(p.ast() for p in ready), copy=False) if ready else None
         query = query.join(source, on=condition, join_type="inner" if ready else "cross", copy=False)
     for keys, same in clause.semijoins:
         query = query.join(keys, on=same, join_type="left semi", copy=False)
@@ -121,7 +121,7 @@ def _collect(node: Node, reader: Reader, clause: _From) -> None:
             exp.NullSafeEQ(this=grouped(left.ast()), expression=grouped(right.ast()))
             for left, right in node.keys
         ]
-        condition = exp.and_(*same) if same else exp.Boolean(this=True)
+        condition = exp.and_(*same, copy=False) if same else exp.Boolean(this=True)
         clause.semijoins.append((subquery(node.right, reader, alias), condition))
     elif isinstance(node, (Map, Aggregate, UnionAll)):
         alias = node.alias

@@ -37,18 +37,18 @@ def delta_query(plan: Plan, binding: Binding) -> exp.Select:
 def _payload_query(plan: Plan, binding: Binding, terms: tuple[Term, ...], *, keep_zero: bool) -> exp.Select:
     state, reader = plan.root, side_reader(plan, binding)
     branches = [select_columns(_branch_columns(state, t.multiplicity), t.node, reader) for t in terms]
-    rows = branches[0] if len(branches) == 1 else exp.union(*branches, distinct=False)
+    rows = branches[0] if len(branches) == 1 else exp.union(*branches, distinct=False, copy=False)
     keys = [column_ast("", k.name) for k in state.keys]
     sums = {name: _total(name, state) for name in state.payload_names}
     query = exp.select(*(k.copy() for k in keys), *(exp.alias_(s.copy(), n) for n, s in sums.items()))
-    query = query.select(exp.alias_(partition_value(state, binding.buckets), PARTITION))
-    query = query.from_(rows.subquery(identifier("term")))
+    query = query.select(exp.alias_(partition_value(state, binding.buckets), PARTITION), copy=False)
+    query = query.from_(rows.subquery(identifier("term"), copy=False), copy=False)
     if keys:
-        query = query.group_by(*keys)
+        query = query.group_by(*keys, copy=False)
     if keep_zero:
         return query
     moved = [exp.NullSafeNEQ(this=s.copy(), expression=exp.Literal.number(0)) for s in sums.values()]
-    return query.having(exp.or_(*moved))
+    return query.having(exp.or_(*moved, copy=False), copy=False)
 
 
 def _branch_columns(state: StateTable, multiplicity: Scalar) -> list[exp.Expr]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = "spark.job.description"
 _PAGE = 64
+_ON_LOG = re.compile("Filtering files for query|Compute snapshot for version")
 
 
 class SessionMetrics:
@@ -72,9 +73,11 @@ class SessionMetrics:
 
 def _tagged(store: Any, tag: str, started: float) -> list[Any]:
     """Executions described by ``tag``, and those that they started, such as Delta's own for a MERGE."""
-    recent = list(_recent(store, started))
-    roots = {execution.executionId() for execution in recent if execution.description() == tag}
-    return [e for e in recent if e.executionId() in roots or e.rootExecutionId() in roots]
+    recent = [(e.executionId(), e.rootExecutionId(), e.description(), e) for e in _recent(store, started)]
+    roots = {own for own, _, description, _ in recent if description == tag}
+    mine = [(description, e) for own, root, description, e in recent if own in roots or root in roots]
+    # Every question is a call into the JVM: leave out what reads no table, Delta's log queries and plain commands.
+    return [e for description, e in mine if not _ON_LOG.search(description) and not e.metrics().isEmpty()]
 
 
 def _recent(store: Any, started: float) -> Iterator[Any]:

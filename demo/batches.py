@@ -90,21 +90,10 @@ LATE_WEATHER = _batch(
 )
 
 CORRECTIONS = _batch(
-    "departures and arrivals of 4-5 December, cancellations of 1-3 December",
+    "4-5 December have flown, 1-3 December had cancellations; 6-12 December arrive, a few without their hour",
     ["flights"],
     _flown(4, 5),
     _cancelled(1, 3),
-)
-
-RENAMED_AIRPORT = _batch(
-    "an airport is renamed",
-    ["airports"],
-    "update raw.airports set name = 'LaGuardia Airport' where faa = 'LGA'",
-)
-
-MORE_DAYS = _batch(
-    "6-12 December arrive, the 11th and 12th as schedule only, a few flights without their hour",
-    ["flights"],
     *_arrive(6, 12, known_until=10),
     """
     update raw.flights set hour = null, minute = null, time_hour = null
@@ -112,9 +101,10 @@ MORE_DAYS = _batch(
     """,
 )
 
-REGISTERED_ANEW = _batch(
-    "one plane gets a new tail number, others the maker's present name",
-    ["planes"],
+NEW_NAMES = _batch(
+    "an airport is renamed, one plane gets a new tail number, others the maker's present name",
+    ["airports", "planes"],
+    "update raw.airports set name = 'LaGuardia Airport' where faa = 'LGA'",
     "update raw.planes set tailnum = 'N713NY' where tailnum = 'N711MQ'",
     "update raw.planes set manufacturer = 'AIRBUS' where manufacturer = 'AIRBUS INDUSTRIE' and year = 2002",
 )
@@ -160,9 +150,7 @@ BATCHES = (
     NEW_DAYS,
     LATE_WEATHER,
     CORRECTIONS,
-    RENAMED_AIRPORT,
-    MORE_DAYS,
-    REGISTERED_ANEW,
+    NEW_NAMES,
     DUPLICATES_REMOVED,
     EVERYTHING,
     NOTHING,

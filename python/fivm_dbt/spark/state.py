@@ -24,9 +24,13 @@ OVERFLOW = "FIVM402"
 
 def build_query(plan: Plan, binding: Binding) -> exp.Select:
     """The root state from scratch: the payload of the whole query at the new versions."""
-    return _payload_query(
-        plan, binding, (Term(at_side(plan.core, Side.NEW), Scalar.number(1)),), keep_zero=plan.root.is_global
-    )
+    term = Term(at_side(plan.core, Side.NEW), Scalar.number(1))
+    query = _payload_query(plan, binding, (term,), keep_zero=plan.root.is_global)
+    if plan.root.keys:
+        # Else every task of the aggregation would write a file into every partition.
+        together = exp.Anonymous(this="REBALANCE", expressions=[exp.column(PARTITION)])
+        query.set("hint", exp.Hint(expressions=[together]))
+    return query
 
 
 def delta_query(plan: Plan, binding: Binding) -> exp.Select:

@@ -1,0 +1,143 @@
+"""Seconds per statement of a small refresh on local Spark: ``python -m benchmarks.statements [--conf KEY=VALUE]``.
+
+A model over two tables of a few rows, both changed before every refresh: what is measured is what a refresh costs
+however little there is to do. The first refreshes of a session are slower, because Java compiles while it runs; the
+table shows the mean of the second half.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+from statistics import mean
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from fivm_dbt.catalog import Catalog, Relation
+from fivm_dbt.config import Config
+from fivm_dbt.engines.jars import find_java
+from fivm_dbt.engines.session import local_config
+from fivm_dbt.engines.spark import Answer, Execute, SparkEngine, on_session
+from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.refresh.executor import refresh
+from fivm_dbt.refresh.journal import SqlJournal
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUERY = """
+    select o.day, c.segment, count(*) as orders, sum(o.amount) as total, avg(o.amount) as mean
+    from raw.orders o join raw.customers c on o.customer_id = c.customer_id
+    group by o.day, c.segment
+"""
+
+
+class Timed:
+    """Runs statements and notes the seconds of each kind, per refresh."""
+
+    def __init__(self, execute: Execute) -> None:
+        self._execute = execute
+        self.refresh = 0
+        self.seconds: defaultdict[str, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
+
+    def __call__(self, sql: str, *, fetch: bool) -> Answer:
+        started = time.perf_counter()
+        try:
+            return self._execute(sql, fetch=fetch)
+        finally:
+            self.seconds[_kind(sql)][self.refresh] += time.perf_counter() - started
+
+
+def _kind(sql: str) -> str:
+    """The first words of a statement, with the table that it is about."""
+    return re.sub(r"\s+", " ", sql)[:60]
+
+
+@click.command()
+@click.option("--refreshes", default=12, show_default=True, type=click.IntRange(2), help="How many to run.")
+@click.option(
+    "--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the Spark session."
+)
+def main(refreshes: int, settings: tuple[str, ...]) -> None:
+    """Print the seconds of every refresh, and of the statements in them."""
+    find_java()
+    with tempfile.TemporaryDirectory() as directory:
+        session = _session(Path(directory), dict(s.split("=", 1) for s in settings))
+        try:
+            _measure(session, refreshes)
+        finally:
+            session.stop()
+
+
+def _session(directory: Path, settings: dict[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder
+    for key, value in {**local_config(directory), **settings}.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _measure(session: SparkSession, refreshes: int) -> None:
+    _create_inputs(session)
+    timed = Timed(on_session(session))
+    engine = SparkEngine(timed, session)
+    relations = [
+        Relation(name, engine.describe(f"SELECT * FROM {name}")) for name in ("raw.orders", "raw.customers")
+    ]
+    plan = plan_model(ModelRequest("shop.revenue", QUERY, Catalog.of(relations), Config()), engine.describe)
+    journal = SqlJournal(engine, "shop.fivm_journal")
+    refresh(plan, engine, journal)
+    timed.seconds.clear()
+    totals = []
+    for number in range(1, refreshes + 1):
+        _change_inputs(session, number)
+        timed.refresh = number
+        started = time.perf_counter()
+        refresh(plan, engine, journal)
+        totals.append(time.perf_counter() - started)
+        click.echo(f"refresh {number:>3}: {totals[-1]:6.2f} s")
+    _print(timed, totals, since=refreshes // 2 + 1)
+
+
+def _create_inputs(session: SparkSession) -> None:
+    feed = "USING DELTA TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+    for statement in (
+        "CREATE SCHEMA raw",
+        "CREATE SCHEMA shop",
+        f"CREATE TABLE raw.orders {feed} AS SELECT id, id % 50 AS customer_id, "
+        "date_add(date'2024-01-01', cast(id % 200 AS int)) AS day, cast(id % 90 AS decimal(10,2)) AS amount "
+        "FROM range(5000)",
+        f"CREATE TABLE raw.customers {feed} AS SELECT id AS customer_id, concat('s', id % 5) AS segment FROM range(50)",
+    ):
+        session.sql(statement)
+
+
+def _change_inputs(session: SparkSession, number: int) -> None:
+    day = f"date_add(date'2024-05-01', {number % 100})"
+    session.sql(f"INSERT INTO raw.orders VALUES ({9000 + number}, {number % 50}, {day}, 7.5)")
+    session.sql(f"UPDATE raw.customers SET segment = 'x{number}' WHERE customer_id = {number % 50}")
+
+
+def _print(timed: Timed, totals: list[float], since: int) -> None:
+    table = Table("statement", "seconds", box=None)
+    counted = range(since, len(totals) + 1)
+    rows = {kind: mean(seconds[n] for n in counted) for kind, seconds in timed.seconds.items()}
+    for kind, seconds in sorted(rows.items(), key=lambda row: -row[1]):
+        table.add_row(kind, f"{seconds:.2f}")
+    whole = mean(totals[since - 1 :])
+    table.add_row("outside of statements", f"{whole - sum(rows.values()):.2f}")
+    table.add_row("whole refresh", f"{whole:.2f}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -591,6 +591,28 @@ def test_nothing_is_written_when_nothing_changed() -> None:
     assert len(bench.journal.entries(bench.plan.relation)) == entries
 
 
+def test_a_view_that_is_gone_is_put_back() -> None:
+    """Whatever the next run finds to do: nothing, a change that cancels out, a change, a refresh to finish."""
+    bench = Setting("gone").bench()
+    steps: list[tuple[str, Callable[[], object]]] = [
+        ("no change", lambda: None),
+        (
+            "no change",
+            lambda: [
+                bench.engine.change("raw.orders", insert=ORDERS_CAME),
+                bench.engine.change("raw.orders", delete=ORDERS_CAME),
+            ],
+        ),
+        ("refreshed", lambda: _change(bench)),
+        ("refreshed", lambda: [_change(bench, back=True), _cut(bench, 6, after=True)]),
+    ]
+    for action, happens in steps:
+        happens()
+        bench.engine.run(f"DROP VIEW {bench.plan.relation}")
+        assert bench.refresh().action == action
+        assert bench.shown() == bench.newest()
+
+
 def test_columns_that_are_not_read_change_nothing() -> None:
     tables: dict[str, tuple[str, Sequence[Row]]] = {
         "raw.f": ("g string, note string", [("p", "x"), ("q", "y")])

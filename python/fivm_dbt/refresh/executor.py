@@ -138,8 +138,7 @@ class _Run:
         if lost is not None:
             return self._build(state, lost[0], lost[1])
         if not any(o.moved for o in observed.values()):
-            if not self.engine.exists(self.plan.relation):
-                publish(self.plan, self.engine)
+            self._show()
             return self._report(
                 "refreshed" if rolled_forward else "no change", state.finished.refresh, rolled=rolled_forward
             )
@@ -169,6 +168,7 @@ class _Run:
         entry = Entry(self.plan.relation, state.next_refresh, 0, "finished", self.plan.plan_hash, detail)
         if not self.journal.claim(entry):
             raise locked(self.plan, "by another process, which was faster")
+        self._show()
         changes = tuple(s.change for s in staged.values())
         return self._report("no change", entry.refresh, inputs=changes, rolled=rolled)
 
@@ -196,10 +196,16 @@ class _Run:
         kept = frozenset(name for name in binding.changed if snapshots.get(name) is not None)
         written = snapshots | write_snapshots(self.plan, self.engine, binding, kept)
         self._finish(claim, self._detail("refresh", observed, written, binding.buckets))
+        self._show()
         changes = tuple(s.change for s in staged.values())
         return self._report(
             "refreshed", claim.refresh, inputs=changes, partitions=partitions, rows=rows, rolled=rolled
         )
+
+    def _show(self) -> None:
+        """Put the model's view back where it is gone: dropped, or replaced by what has been removed since."""
+        if not self.engine.exists(self.plan.relation):
+            publish(self.plan, self.engine)
 
     def _alarm(self, error: Exception, state: State) -> Report:
         """What the checks inside a MERGE found: an overflow is rebuilt from, a negative multiplicity is an error."""

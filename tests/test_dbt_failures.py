@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from dbt_project import Project
 from fivm_dbt.engines.spark import SparkEngine
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.spark
 
 EXPECTED = """
     SELECT o.ordered_on, upper(c.segment), count(*), sum(o.amount), avg(o.amount)
@@ -51,6 +51,7 @@ def _run(shop: Project, monkeypatch: pytest.MonkeyPatch, after: int | None) -> I
     return interruption
 
 
+@pytest.mark.long
 def test_interrupted_after_each_statement(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from dbt_project import Project
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.spark
 
 BIG_ORDERS = "select order_id, amount from {{ source('raw', 'orders') }} where amount >= 50"
 

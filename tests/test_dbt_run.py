@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from dbt_project import Project
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.spark
 
 REVENUE_BY_DAY = """
     SELECT o.ordered_on, upper(c.segment), count(*), sum(o.amount), avg(o.amount)

@@ -161,24 +161,25 @@ def test_expected_error_that_does_not_come(tmp_path: Path) -> None:
 ON_SPARK = (
     "joins/both-sides-change-on-one-key",
     "aggregates/avg-of-every-exact-type",
+    "captures/replaced-by-other-rows",
+    "names/that-need-quotes",
     "aggregates/global-over-nothing",
     "aggregates/large-decimals",
     "bags/only-constants",
     "captures/without-a-change-feed",
-    "captures/replaced-by-other-rows",
     "captures/seed-created-anew",
     "chains/bag-in-the-middle",
     "partitions/one-merge-per-partition",
     "partitions/by-an-output-column",
-    "names/that-need-quotes",
     "names/of-schemas",
 )
-"""Those that depend on what only Spark and Delta do: types, captures, literals, names."""
+"""Those that depend on what only Spark and Delta do: types, captures, literals, names. The first few always run."""
 
 
-@pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ON_SPARK)
+@pytest.mark.parametrize(
+    "name", [*ON_SPARK[:4], *(pytest.param(n, marks=pytest.mark.long) for n in ON_SPARK[4:])]
+)
 def test_scenario_on_spark(name: str, spark: SparkSession) -> None:
     from fivm_dbt.testing.spark_workbench import SparkWorkbench
 

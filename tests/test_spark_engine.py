@@ -50,6 +50,27 @@ def test_commits(engine: SparkEngine) -> None:
     assert [c.version for c in engine.commits("engine.t", 7)] == [3]
 
 
+def test_growth_is_what_the_commit_added(engine: SparkEngine) -> None:
+    engine.run(
+        f"CREATE TABLE engine.grown {FEED} PARTITIONED BY (p) AS SELECT id, id % 3 AS p FROM range(90)"
+    )
+    for statement in (
+        "MERGE INTO engine.grown AS t USING (SELECT 4 AS id, 9 AS p) AS s ON t.id = s.id "
+        "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *",
+        "MERGE INTO engine.grown AS t USING (SELECT -1 AS id, 9 AS p) AS s ON t.id = s.id "
+        "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *",
+        "OPTIMIZE engine.grown",
+    ):
+        before = engine.size("engine.grown")
+        engine.run(statement)
+        after = engine.size("engine.grown")
+        assert before is not None and after is not None
+        [commit] = engine.commits("engine.grown", None)
+        assert commit.growth == after - before, statement
+    engine.run("DELETE FROM engine.grown WHERE id = 5")
+    assert engine.commits("engine.grown", None)[0].growth is None
+
+
 def test_commits_of_what_has_none(engine: SparkEngine) -> None:
     for missing in ("engine.none", "nowhere.none"):
         with pytest.raises(MissingRelation):

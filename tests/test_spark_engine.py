@@ -60,6 +60,7 @@ def test_growth_is_what_the_commit_added(engine: SparkEngine) -> None:
         "MERGE INTO engine.grown AS t USING (SELECT -1 AS id, 9 AS p) AS s ON t.id = s.id "
         "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *",
         "OPTIMIZE engine.grown",
+        "DELETE FROM engine.grown WHERE id = 5",
     ):
         before = engine.size("engine.grown")
         engine.run(statement)
@@ -67,7 +68,7 @@ def test_growth_is_what_the_commit_added(engine: SparkEngine) -> None:
         assert before is not None and after is not None
         [commit] = engine.commits("engine.grown", None)
         assert commit.growth == after - before, statement
-    engine.run("DELETE FROM engine.grown WHERE id = 5")
+    engine.run("INSERT INTO engine.grown VALUES (99, 1)")
     assert engine.commits("engine.grown", None)[0].growth is None
 
 

@@ -154,7 +154,7 @@ def _translated(execute: Callable[[], Answer]) -> Answer:
 
 
 _BYTES = (("numTargetBytesAdded", "numTargetBytesRemoved"), ("numAddedBytes", "numRemovedBytes"))
-"""Metrics of MERGE, and of OPTIMIZE."""
+"""Metrics of MERGE, and of DELETE, UPDATE and OPTIMIZE."""
 
 
 def _growth(metrics: object) -> int | None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from datetime import datetime, timedelta, timezone
 from typing import Any, Literal
 
@@ -271,3 +272,41 @@ def test_what_could_not_be_staged_is_cleaned_up_too() -> None:
         recorder.stage("one", "SELECT k FROM nothing VERSION AS OF 0")
     recorder.unstage_all()
     assert engine.unstaged == ["one"]
+
+
+class _Creating(DuckDbEngine):
+    """Answers CREATE TABLE with an error; after ``looks`` looks the table is there, made by another process."""
+
+    def __init__(self, error: str, looks: int) -> None:
+        super().__init__(tiny=True)
+        self.error = error
+        self.looks = looks
+
+    def run(self, sql: str) -> None:
+        if sql.startswith("CREATE TABLE") and self.looks > 0:
+            raise RuntimeError(self.error)
+        super().run(sql)
+
+    def exists(self, relation: str) -> bool:
+        self.looks -= 1
+        if self.looks == 0:
+            SqlJournal(self, relation).claim(_entry(1, "started", model="analytics.first"))
+        return super().exists(relation)
+
+
+def test_a_journal_that_another_process_is_creating_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fivm_dbt.refresh.journal._CREATING", nullcontext())
+    waited: list[float] = []
+    monkeypatch.setattr("fivm_dbt.refresh.journal.time.sleep", waited.append)
+    busy = "[DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION] Cannot create table"
+    journal = SqlJournal(_Creating(busy, looks=3), "analytics.fivm_journal")
+    assert journal.claim(_entry(1, "started"))
+    assert len(waited) == 2
+    with pytest.raises(RuntimeError, match="NON_EMPTY_LOCATION"):
+        SqlJournal(_Creating(busy, looks=99), "analytics.fivm_journal").claim(_entry(1, "started"))
+    waited.clear()
+    with pytest.raises(RuntimeError, match="denied"):
+        SqlJournal(_Creating("permission denied", looks=99), "analytics.fivm_journal").claim(
+            _entry(1, "started")
+        )
+    assert waited == []

@@ -8,7 +8,9 @@ models, being other partitions, do not conflict. Rows are never updated.
 from __future__ import annotations
 
 import json
+import re
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -20,6 +22,12 @@ from fivm_dbt.refresh.engine import Engine, MissingRelation
 from fivm_dbt.spark.reads import table
 
 Event = Literal["started", "finished"]
+_CREATING = threading.Lock()
+_PATIENCE = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Seconds between looks at whether another process has finished creating the journal."""
+_AT_IT = re.compile(
+    "NON_EMPTY_LOCATION|ALREADY_EXISTS|CONCURRENT|Concurrent|METADATA_CHANGED|PROTOCOL_CHANGED"
+)
 _COLUMNS = ("model", "refresh", "attempt", "event", "plan_hash", "detail", "recorded_at")
 
 
@@ -144,8 +152,24 @@ class SqlJournal:
         return [_entry(row) for row in rows]
 
     def _create(self) -> None:
-        if self._exists or self._engine.exists(self.name):
+        """Several models of a first run come here at once, threads of one process or of two."""
+        if self._exists:
             return
+        with _CREATING:
+            for patience in (*_PATIENCE, None):
+                if self._engine.exists(self.name):
+                    break
+                try:
+                    self._engine.run(self._definition().sql(dialect="spark"))
+                    break
+                except Exception as error:
+                    if patience is None or not _AT_IT.search(str(error)):
+                        raise
+                    # Another process is creating it: it will be there in a moment.
+                    time.sleep(patience)
+        self._exists = True
+
+    def _definition(self) -> exp.Create:
         types = ("STRING", "BIGINT", "INT", "STRING", "STRING", "STRING", "STRING")
         columns = [
             exp.ColumnDef(this=exp.to_identifier(c), kind=exp.DataType.build(t, dialect="spark"))
@@ -160,18 +184,12 @@ class SqlJournal:
             exp.PartitionedByProperty(this=exp.Tuple(expressions=[exp.to_identifier("model")])),
             interval,
         ]
-        create = exp.Create(
+        return exp.Create(
             this=exp.Schema(this=table(self.name), expressions=columns),
             kind="TABLE",
             exists=True,
             properties=exp.Properties(expressions=properties),
         )
-        try:
-            self._engine.run(create.sql(dialect="spark"))
-        except Exception:
-            # Several models of a first run create it at once; whoever lost finds it there.
-            if not self._engine.exists(self.name):
-                raise
 
     def _claim(self, entry: Entry) -> exp.Merge:
         row = exp.select(*(exp.alias_(v, c) for v, c in zip(_literals(entry), _COLUMNS, strict=True)))

@@ -12,9 +12,6 @@ from dbt.cli.main import dbtRunner, dbtRunnerResult
 
 from demo.paths import HOME, PROJECT
 
-THREADS = 2
-"""Models refreshed side by side: one core alone is busy with a small refresh."""
-
 Listener = Callable[["ModelRun"], None]
 
 
@@ -64,7 +61,7 @@ def dbt_run(listener: Listener, *flags: str) -> tuple[ModelRun, ...]:
         if event.info.name == "LogModelResult":
             listener(ModelRun(event.data.node_info.node_name, event.data.execution_time, event.data.status))
 
-    result = _invoke(["run", "--threads", str(THREADS), *flags], hear)
+    result = _invoke(["run", *flags], hear)
     return tuple(_model_run(each) for each in result.result)
 
 

@@ -30,13 +30,9 @@ class Recompute:
         return not (self.missing or self.surplus or self.schema_differs)
 
 
-def create_schema(spark: SparkSession) -> None:
-    """Where the recomputed tables lie."""
-    spark.sql(f"create schema if not exists {SCHEMA}")
-
-
 def recompute(spark: SparkSession, run: ModelRun) -> Recompute:
     """Build the model as a table would be built: one statement, over the same inputs, into a Delta table."""
+    spark.sql(f"create schema if not exists {SCHEMA}")
     target, maintained = f"{SCHEMA}.{run.model}", f"analytics.{run.model}"
     started = time.perf_counter()
     with rows_read(spark, f"recompute {run.model}") as read:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from demo.batches import Batch, apply
-from demo.dbt_runs import THREADS, ModelRun, dbt_run
+from demo.dbt_runs import ModelRun, dbt_run
 from demo.progress import Progress
-from demo.recompute import Recompute, create_schema, recompute
+from demo.recompute import Recompute, recompute
 from demo.versions import moved, versions
 
 
@@ -58,9 +56,7 @@ def play(spark: SparkSession, batch: Batch, progress: Progress) -> Round:
         runs = dbt_run(lambda run: progress.line(f"{run.model:<24}{run.action:<14}{run.seconds:6.1f} s"))
     dbt_seconds = time.perf_counter() - started
     written = moved(start, versions())
-    with progress.doing("full recompute of every model"):
-        create_schema(spark)
-        outcomes = tuple(_recompute_all(spark, runs, progress))
+    outcomes = tuple(Outcome(run, _recompute(spark, run, progress)) for run in runs)
     return Round(batch, changing.seconds, dbt_seconds, tuple(written), outcomes)
 
 
@@ -71,14 +67,11 @@ def _check_touched(batch: Batch, changed: list[str]) -> None:
         )
 
 
-def _recompute_all(spark: SparkSession, runs: Iterable[ModelRun], progress: Progress) -> Iterator[Outcome]:
-    """As many at a time as dbt refreshes, so that both have the same machine."""
-    with ThreadPoolExecutor(THREADS) as pool:
-        jobs = [(run, pool.submit(recompute, spark, run)) for run in runs]
-        for run, job in jobs:
-            result = job.result()
-            verdict = "equal" if result.is_equal else "[bold red]NOT EQUAL[/]"
-            progress.line(
-                f"{run.model:<24}{'recompute':<14}{result.seconds:6.1f} s  {result.rows:>9,} rows  {verdict}"
-            )
-            yield Outcome(run, result)
+def _recompute(spark: SparkSession, run: ModelRun, progress: Progress) -> Recompute:
+    with progress.doing(f"full recompute of {run.model}"):
+        result = recompute(spark, run)
+    verdict = "equal" if result.is_equal else "[bold red]NOT EQUAL[/]"
+    progress.line(
+        f"{run.model:<24}{'recompute':<14}{result.seconds:6.1f} s  {result.rows:>9,} rows  {verdict}"
+    )
+    return result

@@ -9,7 +9,7 @@ import click
 from pyspark.sql import SparkSession
 
 from demo.batches import BATCHES, Batch
-from demo.checks import failures
+from demo.checks import failures, remarks
 from demo.dbt_runs import dbt_test
 from demo.load import load_raw
 from demo.paths import HOME, LOGS, METASTORE, WAREHOUSE
@@ -45,6 +45,8 @@ def main(years: int, keep: bool, report: Path | None) -> None:
         write_json(report, built, rounds, problems, progress.elapsed)
     if not keep:
         _forget_last_time()
+    for remark in remarks(rounds):
+        progress.line(f"[yellow]slower than a recompute:[/] {remark}")
     _verdict(problems, progress)
 
 

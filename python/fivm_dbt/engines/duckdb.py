@@ -7,6 +7,8 @@ decimals (done in doubles here), tolerated by the comparison.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -26,6 +28,17 @@ _FEED_PROPERTY = "delta.enablechangedatafeed"
 _BYTES_PER_VALUE = 16
 
 
+_numbers = itertools.count(1)
+
+
+@functools.cache
+def _for_tiny_ones() -> duckdb.DuckDBPyConnection:
+    """One DuckDB for all engines over tiny tables, each with a database in it: starting one takes ten times as long."""
+    connection = duckdb.connect(":memory:")
+    connection.execute(NO_OPTIMIZER)
+    return connection
+
+
 class DuckDbEngine:
     """An :class:`~fivm_dbt.refresh.engine.Engine` over an in-memory DuckDB.
 
@@ -34,8 +47,14 @@ class DuckDbEngine:
     """
 
     def __init__(self, keep: int | None = None, *, tiny: bool = False) -> None:
-        self._connection = duckdb.connect(":memory:")
-        for statement in (*SETTINGS, *MACROS, *((NO_OPTIMIZER,) if tiny else ())):
+        self._catalog = f"tiny_{next(_numbers)}" if tiny else None
+        if self._catalog is None:
+            self._connection = duckdb.connect(":memory:")
+        else:
+            self._connection = _for_tiny_ones().cursor()
+            self._connection.execute(f"ATTACH ':memory:' AS {self._catalog}")
+            self._connection.execute(f"USE {self._catalog}")
+        for statement in (*SETTINGS, *MACROS):
             self._connection.execute(statement)
         self._is_counting = not tiny
         self.tables = TableStore(self._connection, keep)
@@ -79,6 +98,9 @@ class DuckDbEngine:
         self.tables.vacuum(canonical(name))
 
     def close(self) -> None:
+        if self._catalog is not None:
+            self._connection.execute("USE memory")
+            self._connection.execute(f"DETACH {self._catalog}")
         self._connection.close()
 
     def run(self, sql: str) -> None:

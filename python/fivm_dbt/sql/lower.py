@@ -49,8 +49,10 @@ def lower(sql: str, catalog: Catalog, describe: Describe | None = None) -> Lower
     """
     try:
         lowering = Lowering(catalog, Typer(describe))
-        lowered = lowering.query(parse(sql), {}, "result")
-        if describe is not None and not all(name.isidentifier() for name in lowered.names):
+        query = parse(sql)
+        lowered = lowering.query(query, {}, "result")
+        unusual = not all(name.isidentifier() for name in lowered.names)
+        if describe is not None and unusual and not _names_its_columns(query):
             # Spark has names of its own for columns without an alias.
             lowered = replace(lowered, names=tuple(column.name for column in describe(sql)))
         _check_names(lowered)
@@ -66,6 +68,14 @@ def _check_names(lowered: Lowered) -> None:
         raise FivmError(
             "FIVM112", f"several columns are called {', '.join(double)}", remedy="give each its own alias"
         )
+
+
+def _names_its_columns(query: exp.Expr) -> bool:
+    """Whether every output column is a column or has an alias; of a set operation the first branch counts."""
+    while isinstance(query, (exp.SetOperation, exp.Subquery)):
+        query = query.this
+    named = (exp.Alias, exp.Column)
+    return all(isinstance(p, named) and not p.is_star for p in getattr(query, "selects", []))
 
 
 class Lowering:

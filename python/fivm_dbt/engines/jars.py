@@ -21,7 +21,6 @@ SUPPORTED: Mapping[str, str] = {
 """The Delta artifact that was built for each Spark minor version. Delta 4.4 does not run on Spark 4.3."""
 
 MINIMAL_JAVA = 17
-CENTRAL = "https://repo1.maven.org/maven2/"
 
 SESSION_CONFIG: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -122,7 +121,7 @@ def _fetch(artifact: str, wanted: Path, root: Path) -> None:
     wanted.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=wanted.parent) as work:
         settings, module = Path(work, "ivysettings.xml"), Path(work, "ivy.xml")
-        settings.write_text(_settings(os.environ.get("DEFAULT_ARTIFACT_REPOSITORY") or CENTRAL))
+        settings.write_text(_settings(os.environ.get("DEFAULT_ARTIFACT_REPOSITORY")))
         module.write_text(_module(artifact))
         pattern = f"{work}/jars/[artifact]-[revision](-[classifier]).[ext]"
         command = [find_java().executable, "-cp", str(_ivy_jar()), "org.apache.ivy.Main", "-warn"]
@@ -145,10 +144,12 @@ def _ivy_jar() -> Path:
     return next(Path(pyspark.__file__).parent.glob("jars/ivy-*.jar"))
 
 
-def _settings(repository: str) -> str:
+def _settings(repository: str | None) -> str:
+    """Ivy's settings; without a repository of the user's own its resolver uses Maven Central."""
+    root = f' root="{repository}"' if repository else ""
     return f"""<ivysettings>
   <settings defaultResolver="maven"/>
-  <resolvers><ibiblio name="maven" m2compatible="true" root="{repository}"/></resolvers>
+  <resolvers><ibiblio name="maven" m2compatible="true"{root}/></resolvers>
 </ivysettings>
 """
 

@@ -21,8 +21,7 @@ from rich.table import Table
 
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import Config
-from fivm_dbt.engines.jars import find_java
-from fivm_dbt.engines.session import local_config
+from fivm_dbt.engines.session import local_session
 from fivm_dbt.engines.spark import Answer, Execute, SparkEngine, on_session
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.executor import refresh
@@ -66,24 +65,12 @@ def _kind(sql: str) -> str:
 )
 def main(refreshes: int, settings: tuple[str, ...]) -> None:
     """Print the seconds of every refresh, and of the statements in them."""
-    find_java()
     with tempfile.TemporaryDirectory() as directory:
-        session = _session(Path(directory), dict(s.split("=", 1) for s in settings))
+        session = local_session(Path(directory), settings=dict(s.split("=", 1) for s in settings))
         try:
             _measure(session, refreshes)
         finally:
             session.stop()
-
-
-def _session(directory: Path, settings: dict[str, str]) -> SparkSession:
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder
-    for key, value in {**local_config(directory), **settings}.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
 
 
 def _measure(session: SparkSession, refreshes: int) -> None:

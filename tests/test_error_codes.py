@@ -182,7 +182,7 @@ def test_an_overflow_stops_the_merge() -> None:
     bench.engine.run(f"UPDATE {bench.plan.root.relation} SET __fivm_sum_v = NULL")
     bench.engine.change("raw.a", insert=[(1, 1)])
     listening = _Listening(bench.engine)
-    report = bench.refresh(listening)  # type: ignore[arg-type]
+    report = bench.refresh(listening)
     (error,) = listening.errors
     assert "FIVM402 analytics.m__fivm_root" in error
     assert report.action == "rebuilt"

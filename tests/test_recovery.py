@@ -287,7 +287,7 @@ def test_two_refreshes_at_once() -> None:
         def run(barrier: threading.Barrier = barrier, outcomes: list[str] = outcomes) -> None:
             barrier.wait()
             try:
-                outcomes.append(bench.refresh(_Locked(bench.engine)).action)  # type: ignore[arg-type]
+                outcomes.append(bench.refresh(_Locked(bench.engine)).action)
             except FivmError as error:
                 outcomes.append(error.code.number)
             except Exception as error:
@@ -331,7 +331,7 @@ def _second_refresh(message: str) -> None:
                 bench.refresh()
             errors.append(caught.value)
 
-    assert bench.refresh(_Locked(bench.engine, meanwhile)).action == "refreshed"  # type: ignore[arg-type]
+    assert bench.refresh(_Locked(bench.engine, meanwhile)).action == "refreshed"
     (error,) = errors
     assert error.code.number == "FIVM403"
     assert error.model == "m"
@@ -364,7 +364,7 @@ def _refresh_overtaken(bench: Bench, meanwhile: Callable[[], None]) -> None:
         done.append(True)
 
     with pytest.raises(FivmError) as caught:
-        refresh(bench.plan, bench.engine, _Overtaken(bench.journal, once))  # type: ignore[arg-type]
+        refresh(bench.plan, bench.engine, _Overtaken(bench.journal, once))
     assert done == [True]
     assert caught.value.code.number == "FIVM403"
 

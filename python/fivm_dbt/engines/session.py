@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,11 +40,16 @@ def local_config(directory: Path, *, cores: int = 2) -> dict[str, str]:
     }
 
 
-def local_session(directory: Path, *, cores: int = 2) -> SparkSession:
-    """A Spark session with Delta whose tables live in ``directory``. Raises FIVM501, FIVM503 or FIVM505."""
+def local_session(
+    directory: Path, *, cores: int = 2, settings: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A Spark session with Delta whose tables live in ``directory``; ``settings`` go before our own.
+
+    Raises FIVM501, FIVM503 or FIVM505.
+    """
     find_java()
     directory.mkdir(parents=True, exist_ok=True)
-    config = local_config(directory, cores=cores)
+    config = {**local_config(directory, cores=cores), **(settings or {})}
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder

@@ -20,6 +20,7 @@ from sqlglot import exp
 
 from fivm_dbt.refresh.engine import Engine, MissingRelation
 from fivm_dbt.spark.reads import table
+from fivm_dbt.spark.state import table_properties
 
 Event = Literal["started", "finished"]
 _CREATING = threading.Lock()
@@ -176,13 +177,11 @@ class SqlJournal:
             for c, t in zip(_COLUMNS, types, strict=True)
         ]
         # Delta writes a checkpoint every ten commits by default, which takes longer than ten entries.
-        interval = exp.Property(
-            this=exp.Literal.string("delta.checkpointInterval"), value=exp.Literal.string("100")
-        )
+        interval = table_properties({"delta.checkpointInterval": "100"})
         properties = [
             exp.FileFormatProperty(this=exp.Identifier(this="DELTA")),
             exp.PartitionedByProperty(this=exp.Tuple(expressions=[exp.to_identifier("model")])),
-            interval,
+            *interval,
         ]
         return exp.Create(
             this=exp.Schema(this=table(self.name), expressions=columns),

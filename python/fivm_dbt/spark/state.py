@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
@@ -98,6 +98,13 @@ def partition_value(state: StateTable, buckets: int) -> exp.Expr:
     return exp.cast(bucket, "int", dialect="spark")
 
 
+def table_properties(properties: Mapping[str, str]) -> list[exp.Property]:
+    """The entries of TBLPROPERTIES."""
+    return [
+        exp.Property(this=exp.Literal.string(k), value=exp.Literal.string(v)) for k, v in properties.items()
+    ]
+
+
 def create_table(
     name: str, query: exp.Query, properties: dict[str, str], partitioned_by: str | None
 ) -> exp.Create:
@@ -107,9 +114,7 @@ def create_table(
         parts.append(
             exp.PartitionedByProperty(this=exp.Tuple(expressions=[exp.to_identifier(partitioned_by)]))
         )
-    parts += [
-        exp.Property(this=exp.Literal.string(k), value=exp.Literal.string(v)) for k, v in properties.items()
-    ]
+    parts += table_properties(properties)
     return exp.Create(
         this=table(name),
         kind="TABLE",
@@ -121,9 +126,7 @@ def create_table(
 
 def create_view(name: str, query: exp.Query, properties: dict[str, str]) -> exp.Create:
     """``CREATE OR REPLACE VIEW name TBLPROPERTIES (...) AS query``."""
-    parts = [
-        exp.Property(this=exp.Literal.string(k), value=exp.Literal.string(v)) for k, v in properties.items()
-    ]
+    parts = table_properties(properties)
     return exp.Create(
         this=table(name),
         kind="VIEW",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -154,11 +155,7 @@ class _Grouping:
         if isinstance(node, exp.Column):
             meant = aliases.get(node.name.lower()) if not node.table else None
             return grouped(meant.copy()) if meant is not None else node
-        for child in list(node.iter_expressions()):
-            new = self._with_aliases(child, aliases)
-            if new is not child:
-                child.replace(new)
-        return node
+        return _with_children(node, lambda child: self._with_aliases(child, aliases))
 
     def _is_a_key(self, node: exp.Expr) -> bool:
         columns_only = replace(self.scope, aliases={})
@@ -179,11 +176,7 @@ class _Grouping:
                 span=span_of(node) or span_of(shown),
                 remedy="add it to GROUP BY, or aggregate it",
             )
-        for child in list(node.iter_expressions()):
-            new = self._rewrite(child, shown)
-            if new is not child:
-                child.replace(new)
-        return node
+        return _with_children(node, lambda child: self._rewrite(child, shown))
 
     def _call(self, node: exp.Expr) -> AggregateCall:
         """The aggregate call of ``node``, the same object for the same call."""
@@ -253,6 +246,15 @@ def result_type(function: str, argument: SparkType | None, node: exp.Expr) -> Sp
     raise unsupported(
         node, f"{function.upper()} over {argument} is not maintained yet", "CAST it to a number"
     )
+
+
+def _with_children(node: exp.Expr, rewrite: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """``node`` itself, with what ``rewrite`` makes of each of its operands."""
+    for child in list(node.iter_expressions()):
+        new = rewrite(child)
+        if new is not child:
+            child.replace(new)
+    return node
 
 
 def _argument(node: exp.Expr) -> exp.Expr | None:

@@ -17,7 +17,7 @@ import pytest
 from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.refresh.engine import Commit
-from fivm_dbt.refresh.journal import Entry, Journal, MemoryJournal, SqlJournal
+from fivm_dbt.refresh.journal import Entry, Journal, MemoryJournal, ReadAhead, SqlJournal
 from fivm_dbt.refresh.observe import RecordedInput, State, check_free, read_state
 from fivm_dbt.refresh.owner import is_alive, new_owner, release
 from fivm_dbt.refresh.recorder import Recorder
@@ -310,3 +310,72 @@ def test_a_journal_that_another_process_is_creating_is_waited_for(monkeypatch: p
             _entry(1, "started")
         )
     assert waited == []
+
+
+class _Counting:
+    """An engine that counts what the journal asks."""
+
+    def __init__(self, engine: DuckDbEngine) -> None:
+        self._engine = engine
+        self.reads = 0
+
+    def query(self, sql: str) -> object:
+        self.reads += sql.startswith("SELECT")
+        return self._engine.query(sql)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._engine, name)
+
+
+@pytest.fixture
+def counting() -> Iterator[_Counting]:
+    engine = DuckDbEngine(tiny=True)
+    journal = SqlJournal(engine, "analytics.fivm_journal")
+    for model in ("analytics.a", "analytics.b", "analytics.other"):
+        for refresh in (1, 2):
+            assert journal.claim(_entry(refresh, "started", model=model))
+            journal.append(_entry(refresh, "finished", model=model))
+    yield _Counting(engine)
+    engine.close()
+
+
+def test_models_of_an_invocation_share_one_read(counting: Any) -> None:
+    ahead = ReadAhead(["analytics.a", "analytics.b", "analytics.new"])
+    alone = SqlJournal(counting, "analytics.fivm_journal")
+    for model in ("analytics.b", "analytics.a", "analytics.new"):
+        journal = SqlJournal(counting, "analytics.fivm_journal", ahead)
+        before = counting.reads
+        found = list(journal.entries(model))
+        assert counting.reads - before == (1 if model == "analytics.b" else 0)
+        assert found == list(alone.entries(model))
+        assert [e.refresh for e in found] == ([] if model == "analytics.new" else [2, 2, 1, 1])
+
+
+def test_what_was_read_ahead_is_given_once(counting: Any) -> None:
+    journal = SqlJournal(counting, "analytics.fivm_journal", ReadAhead(["analytics.a"]))
+    journal.entries("analytics.a")
+    journal.claim(_entry(3, "started", model="analytics.a"))
+    assert journal.entries("analytics.a")[0].refresh == 3
+
+
+def test_a_model_that_was_not_announced_is_read_for_itself(counting: Any) -> None:
+    journal = SqlJournal(counting, "analytics.fivm_journal", ReadAhead(["analytics.a"]))
+    assert journal.entries("analytics.other")[0].refresh == 2
+
+
+def test_a_claim_that_was_read_ahead_is_looked_at_again(counting: Any) -> None:
+    """By the time its turn comes the other process may have finished."""
+    direct = SqlJournal(counting, "analytics.fivm_journal")
+    direct.claim(_entry(3, "started", model="analytics.b"))
+    ahead = SqlJournal(counting, "analytics.fivm_journal", ReadAhead(["analytics.a", "analytics.b"]))
+    ahead.entries("analytics.a")
+    direct.append(_entry(3, "finished", model="analytics.b"))
+    assert ahead.entries("analytics.b")[0].event == "finished"
+
+
+def test_the_journal_gives_a_bounded_number_of_entries(counting: Any) -> None:
+    direct = SqlJournal(counting, "analytics.fivm_journal")
+    for refresh in range(3, 60):
+        direct.append(_entry(refresh, "finished", model="analytics.a"))
+    found = direct.entries("analytics.a")
+    assert [e.refresh for e in found] == list(range(59, 9, -1))

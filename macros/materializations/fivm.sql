@@ -14,6 +14,7 @@
       'meta': config.get('meta', {}),
       'batch_size': config.get('batch_size'),
       'full_refresh': should_full_refresh(),
+      'selected': selected_resources,
   } -%}
   {%- do adapter.fivm_validate(request) -%}
   {%- if config.get('contract').enforced -%}

@@ -6,12 +6,14 @@ Each function gets the adapter first. Errors leave as dbt's own, so that dbt rep
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
@@ -26,12 +28,12 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.text import explain
 from fivm_dbt.inputs import read_catalog, with_sql_names
 from fivm_dbt.manifest import Nodes
-from fivm_dbt.naming import journal_table, split_name
+from fivm_dbt.naming import canonical, journal_table, split_name
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.journal import SqlJournal
+from fivm_dbt.refresh.journal import ReadAhead, SqlJournal
 from fivm_dbt.refresh.report import Report
 
 logger = logging.getLogger(__name__)
@@ -43,6 +45,9 @@ _SESSION_SETTINGS: Mapping[str, str] = {
     "timestamp type": "spark.sql.timestampType",
 }
 """What changes the meaning of SQL, and so belongs to the plan's signature."""
+
+_READING_AHEAD = threading.Lock()
+_READ_AHEAD: WeakKeyDictionary[Any, dict[str, ReadAhead]] = WeakKeyDictionary()
 
 _PATIENCE = 5.0
 """Seconds after which the steps of a refresh are told while it goes on."""
@@ -69,7 +74,8 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
         with _told(relation):
             plan = _plan(adapter, engine, relation, request["sql"], _config(request))
             _make_way(adapter, plan, request["existing"])
-            journal = SqlJournal(engine, journal_table(plan.relation))
+            name = journal_table(plan.relation)
+            journal = SqlJournal(engine, name, _read_ahead(adapter, name, request["selected"]))
             report = refresh(
                 plan, engine, journal, full_refresh=bool(request["full_refresh"]), progress=_progress()
             )
@@ -175,6 +181,17 @@ def _make_way(adapter: Any, plan: Plan, existing: Any | None) -> None:
     presentation = None if described is None else described.presentation
     if presentation is None or presentation.root != plan.root.relation:
         adapter.drop_relation(existing)
+
+
+def _read_ahead(adapter: Any, journal: str, selected: Sequence[str]) -> ReadAhead:
+    """One for all models of this invocation (dbt makes an adapter for each) that share a journal."""
+    with _READING_AHEAD:
+        of_journals = _READ_AHEAD.setdefault(adapter, {})
+        if journal not in of_journals:
+            nodes = (node for node in _nodes(adapter).fivm_models() if node.unique_id in set(selected))
+            relations = {canonical(adapter.Relation.create_from(adapter.config, n).render()) for n in nodes}
+            of_journals[journal] = ReadAhead({r for r in relations if journal_table(r) == journal})
+        return of_journals[journal]
 
 
 def _engine(adapter: Any) -> SparkEngine:

@@ -58,11 +58,22 @@ def refresh(
             raise locked(plan, "by another thread of this process")
         recorder = Recorder(engine, plan, progress)
         try:
-            return _Run(plan, recorder, journal).execute(full_refresh)
+            try:
+                return _Run(plan, recorder, journal).execute(full_refresh)
+            except _Overtaken:
+                # Another process has claimed the model since the journal was read, which now says who.
+                recorder.unstage_all()
+                return _Run(plan, recorder, journal).execute(full_refresh)
+        except _Overtaken:
+            raise locked(plan, "by another process, which was faster") from None
         except FivmError as error:
             raise error.located(model=plan.model) from None
         finally:
             recorder.unstage_all()
+
+
+class _Overtaken(Exception):
+    """A claim came too late."""
 
 
 class _Run:
@@ -167,7 +178,7 @@ class _Run:
         detail = self._detail("advance", observed, recorded, binding.buckets) | self._state_detail()
         entry = Entry(self.plan.relation, state.next_refresh, 0, "finished", self.plan.plan_hash, detail)
         if not self.journal.claim(entry):
-            raise locked(self.plan, "by another process, which was faster")
+            raise _Overtaken
         self._show()
         changes = tuple(s.change for s in staged.values())
         return self._report("no change", entry.refresh, inputs=changes, rolled=rolled)
@@ -264,7 +275,7 @@ class _Run:
         full = {**detail, "owner": self.owner}
         entry = Entry(self.plan.relation, state.next_refresh, attempt, "started", self.plan.plan_hash, full)
         if not self.journal.claim(entry):
-            raise locked(self.plan, "by another process, which was faster")
+            raise _Overtaken
         return entry
 
     def _finish(self, claim: Entry, detail: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, Literal, Protocol
@@ -29,6 +29,8 @@ _PATIENCE = (0.25, 0.5, 1.0, 2.0, 4.0)
 _AT_IT = re.compile(
     "NON_EMPTY_LOCATION|ALREADY_EXISTS|CONCURRENT|Concurrent|METADATA_CHANGED|PROTOCOL_CHANGED"
 )
+_NEWEST = 50
+"""Entries of a model that are read: those of its last refreshes, all their attempts."""
 _COLUMNS = ("model", "refresh", "attempt", "event", "plan_hash", "detail", "recorded_at")
 
 
@@ -101,21 +103,56 @@ class MemoryJournal:
         """Nothing to do in memory."""
 
 
+class ReadAhead:
+    """The entries of all models that an invocation is about to refresh, read at once.
+
+    A read costs Delta most of a second, however few the rows. Each model is given its entries once, and not at all
+    when somebody was at work on it: then only the table can tell whether it still is. Should another process refresh
+    the model in between, the claim fails, because it names a refresh that has entries by then.
+    """
+
+    def __init__(self, models: Collection[str]) -> None:
+        self._models = frozenset(models)
+        self._guard = threading.Lock()
+        self._entries: dict[str, list[Entry]] | None = None
+
+    def take(self, model: str, read: Callable[[Collection[str]], list[Entry]]) -> list[Entry] | None:
+        """The model's entries, newest first; None if the table has to be asked."""
+        with self._guard:
+            if self._entries is None:
+                self._entries = {name: [] for name in self._models}
+                for entry in read(self._models):
+                    self._entries[entry.model].append(entry)
+            entries = self._entries.pop(model, None)
+        return None if entries and entries[0].event != "finished" else entries
+
+
 class SqlJournal:
     """The journal as a Delta table, created with the first claim."""
 
-    def __init__(self, engine: Engine, name: str) -> None:
+    def __init__(self, engine: Engine, name: str, ahead: ReadAhead | None = None) -> None:
         self._engine = engine
         self._exists = False
+        self._ahead = ahead
         self.name = name
 
     def entries(self, model: str) -> Sequence[Entry]:
-        query = self._select(model).order_by("refresh DESC", "attempt DESC", "event DESC").limit(50)
+        known = self._ahead.take(model, self._newest) if self._ahead is not None else None
+        return self._newest([model]) if known is None else known
+
+    def _newest(self, models: Collection[str]) -> list[Entry]:
+        """The newest entries of each model, a bounded number of them, newest first."""
+        order = ", ".join(f"{column} DESC" for column in _COLUMNS[1:4])
+        position: exp.Expr = exp.maybe_parse(
+            f"ROW_NUMBER() OVER (PARTITION BY model ORDER BY {order})", dialect="spark"
+        )
+        ranked = self._select(models).select(exp.alias_(position, "position"))
+        query = exp.select(*_COLUMNS).from_(ranked.subquery("ranked")).where(f"position <= {_NEWEST}")
         return sorted(self._read(query), key=_newest_first)
 
     def last_build(self, model: str) -> Entry | None:
         has_signature = exp.Like(this=exp.column("detail"), expression=exp.Literal.string('%"signature"%'))
-        query = self._select(model).where(has_signature).order_by("refresh DESC", "attempt DESC").limit(1)
+        query = self._select([model]).where(has_signature).order_by("refresh DESC", "attempt DESC").limit(1)
         return next(iter(self._read(query)), None)
 
     def claim(self, entry: Entry) -> bool:
@@ -137,12 +174,12 @@ class SqlJournal:
     def compact(self, model: str) -> None:
         optimize = exp.Command(
             this="OPTIMIZE",
-            expression=f"{table(self.name).sql(dialect='spark')} WHERE {_model_is(model).sql(dialect='spark')}",
+            expression=f"{table(self.name).sql(dialect='spark')} WHERE {_model_in([model]).sql(dialect='spark')}",
         )
         self._engine.run(optimize.sql(dialect="spark"))
 
-    def _select(self, model: str) -> exp.Select:
-        return exp.select(*_COLUMNS).from_(table(self.name)).where(_model_is(model))
+    def _select(self, models: Collection[str]) -> exp.Select:
+        return exp.select(*_COLUMNS).from_(table(self.name)).where(_model_in(models))
 
     def _read(self, query: exp.Select) -> list[Entry]:
         try:
@@ -208,8 +245,8 @@ class SqlJournal:
         )
 
 
-def _model_is(model: str) -> exp.Expr:
-    return exp.EQ(this=exp.column("model"), expression=exp.Literal.string(model))
+def _model_in(models: Collection[str]) -> exp.Expr:
+    return exp.In(this=exp.column("model"), expressions=[exp.Literal.string(name) for name in sorted(models)])
 
 
 def _literals(entry: Entry) -> list[exp.Expr]:

@@ -6,6 +6,7 @@ model is read (its view). Without an aggregate on top the state is a bag: the ro
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -78,25 +79,37 @@ def _leads_to_aggregate(node: Node) -> bool:
 def _aggregate_root(
     node: Aggregate, outputs: tuple[tuple[str, Scalar], ...], filters: tuple[Scalar, ...]
 ) -> Root:
-    for key in node.keys:
-        _check_key(key)
+    keys = _stored_keys(node)
     payload = _payload(node)
     column_of = {p.component: Scalar.column("", p.name) for p in payload}
     column_of[ROWS] = Scalar.column("", COUNT)
-    meaning: dict[ColumnId, Scalar] = {(node.alias, k.name): Scalar.column("", k.name) for k in node.keys}
+    stored = {(node.alias, k.name): kept.name for k, kept in zip(node.keys, keys, strict=True)}
+    meaning = {key: Scalar.column("", name) for key, name in stored.items()}
     for call in node.calls:
         meaning[(node.alias, call.name)] = finish(call, column_of.__getitem__)
-    shown = tuple((name, _key_shown(value, node)) for name, value in outputs)
+    shown = tuple((name, _key_shown(value, stored)) for name, value in outputs)
     present = tuple((name, value.substitute(meaning.get)) for name, value in outputs)
     kept = tuple(f.substitute(meaning.get) for f in filters)
-    return Root(node.input, node.keys, payload, node.is_global, False, present, kept, shown)
+    return Root(node.input, keys, payload, node.is_global, False, present, kept, shown)
 
 
-def _key_shown(value: Scalar, node: Aggregate) -> str | None:
+def _stored_keys(node: Aggregate) -> tuple[Item, ...]:
+    """The keys under names that a Delta table takes without column mapping."""
+    taken = {COUNT, PARTITION}
+    keys = []
+    for key in node.keys:
+        _check_key(key)
+        name = unique_name(_storable(key.name), taken)
+        taken.add(name)
+        keys.append(Item(name, key.value, key.type))
+    return tuple(keys)
+
+
+def _key_shown(value: Scalar, stored: Mapping[ColumnId, str]) -> str | None:
     if not value.is_column:
         return None
-    ((table, name),) = value.columns
-    return name if table == node.alias and any(k.name == name for k in node.keys) else None
+    (column,) = value.columns
+    return stored.get(column)
 
 
 def _payload(node: Aggregate) -> tuple[PayloadColumn, ...]:

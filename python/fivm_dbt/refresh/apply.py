@@ -16,7 +16,15 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.capture import snapshot_query
 from fivm_dbt.spark.check import check_statements
-from fivm_dbt.spark.state import build_query, create_table, create_view, delta_query, merge, touched_query
+from fivm_dbt.spark.state import (
+    build_query,
+    column_mapping,
+    create_table,
+    create_view,
+    delta_query,
+    merge,
+    touched_query,
+)
 
 MAX_LITERALS = 1000
 """Above this many touched partitions a MERGE is not restricted to them: the list would cost more than it saves."""
@@ -66,6 +74,7 @@ def write_snapshots(
     for name in sorted(names):
         table = plan.snapshot_table(name)
         properties = {"fivm.model": plan.relation, "fivm.snapshot_of": name}
+        properties |= column_mapping(c.name for c in plan.input(name).columns)
         engine.run(create_table(table, snapshot_query(plan, binding.input(name)), properties, None))
         versions[name] = engine.commits(table, None)[0].version
     return versions

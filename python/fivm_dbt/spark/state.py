@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -20,6 +20,8 @@ from fivm_dbt.spark.select import select_columns
 
 NEGATIVE = "FIVM401"
 OVERFLOW = "FIVM402"
+
+_UNSTORABLE = frozenset(" ,;{}()\n\t=")
 
 
 def build_query(plan: Plan, binding: Binding) -> exp.Select:
@@ -103,6 +105,11 @@ def table_properties(properties: Mapping[str, str]) -> list[exp.Property]:
     return [
         exp.Property(this=exp.Literal.string(k), value=exp.Literal.string(v)) for k, v in properties.items()
     ]
+
+
+def column_mapping(names: Iterable[str]) -> dict[str, str]:
+    """The property without which Delta refuses a table with such column names, as it does those with a space."""
+    return {"delta.columnMapping.mode": "name"} if any(c in _UNSTORABLE for n in names for c in n) else {}
 
 
 def create_table(

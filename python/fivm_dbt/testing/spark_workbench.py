@@ -13,6 +13,7 @@ from fivm_dbt.engines.spark import SparkEngine
 from fivm_dbt.naming import journal_table, quote, relation_name, split_name
 from fivm_dbt.refresh.engine import Engine, Row
 from fivm_dbt.refresh.journal import Journal, SqlJournal
+from fivm_dbt.spark.state import column_mapping
 from fivm_dbt.sql.typing import Describe
 from fivm_dbt.testing.workbench import TableSpec, Workbench
 
@@ -88,8 +89,10 @@ class SparkWorkbench:
     def _definition(self, table: TableSpec) -> str:
         columns = ", ".join(quote(c) for c in table.partition_by)
         partitioned = f" PARTITIONED BY ({columns})" if columns else ""
-        feed = str(table.options.change_feed).lower()
-        return f"{table.name} USING DELTA{partitioned} TBLPROPERTIES (delta.enableChangeDataFeed = '{feed}')"
+        properties = {"delta.enableChangeDataFeed": str(table.options.change_feed).lower()}
+        properties |= column_mapping(c.name for c in table.columns)
+        written = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
+        return f"{table.name} USING DELTA{partitioned} TBLPROPERTIES ({written})"
 
     def _sql(self, sql: str) -> None:
         self._session.sql(sql)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
@@ -33,22 +33,20 @@ class Recompute:
 def recompute(spark: SparkSession, run: ModelRun) -> Recompute:
     """Build the model as a table would be built: one statement, over the same inputs, into a Delta table."""
     spark.sql(f"create schema if not exists {SCHEMA}")
-    target, maintained = f"{SCHEMA}.{run.model}", f"analytics.{run.model}"
+    target = f"{SCHEMA}.{run.model}"
     started = time.perf_counter()
     with rows_read(spark, f"recompute {run.model}") as read:
         spark.sql(f"create or replace table {target} using delta as {run.compiled_sql}")
         seconds = time.perf_counter() - started
+    return compare(spark, Recompute(run.model, seconds, 0, read.total, 0, 0, False))
+
+
+def compare(spark: SparkSession, recomputed: Recompute) -> Recompute:
+    """The recompute with what it finds in the model as it is now."""
+    target, maintained = f"{SCHEMA}.{recomputed.model}", f"analytics.{recomputed.model}"
     same_columns = _columns(spark, target) == _columns(spark, maintained)
     rows, missing, surplus = _compare(spark, target, maintained) if same_columns else (0, 0, 0)
-    return Recompute(
-        model=run.model,
-        seconds=seconds,
-        rows=rows,
-        rows_read=read.total,
-        missing=missing,
-        surplus=surplus,
-        schema_differs=not same_columns,
-    )
+    return replace(recomputed, rows=rows, missing=missing, surplus=surplus, schema_differs=not same_columns)
 
 
 def _compare(spark: SparkSession, recomputed: str, maintained: str) -> tuple[int, int, int]:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from demo.batches import Batch, apply
 from demo.dbt_runs import ModelRun, dbt_run
 from demo.progress import Progress
-from demo.recompute import Recompute, recompute
+from demo.recompute import Recompute, compare, recompute
 from demo.versions import moved, versions
 
 
@@ -44,8 +44,8 @@ class WrongBatchError(Exception):
     """A batch changed other tables than it says."""
 
 
-def play(spark: SparkSession, batch: Batch, progress: Progress) -> Round:
-    """Apply, refresh, recompute, compare."""
+def play(spark: SparkSession, batch: Batch, progress: Progress, before_it: Round | None = None) -> Round:
+    """Apply, refresh, recompute, compare; what the round ``before_it`` recomputed stands if the batch is empty."""
     before = versions()
     with progress.doing("changing the raw data") as changing:
         apply(spark, batch)
@@ -56,7 +56,8 @@ def play(spark: SparkSession, batch: Batch, progress: Progress) -> Round:
         runs = dbt_run(lambda run: progress.line(f"{run.model:<24}{run.action:<14}{run.seconds:6.1f} s"))
     dbt_seconds = time.perf_counter() - started
     written = moved(start, versions())
-    outcomes = tuple(Outcome(run, _recompute(spark, run, progress)) for run in runs)
+    stands = {} if before_it is None or batch.touches else {o.run.model: o for o in before_it.outcomes}
+    outcomes = tuple(Outcome(run, _recompute(spark, run, stands.get(run.model), progress)) for run in runs)
     return Round(batch, changing.seconds, dbt_seconds, tuple(written), outcomes)
 
 
@@ -67,11 +68,10 @@ def _check_touched(batch: Batch, changed: list[str]) -> None:
         )
 
 
-def _recompute(spark: SparkSession, run: ModelRun, progress: Progress) -> Recompute:
+def _recompute(spark: SparkSession, run: ModelRun, stands: Outcome | None, progress: Progress) -> Recompute:
     with progress.doing(f"full recompute of {run.model}"):
-        result = recompute(spark, run)
+        result = recompute(spark, run) if stands is None else compare(spark, stands.recomputed)
     verdict = "equal" if result.is_equal else "[bold red]NOT EQUAL[/]"
-    progress.line(
-        f"{run.model:<24}{'recompute':<14}{result.seconds:6.1f} s  {result.rows:>9,} rows  {verdict}"
-    )
+    how = f"{result.seconds:6.1f} s" if stands is None else "of before"
+    progress.line(f"{run.model:<24}{'recompute':<14}{how:>8}  {result.rows:>9,} rows  {verdict}")
     return result

@@ -61,7 +61,7 @@ def _play_all(spark: SparkSession, years: int, progress: Progress) -> tuple[Roun
     for number, batch in enumerate(BATCHES, start=1):
         touched = f" ({', '.join(sorted(batch.touches))})" if batch.touches else ""
         progress.heading(f"{number}/{len(BATCHES)}  {batch.title}{touched}")
-        rounds.append(play(spark, batch, progress))
+        rounds.append(play(spark, batch, progress, rounds[-1] if rounds else built))
         _show(rounds[-1], progress)
     progress.heading("dbt test: fivm_exact on every model")
     with progress.doing("dbt test"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,6 +15,7 @@ from fivm_dbt.testing.load import Located, load_scenarios
 from fivm_dbt.testing.outcome import ScenarioResult
 from fivm_dbt.testing.replay import replay_scenario
 from fivm_dbt.testing.replay_files import replay_files
+from fivm_dbt.testing.workbench import DuckDbWorkbench
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -185,3 +186,26 @@ def test_scenario_on_spark(name: str, spark: SparkSession) -> None:
     scenario = next(located.scenario for located in SCENARIOS if located.scenario.id == name)
     result = replay_scenario(scenario, lambda: SparkWorkbench(spark, "fivm_replay_test"))
     assert result.outcome == "passed", _explained(result)
+
+
+def test_tables_that_an_engine_refuses_fail_their_scenario_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "two.jsonl"
+    good = {**WRONG, "id": "good", "steps": []}
+    file.write_text(json.dumps({**good, "id": "refused by the engine"}) + "\n" + json.dumps(good) + "\n")
+
+    opened: list[str] = []
+    create = DuckDbWorkbench.create
+
+    def refuse_first(self: DuckDbWorkbench, *args: Any) -> None:
+        opened.append("")
+        if len(opened) == 1:
+            raise RuntimeError("no such type")
+        create(self, *args)
+
+    monkeypatch.setattr(DuckDbWorkbench, "create", refuse_first)
+    assert replay_files([file], "duckdb", None, False, None, (), print) == 1
+    shown = capsys.readouterr().out
+    assert "RuntimeError: no such type" in shown
+    assert "2 scenarios: 1 passed, 0 refused, 1 failed" in shown

@@ -11,6 +11,7 @@ always as bags.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from time import perf_counter
@@ -33,6 +34,8 @@ from fivm_dbt.testing.workbench import TableSpec, Workbench
 
 OpenWorkbench = Callable[[], Workbench]
 
+logger = logging.getLogger(__name__)
+
 
 def replay_scenario(
     scenario: Scenario, open_workbench: OpenWorkbench, strategy: str | None = None
@@ -46,10 +49,23 @@ def replay_scenario(
     except FivmError as error:
         result = _refused(result, scenario, error)
     else:
-        result = _replayed(result, scenario, plans, workbench)
+        result = _tried(result, scenario, plans, workbench)
     finally:
         workbench.close()
     return replace(result, seconds=perf_counter() - start)
+
+
+def _tried(
+    result: ScenarioResult, scenario: Scenario, plans: tuple[Plan, ...], workbench: Workbench
+) -> ScenarioResult:
+    """The replay; what an engine does not accept, in the tables or their changes, fails this scenario and no other."""
+    try:
+        return _replayed(result, scenario, plans, workbench)
+    except FivmError:
+        raise
+    except Exception as error:
+        logger.debug("replay of %s", scenario.id, exc_info=True)
+        return replace(result, outcome="failed", message=f"{type(error).__name__}: {error}")
 
 
 def plan_models(scenario: Scenario, workbench: Workbench, strategy: str | None = None) -> tuple[Plan, ...]:

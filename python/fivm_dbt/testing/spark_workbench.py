@@ -63,7 +63,7 @@ class SparkWorkbench:
 
     def create(self, table: TableSpec, rows: Sequence[Row]) -> None:
         self.make_room(table.name)
-        self._sql(f"CREATE TABLE {self._definition(table)} AS {values_query(table, rows)}")
+        self._fill("CREATE TABLE", table, rows)
 
     def change(self, table: TableSpec, insert: Sequence[Row], delete: Sequence[Row]) -> None:
         came = values_query(table, insert)
@@ -75,24 +75,32 @@ class SparkWorkbench:
         self._sql(f"INSERT OVERWRITE {table.name} SELECT * FROM (({kept}) UNION ALL {came})")
 
     def replace(self, table: TableSpec, rows: Sequence[Row]) -> None:
-        self._sql(f"CREATE OR REPLACE TABLE {self._definition(table)} AS {values_query(table, rows)}")
+        self._fill("CREATE OR REPLACE TABLE", table, rows)
 
     def recreate(self, table: TableSpec, rows: Sequence[Row]) -> None:
         self._sql(f"DROP TABLE {table.name}")
-        self._sql(f"CREATE TABLE {self._definition(table)} AS {values_query(table, rows)}")
+        self._fill("CREATE TABLE", table, rows)
 
     def close(self) -> None:
         self._sql("USE default")
         for schema in (*self._made, self._schema):
             self._sql(f"DROP SCHEMA {schema} CASCADE")
 
-    def _definition(self, table: TableSpec) -> str:
+    def _fill(self, create: str, table: TableSpec, rows: Sequence[Row]) -> None:
+        """Create the table with the rows, in one commit where Delta can."""
         columns = ", ".join(quote(c) for c in table.partition_by)
         partitioned = f" PARTITIONED BY ({columns})" if columns else ""
-        properties = {"delta.enableChangeDataFeed": str(table.options.change_feed).lower()}
-        properties |= column_mapping(c.name for c in table.columns)
+        mapping = column_mapping(c.name for c in table.columns)
+        properties = {"delta.enableChangeDataFeed": str(table.options.change_feed).lower(), **mapping}
         written = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
-        return f"{table.name} USING DELTA{partitioned} TBLPROPERTIES ({written})"
+        storage = f"USING DELTA{partitioned} TBLPROPERTIES ({written})"
+        if not mapping:
+            self._sql(f"{create} {table.name} {storage} AS {values_query(table, rows)}")
+            return
+        # Delta does not create a table with column mapping and a change feed from a query.
+        defined = ", ".join(f"{quote(c.name)} {c.type}" for c in table.columns)
+        self._sql(f"{create} {table.name} ({defined}) {storage}")
+        self._sql(f"INSERT INTO {table.name} {values_query(table, rows)}")
 
     def _sql(self, sql: str) -> None:
         self._session.sql(sql)

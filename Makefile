@@ -7,7 +7,7 @@ JARS := .venv/.jars
 FILES ?= $(wildcard tests/scenarios/*.jsonl tests/saved_cases/*.jsonl)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-fast test-spark test-long golden check format bench demo replay clean
+.PHONY: help setup test test-fast test-more test-spark test-long golden check format bench queries demo replay clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-11s %s\n", $$1, $$2}'
@@ -23,10 +23,13 @@ $(INSTALLED): pyproject.toml
 $(JARS): $(INSTALLED)
 	$(BIN)/fivm jars > $@
 
-test: setup test-fast test-spark ## everything that must pass: from a clean clone in less than 15 minutes
+test: setup test-fast test-more test-spark ## everything that must pass: from a clean clone in less than 15 minutes
 
 test-fast: $(INSTALLED) ## all tests and doctests that need no Java: less than a minute
-	$(BIN)/pytest tests python -m "not spark and not long" -n 2 --dist worksteal -q
+	$(BIN)/pytest tests python -m "not spark and not long and not more" -n 2 --dist worksteal -q
+
+test-more: $(INSTALLED) ## scenarios of every construct and whole queries on DuckDB
+	$(BIN)/pytest tests -m "more and not long" -n 2 --dist worksteal -q
 
 test-spark: setup ## tests on local Spark + Delta, in one session
 	$(BIN)/pytest tests -m "spark and not long" -q --durations=10
@@ -49,6 +52,10 @@ format: $(INSTALLED) ## format the code
 bench: setup ## measure refresh against recompute
 	$(BIN)/python -m benchmarks
 
+queries: $(INSTALLED) ## TPC-H and the papers' queries through changes; ARGS='--engine spark --batches 3'
+	$(BIN)/python -m benchmarks.tpch $(ARGS)
+	$(BIN)/python -m benchmarks.papers $(ARGS)
+
 demo: ## real flights, real changes, dbt run after each: recompute against refresh
 	$(PYTHON) -m demo.environment
 	.demo/venv/bin/python -m demo --report .demo/report.json
@@ -57,5 +64,5 @@ replay: $(INSTALLED) ## replay scenarios; FILES=... for your own, ARGS='--engine
 	$(BIN)/fivm replay $(FILES) $(ARGS)
 
 clean: ## remove what the targets above have made
-	rm -rf .venv .demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	rm -rf .venv .demo .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
 	find python -name '*.egg-info' -prune -exec rm -rf {} +

@@ -14,13 +14,13 @@ import pytest
 
 import fivm_dbt.refresh.apply as apply
 import fivm_dbt.testing.replay as replay
-from fivm_dbt.plan.binding import Binding, BoundInput
+from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.oracle import recompute_sql
 from fivm_dbt.spark.state import delta_query
 
-_SNAPSHOT, _OLD, _NEW = 870000000000, 880000000000, 890000000000
-_MARK = re.compile(r"8[789]00000000\d\d")
+_ROOT, _SNAPSHOT, _OLD, _NEW = 860000000000, 870000000000, 880000000000, 890000000000
+_MARK = re.compile(r"8[6789]00000000\d\d")
 
 
 def cache_statements(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,7 +33,7 @@ def cache_statements(monkeypatch: pytest.MonkeyPatch) -> None:
         key = (id(plan), binding.changed, binding.buckets, kinds)
         if key not in deltas:
             deltas[key] = (plan, delta_query(plan, _marked(binding)).sql(dialect="spark"))
-        return _MARK.sub(lambda mark: str(_version(int(mark[0]), binding.inputs)), deltas[key][1])
+        return _MARK.sub(lambda mark: str(_version(int(mark[0]), binding)), deltas[key][1])
 
     def cached_recompute(plan: Plan, versions: Mapping[str, int]) -> str:
         names = sorted(versions)
@@ -61,10 +61,13 @@ def _marked(binding: Binding) -> Binding:
         )
         for index, bound in enumerate(binding.inputs)
     )
-    return replace(binding, inputs=inputs)
+    return replace(binding, inputs=inputs, root_version=_ROOT)
 
 
-def _version(mark: int, inputs: tuple[BoundInput, ...]) -> int | None:
+def _version(mark: int, binding: Binding) -> int | None:
+    if mark == _ROOT:
+        return binding.root_version
+    inputs = binding.inputs
     if mark >= _NEW:
         return inputs[mark - _NEW].new
     return inputs[mark - _OLD].old if mark >= _OLD else inputs[mark - _SNAPSHOT].snapshot

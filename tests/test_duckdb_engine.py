@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -56,6 +57,15 @@ def one(engine: DuckDbEngine, expression: str) -> object:
 
 
 class TestVersions:
+    def test_rows_of_a_parquet_file(self, engine: DuckDbEngine, tmp_path: Path) -> None:
+        file = tmp_path / "it's.parquet"
+        duckdb.execute("COPY (SELECT 'y' AS s, 7.5 AS b, 3::BIGINT AS a) TO $file", {"file": str(file)})
+        engine.load_table("raw.loaded", COLUMNS, file)
+        assert engine.query("SELECT * FROM raw.loaded VERSION AS OF 0") == [(3, Decimal("7.50"), "y")]
+        assert [c.type for c in engine.describe("SELECT * FROM raw.loaded")] == [c.type for c in COLUMNS]
+        engine.change("raw.loaded", insert=[(4, "1", "z")])
+        assert len(engine.query("SELECT * FROM table_changes('raw.loaded', 1)")) == 1
+
     def test_old_versions_stay_readable(self, engine: DuckDbEngine) -> None:
         engine.change("raw.r", insert=[(2, "7", "y")], delete=[(1, "2.50", "x")])
         old = engine.query("SELECT * FROM raw.r VERSION AS OF 0 ORDER BY a NULLS FIRST")

@@ -22,7 +22,15 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 SCENARIOS = load_scenarios(sorted((HERE / "scenarios").glob("*")))
+NOT_YET = frozenset((HERE / "not_yet.txt").read_text(encoding="utf-8").split())
+ONLY_ON_SPARK = frozenset((HERE / "only_on_spark.txt").read_text(encoding="utf-8").split())
+"""Scenarios whose constructs are refused as yet, by id. They must be refused: a line that is no longer true goes."""
+
 SAVED = load_scenarios(sorted((HERE / "saved_cases").glob("*.jsonl")))
+
+FAST = frozenset(
+    "aggregates bags captures chains joins keys names nested nulls partitions refusals extrema windows".split()
+)
 
 WRONG: dict[str, object] = {
     "id": "wrong",
@@ -42,13 +50,31 @@ def _explained(result: ScenarioResult) -> str:
     return "\n".join([result.line(), result.message or "", *result.details()])
 
 
-@pytest.mark.parametrize("located", SCENARIOS, ids=_ids(SCENARIOS))
+def _parameters() -> list[Any]:
+    """The scenarios; those of topics that are not in the fast run have its marker."""
+    return [
+        pytest.param(each, id=each.scenario.id, marks=[] if each.path.stem in FAST else [pytest.mark.more])
+        for each in SCENARIOS
+    ]
+
+
+@pytest.mark.parametrize("located", _parameters())
 def test_scenario(located: Located, monkeypatch: pytest.MonkeyPatch) -> None:
     cache_statements(monkeypatch)
     if located.path.stem != "joins":
         skip_statement_checks(monkeypatch)
     result = replay_scenario(located.scenario, tiny_workbench)
+    if located.scenario.id in NOT_YET:
+        assert result.outcome == "refused", f"to be taken off not_yet.txt: {_explained(result)}"
+        return
+    if located.scenario.id in ONLY_ON_SPARK:
+        assert result.outcome == "failed", f"to be taken off only_on_spark.txt: {_explained(result)}"
+        return
     assert result.outcome == "passed", _explained(result)
+
+
+def test_what_is_not_maintained_yet_has_scenarios() -> None:
+    assert {located.scenario.id for located in SCENARIOS} >= NOT_YET | ONLY_ON_SPARK
 
 
 @pytest.mark.parametrize("located", SAVED, ids=_ids(SAVED))
@@ -76,8 +102,25 @@ def test_there_are_scenarios_of_every_topic() -> None:
         "chains",
         "partitions",
         "keys",
+        "outer_joins",
+        "semi_anti_joins",
+        "subqueries",
+        "extrema",
+        "distinct_aggregates",
+        "statistics",
+        "other_aggregates",
+        "grouping_sets",
+        "set_operations",
+        "windows",
+        "limits",
+        "generators",
+        "clock",
+        "types",
+        "floats",
+        "long_chains",
+        "team",
     }
-    assert len(SCENARIOS) >= 40
+    assert len(SCENARIOS) >= 500
     with_rows = [s for s in SCENARIOS if s.scenario.expected_error is None]
     assert all(any(step.expected for step in located.scenario.steps) for located in with_rows)
 

@@ -181,3 +181,24 @@ def test_types_that_spark_abbreviates(engine: SparkEngine, spark: SparkSession) 
     assert described is not None
     assert described.columns[1].type.text.count("int") == 40
     assert describe_relation(on_session(spark), "engine.none") is None
+
+
+def test_rows_of_a_parquet_file(spark: SparkSession, tmp_path: Path) -> None:
+    """The bulk path of the workbench: types are the table's, whatever the file's are."""
+    from fivm_dbt.catalog import Column
+    from fivm_dbt.testing.spark_workbench import SparkWorkbench
+    from fivm_dbt.testing.workbench import TableSpec
+
+    file = tmp_path / "rows.parquet"
+    spark.sql("SELECT 'y' AS s, CAST(3 AS BIGINT) AS a, 7.5 AS b").write.parquet(str(file))
+    columns = (Column.of("a", "int"), Column.of("b", "decimal(10,2)"), Column.of("s", "string"))
+    workbench = SparkWorkbench(spark, "fivm_load")
+    try:
+        workbench.load(TableSpec("r", columns), file)
+        assert workbench.engine.describe("SELECT * FROM r") == columns
+        assert [tuple(map(str, row)) for row in workbench.engine.query("SELECT * FROM r")] == [
+            ("3", "7.50", "y")
+        ]
+        assert workbench.engine.has_change_feed("r")
+    finally:
+        workbench.close()

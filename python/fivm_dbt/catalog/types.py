@@ -90,19 +90,28 @@ class SparkType:
         >>> str(SparkType.of("struct<a:int,b:struct<c:decimal(5,2)>>").field("B"))
         'struct<c:decimal(5,2)>'
         """
+        return next((t for called, t in self.struct_fields if called.lower() == name.lower()), None)
+
+    @property
+    def struct_fields(self) -> list[tuple[str, SparkType]]:
+        """Names and types of a struct's fields, none for other types."""
         if not self.text.startswith("struct<"):
-            return None
-        depth, start, parts = 0, 0, []
-        inner = self.text[len("struct<") : -1]
-        for position, character in enumerate(inner):
-            depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(character, 0)
-            if character == "," and depth == 0:
-                parts.append(inner[start:position])
-                start = position + 1
-        for part in [*parts, inner[start:]]:
-            called, _, type_ = part.partition(":")
-            if called.strip("`") == name.lower():
-                return SparkType(type_)
+            return []
+        named = (part.partition(":") for part in _split(self.text[len("struct<") : -1]))
+        return [(called.strip().strip("`"), SparkType(type_.strip())) for called, _, type_ in named]
+
+    def element_columns(self, *, inline: bool = False) -> list[tuple[str, SparkType]] | None:
+        """The columns that explode makes of an array or a map, or inline of an array of structs; None of other types.
+
+        >>> SparkType.of("map<string,array<int>>").element_columns()
+        [('key', SparkType(text='string')), ('value', SparkType(text='array<int>'))]
+        """
+        if self.text.startswith("array<"):
+            element = SparkType(self.text[len("array<") : -1])
+            return (element.struct_fields or None) if inline else [("col", element)]
+        if self.text.startswith("map<") and not inline:
+            key, value = _split(self.text[len("map<") : -1])
+            return [("key", SparkType(key.strip())), ("value", SparkType(value.strip()))]
         return None
 
     @property
@@ -112,6 +121,17 @@ class SparkType:
 
     def __str__(self) -> str:
         return self.text
+
+
+def _split(text: str) -> list[str]:
+    """The parts between commas that are in no brackets."""
+    depth, start, parts = 0, 0, []
+    for position, character in enumerate(text):
+        depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(character, 0)
+        if character == "," and depth == 0:
+            parts.append(text[start:position])
+            start = position + 1
+    return [*parts, text[start:]]
 
 
 BOOLEAN, INT, BIGINT, DOUBLE = (SparkType(name) for name in ("boolean", "int", "bigint", "double"))

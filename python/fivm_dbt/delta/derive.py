@@ -5,13 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fivm_dbt.delta.aggregate import delta_of_aggregate
+from fivm_dbt.delta.explode import delta_of_explode
 from fivm_dbt.delta.filter import delta_of_filter
 from fivm_dbt.delta.join import delta_of_join
 from fivm_dbt.delta.map import delta_of_map
+from fivm_dbt.delta.outer_join import delta_of_outer_join
 from fivm_dbt.delta.scan import delta_of_scan
 from fivm_dbt.delta.term import Derive, Term
 from fivm_dbt.delta.union_all import delta_of_union_all
-from fivm_dbt.ir.nodes import Aggregate, Filter, Join, Map, Node, Scan, UnionAll
+from fivm_dbt.delta.window import delta_of_window
+from fivm_dbt.ir.nodes import (
+    Aggregate,
+    Explode,
+    Filter,
+    Join,
+    Map,
+    Node,
+    OuterJoin,
+    Scan,
+    SemiJoin,
+    UnionAll,
+    Values,
+    Window,
+)
 
 RULES: dict[type[Node], Callable[..., tuple[Term, ...]]] = {
     Filter: delta_of_filter,
@@ -19,6 +35,10 @@ RULES: dict[type[Node], Callable[..., tuple[Term, ...]]] = {
     Join: delta_of_join,
     UnionAll: delta_of_union_all,
     Aggregate: delta_of_aggregate,
+    OuterJoin: delta_of_outer_join,
+    SemiJoin: delta_of_outer_join,
+    Window: delta_of_window,
+    Explode: delta_of_explode,
 }
 
 
@@ -31,6 +51,8 @@ def derive(node: Node, static: frozenset[str] = frozenset()) -> tuple[Term, ...]
     def recurse(inner: Node) -> tuple[Term, ...]:
         if isinstance(inner, Scan):
             return delta_of_scan(inner, static)
+        if isinstance(inner, Values):
+            return ()
         rule = RULES.get(type(inner))
         if rule is None:
             raise TypeError(f"no delta rule for {type(inner).__name__}")

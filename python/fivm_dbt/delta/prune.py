@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fivm_dbt.delta.term import Term
-from fivm_dbt.ir.nodes import Aggregate, Join, Node, Scan, SemiJoin, Side, UnionAll
+from fivm_dbt.ir.nodes import Aggregate, Join, Node, OuterJoin, Restrict, Scan, SemiJoin, Side, UnionAll
 
 
 def prune_terms(terms: tuple[Term, ...], changed: frozenset[str]) -> tuple[Term, ...]:
@@ -25,8 +25,10 @@ def _prune(node: Node, changed: frozenset[str]) -> Node | None:
         return node.with_inputs(kept)
     if isinstance(node, Aggregate) and node.is_global:
         raise ValueError("a global aggregate over nothing has a row: its input cannot be pruned")
-    if isinstance(node, (Join, SemiJoin)) or len(inputs) == 1:
+    if isinstance(node, (Join, Restrict)) or len(inputs) == 1:
         return None
+    if isinstance(node, (OuterJoin, SemiJoin)):
+        return _without_a_side(node, *inputs)
     raise TypeError(f"prune_terms does not know {type(node).__name__}")
 
 
@@ -35,3 +37,12 @@ def _only_branch(node: UnionAll, branch: Node) -> Node:
     if tuple(f.id for f in branch.fields) == tuple(f.id for f in node.fields):
         return branch
     return UnionAll((branch,), node.alias)
+
+
+def _without_a_side(node: OuterJoin | SemiJoin, left: Node | None, right: Node | None) -> Node | None:
+    """Over no left rows there is nothing; over no right rows a semijoin is empty and an antijoin keeps all."""
+    if left is None or (isinstance(node, SemiJoin) and not node.anti):
+        return None
+    if isinstance(node, SemiJoin):
+        return left
+    raise ValueError(f"the right side of an outer join is never a change alone: {right}")

@@ -12,6 +12,7 @@ import itertools
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from pathlib import Path
 
 import duckdb
 from sqlglot import exp
@@ -74,6 +75,12 @@ class DuckDbEngine:
     ) -> None:
         """A new table; ``rows`` are in its version 0."""
         self.tables.create(canonical(name), columns, rows, change_feed)
+
+    def load_table(
+        self, name: str, columns: tuple[Column, ...], file: Path, *, change_feed: bool = True
+    ) -> None:
+        """A new table; version 0 has the rows of a Parquet file with columns of these names."""
+        self.tables.load(canonical(name), columns, file, change_feed)
 
     def change(self, name: str, *, insert: Sequence[Row] = (), delete: Sequence[Row] = ()) -> None:
         """One commit with these rows coming and going. ValueError if a row to delete is not there."""

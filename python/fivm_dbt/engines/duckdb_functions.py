@@ -32,6 +32,7 @@ _INTEGRAL = {
     exp.DType.INT,
     exp.DType.BIGINT,
 }
+_SYNONYMS = {"some": "BOOL_OR", "every": "BOOL_AND", "try_sum": "SUM", "try_avg": "AVG"}
 _UNITS = {"MM": "MONTH", "MON": "MONTH", "YYYY": "YEAR", "YY": "YEAR", "Q": "QUARTER", "DD": "DAY"}
 
 
@@ -97,6 +98,48 @@ def _truncated(node: exp.Expr) -> exp.Expr:
     return _as_date(call) if isinstance(node, exp.DateTrunc) else call
 
 
+def _count(node: exp.Expr) -> exp.Expr:
+    """``COUNT(a, b)`` counts the rows in which no argument is NULL."""
+    if not node.expressions:
+        return node
+    arguments = [node.this, *node.expressions]
+    given = [exp.Not(this=exp.Is(this=a.copy(), expression=exp.Null())) for a in arguments]
+    return exp.Count(this=exp.Case(ifs=[exp.If(this=exp.and_(*given), true=exp.Literal.number(1))]))
+
+
+def _count_if(node: exp.Expr) -> exp.Expr:
+    """DuckDB's COUNT_IF over nothing but NULLs is NULL, Spark's is 0."""
+    case = exp.Case(ifs=[exp.If(this=node.this.copy(), true=exp.Literal.number(1))])
+    return exp.Count(this=case)
+
+
+def _renamed(name: str) -> Callable[[exp.Expr], exp.Expr]:
+    """The same arguments to another function."""
+
+    def rewrite(node: exp.Expr) -> exp.Expr:
+        return exp.Anonymous(this=name, expressions=[e.copy() for e in node.iter_expressions()])
+
+    return rewrite
+
+
+def _any(node: exp.Expr) -> exp.Expr:
+    return node if isinstance(node.parent, (exp.Like, exp.ILike)) else _renamed("BOOL_OR")(node)
+
+
+def _collected(node: exp.Expr) -> exp.Expr:
+    """Of no values Spark collects an empty array, DuckDB NULL."""
+    if isinstance(node.parent, (exp.Filter, exp.Window, exp.WithinGroup)):
+        return node
+    return exp.Coalesce(this=node.copy(), expressions=[exp.Array()])
+
+
+def _collate(node: exp.Expr) -> exp.Expr:
+    """DuckDB has another name for the comparison that ignores case."""
+    if node.expression.name.upper() == "UTF8_LCASE":
+        return exp.Collate(this=node.this.copy(), expression=exp.Var(this="NOCASE"))
+    return node
+
+
 def _series(node: exp.Expr) -> exp.Expr:
     """A multiplicity that was just summed up is a HUGEINT, of which DuckDB makes no series."""
     start = node.args["start"]
@@ -107,7 +150,12 @@ def _series(node: exp.Expr) -> exp.Expr:
 
 
 def _anonymous(node: exp.Expr) -> exp.Expr:
-    """``XXHASH64`` must be deterministic, and the same for equal values of several types: hash their text."""
+    """Names of Spark that sqlglot does not know.
+
+    ``XXHASH64`` must be deterministic, and the same for equal values of several types: hash their text.
+    """
+    if node.name.lower() in _SYNONYMS:
+        return exp.Anonymous(this=_SYNONYMS[node.name.lower()], expressions=node.expressions)
     if node.name.lower() != "xxhash64":
         return node
     texts = [exp.Cast(this=a.copy(), to=exp.DataType.build("TEXT")) for a in node.expressions]
@@ -128,6 +176,15 @@ _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.TimestampTrunc: _truncated,
     exp.TsOrDsAdd: _as_date,
     exp.AddMonths: _as_date,
+    exp.Any: _any,
+    exp.ArgMax: _renamed("ARG_MAX_NULL"),  # the value of the last row may be NULL
+    exp.ArgMin: _renamed("ARG_MIN_NULL"),
+    exp.ArrayAgg: _collected,
+    exp.ArrayUniqueAgg: _collected,
+    exp.Collate: _collate,
+    exp.Count: _count,
+    exp.CountIf: _count_if,
+    exp.Quantile: _renamed("QUANTILE_CONT"),  # Spark interpolates
     exp.Anonymous: _anonymous,
     exp.GenerateSeries: _series,
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import duckdb
 
@@ -258,6 +259,15 @@ class TableStore:
         table = self.add(name, has_feed)
         copy = self.next_copy(table)
         self.fill(copy, [(c.name, duckdb_type(c.type)) for c in columns], rows)
+        self.commit(table, copy, "CREATE TABLE AS SELECT")
+
+    def load(self, name: str, columns: tuple[Column, ...], file: Path, has_feed: bool) -> None:
+        """A table whose version 0 has the rows of a Parquet file, cast to these columns."""
+        table = self.add(name, has_feed)
+        copy = self.next_copy(table)
+        cast = ", ".join(f'CAST("{c.name}" AS {duckdb_type(c.type)}) AS "{c.name}"' for c in columns)
+        path = str(file).replace("'", "''")
+        self.create_as(copy, f"SELECT {cast} FROM read_parquet('{path}')")
         self.commit(table, copy, "CREATE TABLE AS SELECT")
 
     def replace(self, name: str, rows: Sequence[Row]) -> None:

@@ -8,7 +8,7 @@ from fivm_dbt.catalog import Presentation
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.ir.dialect import SparkText
-from fivm_dbt.ir.nodes import Aggregate, Node, Scan, SemiJoin, Side
+from fivm_dbt.ir.nodes import Aggregate, Node, Restrict, Scan, Side
 from fivm_dbt.ir.printer import render
 from fivm_dbt.naming import COUNT, PARTITION
 from fivm_dbt.plan.binding import Binding, BoundInput, staged_input, staged_root
@@ -101,7 +101,7 @@ def _product(term: Term) -> str:
 def _factors(node: Node) -> str:
     if isinstance(node, Scan):
         return f"{_side(node.side)}{node.relation} {node.alias}"
-    if isinstance(node, SemiJoin):
+    if isinstance(node, Restrict):
         keys = ", ".join(left.sql for left, _ in node.keys) or "anything"
         changed = ", ".join(sorted({f"Δ{s.relation}" for s in scans(node.right) if s.side is Side.DELTA}))
         return f"{_factors(node.left)} ⋉ keys({keys}) of {changed}"
@@ -121,7 +121,7 @@ def _side(side: Side) -> str:
 def _reads(term: Term) -> list[str]:
     """One line per input that the term reads besides deltas, marking what is read in full and why."""
     lines = []
-    if any(isinstance(n, SemiJoin) for n in _walk(term.node)):
+    if any(isinstance(n, Restrict) for n in _walk(term.node)):
         lines.append(
             "affected keys: groups with a changed row are computed at the new and at the old version"
         )
@@ -158,7 +158,7 @@ def _binding(plan: Plan, changed: frozenset[str]) -> Binding:
         BoundInput(i.name, "snapshot" if i.starts_with_snapshot else "change feed", _OLD, _NEW, _OLD)
         for i in plan.inputs
     )
-    return Binding(inputs, changed, plan.root.partitioning.buckets or 8)
+    return Binding(inputs, changed, plan.root.partitioning.buckets or 8, _OLD)
 
 
 def _sql(statement: exp.Expr) -> str:

@@ -96,6 +96,26 @@ class Scan(Node):
 
 
 @dataclass(frozen=True)
+class Values(Node):
+    """Rows that stand in the query."""
+
+    alias: str
+    columns: tuple[tuple[str, SparkType], ...]
+    rows: tuple[tuple[Scalar, ...], ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(Field(self.alias, name, type_) for name, type_ in self.columns)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return ()
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Values:
+        return self
+
+
+@dataclass(frozen=True)
 class Filter(Node):
     """Rows of ``input`` for which every predicate is true."""
 
@@ -166,8 +186,59 @@ class Join(Node):
 
 
 @dataclass(frozen=True)
+class OuterJoin(Node):
+    """LEFT JOIN: the rows of ``left`` with each partner in ``right``, once with NULLs where there is none.
+
+    RIGHT swaps the sides, FULL adds the rows of ``right`` without a partner (:mod:`fivm_dbt.sql.from_clause`). The
+    fields of ``right`` have one alias, so that it stands as one item in FROM.
+    """
+
+    left: Node
+    right: Node
+    predicates: tuple[Scalar, ...]
+
+    def __post_init__(self) -> None:
+        self._check(*self.predicates)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.left.fields + self.right.fields
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> OuterJoin:
+        return OuterJoin(inputs[0], inputs[1], self.predicates)
+
+
+@dataclass(frozen=True)
 class SemiJoin(Node):
-    """Rows of ``left`` whose key occurs in ``right``; keys compare null-safe, pair by pair."""
+    """Rows of ``left`` that have a partner in ``right`` for which every predicate is true; ``anti``: that have none."""
+
+    left: Node
+    right: Node
+    predicates: tuple[Scalar, ...]
+    anti: bool = False
+
+    def __post_init__(self) -> None:
+        self._check(*self.predicates)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.left.fields
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> SemiJoin:
+        return SemiJoin(inputs[0], inputs[1], self.predicates, self.anti)
+
+
+@dataclass(frozen=True)
+class Restrict(Node):
+    """Rows of ``left`` whose key occurs among ``right``; keys compare null-safe, pair by pair."""
 
     left: Node
     right: Node
@@ -181,8 +252,58 @@ class SemiJoin(Node):
     def inputs(self) -> tuple[Node, ...]:
         return (self.left, self.right)
 
-    def with_inputs(self, inputs: tuple[Node, ...]) -> SemiJoin:
-        return SemiJoin(inputs[0], inputs[1], self.keys)
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Restrict:
+        return Restrict(inputs[0], inputs[1], self.keys)
+
+
+@dataclass(frozen=True)
+class Window(Node):
+    """A projection whose items hold window functions. Each of those partitions by ``partition`` and maybe by more, so
+    that rows with another value of ``partition`` have no influence."""
+
+    input: Node
+    alias: str
+    partition: tuple[Item, ...]
+    items: tuple[Item, ...]
+
+    def __post_init__(self) -> None:
+        self._check(*(i.value for i in (*self.partition, *self.items)))
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(Field(self.alias, item.name, item.type) for item in self.items)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Window:
+        return Window(inputs[0], self.alias, self.partition, self.items)
+
+
+@dataclass(frozen=True)
+class Explode(Node):
+    """``input`` with a row for each that the generator makes of it: LATERAL VIEW. ``outer`` keeps rows without any."""
+
+    input: Node
+    alias: str
+    generator: Scalar
+    columns: tuple[tuple[str, SparkType], ...]
+    outer: bool = False
+
+    def __post_init__(self) -> None:
+        self._check(self.generator)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields + tuple(Field(self.alias, name, type_) for name, type_ in self.columns)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Explode:
+        return Explode(inputs[0], self.alias, self.generator, self.columns, self.outer)
 
 
 @dataclass(frozen=True)
@@ -211,13 +332,19 @@ class UnionAll(Node):
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """An SQL aggregate: function name, argument (None for COUNT(*)), the argument's type, and the result's type."""
+    """An SQL aggregate: function name, argument (None for COUNT(*)), the argument's type, and the result's type.
+
+    A call that is no sum in a ring (MIN, COUNT(DISTINCT x), a sum of doubles...) stands in ``written`` as a whole.
+    ``is_repeatable`` says that two evaluations over the same rows in another order agree to the last bit.
+    """
 
     name: str
     function: str
     argument: Scalar | None
     argument_type: SparkType | None
     type: SparkType
+    written: Scalar | None = None
+    is_repeatable: bool = True
 
 
 @dataclass(frozen=True)
@@ -232,7 +359,8 @@ class Aggregate(Node):
 
     def __post_init__(self) -> None:
         self._check(
-            *(k.value for k in self.keys), *(c.argument for c in self.calls if c.argument is not None)
+            *(k.value for k in self.keys),
+            *(s for c in self.calls for s in (c.argument, c.written) if s is not None),
         )
 
     @property
@@ -243,6 +371,11 @@ class Aggregate(Node):
     @property
     def inputs(self) -> tuple[Node, ...]:
         return (self.input,)
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether every call is a sum in a ring, so that rows come and go by addition."""
+        return all(call.written is None for call in self.calls)
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Aggregate:
         return Aggregate(inputs[0], self.alias, self.keys, self.calls, self.is_global)

@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from fivm_dbt.ir.nodes import Aggregate, Distinct, Filter, Join, Map, Node, Scan, SemiJoin, UnionAll
+from fivm_dbt.ir.nodes import (
+    Aggregate,
+    AggregateCall,
+    Distinct,
+    Explode,
+    Filter,
+    Join,
+    Map,
+    Node,
+    OuterJoin,
+    Restrict,
+    Scan,
+    SemiJoin,
+    UnionAll,
+    Values,
+    Window,
+)
 
 
 def render(node: Node, indent: int = 0) -> str:
@@ -18,21 +34,32 @@ def describe(node: Node) -> str:
         alias = f" as {node.alias}" if node.alias != node.relation.split(".")[-1] else ""
         side = "" if node.side.value == "current" else f"{node.side.value} "
         return f"Scan {side}{node.relation}{alias} [{', '.join(name for name, _ in node.columns)}]"
+    if isinstance(node, Values):
+        return f"Values {node.alias} [{', '.join(name for name, _ in node.columns)}] {len(node.rows)} rows"
     if isinstance(node, Filter):
         return f"Filter {' and '.join(p.sql for p in node.predicates)}"
     if isinstance(node, Map):
         return f"Map {node.alias} [{', '.join(_item(i.name, i.value.sql) for i in node.items)}]"
     if isinstance(node, Join):
         return f"Join {' and '.join(p.sql for p in node.predicates) or 'cross'}"
+    if isinstance(node, OuterJoin):
+        return f"OuterJoin {' and '.join(p.sql for p in node.predicates) or 'true'}"
     if isinstance(node, SemiJoin):
-        return f"SemiJoin {' and '.join(f'{a.sql} <=> {b.sql}' for a, b in node.keys)}"
+        kind = "AntiJoin" if node.anti else "SemiJoin"
+        return f"{kind} {' and '.join(p.sql for p in node.predicates) or 'true'}"
+    if isinstance(node, Restrict):
+        return f"Restrict {' and '.join(f'{a.sql} <=> {b.sql}' for a, b in node.keys)}"
+    if isinstance(node, Window):
+        by = ", ".join(i.value.sql for i in node.partition) or "nothing"
+        return f"Window {node.alias} by {by} [{', '.join(_item(i.name, i.value.sql) for i in node.items)}]"
+    if isinstance(node, Explode):
+        made = ", ".join(name for name, _ in node.columns)
+        return f"Explode {node.alias} [{made} = {node.generator.sql}]{' outer' if node.outer else ''}"
     if isinstance(node, UnionAll):
         return f"UnionAll {node.alias}"
     if isinstance(node, Aggregate):
         keys = ", ".join(_item(k.name, k.value.sql) for k in node.keys)
-        calls = ", ".join(
-            f"{c.name} = {c.function}({c.argument.sql if c.argument else '*'})" for c in node.calls
-        )
+        calls = ", ".join(f"{c.name} = {_call(c)}" for c in node.calls)
         return f"Aggregate {node.alias} by [{keys}] [{calls}]"
     if isinstance(node, Distinct):
         return "Distinct"
@@ -41,6 +68,12 @@ def describe(node: Node) -> str:
 
 def count_nodes(node: Node) -> int:
     return 1 + sum(count_nodes(child) for child in node.inputs)
+
+
+def _call(call: AggregateCall) -> str:
+    if call.written is not None:
+        return call.written.sql
+    return f"{call.function}({call.argument.sql if call.argument else '*'})"
 
 
 def _item(name: str, sql: str) -> str:

@@ -24,11 +24,15 @@ class BoundInput:
 
 @dataclass(frozen=True)
 class Binding:
-    """The versions and literals of one refresh. Two bindings that are equal give the same statements."""
+    """The versions and literals of one refresh. Two bindings that are equal give the same statements.
+
+    ``root_version`` is the version of the root state before it; None while it is built.
+    """
 
     inputs: tuple[BoundInput, ...]
     changed: frozenset[str]
     buckets: int
+    root_version: int | None = None
 
     def input(self, name: str) -> BoundInput:
         return next(i for i in self.inputs if i.name == name)

@@ -65,13 +65,17 @@ class Partitioning:
 
 @dataclass(frozen=True)
 class StateTable:
-    """A Delta table with one row per key: hidden partition, keys, multiplicity, payload."""
+    """A Delta table with one row per key: hidden partition, keys, multiplicity, payload.
+
+    ``grouped_by`` are the keys by which rows are replaced together, if those are not all: buckets are hashed over them.
+    """
 
     relation: str
     keys: tuple[Item, ...]
     payload: tuple[PayloadColumn, ...]
     partitioning: Partitioning
     is_global: bool
+    grouped_by: tuple[str, ...] = ()
 
     @property
     def payload_names(self) -> tuple[str, ...]:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from fivm_dbt.catalog import Catalog, Column, Presentation, Relation
 from fivm_dbt.config import Config
 from fivm_dbt.delta import derive
+from fivm_dbt.delta.own_state import delta_over_own_state
 from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.errors import FivmError, expected_one_of
-from fivm_dbt.ir.nodes import Node
+from fivm_dbt.ir.nodes import Aggregate, Map, Node
 from fivm_dbt.naming import PREFIX, canonical, sibling, split_name
 from fivm_dbt.plan.partitioning import choose_partitioning
 from fivm_dbt.plan.plan import Plan, PlanInput, StateTable
@@ -59,10 +60,15 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
     partitioning = choose_partitioning(
         root.keys, {n.lower(): k for n, k in root.shown}, request.config, typer, root.is_global
     )
-    state = StateTable(sibling(relation, "root"), root.keys, root.payload, partitioning, root.is_global)
-    terms = tuple(
-        Term(order_factors(flatten_joins(t.node)), t.multiplicity) for t in derive(root.core, static)
-    )
+    name = sibling(relation, "root")
+    state = StateTable(name, root.keys, root.payload, partitioning, root.is_global, root.local_keys)
+    check_repeatable(root.core, root.local)
+    if root.local is not None:
+        assert isinstance(root.core, Map)
+        derived = delta_over_own_state(root.core, root.local, name, root.local_keys, static)
+    else:
+        derived = derive(root.core, static)
+    terms = tuple(Term(order_factors(flatten_joins(t.node)), t.multiplicity) for t in derived)
     return Plan(
         relation=relation,
         sql=request.sql,
@@ -76,6 +82,20 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         output=tuple(Column(n, f.type) for n, f in zip(lowered.names, query.fields, strict=True)),
         presentation=_presentation(root, state),
     )
+
+
+def check_repeatable(node: Node, root: Node | None) -> None:
+    """FIVM108 where an inner result would be recomputed from old inputs and could come out with other bits."""
+    if isinstance(node, Aggregate) and node is not root:
+        unstable = next((c for c in node.calls if not c.is_repeatable), None)
+        if unstable is not None and unstable.written is not None:
+            raise FivmError(
+                "FIVM108",
+                f"{unstable.written.sql} below other operators depends on the order in which doubles are added",
+                remedy="CAST the argument to a decimal type, e.g. CAST(x AS DECIMAL(18, 4))",
+            )
+    for child in node.inputs:
+        check_repeatable(child, root)
 
 
 def _presentation(root: Root, state: StateTable) -> Presentation:

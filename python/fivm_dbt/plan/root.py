@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import INT
+from fivm_dbt.delta.local import Local
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.nodes import Aggregate, Filter, Item, Map, Node
+from fivm_dbt.ir.nodes import Aggregate, Field, Filter, Item, Map, Node, Window
 from fivm_dbt.ir.scalar import ColumnId, Scalar, identifier
 from fivm_dbt.naming import COUNT, PARTITION, PREFIX, unique_name
 from fivm_dbt.plan.plan import PayloadColumn
@@ -23,7 +25,11 @@ from fivm_dbt.rings.registry import ROWS
 
 @dataclass(frozen=True)
 class Root:
-    """``core`` is maintained, a state row has ``keys`` and ``payload``, ``outputs`` show where ``filters`` hold."""
+    """``core`` is maintained, a state row has ``keys`` and ``payload``, ``outputs`` show where ``filters`` hold.
+
+    ``local`` is the operator on top where that is recomputed per key: its key is in the state's columns ``local_keys``,
+    so that the old rows of an affected key are read from the state itself.
+    """
 
     core: Node
     keys: tuple[Item, ...]
@@ -33,6 +39,8 @@ class Root:
     outputs: tuple[tuple[str, Scalar], ...]
     filters: tuple[Scalar, ...]
     shown: tuple[tuple[str, str | None], ...]
+    local: Local | None = None
+    local_keys: tuple[str, ...] = ()
 
     def presentation(self, state: str) -> exp.Select:
         """``SELECT outputs FROM state WHERE filters``, each row of a bag as often as its multiplicity says."""
@@ -58,22 +66,75 @@ def find_root(query: Node, names: tuple[str, ...]) -> Root:
             filters += node.predicates
             node = node.input
             continue
-        if not _leads_to_aggregate(node):
+        if not _leads_to_local(node):
             break
         meaning = {(node.alias, i.name): i.value for i in node.items}
         outputs = {key: value.substitute(meaning.get) for key, value in outputs.items()}
         filters = [f.substitute(meaning.get) for f in filters]
         node = node.input
     named = tuple(zip(names, outputs.values(), strict=True))
-    if isinstance(node, Aggregate):
+    if isinstance(node, Aggregate) and node.adds_up:
         return _aggregate_root(node, named, tuple(filters))
+    if isinstance(node, (Aggregate, Window)):
+        return _local_root(node, named, tuple(filters))
     return _bag_root(query, names)
 
 
-def _leads_to_aggregate(node: Node) -> bool:
+def _leads_to_local(node: Node) -> bool:
     while isinstance(node, (Map, Filter)):
         node = node.input
-    return isinstance(node, Aggregate)
+    return isinstance(node, (Aggregate, Window))
+
+
+def _local_root(node: Local, outputs: tuple[tuple[str, Scalar], ...], filters: tuple[Scalar, ...]) -> Root:
+    """A bag whose rows carry the key of the operator that makes them: those of an affected key are replaced."""
+    if isinstance(node, Window):
+        node, local_fields = _with_partition(node)
+    else:
+        local_fields = tuple(Field(node.alias, k.name, k.type) for k in node.keys)
+    taken = {COUNT, PARTITION}
+    items: list[Item] = []
+    column_of: dict[Scalar, str] = {}
+
+    def column(wanted: str, value: Scalar, type_: SparkType) -> str:
+        if value not in column_of:
+            name = unique_name(_storable(wanted), taken)
+            taken.add(name)
+            item = Item(name, value, type_)
+            _check_key(item)
+            items.append(item)
+            column_of[value] = name
+        return column_of[value]
+
+    local_keys = tuple(column(f.name, f.scalar, f.type) for f in local_fields)
+    kept = {f.id: Scalar.column("", column(f.name, f.scalar, f.type)) for f in _used_fields(node, outputs)}
+    shown = tuple((n, column_of.get(value) if value.is_column else None) for n, value in outputs)
+    present = tuple((n, value.substitute(kept.get)) for n, value in outputs)
+    core: Node = Filter(node, filters) if filters else node
+    rows = Map(core, f"{node.alias}_rows", tuple(items))
+    keys = tuple(Item(i.name, Scalar.column(rows.alias, i.name), i.type) for i in items)
+    if not keys:
+        keys = (Item(f"{PREFIX}row", Scalar.number(1), INT),)
+    one_each = isinstance(node, Aggregate)
+    return Root(rows, keys, (), False, not one_each, present, (), shown, node, local_keys)
+
+
+def _used_fields(node: Local, outputs: tuple[tuple[str, Scalar], ...]) -> tuple[Field, ...]:
+    used = {c for _, value in outputs for c in value.columns}
+    return tuple(f for f in node.fields if f.id in used)
+
+
+def _with_partition(node: Window) -> tuple[Window, tuple[Field, ...]]:
+    """The window with what it partitions by among its columns."""
+    items = list(node.items)
+    fields = []
+    for key in node.partition:
+        found = next((i for i in items if i.value == key.value), None)
+        if found is None:
+            found = Item(unique_name(key.name, {i.name.lower() for i in items}), key.value, key.type)
+            items.append(found)
+        fields.append(Field(node.alias, found.name, found.type))
+    return Window(node.input, node.alias, node.partition, tuple(items)), tuple(fields)
 
 
 def _aggregate_root(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -194,6 +195,7 @@ class _Run:
         snapshots = {name: record.snapshot for name, record in state.inputs.items()}
         observed_inputs = self._detail("refresh", observed, snapshots, binding.buckets)["inputs"]
         root = self.engine.commits(self.plan.root.relation, None)[0]
+        binding = replace(binding, root_version=root.version)
         detail = {
             "binding": recorded_binding(binding),
             "inputs": observed_inputs,
@@ -240,10 +242,12 @@ class _Run:
         assert state.unfinished is not None
         entry = state.unfinished
         self.engine.progress(f"finishing refresh {entry.refresh} of {self.plan.model}, which was interrupted")
+        before = int(entry.detail["root_version"])
         binding = bind(self.plan, {}, buckets=0, recorded=entry.detail["binding"])
+        binding = replace(binding, root_version=before)
         recorded = {name: RecordedInput.of(data) for name, data in entry.detail["inputs"].items()}
         claim = self._claim(state, {k: v for k, v in entry.detail.items() if k != "owner"})
-        done = self._already_applied(int(entry.detail["root_version"]))
+        done = self._already_applied(before)
         try:
             if done == 0 or self.plan.config.fivm_merge == "per_partition":
                 stage_inputs(self.plan, self.engine, {}, {}, bound=binding)

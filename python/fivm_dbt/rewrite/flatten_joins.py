@@ -6,7 +6,22 @@ while nested joins would evaluate the inner one again for each term of the outer
 
 from __future__ import annotations
 
-from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Filter, Item, Join, Map, Node, UnionAll
+from dataclasses import replace
+
+from fivm_dbt.ir.nodes import (
+    Aggregate,
+    AggregateCall,
+    Explode,
+    Filter,
+    Item,
+    Join,
+    Map,
+    Node,
+    OuterJoin,
+    SemiJoin,
+    UnionAll,
+    Window,
+)
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 
 Meaning = dict[ColumnId, Scalar]
@@ -19,11 +34,14 @@ def flatten_joins(node: Node) -> Node:
         return _filter(node)
     if isinstance(node, Map):
         core, meaning = _dissolve(node.input)
-        items = tuple(Item(i.name, _apply(i.value, meaning), i.type) for i in node.items)
-        return Map(core, node.alias, items)
+        return Map(core, node.alias, _apply_items(node.items, meaning))
+    if isinstance(node, Window):
+        core, meaning = _dissolve(node.input)
+        partition = _apply_items(node.partition, meaning)
+        return Window(core, node.alias, partition, _apply_items(node.items, meaning))
     if isinstance(node, Aggregate):
         core, meaning = _dissolve(node.input)
-        keys = tuple(Item(k.name, _apply(k.value, meaning), k.type) for k in node.keys)
+        keys = _apply_items(node.keys, meaning)
         calls = tuple(_apply_call(c, meaning) for c in node.calls)
         return Aggregate(core, node.alias, keys, calls, node.is_global)
     return node
@@ -49,7 +67,26 @@ def _dissolve(node: Node) -> tuple[Node, Meaning]:
         return _filter(Filter(core, predicates)), meaning
     if isinstance(node, Join):
         return _join(node)
+    if isinstance(node, (OuterJoin, SemiJoin)):
+        core, meaning = _dissolve(node.left)
+        if _has_lateral(core):
+            return node, {}
+        predicates = tuple(_apply(p, meaning) for p in node.predicates)
+        if isinstance(node, OuterJoin):
+            return OuterJoin(core, node.right, predicates), meaning
+        return SemiJoin(core, node.right, predicates, node.anti), meaning
+    if isinstance(node, Explode):
+        core, meaning = _dissolve(node.input)
+        return Explode(core, node.alias, _apply(node.generator, meaning), node.columns, node.outer), meaning
     return node, {}
+
+
+def _has_lateral(node: Node) -> bool:
+    """Whether rows are generated in the FROM clause that ``node`` makes: LATERAL VIEW stands behind all joins."""
+    if isinstance(node, Explode):
+        return True
+    in_clause = isinstance(node, (Filter, Join, OuterJoin, SemiJoin))
+    return in_clause and any(_has_lateral(child) for child in node.inputs)
 
 
 def _join(node: Join) -> tuple[Join, Meaning]:
@@ -81,6 +118,11 @@ def _apply(scalar: Scalar, meaning: Meaning) -> Scalar:
     return scalar.substitute(meaning.get) if meaning else scalar
 
 
+def _apply_items(items: tuple[Item, ...], meaning: Meaning) -> tuple[Item, ...]:
+    return tuple(Item(i.name, _apply(i.value, meaning), i.type) for i in items)
+
+
 def _apply_call(call: AggregateCall, meaning: Meaning) -> AggregateCall:
     argument = _apply(call.argument, meaning) if call.argument is not None else None
-    return AggregateCall(call.name, call.function, argument, call.argument_type, call.type)
+    written = _apply(call.written, meaning) if call.written is not None else None
+    return replace(call, argument=argument, written=written)

@@ -7,7 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fivm_dbt.ir.nodes import Aggregate, Filter, Join, Map, Node, Scan, UnionAll
+from fivm_dbt.ir.nodes import (
+    Aggregate,
+    Explode,
+    Filter,
+    Item,
+    Join,
+    Map,
+    Node,
+    OuterJoin,
+    Scan,
+    SemiJoin,
+    UnionAll,
+    Values,
+    Window,
+)
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 
 
@@ -22,6 +36,8 @@ def prune_columns(node: Node, needed: frozenset[ColumnId] | None = None) -> Node
             tuple(c for c in node.columns if (node.alias, c[0]) in needed),
             node.side,
         )
+    if isinstance(node, Values):
+        return node
     if isinstance(node, Map):
         items = tuple(i for i in node.items if (node.alias, i.name) in needed)
         return Map(prune_columns(node.input, _used(i.value for i in items)), node.alias, items)
@@ -30,9 +46,20 @@ def prune_columns(node: Node, needed: frozenset[ColumnId] | None = None) -> Node
     if isinstance(node, Join):
         wanted = needed | _used(node.predicates)
         return Join(tuple(prune_columns(f, wanted & _ids(f)) for f in node.factors), node.predicates)
+    if isinstance(node, (OuterJoin, SemiJoin)):
+        wanted = needed | _used(node.predicates)
+        return node.with_inputs(tuple(prune_columns(side, wanted & _ids(side)) for side in node.inputs))
+    if isinstance(node, Window):
+        items = tuple(i for i in node.items if (node.alias, i.name) in needed)
+        used = _used(i.value for i in (*node.partition, *items))
+        return Window(prune_columns(node.input, used), node.alias, node.partition, items)
+    if isinstance(node, Explode):
+        wanted = needed | _used([node.generator])
+        return node.with_inputs((prune_columns(node.input, wanted & _ids(node.input)),))
     if isinstance(node, Aggregate):
         calls = tuple(c for c in node.calls if (node.alias, c.name) in needed)
-        used = _used([*(k.value for k in node.keys), *(c.argument for c in calls if c.argument is not None)])
+        parts = [s for c in calls for s in (c.argument, c.written) if s is not None]
+        used = _used([*(k.value for k in node.keys), *parts])
         return Aggregate(prune_columns(node.input, used), node.alias, node.keys, calls, node.is_global)
     if isinstance(node, UnionAll):
         kept = [i for i, f in enumerate(node.fields) if f.id in needed]
@@ -47,8 +74,6 @@ def _positions(branch: Node, kept: list[int]) -> Node:
     if len(pruned.fields) == len(kept):
         return pruned
     # An aggregate keeps all its keys: cut them with a projection.
-    from fivm_dbt.ir.nodes import Item
-
     alias = f"{branch.fields[0].table}_kept"
     items = tuple(Item(f.name, f.scalar, f.type) for f in branch.fields if f.id in wanted)
     return Map(pruned, alias, items)

@@ -29,4 +29,4 @@ def check_statements(plan: Plan) -> None:
 def _example(plan: Plan, changed: frozenset[str]) -> Binding:
     """A binding with versions 1 and 2 everywhere."""
     inputs = tuple(BoundInput(i.name, "change feed", 1, 2) for i in plan.inputs)
-    return Binding(inputs, changed, 4)
+    return Binding(inputs, changed, 4, 1)

@@ -52,6 +52,9 @@ def side_reader(plan: Plan, binding: Binding) -> Reader:
         alias = identifier(scan.alias)
         if scan.side is Side.DELTA:
             return _aliased(table(staged_input(plan, scan.relation)), alias)
+        if scan.relation == plan.root.relation:
+            assert binding.root_version is not None, "the own state is read before there is one"
+            return _aliased(pinned(scan.relation, binding.root_version), alias)
         bound = binding.input(scan.relation)
         is_old = scan.side is Side.OLD and scan.relation in binding.changed
         if is_old and bound.capture == "snapshot":

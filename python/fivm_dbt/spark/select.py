@@ -7,17 +7,24 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from fivm_dbt.catalog import SparkType
 from fivm_dbt.ir.nodes import (
     Aggregate,
+    AggregateCall,
     Distinct,
+    Explode,
     Filter,
     Item,
     Join,
     Map,
     Node,
+    OuterJoin,
+    Restrict,
     Scan,
     SemiJoin,
     UnionAll,
+    Values,
+    Window,
 )
 from fivm_dbt.ir.scalar import Scalar, grouped, identifier
 
@@ -25,30 +32,44 @@ Reader = Callable[[Scan], exp.Expr]
 """The table expression of a scan, aliased: a pinned table, a presented state, or a staged delta."""
 
 
+@dataclass(frozen=True)
+class _Source:
+    """An item of a FROM clause. An outer or semi join brings its own condition; of inner joins it is found."""
+
+    relation: exp.Expr
+    tables: frozenset[str]
+    join: str = "inner"
+    condition: exp.Expr | None = None
+
+
 @dataclass
 class _From:
-    """A FROM clause being built: sources in order, and predicates waiting for the sources they need."""
+    """A FROM clause being built: sources in order, predicates waiting for the sources they need, then the rest."""
 
-    sources: list[tuple[exp.Expr, frozenset[str]]] = field(default_factory=list)
+    sources: list[_Source] = field(default_factory=list)
     predicates: list[Scalar] = field(default_factory=list)
-    semijoins: list[tuple[exp.Expr, exp.Expr]] = field(default_factory=list)
+    restrictions: list[_Source] = field(default_factory=list)
+    laterals: list[exp.Lateral] = field(default_factory=list)
 
 
 def select(node: Node, reader: Reader) -> exp.Query:
     """The query whose rows are those of ``node``, columns in the order of its fields."""
-    if isinstance(node, Map):
+    if isinstance(node, (Map, Window)):
         columns = [_aliased(i.value.ast(), i.name) for i in node.items] or [exp.Literal.number(1)]
         return select_columns(columns, node.input, reader)
     if isinstance(node, Aggregate):
         columns = [_aliased(k.value.ast(), k.name) for k in node.keys]
-        columns += [_aliased(_call(c.function, c.argument), c.name) for c in node.calls]
+        columns += [_aliased(_call(c), c.name) for c in node.calls]
         # Where nothing above uses a column, COUNT still makes it an aggregate: one row, also over nothing.
-        query = select_columns(columns or [_aliased(_call("count", None), "one")], node.input, reader)
+        query = select_columns(columns or [_aliased(exp.Count(this=exp.Star()), "one")], node.input, reader)
         if node.keys:
             query = query.group_by(*(_grouped_by(k) for k in node.keys), copy=False)
         elif not node.is_global:
             raise ValueError("an aggregate without keys is global")
         return query
+    if isinstance(node, Values):
+        rows = [_values_row(row, node.columns) for row in node.rows]
+        return rows[0] if len(rows) == 1 else exp.union(*rows, distinct=False, copy=False)
     if isinstance(node, UnionAll):
         queries = [select(branch, reader) for branch in node.branches]
         return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False, copy=False)
@@ -57,6 +78,11 @@ def select(node: Node, reader: Reader) -> exp.Query:
     return select_columns(
         [_aliased(f.scalar.ast(), f.name) for f in node.fields] or [exp.Literal.number(1)], node, reader
     )
+
+
+def _values_row(row: tuple[Scalar, ...], columns: tuple[tuple[str, SparkType], ...]) -> exp.Select:
+    named = [_aliased(value.ast(), name) for value, (name, _) in zip(row, columns, strict=True)]
+    return exp.select(*(named or [exp.alias_(exp.Literal.number(1), "one")]), copy=False)
 
 
 def subquery(node: Node, reader: Reader, alias: str) -> exp.Expr:
@@ -71,10 +97,12 @@ def _grouped_by(key: Item) -> exp.Expr:
     return key.value.ast()
 
 
-def _call(function: str, argument: Scalar | None) -> exp.Expr:
-    if argument is None:
+def _call(call: AggregateCall) -> exp.Expr:
+    if call.written is not None:
+        return call.written.ast()
+    if call.argument is None:
         return exp.Count(this=exp.Star())
-    return exp.func(function, argument.ast(), dialect="spark")
+    return exp.func(call.function, call.argument.ast(), dialect="spark")
 
 
 def _aliased(value: exp.Expr, name: str) -> exp.Expr:
@@ -89,42 +117,83 @@ def select_columns(columns: list[exp.Expr], node: Node, reader: Reader) -> exp.S
     _collect(node, reader, clause)
     query = exp.select(*columns, copy=False)
     seen: frozenset[str] = frozenset()
-    for position, (source, tables) in enumerate(clause.sources):
-        seen |= tables
+    # A restriction may need what a lateral view makes, which stands behind all joins: then it goes into WHERE.
+    joined = clause.sources if clause.laterals else [*clause.sources, *clause.restrictions]
+    for position, source in enumerate(joined):
+        seen |= source.tables
         if position == 0:
-            query = query.from_(source, copy=False)
+            query = query.from_(source.relation, copy=False)
             continue
-        ready = [p for p in clause.predicates if len(p.tables) > 1 and p.tables & tables and p.tables <= seen]
-        clause.predicates = [p for p in clause.predicates if p not in ready]
-        condition = exp.and_(*(p.ast() for p in ready), copy=False) if ready else None
-        query = query.join(source, on=condition, join_type="inner" if ready else "cross", copy=False)
-    for keys, same in clause.semijoins:
-        query = query.join(keys, on=same, join_type="left semi", copy=False)
-    return query.where(*(p.ast() for p in clause.predicates), copy=False) if clause.predicates else query
+        join, condition = source.join, source.condition
+        if join == "inner":
+            ready = [p for p in clause.predicates if _is_ready(p, source.tables, seen)]
+            clause.predicates = [p for p in clause.predicates if p not in ready]
+            condition = exp.and_(*(p.ast() for p in ready), copy=False) if ready else None
+            join = "inner" if ready else "cross"
+        query = query.join(source.relation, on=condition, join_type=join, copy=False)
+    for lateral in clause.laterals:
+        query = query.lateral(lateral, copy=False)
+    where = [p.ast() for p in clause.predicates]
+    where += [_exists(r) for r in clause.restrictions] if clause.laterals else []
+    return query.where(*where, copy=False) if where else query
+
+
+def _exists(restriction: _Source) -> exp.Expr:
+    keys = exp.select(exp.Literal.number(1)).from_(restriction.relation, copy=False)
+    return exp.Exists(this=keys.where(restriction.condition, copy=False))
+
+
+def _is_ready(predicate: Scalar, new: frozenset[str], seen: frozenset[str]) -> bool:
+    """Whether a predicate over several sources can stand where the source with the tables ``new`` is joined."""
+    return len(predicate.tables) > 1 and bool(predicate.tables & new) and predicate.tables <= seen
 
 
 def _collect(node: Node, reader: Reader, clause: _From) -> None:
-    """Add ``node`` to a FROM clause; predicates over inner joins commute with everything there."""
-    if isinstance(node, Scan):
-        clause.sources.append((reader(node), frozenset({node.alias})))
-    elif isinstance(node, Filter):
+    """Add ``node`` to a FROM clause. A predicate over rows that an outer or semi join keeps commutes with it."""
+    if isinstance(node, Filter):
         _collect(node.input, reader, clause)
         clause.predicates += node.predicates
     elif isinstance(node, Join):
         for factor in node.factors:
             _collect(factor, reader, clause)
         clause.predicates += node.predicates
-    elif isinstance(node, SemiJoin):
+    elif isinstance(node, (OuterJoin, SemiJoin)):
         _collect(node.left, reader, clause)
-        alias = node.right.fields[0].table
+        kind = "left" if isinstance(node, OuterJoin) else "left anti" if node.anti else "left semi"
+        condition = exp.and_(*(p.ast() for p in node.predicates), copy=False) if node.predicates else _TRUE
+        tables = frozenset({_alias(node.right)}) if isinstance(node, OuterJoin) else frozenset[str]()
+        clause.sources.append(_Source(_item(node.right, reader), tables, kind, condition.copy()))
+    elif isinstance(node, Restrict):
+        _collect(node.left, reader, clause)
         same = [
             exp.NullSafeEQ(this=grouped(left.ast()), expression=grouped(right.ast()))
             for left, right in node.keys
         ]
-        condition = exp.and_(*same, copy=False) if same else exp.Boolean(this=True)
-        clause.semijoins.append((subquery(node.right, reader, alias), condition))
-    elif isinstance(node, (Map, Aggregate, UnionAll)):
-        alias = node.alias
-        clause.sources.append((subquery(node, reader, alias), frozenset({alias})))
+        condition = exp.and_(*same, copy=False) if same else _TRUE.copy()
+        keys = subquery(node.right, reader, node.right.fields[0].table)
+        clause.restrictions.append(_Source(keys, frozenset(), "left semi", condition))
+    elif isinstance(node, Explode):
+        _collect(node.input, reader, clause)
+        names = [identifier(name) for name, _ in node.columns]
+        alias = exp.TableAlias(this=identifier(node.alias), columns=names)
+        clause.laterals.append(
+            exp.Lateral(this=node.generator.ast(), view=True, outer=node.outer, alias=alias)
+        )
     else:
-        raise TypeError(f"{type(node).__name__} cannot stand in FROM")
+        clause.sources.append(_Source(_item(node, reader), frozenset({_alias(node)})))
+
+
+_TRUE = exp.Boolean(this=True)
+
+
+def _alias(node: Node) -> str:
+    """The one alias of a node that stands as an item of FROM."""
+    if isinstance(node, (Scan, Values, Map, Aggregate, UnionAll, Window)):
+        return node.alias
+    if isinstance(node, (Filter, SemiJoin, Restrict)):
+        return _alias(node.inputs[0])
+    raise TypeError(f"{type(node).__name__} cannot stand in FROM")
+
+
+def _item(node: Node, reader: Reader) -> exp.Expr:
+    return reader(node) if isinstance(node, Scan) else subquery(node, reader, _alias(node))

@@ -95,7 +95,8 @@ def partition_value(state: StateTable, buckets: int) -> exp.Expr:
         return by.expression.ast()
     if not state.keys or buckets == 1:
         return exp.cast(exp.Literal.number(0), "int", dialect="spark")
-    hashed = exp.Anonymous(this="XXHASH64", expressions=[column_ast("", k.name) for k in state.keys])
+    names = state.grouped_by or tuple(k.name for k in state.keys)
+    hashed = exp.Anonymous(this="XXHASH64", expressions=[column_ast("", name) for name in names])
     bucket = exp.Anonymous(this="PMOD", expressions=[hashed, exp.Literal.number(buckets)])
     return exp.cast(bucket, "int", dialect="spark")
 

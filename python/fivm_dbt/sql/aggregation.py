@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.catalog.types import BIGINT, DOUBLE
+from fivm_dbt.catalog.types import BIGINT, DOUBLE, INT
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Filter, Item, Map, Node
-from fivm_dbt.ir.scalar import Scalar, column_ast, conjuncts, grouped
+from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Field, Filter, Item, Map, Node
+from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, conjuncts, grouped
 from fivm_dbt.naming import unique_name
-from fivm_dbt.rings.quotient import averages_exactly
-from fivm_dbt.sql.expressions import check_row_level, qualify, to_scalar, unparenthesized
-from fivm_dbt.sql.functions import function_name, is_aggregate
+from fivm_dbt.sql.aggregates import (
+    AROUND_AGGREGATES,
+    Call,
+    adds_exactly,
+    check_deterministic,
+    is_repeatable,
+    read_call,
+)
+from fivm_dbt.sql.expressions import MARKS, check_row_level, qualify, to_scalar, unparenthesized
+from fivm_dbt.sql.functions import is_aggregate
+from fivm_dbt.sql.grouping_sets import SET_NUMBER, GroupingSets, read_grouping_sets, repeat_for_sets
+from fivm_dbt.sql.outer_scope import CARRIED
 from fivm_dbt.sql.parse import span_of, unsupported
-from fivm_dbt.sql.scope import Scope
+from fivm_dbt.sql.scope import GroupScope, Scope
 
 if TYPE_CHECKING:
-    from fivm_dbt.sql.lower import Lowering
+    from fivm_dbt.sql.lower import Ctes, Lowering
+    from fivm_dbt.sql.subqueries import Around
 
 Projections = list[tuple[str, exp.Expr]]
 
@@ -35,25 +45,24 @@ def is_aggregated(node: exp.Select, projections: Projections) -> bool:
 
 def _aggregates_here(value: exp.Expr) -> bool:
     """Whether an expression aggregates the rows of its own SELECT: not those of a subquery or a window."""
-    if isinstance(value, (exp.Query, exp.Window)):
+    if isinstance(value, exp.Query):
         return False
+    if isinstance(value, exp.Window):
+        # The function over the window is none of the groups, but its operands may be.
+        inner = value.this
+        while isinstance(inner, AROUND_AGGREGATES):
+            inner = inner.this
+        parts = [*inner.iter_expressions(), *(c for c in value.iter_expressions() if c is not value.this)]
+        return any(_aggregates_here(part) for part in parts)
     return is_aggregate(value) or any(_aggregates_here(child) for child in value.iter_expressions())
 
 
 def aggregated(
-    lowering: Lowering, node: exp.Select, scope: Scope, relation: Node, projections: Projections, wanted: str
+    lowering: Lowering, node: exp.Select, around: Around, projections: Projections, wanted: str
 ) -> Node:
     """``Map(select list, Filter(HAVING, Aggregate(GROUP BY, calls, relation)))``."""
-    grouping = _Grouping(lowering, scope, projections)
-    grouping.add_keys(node)
-    outputs = [grouping.above(value) for _, value in projections]
-    having = node.args.get("having")
-    filters = [grouping.above_having(p) for p in conjuncts(having.this)] if having is not None else []
-    aggregate: Node = grouping.build(relation)
-    if filters:
-        aggregate = Filter(aggregate, tuple(filters))
-    above_types = {f.id: f.type for f in aggregate.fields}
-    types = lowering.typer.types(outputs, above_types)
+    aggregate, outputs = aggregated_parts(lowering, node, around, projections)
+    types = lowering.typer.types(outputs, {f.id: f.type for f in aggregate.fields})
     from fivm_dbt.sql.lower import known_type
 
     taken: set[str] = set()
@@ -63,6 +72,58 @@ def aggregated(
         taken.add(column.lower())
         items.append(Item(column, scalar, known_type(type_, value)))
     return Map(aggregate, lowering.alias(wanted), tuple(items))
+
+
+def aggregated_parts(
+    lowering: Lowering, node: exp.Select, around: Around, projections: Projections
+) -> tuple[Node, list[Scalar]]:
+    """``Filter(HAVING, Aggregate(...))``, and the select list over its fields, window functions left as they are."""
+    around, node, projections = _without_inner_subqueries(around, node, projections)
+    grouping = _Grouping(lowering, around.scope, projections)
+    grouping.add_keys(node)
+    outputs = [grouping.above(value) for _, value in projections]
+    having = node.args.get("having")
+    filters = [grouping.above_having(p) for p in conjuncts(having.this)] if having is not None else []
+    aggregate, place = grouping.with_subqueries(grouping.build(around.relation), around.ctes)
+    filters = [f.substitute(place.get) for f in filters]
+    if filters:
+        aggregate = Filter(aggregate, tuple(filters))
+    return aggregate, [o.substitute(place.get) for o in outputs]
+
+
+def _without_inner_subqueries(
+    around: Around, node: exp.Select, projections: Projections
+) -> tuple[Around, exp.Select, Projections]:
+    """Subqueries in GROUP BY and inside aggregates are computed for each row, before it is grouped."""
+    from fivm_dbt.sql.subqueries import below_groups, has_subquery, with_columns
+
+    group, having = node.args.get("group"), node.args.get("having")
+    changed = node.copy()
+    replaced: list[tuple[exp.Expr, exp.Expr]] = []
+    if group is not None and any(has_subquery(v) for v in (group, *(v for _, v in projections))):
+        expressions = []
+        for expression in group.expressions:
+            shown = grouped_expression(expression, around.scope, projections)
+            if has_subquery(shown):
+                around, new = with_columns(around, shown)
+                replaced.append((shown, new))
+                shown = new
+            expressions.append(shown.copy())
+        changed.args["group"].set("expressions", expressions)
+
+    def put(value: exp.Expr) -> exp.Expr:
+        for old, new in replaced:
+            value = value.transform(lambda part, old=old, new=new: new.copy() if part == old else part)
+        return value
+
+    result: Projections = []
+    for name, value in projections:
+        around, shown = below_groups(around, put(value))
+        result.append((name, shown))
+    if having is not None:
+        around, condition = below_groups(around, put(having.this))
+        changed.set("having", exp.Having(this=condition))
+    return around, changed, result
 
 
 class _Grouping:
@@ -77,44 +138,47 @@ class _Grouping:
         self.calls: dict[tuple[str, Scalar | None], AggregateCall] = {}
         self.names: set[str] = set()
         self.is_global = False
+        self.sets: GroupingSets | None = None
+        self.grouped_by: list[Scalar] = []
+        self.subqueries: list[exp.Expr] = []
+        self.sets_alias = ""
+        self.set_number = ""
 
     # GROUP BY
 
     def add_keys(self, node: exp.Select) -> None:
         group = node.args.get("group")
-        self.is_global = group is None
-        if group is None:
-            return
-        if group.find(exp.Rollup, exp.Cube, exp.GroupingSets) or group.args.get("totals"):
-            what = "ROLLUP, CUBE and GROUPING SETS are not maintained yet"
-            raise unsupported(group, what, "UNION ALL one SELECT per set")
+        carried = [(n, v) for n, v in self.projections if n.startswith(CARRIED)]
+        self.is_global = group is None and not carried
+        if group is not None:
+            self._add_written_keys(group)
+        # A correlated subquery is computed for each value of its correlation.
+        scalars = [to_scalar(v, self.scope) for _, v in carried]
+        types = self.lowering.typer.types(scalars, self.scope.types)
+        for (name, shown), scalar, type_ in zip(carried, scalars, types, strict=True):
+            from fivm_dbt.sql.lower import known_type
+
+            self.keys.setdefault(scalar, Item(self._name(name), scalar, known_type(type_, shown)))
+
+    def _add_written_keys(self, group: exp.Group) -> None:
+        self.sets = read_grouping_sets(group)
         if group.args.get("all"):
-            wanted = [v for _, v in self.projections if not any(is_aggregate(p) for p in v.walk())]
+            wanted = [v for n, v in self.projections if not _aggregates_here(v) and not n.startswith(CARRIED)]
+        elif self.sets is not None:
+            wanted = [grouped_expression(e, self.scope, self.projections) for e in self.sets.expressions]
         else:
-            wanted = [self._grouped_expression(e) for e in group.expressions]
+            wanted = [grouped_expression(e, self.scope, self.projections) for e in group.expressions]
         scalars = [to_scalar(e, self.scope) for e in wanted]
         types = self.lowering.typer.types(scalars, self.scope.types)
+        if self.sets is not None:
+            self.sets_alias = self.lowering.alias("grouping_sets")
         for shown, scalar, type_ in zip(wanted, scalars, types, strict=True):
             self._add_key(shown, scalar, type_)
-
-    def _grouped_expression(self, expression: exp.Expr) -> exp.Expr:
-        """The meaning of one GROUP BY item: an ordinal, a column, or the alias of an output column."""
-        inner = unparenthesized(expression)
-        if isinstance(inner, exp.Literal) and not inner.is_string and inner.this.isdigit():
-            position = int(inner.this)
-            if not 1 <= position <= len(self.projections):
-                raise FivmError(
-                    "FIVM102",
-                    f"GROUP BY {position}, but there are {len(self.projections)} columns",
-                    span=span_of(expression),
-                    remedy="use a position of the select list",
-                )
-            return self.projections[position - 1][1]
-        if isinstance(inner, exp.Column) and not inner.table and self.scope.resolve(inner) is None:
-            for name, value in self.projections:
-                if name.lower() == inner.name.lower():
-                    return value
-        return inner
+        if self.sets is not None:
+            self.grouped_by = scalars
+            number = self.sets.number(self.sets_alias)
+            self.set_number = self._name(SET_NUMBER)
+            self.keys[number] = Item(self.set_number, number, INT)
 
     def _add_key(self, shown: exp.Expr, scalar: Scalar, type_: SparkType | None) -> None:
         from fivm_dbt.sql.lower import known_type
@@ -124,7 +188,11 @@ class _Grouping:
         known = known_type(type_, shown)
         output = next((n for n, v in self.projections if v == shown or self._is_key(v, scalar)), None)
         wanted = output or (shown.name if isinstance(shown, exp.Column) else f"key_{len(self.keys) + 1}")
-        self.keys[scalar] = Item(self._name(wanted), scalar, known)
+        value = scalar
+        if self.sets is not None:
+            number = self.sets.number(self.sets_alias).ast()
+            value = Scalar(self.sets.where_grouped(len(self.keys), scalar.ast(), number))
+        self.keys[scalar] = Item(self._name(wanted), value, known)
 
     def _is_key(self, value: exp.Expr, scalar: Scalar) -> bool:
         if any(is_aggregate(p) for p in value.walk()):
@@ -140,8 +208,54 @@ class _Grouping:
 
     def above(self, value: exp.Expr) -> Scalar:
         """An output expression over the aggregate's fields."""
-        check_row_level(value, allow_aggregates=True)
+        value = self._without_subqueries(value)
+        check_row_level(value, allow_aggregates=True, allow_windows=True)
         return Scalar(unparenthesized(self._rewrite(qualify(value, self.scope), value)))
+
+    def _without_subqueries(self, value: exp.Expr) -> exp.Expr:
+        """``value`` with a mark for each subquery, which is joined to the groups once they are known."""
+        from fivm_dbt.sql.subqueries import has_subquery, outermost_query, spelled_out
+
+        if not has_subquery(value):
+            return value
+        node = spelled_out(value.copy(), self.scope)
+        while (found := outermost_query(node)) is not None:
+            if any(is_aggregate(p) for p in _ancestors(found)):
+                raise unsupported(value, "a subquery inside an aggregate", "compute it in a subquery in FROM")
+            self.subqueries.append(found.copy())
+            mark = column_ast(MARKS, f"value_{len(self.subqueries)}")
+            if found is node:
+                return mark
+            found.replace(mark)
+        return node
+
+    def with_subqueries(self, node: Node, ctes: Ctes) -> tuple[Node, dict[ColumnId, Scalar]]:
+        """The groups with every subquery's value joined to them, and what the marks mean then."""
+        from fivm_dbt.sql.subqueries import Around, joined_value
+
+        place: dict[ColumnId, Scalar] = {}
+        fields = {k: Field(self.alias, item.name, item.type) for k, item in self.keys.items()}
+
+        def resolve(column: exp.Column) -> exp.Expr | None:
+            found = self.scope.resolve_outward(column)
+            if found is None:
+                return None
+            field = fields.get(Scalar(found))
+            if field is None:
+                raise FivmError(
+                    "FIVM110",
+                    f"{column.sql('spark')} is not in GROUP BY, and the subquery needs it per group",
+                    span=span_of(column),
+                    remedy="add it to GROUP BY",
+                )
+            return field.scalar.ast()
+
+        scope = GroupScope(groups=resolve, group_types={f.id: f.type for f in node.fields})
+        around = Around(self.lowering, node, scope, ctes)
+        for number, query in enumerate(self.subqueries, start=1):
+            around, value = joined_value(around, query)
+            place[(MARKS, f"value_{number}")] = Scalar(unparenthesized(qualify(value, around.scope)))
+        return around.relation, place
 
     def above_having(self, predicate: exp.Expr) -> Scalar:
         """A HAVING condition. Spark reads a name in it as a key, else as an alias of the select list; the columns
@@ -150,7 +264,7 @@ class _Grouping:
         return self.above(self._with_aliases(predicate.copy(), aliases))
 
     def _with_aliases(self, node: exp.Expr, aliases: dict[str, exp.Expr]) -> exp.Expr:
-        if is_aggregate(node) or self._is_a_key(node):
+        if isinstance(node, exp.Query) or is_aggregate(node) or self._is_a_key(node):
             return node
         if isinstance(node, exp.Column):
             meant = aliases.get(node.name.lower()) if not node.table else None
@@ -158,6 +272,8 @@ class _Grouping:
         return _with_children(node, lambda child: self._with_aliases(child, aliases))
 
     def _is_a_key(self, node: exp.Expr) -> bool:
+        if node.find(exp.Query) is not None:
+            return False
         columns_only = replace(self.scope, aliases={})
         if any(columns_only.resolve(c) is None for c in node.find_all(exp.Column) if not c.table):
             return False
@@ -167,8 +283,14 @@ class _Grouping:
         key = self.keys.get(Scalar(unparenthesized(node)))
         if key is not None:
             return column_ast(self.alias, key.name)
-        if is_aggregate(node):
+        if isinstance(node, exp.Window):
+            return self._rewrite_window(node, shown)
+        if isinstance(node, (exp.Grouping, exp.GroupingId)):
+            return self._grouping(node)
+        if is_aggregate(node) or isinstance(node, AROUND_AGGREGATES):
             return column_ast(self.alias, self._call(node).name)
+        if isinstance(node, exp.Column) and node.table == MARKS:
+            return node
         if isinstance(node, exp.Column):
             raise FivmError(
                 "FIVM110",
@@ -178,43 +300,83 @@ class _Grouping:
             )
         return _with_children(node, lambda child: self._rewrite(child, shown))
 
+    def _grouping(self, node: exp.Grouping | exp.GroupingId) -> exp.Expr:
+        """GROUPING(x) and GROUPING_ID(...): computed from the number of the set, which is a key."""
+        if self.sets is None:
+            what = f"{node.sql('spark')} without ROLLUP, CUBE or GROUPING SETS"
+            raise unsupported(node, what, "leave it out", code="FIVM110")
+        arguments = [Scalar(unparenthesized(e)) for e in node.expressions]
+        for argument in arguments:
+            if argument not in self.grouped_by:
+                what = f"{argument.sql} is not in GROUP BY"
+                raise unsupported(node, what, "name a grouping expression", code="FIVM110")
+        positions = [self.grouped_by.index(a) for a in arguments] or list(range(len(self.grouped_by)))
+        type_ = "tinyint" if isinstance(node, exp.Grouping) else "bigint"
+        return self.sets.grouping(positions, column_ast(self.alias, self.set_number), type_)
+
+    def _rewrite_window(self, node: exp.Window, shown: exp.Expr) -> exp.Expr:
+        """A window function over the groups: what it is called on is no aggregate of this SELECT, its operands are."""
+        inner = node.this
+        while isinstance(inner, AROUND_AGGREGATES):
+            inner = inner.this
+        _with_children(inner, lambda child: self._rewrite(child, shown))
+        for part in [child for child in node.iter_expressions() if child is not node.this]:
+            new = self._rewrite(part, shown)
+            if new is not part:
+                part.replace(new)
+        return node
+
     def _call(self, node: exp.Expr) -> AggregateCall:
         """The aggregate call of ``node``, the same object for the same call."""
-        function = function_name(node) or ""
-        if isinstance(node, exp.Filter) or node.find(exp.Distinct) or node.find(exp.Order):
-            raise unsupported(
-                node, "DISTINCT inside an aggregate is not maintained yet", "GROUP BY the column first"
-            )
-        if isinstance(node.parent, (exp.Filter, exp.Window, exp.WithinGroup)):
-            raise unsupported(node.parent, "FILTER is not maintained yet", "use SUM(CASE WHEN ... END)")
-        if any(is_aggregate(p) for p in node.walk() if p is not node):
+        call = read_call(node)
+        if any(is_aggregate(p) for p in call.function_node.walk() if p is not call.function_node):
             raise unsupported(node, "an aggregate inside an aggregate", "aggregate in a subquery first")
-        if function not in ("count", "sum", "avg"):
-            raise unsupported(node, f"{function.upper()} is not maintained yet", "use COUNT, SUM or AVG")
-        argument = _argument(node)
-        scalar = Scalar(unparenthesized(argument)) if argument is not None else None
-        identity = (function, scalar)
+        if call.is_linear:
+            scalar = Scalar(unparenthesized(call.argument)) if call.argument is not None else None
+            argument_type = self._type(scalar) if scalar is not None else None
+            if not adds_exactly(call.function, argument_type, node):
+                return self._general(node, call)
+            identity = (call.function, scalar)
+            if identity not in self.calls:
+                result = result_type(call.function, argument_type, node)
+                name = self._call_name(node, call.function, scalar)
+                self.calls[identity] = AggregateCall(name, call.function, scalar, argument_type, result)
+            return self.calls[identity]
+        return self._general(node, call)
+
+    def _general(self, node: exp.Expr, call: Call) -> AggregateCall:
+        """An aggregate that is recomputed per group, as it is written."""
+        check_deterministic(node, call)
+        written = Scalar(node.copy())
+        identity = ("", written)
         if identity not in self.calls:
-            self.calls[identity] = self._new_call(node, function, scalar)
+            type_ = self.lowering.typer.aggregate_type(written, call, self.scope.types)
+            from fivm_dbt.sql.lower import known_type
+
+            name = self._call_name(node, call.function, None)
+            repeatable = is_repeatable(call, lambda ast: self._type(Scalar(unparenthesized(ast))))
+            self.calls[identity] = AggregateCall(
+                name, call.function, None, None, known_type(type_, node), written, repeatable
+            )
         return self.calls[identity]
 
-    def _new_call(self, node: exp.Expr, function: str, scalar: Scalar | None) -> AggregateCall:
-        argument_type = (
-            self.lowering.typer.types([scalar], self.scope.types)[0] if scalar is not None else None
-        )
-        result = result_type(function, argument_type, node)
+    def _type(self, scalar: Scalar) -> SparkType | None:
+        return self.lowering.typer.types([scalar], self.scope.types)[0]
+
+    def _call_name(self, node: exp.Expr, function: str, scalar: Scalar | None) -> str:
         label = next((n for n, v in self.projections if v.sql() == node.sql()), None)
         suffix = _plain(scalar.sql.split(".")[-1]) if scalar is not None and scalar.is_column else ""
-        wanted = label or (f"{function}_{suffix}" if suffix else function)
-        return AggregateCall(self._name(wanted), function, scalar, argument_type, result)
+        return self._name(label or (f"{function}_{suffix}" if suffix else function))
 
     def build(self, relation: Node) -> Aggregate:
+        if self.sets is not None:
+            relation = repeat_for_sets(relation, self.sets_alias, self.sets)
         keys = tuple(self.keys.values())
         return Aggregate(relation, self.alias, keys, tuple(self.calls.values()), self.is_global)
 
 
 def result_type(function: str, argument: SparkType | None, node: exp.Expr) -> SparkType:
-    """Spark's result type of COUNT, SUM, AVG; FIVM108 for floating-point sums, FIVM109 where unknown."""
+    """Spark's result type of COUNT, SUM, AVG over exact numbers; FIVM109 where unknown."""
     if function == "count":
         return BIGINT
     if argument is None:
@@ -224,22 +386,8 @@ def result_type(function: str, argument: SparkType | None, node: exp.Expr) -> Sp
             span=span_of(node),
             remedy="CAST the argument",
         )
-    if argument.is_floating or argument.is_string:
-        raise FivmError(
-            "FIVM108",
-            f"{node.sql('spark')} adds {'strings as doubles' if argument.is_string else f'values of type {argument}'}, "
-            "and such a sum depends on the order of its rows",
-            span=span_of(node),
-            remedy="CAST the argument to a decimal type, e.g. CAST(x AS DECIMAL(18, 4))",
-        )
     if argument.is_decimal:
         p, s = argument.precision, argument.scale
-        if function == "avg" and not averages_exactly(argument):
-            raise unsupported(
-                node,
-                f"the quotient of AVG over {argument} needs more than 38 digits",
-                "CAST the argument to fewer digits",
-            )
         return SparkType.decimal(p + 10, s) if function == "sum" else SparkType.decimal(p + 4, s + 4)
     if argument.is_integral:
         return BIGINT if function == "sum" else DOUBLE
@@ -257,21 +405,30 @@ def _with_children(node: exp.Expr, rewrite: Callable[[exp.Expr], exp.Expr]) -> e
     return node
 
 
-def _argument(node: exp.Expr) -> exp.Expr | None:
-    """The argument of an aggregate; None for COUNT(*) and COUNT(literal). COUNT(a, b) counts rows without NULLs."""
-    first = node.this
-    if isinstance(node, exp.Count):
-        rest = node.expressions
-        if isinstance(first, exp.Column) and isinstance(first.this, exp.Star):
-            raise unsupported(node, f"{node.sql('spark')} is not maintained yet", "name the columns")
-        if isinstance(first, exp.Star) or (isinstance(first, exp.Literal) and not rest):
-            return None
-        if rest:
-            present = exp.and_(
-                *(exp.Not(this=exp.Is(this=e.copy(), expression=exp.Null())) for e in [first, *rest])
+def grouped_expression(expression: exp.Expr, scope: Scope, projections: Projections) -> exp.Expr:
+    """The meaning of one GROUP BY item: an ordinal, a column, or the alias of an output column."""
+    inner = unparenthesized(expression)
+    if isinstance(inner, exp.Literal) and not inner.is_string and inner.this.isdigit():
+        position = int(inner.this)
+        if not 1 <= position <= len(projections):
+            raise FivmError(
+                "FIVM102",
+                f"GROUP BY {position}, but there are {len(projections)} columns",
+                span=span_of(expression),
+                remedy="use a position of the select list",
             )
-            return exp.Case(ifs=[exp.If(this=present, true=exp.Literal.number(1))])
-    return unparenthesized(first.copy())
+        return projections[position - 1][1]
+    if isinstance(inner, exp.Column) and not inner.table and scope.resolve(inner) is None:
+        for name, value in projections:
+            if name.lower() == inner.name.lower():
+                return value
+    return inner
+
+
+def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
+    while node.parent is not None:
+        node = node.parent
+        yield node
 
 
 def _plain(name: str) -> str:

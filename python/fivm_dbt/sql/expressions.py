@@ -20,8 +20,11 @@ from fivm_dbt.sql.functions import (
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import Scope
 
+MARKS = "fivm_subquery"
+"""The relation of the marks that stand for subqueries above GROUP BY until the groups are known."""
 
-def check_row_level(node: exp.Expr, *, allow_aggregates: bool = False) -> None:
+
+def check_row_level(node: exp.Expr, *, allow_aggregates: bool = False, allow_windows: bool = False) -> None:
     """Refuse what is not computed from one row alone: subqueries, windows, generators, clocks, random values."""
     for part in node.walk():
         name = function_name(part)
@@ -29,10 +32,8 @@ def check_row_level(node: exp.Expr, *, allow_aggregates: bool = False) -> None:
             raise unsupported(
                 part, "a subquery in an expression is not maintained yet", "join the relations in FROM"
             )
-        if isinstance(part, exp.Window) or name in WINDOW_ONLY:
-            raise unsupported(
-                part, "window functions are not maintained yet", "aggregate with GROUP BY instead"
-            )
+        if (isinstance(part, exp.Window) or name in WINDOW_ONLY) and not allow_windows:
+            raise unsupported(part, "a window function is not allowed here", "use it in SELECT or QUALIFY")
         if name in TIME_WINDOWS:
             what = f"{name} puts a row into several groups, which is not maintained yet"
             raise unsupported(part, what, "group by date_trunc(...)")
@@ -49,7 +50,11 @@ def check_row_level(node: exp.Expr, *, allow_aggregates: bool = False) -> None:
             )
         if isinstance(part, (exp.Placeholder, exp.Parameter, exp.SessionParameter)):
             raise unsupported(part, "parameters have no fixed value", "write the value")
-        if not allow_aggregates and is_aggregate(part):
+        if (
+            not allow_aggregates
+            and is_aggregate(part)
+            and not (allow_windows and part.find_ancestor(exp.Window))
+        ):
             raise unsupported(part, f"the aggregate {name} is not allowed here", "use it in SELECT or HAVING")
 
 
@@ -60,11 +65,13 @@ def qualify(node: exp.Expr, scope: Scope) -> exp.Expr:
     """
 
     def visit(part: exp.Column) -> exp.Expr:
-        if not isinstance(part.this, exp.Star):
-            resolved = scope.resolve(part)
+        if not isinstance(part.this, exp.Star) and part.table != MARKS:
+            resolved = _resolved(part, scope)
             if resolved is None and part.name.lower() in scope.aliases and not part.table:
                 # The meaning may itself name an earlier alias.
                 resolved = grouped(qualify(scope.aliases[part.name.lower()], _without(scope, part.name)))
+            if resolved is None and scope.outer is not None:
+                resolved = scope.outer.reference(part)
             if resolved is None:
                 raise scope.unknown(part)
             # Keep where it stood: later refusals point there.
@@ -76,6 +83,16 @@ def qualify(node: exp.Expr, scope: Scope) -> exp.Expr:
         return part
 
     return _transform_columns(node.copy(), visit)
+
+
+def _resolved(column: exp.Column, scope: Scope) -> exp.Expr | None:
+    """What a column means in this query; a name that is none here may be one of the query around it."""
+    try:
+        return scope.resolve(column)
+    except FivmError:
+        if scope.outer is None or scope.outer.resolve(column) is None:
+            raise
+        return None
 
 
 def _without(scope: Scope, alias: str) -> Scope:

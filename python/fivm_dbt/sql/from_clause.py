@@ -2,55 +2,73 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.nodes import Field, Join, Node, Scan
+from fivm_dbt.ir.nodes import Field, Node, Scan, SemiJoin
 from fivm_dbt.ir.scalar import Scalar, conjuncts
 from fivm_dbt.naming import canonical, relation_name
 from fivm_dbt.sql.expressions import to_scalar
+from fivm_dbt.sql.generators import lateral_view
+from fivm_dbt.sql.lateral import lateral_join
+from fivm_dbt.sql.outer_joins import Matching, as_one_item, outer_join
 from fivm_dbt.sql.parse import span_of, unsupported
+from fivm_dbt.sql.part import Part
+from fivm_dbt.sql.pivot import pivoted
 from fivm_dbt.sql.scope import Scope, Source
+from fivm_dbt.sql.subqueries import Around
+from fivm_dbt.sql.values import one_row, values
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.lower import Ctes, Lowered, Lowering
+    from fivm_dbt.sql.subqueries import Domain
 
 _TABLE_PARTS = (
     ("version", "time travel"),
     ("when", "time travel"),
     ("sample", "a sample"),
-    ("pivots", "PIVOT"),
 )
 
 
-@dataclass(frozen=True)
-class Part:
-    """Some of the FROM clause: ``outputs`` are its columns in the order of ``*``, USING columns once and first."""
+_KINDS = {
+    ("", ""): "inner",
+    ("", "INNER"): "inner",
+    ("", "CROSS"): "inner",
+    ("LEFT", ""): "left",
+    ("RIGHT", ""): "right",
+    ("FULL", ""): "full",
+    ("LEFT", "OUTER"): "left",
+    ("RIGHT", "OUTER"): "right",
+    ("FULL", "OUTER"): "full",
+    ("", "SEMI"): "semi",
+    ("LEFT", "SEMI"): "semi",
+    ("", "ANTI"): "anti",
+    ("LEFT", "ANTI"): "anti",
+}
 
-    sources: tuple[Source, ...]
-    outputs: tuple[tuple[str, Field], ...]
-    factors: tuple[Node, ...]
-    predicates: tuple[Scalar, ...] = ()
 
-    @property
-    def scope(self) -> Scope:
-        return Scope(self.sources, self.outputs)
-
-
-def from_clause(lowering: Lowering, node: exp.Select, ctes: Ctes) -> tuple[Scope, Node]:
+def from_clause(
+    lowering: Lowering, node: exp.Select, ctes: Ctes, domain: Domain | None
+) -> tuple[Scope, Node]:
     """What a SELECT reads: the scope of its expressions and the joined relation.
 
     Spark reads the clause from left to right; a comma binds as tightly as JOIN.
     """
     clause = _FromClause(lowering, ctes)
-    part = clause.source(node.args["from_"].this)
+    if node.args.get("from_") is None:
+        part = Part((), (), (one_row(lowering),))
+    else:
+        part = clause.source(node.args["from_"].this)
     for join in node.args.get("joins") or []:
         part = clause.join(part, join)
-    joined = len(part.factors) > 1 or part.predicates
-    return part.scope, Join(part.factors, part.predicates) if joined else part.factors[0]
+    for lateral in node.args.get("laterals") or []:
+        part = lateral_view(lowering, part, lateral)
+    if domain is None:
+        return part.scope, part.node
+    return replace(part.scope, outer=domain.outer), part.node
 
 
 class _FromClause:
@@ -72,32 +90,57 @@ class _FromClause:
         )
 
     def join(self, left: Part, join: exp.Join) -> Part:
-        side, kind, method = (str(join.args.get(k) or "").upper() for k in ("side", "kind", "method"))
-        if side or kind not in ("", "INNER", "CROSS") or method not in ("", "NATURAL"):
-            words = " ".join(w for w in (method, side, kind) if w)
-            raise unsupported(join, f"{words} JOIN is not maintained yet", "use an inner join")
+        kind = _kind(join)
+        if isinstance(join.this, exp.Lateral):
+            if kind not in ("inner", "left"):
+                raise unsupported(
+                    join, f"{kind.upper()} JOIN LATERAL is not Spark SQL", "use LEFT JOIN LATERAL"
+                )
+            if not isinstance(join.this.this, exp.Subquery):
+                return lateral_view(self.lowering, left, join.this, outer=kind == "left")
+            around = Around(self.lowering, left.node, left.scope, self.ctes)
+            return lateral_join(around, left, join, outer=kind == "left")
         right = self.source(join.this)
+        if kind in ("semi", "anti"):
+            return self._semi(left, right, join, kind == "anti")
+        if kind != "inner":
+            both = self.product(left, right)
+            return outer_join(self.lowering, left, right, self._matching(left, right, both, join), kind)
         both = self.product(left, right)
-        if method == "NATURAL":
+        matching = self._matching(left, right, both, join)
+        return Part(both.sources, matching.outputs, both.factors, both.predicates + matching.predicates)
+
+    def _matching(self, left: Part, right: Part, both: Part, join: exp.Join) -> Matching:
+        """The condition of a join, and the columns of ``*`` over its result."""
+        if str(join.args.get("method") or "").upper() == "NATURAL":
             theirs = {name.lower() for name, _ in right.outputs}
             return self._using(left, right, both, [n for n, _ in left.outputs if n.lower() in theirs], join)
         if join.args.get("using"):
             return self._using(left, right, both, [u.name for u in join.args["using"]], join)
         condition = join.args.get("on")
         on = () if condition is None else tuple(to_scalar(p, both.scope) for p in conjuncts(condition))
-        return Part(both.sources, both.outputs, both.factors, both.predicates + on)
+        return Matching(on, both.outputs)
 
-    def _using(self, left: Part, right: Part, both: Part, names: list[str], join: exp.Join) -> Part:
+    def _semi(self, left: Part, right: Part, join: exp.Join, anti: bool) -> Part:
+        """LEFT SEMI and LEFT ANTI JOIN: the columns on the right are gone behind it."""
+        right = as_one_item(self.lowering, right)
+        matching = self._matching(left, right, self.product(left, right), join)
+        node = SemiJoin(left.node, right.node, matching.predicates, anti)
+        return Part(left.sources, left.outputs, (node,))
+
+    def _using(self, left: Part, right: Part, both: Part, names: list[str], join: exp.Join) -> Matching:
         """Equal columns become one, which stands first and is the left one."""
         merged: list[tuple[str, Field]] = []
         equal: list[Scalar] = []
+        pairs: list[tuple[Field, Field]] = []
         for name in names:
             ours, theirs = (self._one(part, name, join) for part in (left, right))
             merged.append(ours)
+            pairs.append((ours[1], theirs[1]))
             equal.append(Scalar(exp.EQ(this=ours[1].scalar.ast(), expression=theirs[1].scalar.ast())))
         gone = {name.lower() for name in names}
         rest = tuple(output for output in both.outputs if output[0].lower() not in gone)
-        return Part(both.sources, (*merged, *rest), both.factors, both.predicates + tuple(equal))
+        return Matching(tuple(equal), (*merged, *rest), tuple(pairs))
 
     def _one(self, part: Part, name: str, join: exp.Join) -> tuple[str, Field]:
         found = [output for output in part.outputs if output[0].lower() == name.lower()]
@@ -118,14 +161,21 @@ class _FromClause:
             self.lowering.check_modifiers(node)
             name = node.alias or self.lowering.alias("subquery")
             part = _part(name, self.lowering.query(node.this, self.ctes, name), node)
+        elif isinstance(node, exp.Values):
+            name = node.alias or self.lowering.alias("rows")
+            part = _part(name, values(self.lowering, node, name), node)
         elif isinstance(node, exp.Query):
             what = "a query in FROM stands in parentheses"
             raise unsupported(node, what, "correct the SQL", code="FIVM101")
         else:
             what = f"{node.key.upper()} in FROM is not maintained yet"
             raise unsupported(node, what, "read a table or a subquery")
+        for pivot in node.args.get("pivots") or []:
+            part = pivoted(self.lowering, part, pivot, self.ctes)
         for join in node.args.get("joins") or []:
             part = self.join(part, join)
+        for lateral in node.args.get("laterals") or []:
+            part = lateral_view(self.lowering, part, lateral)
         return part
 
     def _parenthesised(self, node: exp.Subquery) -> Part:
@@ -169,8 +219,16 @@ class _FromClause:
         for key, what in _TABLE_PARTS:
             if node.args.get(key):
                 raise unsupported(node, f"{what} on an input cannot be maintained", "read the plain table")
-        if node.args.get("laterals"):
-            raise unsupported(node, "LATERAL VIEW is not maintained yet", "explode in a table model upstream")
+
+
+def _kind(join: exp.Join) -> str:
+    """inner, left, right, full, semi or anti."""
+    side, kind, method = (str(join.args.get(k) or "").upper() for k in ("side", "kind", "method"))
+    found = _KINDS.get((side, kind))
+    if found is None or method not in ("", "NATURAL"):
+        words = " ".join(w for w in (method, side, kind) if w)
+        raise unsupported(join, f"{words} JOIN is not Spark SQL", "use a join that Spark has")
+    return found
 
 
 def _part(name: str, lowered: Lowered, node: exp.Expr) -> Part:

@@ -35,6 +35,8 @@ def function_name(node: exp.Expr) -> str | None:
     """Spark's name of a function call in lower case, None for other nodes."""
     if isinstance(node, exp.Anonymous):
         return str(node.name).lower()
+    if isinstance(node, exp.Any) and not isinstance(node.this, exp.Query):
+        return "any"
     if isinstance(node, exp.Func) and not isinstance(node, (exp.Connector, exp.Cast)):
         return str(node.sql_name()).lower()
     return None

@@ -11,15 +11,31 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import Catalog, SparkType
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.nodes import Field, Filter, Item, Map, Node, UnionAll
+from fivm_dbt.ir.nodes import Aggregate, Filter, Item, Map, Node
 from fivm_dbt.ir.scalar import Scalar, conjuncts
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.aggregation import aggregated, is_aggregated
 from fivm_dbt.sql.expressions import to_scalar, unparenthesized
 from fivm_dbt.sql.from_clause import from_clause
+from fivm_dbt.sql.generators import generated_columns
+from fivm_dbt.sql.limits import limited_rows, order_of
 from fivm_dbt.sql.parse import parse, span_of, unsupported
 from fivm_dbt.sql.scope import Scope
-from fivm_dbt.sql.typing import Describe, Typer, common_type
+from fivm_dbt.sql.set_operations import set_operation
+from fivm_dbt.sql.subqueries import (
+    Around,
+    Domain,
+    filtered,
+    has_subquery,
+    with_domain,
+    with_subqueries,
+)
+from fivm_dbt.sql.typing import Describe, Typer
+from fivm_dbt.sql.values import values
+from fivm_dbt.sql.windows import has_windows, windowed
+
+Projections = list[tuple[str, exp.Expr]]
+"""Name and expression of the columns of a SELECT."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +109,8 @@ class Lowering:
 
     # Queries
 
-    def query(self, node: exp.Expr, ctes: Ctes, wanted: str) -> Lowered:
-        """A SELECT or UNION ALL as one node with its own alias."""
+    def query(self, node: exp.Expr, ctes: Ctes, wanted: str, domain: Domain | None = None) -> Lowered:
+        """A query as one node with its own alias; of a subquery, the fields of its domain come after its columns."""
         with_ = node.args.get("with_")
         if with_ is not None:
             if with_.args.get("recursive"):
@@ -105,35 +121,22 @@ class Lowering:
             for cte in with_.expressions:
                 ctes[cte.alias.lower()] = BoundCte(cte, dict(ctes))
         self.check_modifiers(node)
-        if isinstance(node, exp.Subquery):
-            return self.query(node.this, ctes, wanted)
         if isinstance(node, exp.Select):
-            return self._select(node, ctes, wanted)
-        if isinstance(node, exp.Union):
-            return self._union(node, ctes, wanted)
-        raise unsupported(node, f"{node.key.upper()} is not maintained yet", "use SELECT and UNION ALL")
+            return self._select(node, ctes, wanted, domain)
+        if isinstance(node, exp.Subquery):
+            lowered = self.query(node.this, ctes, wanted, domain)
+        elif isinstance(node, exp.SetOperation):
+            lowered = set_operation(self, node, ctes, wanted, domain)
+        elif isinstance(node, exp.Values):
+            lowered = values(self, node, wanted)
+        else:
+            raise unsupported(node, f"{node.key.upper()} is not a query", "use SELECT")
+        return limited_rows(self, node, lowered, wanted, len(_carried(domain)))
 
     def check_modifiers(self, node: exp.Expr) -> None:
         """Refuse the clauses around a query that are not maintained."""
-        limit = node.args.get("limit") or node.args.get("offset")
-        if limit is not None:
-            if node.args.get("order") is None:
-                raise FivmError(
-                    "FIVM107",
-                    "without ORDER BY any rows may be returned, so there is nothing to be equal to",
-                    span=span_of(limit),
-                    remedy="add ORDER BY columns that determine the order of all rows, or leave LIMIT out",
-                )
-            raise unsupported(
-                limit, "LIMIT is not maintained yet", "leave it out and limit where the model is read"
-            )
         refused = {
-            "distinct": ("DISTINCT is not maintained yet", "GROUP BY the columns instead"),
-            "laterals": ("LATERAL VIEW is not maintained yet", "explode in a table model upstream"),
-            "qualify": ("QUALIFY is not maintained yet", "filter in a model downstream"),
-            "windows": ("named windows are not maintained yet", "aggregate with GROUP BY instead"),
             "sample": ("a sample differs at every evaluation", "leave it out"),
-            "pivots": ("PIVOT is not maintained yet", "use SUM(CASE ...) per column"),
             "connect": ("CONNECT BY cannot be maintained", "materialise the result as a table"),
             "match": ("MATCH_RECOGNIZE is not maintained yet", "compute it downstream"),
             "into": ("SELECT INTO is not a query", "leave it out"),
@@ -143,7 +146,7 @@ class Lowering:
         }
         for key, (what, remedy) in refused.items():
             part = node.args.get(key)
-            if not part or (key == "distinct" and not isinstance(node, exp.Select)):
+            if not part:
                 continue
             where = part[0] if isinstance(part, list) else part
             shown = where if isinstance(where, exp.Expr) and span_of(where) else node
@@ -151,70 +154,54 @@ class Lowering:
                 shown = node.expressions[0]
             raise unsupported(shown, what, remedy, code="FIVM106" if key == "sample" else "FIVM105")
 
-    def _union(self, node: exp.Union, ctes: Ctes, wanted: str) -> Lowered:
-        if node.args.get("distinct"):
-            raise unsupported(node, "UNION removes duplicates, which is not maintained yet", "use UNION ALL")
-        if node.args.get("by_name"):
-            raise unsupported(
-                node, "UNION BY NAME is not maintained yet", "list the columns in the same order"
-            )
-        alias = self.alias(wanted)
-        branches = [self.query(part, ctes, f"{wanted}_branch") for part in (node.left, node.right)]
-        left, right = branches
-        if len(left.node.fields) != len(right.node.fields):
-            raise FivmError(
-                "FIVM113",
-                f"{len(left.node.fields)} columns above, {len(right.node.fields)} below",
-                span=span_of(node.right),
-                remedy="give both branches the same columns",
-            )
-        types = [self._common(f, g, node) for f, g in zip(left.node.fields, right.node.fields, strict=True)]
-        nodes = tuple(self._cast(branch, types) for branch in branches)
-        return Lowered(UnionAll(nodes, alias), left.names)
-
-    def _common(self, left: Field, right: Field, node: exp.Expr) -> SparkType:
-        type_ = common_type([left.type, right.type])
-        if type_ is None:
-            raise FivmError(
-                "FIVM113",
-                f"column {left.name} is {left.type} above and {right.type} below",
-                span=span_of(node),
-                remedy="CAST both to one type",
-            )
-        return type_
-
-    def _cast(self, branch: Lowered, types: list[SparkType]) -> Node:
-        fields = branch.node.fields
-        if [f.type for f in fields] == types:
-            return branch.node
-        items = tuple(Item(f.name, cast(f.scalar, f.type, t), t) for f, t in zip(fields, types, strict=True))
-        return Map(branch.node, self.alias("branch"), items)
-
     # SELECT
 
-    def _select(self, node: exp.Select, ctes: Ctes, wanted: str) -> Lowered:
-        if node.args.get("from_") is None:
-            raise unsupported(node, "SELECT without FROM has no input to maintain", "read it from a seed")
-        scope, relation = from_clause(self, node, ctes)
-        where = node.args.get("where")
-        if where is not None:
-            predicates = tuple(to_scalar(p, scope) for p in conjuncts(where.this))
-            relation = Filter(relation, predicates)
-        projections = self._projections(node, scope)
-        aliases = {name.lower(): value for name, value in projections}
-        scope = replace(scope, aliases=aliases)
+    def _select(self, node: exp.Select, ctes: Ctes, wanted: str, domain: Domain | None) -> Lowered:
+        scope, relation = from_clause(self, node, ctes, domain)
+        around = self._where(Around(self, relation, scope, ctes), node.args.get("where"), domain)
+        projections = self.projections(node, around.scope)
+        scope, relation, projections = generated_columns(self, around.scope, around.relation, projections)
+        around = replace(around, scope=scope, relation=relation)
+        names = tuple(name for name, _ in projections)
+        carried = _carried(domain)
+        if node.args.get("distinct"):
+            rows = self._rows(node, around, projections + carried, wanted)
+            return limited_rows(self, node, Lowered(self.distinct(rows, wanted), names), wanted, len(carried))
+        hidden = [(f"order_{i + 1}", o.this) for i, o in enumerate(order_of(node))]
+        rows = self._rows(node, around, projections + carried + hidden, wanted)
+        return limited_rows(self, node, Lowered(rows, names), wanted, len(carried))
+
+    def _where(self, around: Around, where: exp.Where | None, domain: Domain | None) -> Around:
+        conditions = conjuncts(where.this) if where is not None else []
+        plain = [to_scalar(p, around.scope) for p in conditions if not has_subquery(p)]
+        relation = around.relation
+        if domain is not None and domain.node is not None:
+            relation, plain = with_domain(relation, plain, domain)
+        if plain:
+            relation = Filter(relation, tuple(plain))
+        around = replace(around, relation=relation)
+        for predicate in conditions:
+            if has_subquery(predicate):
+                around = filtered(around, predicate)
+        return around
+
+    def _rows(self, node: exp.Select, around: Around, projections: Projections, wanted: str) -> Node:
+        """The rows of a SELECT before DISTINCT and LIMIT."""
+        aliases = {name.lower(): value for name, value in reversed(projections)}
+        around = replace(around, scope=replace(around.scope, aliases=aliases))
+        if has_windows(node, projections):
+            return windowed(self, node, around, projections, wanted)
         if is_aggregated(node, projections):
-            return self._named(projections, aggregated(self, node, scope, relation, projections, wanted))
+            return aggregated(self, node, around, projections, wanted)
+        around, projections = with_subqueries(around, projections)
+        scope = around.scope
         scalars = [to_scalar(value, scope) for _, value in projections]
         items = self.items([name for name, _ in projections], scalars, scope, [v for _, v in projections])
-        return self._named(projections, Map(relation, self.alias(wanted), items))
+        return Map(around.relation, self.alias(wanted), items)
 
-    def _named(self, projections: list[tuple[str, exp.Expr]], node: Node) -> Lowered:
-        return Lowered(node, tuple(name for name, _ in projections))
-
-    def _projections(self, node: exp.Select, scope: Scope) -> list[tuple[str, exp.Expr]]:
+    def projections(self, node: exp.Select, scope: Scope) -> Projections:
         """Name and expression of each output column, stars expanded."""
-        result: list[tuple[str, exp.Expr]] = []
+        result: Projections = []
         for expression in node.expressions:
             if isinstance(expression, exp.Star) or (
                 isinstance(expression, exp.Column) and isinstance(expression.this, exp.Star)
@@ -226,6 +213,9 @@ class Lowering:
                     )
                 table = expression.table if isinstance(expression, exp.Column) else None
                 result += scope.star(table or None, expression)
+                continue
+            if isinstance(expression, exp.Aliases):
+                result.append(("", expression))
                 continue
             value = expression.this if isinstance(expression, exp.Alias) else expression
             unnamed = value.sql(dialect="spark", comments=False).lower()
@@ -245,6 +235,18 @@ class Lowering:
             taken.add(column.lower())
             result.append(Item(column, scalar, known_type(type_, where)))
         return tuple(result)
+
+    def distinct(self, node: Node, wanted: str) -> Aggregate:
+        """``node`` with each row once: a group per row."""
+        items = tuple(Item(f.name, f.scalar, f.type) for f in node.fields)
+        return Aggregate(node, self.alias(f"{wanted}_distinct"), items, ())
+
+
+def _carried(domain: Domain | None) -> Projections:
+    """The columns of a subquery's domain, which are carried to its result."""
+    if domain is None or domain.node is None:
+        return []
+    return [(f.name, f.scalar.ast()) for f in domain.outer.fields]
 
 
 def cast(scalar: Scalar, source: SparkType, target: SparkType) -> Scalar:

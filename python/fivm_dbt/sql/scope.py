@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -11,7 +11,23 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Field
 from fivm_dbt.ir.scalar import ColumnId, column_ast
+from fivm_dbt.sql.outer_scope import NeedsDomain, Outer
 from fivm_dbt.sql.parse import span_of
+
+OF_OUTER = "fivm outer "
+"""Stands before the relation of a column that is resolved already and put into a subquery, where names mean other
+things: see :func:`resolved_outside`."""
+
+
+def resolved_outside(value: exp.Expr) -> exp.Expr:
+    """A qualified expression as it can stand in a subquery of the query in which it was qualified."""
+    result = value.copy()
+    for column in list(result.find_all(exp.Column)):
+        new = exp.column(column.name, table=exp.to_identifier(OF_OUTER + column.table, quoted=True))
+        if column is result:
+            return new
+        column.replace(new)
+    return result
 
 
 @dataclass(frozen=True)
@@ -39,22 +55,44 @@ class Scope:
     sources: tuple[Source, ...] = ()
     outputs: tuple[tuple[str, Field], ...] = ()
     aliases: Mapping[str, exp.Expr] = field(default_factory=dict)
+    outer: Outer | None = None
+
+    def resolve_outward(self, column: exp.Column) -> exp.Expr | None:
+        """What a reference in a subquery means here, or further out; None where it means nothing."""
+        try:
+            found = self.resolve(column)
+        except FivmError as error:
+            if error.code.number not in ("FIVM102",):
+                raise
+            found = None
+        if found is None and self.outer is not None:
+            if self.outer.domain is None and self.outer.resolve(column) is not None:
+                raise NeedsDomain
+            found = self.outer.reference(column)
+        return found
 
     @property
     def types(self) -> dict[ColumnId, SparkType]:
-        return {f.id: f.type for source in self.sources for _, f in source.columns}
+        of_sources = {f.id: f.type for source in self.sources for _, f in source.columns}
+        known = of_sources | {f.id: f.type for _, f in self.outputs}
+        if self.outer is None:
+            return known
+        if self.outer.domain is None:
+            return {**self.outer.types, **known}
+        return {f.id: f.type for f in self.outer.fields} | known
 
     def star(self, table: str | None, node: exp.Expr) -> list[tuple[str, exp.Expr]]:
         """The columns of ``*`` or ``table.*`` in Spark's order, as the user could have written them."""
         columns = self.outputs if table is None else self._source(table, node).columns
-        return [(name, self._written(field)) for name, field in columns]
+        return [(name, self._written(name, field)) for name, field in columns]
 
-    def _written(self, wanted: Field) -> exp.Expr:
+    def _written(self, output: str, wanted: Field) -> exp.Expr:
         for source in self.sources:
             for name, found in source.columns:
                 if found.id == wanted.id:
                     return column_ast(source.name, name)
-        raise ValueError(f"{wanted.id} is not a column of any source")
+        # A USING column of a FULL JOIN is of neither side, and the only one of its name.
+        return column_ast("", output)
 
     def resolve(self, column: exp.Column) -> exp.Expr | None:
         """The qualified form of a reference; None where the name is no column here (maybe a select alias).
@@ -62,6 +100,11 @@ class Scope:
         ``a.b.c`` is column c of relation b of schema a; else field c of column b of relation a; else field b.c of
         column a. Raises FIVM102 for a qualified name that does not exist, FIVM104 where several relations have it.
         """
+        if self.outer is not None and column.table and column.table == self.outer.domain:
+            return self.outer.column(column.name)
+        if column.table.startswith(OF_OUTER):
+            meant = (column.table.removeprefix(OF_OUTER), column.name)
+            return column_ast(*meant) if meant in self.types else None
         parts = [column.args[key].name for key in ("catalog", "db", "table", "this") if column.args.get(key)]
         if len(parts) == 1:
             return self._unqualified(parts[0], column)
@@ -114,6 +157,23 @@ class Scope:
         raise FivmError(
             "FIVM103", f"{table}.*: there is {names}", span=span_of(node), remedy="correct the name"
         )
+
+
+@dataclass(frozen=True)
+class GroupScope(Scope):
+    """What can be named above GROUP BY: ``groups`` gives the field of a grouping expression, and raises for a column
+    that is none."""
+
+    groups: Callable[[exp.Column], exp.Expr | None] = lambda column: None
+    group_types: Mapping[ColumnId, SparkType] = field(default_factory=dict)
+
+    def resolve(self, column: exp.Column) -> exp.Expr | None:
+        own = self._column_of([column.table], column.name) if column.table else None
+        return own if own is not None else self.groups(column)
+
+    @property
+    def types(self) -> dict[ColumnId, SparkType]:
+        return {**super().types, **self.group_types}
 
 
 def _is_struct(column: exp.Column, types: Mapping[ColumnId, SparkType]) -> bool:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import sqlglot
 from sqlglot import exp
+from sqlglot.optimizer.annotate_types import annotate_types
 
 from fivm_dbt.catalog import Column, SparkType
 from fivm_dbt.catalog.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, identifier
+from fivm_dbt.sql.aggregates import Call, read_call, static_aggregate_type
 from fivm_dbt.sql.functions import function_name
 
 Fields = Mapping[ColumnId, SparkType]
@@ -21,6 +25,17 @@ Describe = Callable[[str], tuple[Column, ...]]
 
 VOID = SparkType("void")
 _WIDER = ("tinyint", "smallint", "int", "bigint")
+
+_UNSURE = frozenset(
+    {
+        exp.DataType.Type.UNKNOWN,
+        exp.DataType.Type.DOUBLE,
+        exp.DataType.Type.FLOAT,
+        exp.DataType.Type.BIGINT,
+        exp.DataType.Type.DECIMAL,
+        exp.DataType.Type.NULL,
+    }
+)
 
 _FIXED: dict[str, SparkType] = {
     **dict.fromkeys(
@@ -61,7 +76,7 @@ class Typer:
         if not scalars:
             return ()
         if self._describe is None or all(s.is_column for s in scalars):
-            return tuple(static_type(s.ast(), fields) for s in scalars)
+            return tuple(static_type(s.ast(), fields) or _annotated(s, fields) for s in scalars)
         try:
             columns = self._describe(_question(scalars, fields))
         except Exception as error:
@@ -74,15 +89,40 @@ class Typer:
             ) from error
         return tuple(column.type for column in columns[1:])
 
+    def aggregate_type(self, written: Scalar, call: Call, fields: Fields) -> SparkType | None:
+        """The result type of an aggregate call."""
+        known = static_aggregate_type(call, lambda ast: self.types([Scalar(ast.copy())], fields)[0])
+        if known is not None or self._describe is None:
+            return known
+        question = _question([written], fields, in_front=False)
+        return self._describe(question)[0].type
 
-def _question(scalars: Sequence[Scalar], fields: Fields) -> str:
+
+def _annotated(scalar: Scalar, fields: Fields) -> SparkType | None:
+    """The type that sqlglot finds where no rule here does: of arrays, structs, and functions on them.
+
+    Its numbers are left alone: it widens them in other ways than Spark.
+    """
+    if isinstance(scalar.ast(), exp.Null) or not scalar.columns <= fields.keys():
+        return None
+    question = sqlglot.parse_one(_question([scalar], fields, in_front=False), dialect=SparkText)
+    annotated = annotate_types(question, dialect="spark")
+    assert isinstance(annotated, exp.Select)
+    type_ = annotated.selects[0].type
+    if type_ is None or type_.this in _UNSURE:
+        return None
+    found = SparkType.of(type_.sql(dialect="spark"))
+    return None if "unknown" in found.text or found.text in ("null", "void") else found
+
+
+def _question(scalars: Sequence[Scalar], fields: Fields, *, in_front: bool = True) -> str:
     """A query over no table whose columns have the scalars' types: every field is a typed NULL.
 
     The plain column in front makes Spark refuse an aggregate function that we do not know to be one.
     """
     used = sorted({c for scalar in scalars for c in scalar.columns})
     row = exp.select(exp.alias_(exp.Literal.number(1), "one")).subquery("fivm_row")
-    query = exp.select(column_ast("fivm_row", "one")).from_(row)
+    query = exp.select(*([column_ast("fivm_row", "one")] if in_front else [])).from_(row)
     query = query.select(*(exp.alias_(s.ast(), f"c{i}") for i, s in enumerate(scalars)))
     for table in sorted({table for table, _ in used}):
         columns = [
@@ -149,10 +189,46 @@ def _call_type(node: exp.Expr, fields: Fields) -> SparkType | None:
         return DATE
     if isinstance(node, exp.TimestampTrunc):
         return TIMESTAMP
+    if isinstance(node, exp.Window):
+        return _window_type(node, fields)
+    if isinstance(node, (exp.Round, exp.Ceil, exp.Floor)):
+        return _rounded_type(node, fields)
     if isinstance(node, (exp.Nullif, exp.Abs)):
         return static_type(node.this, fields)
     name = function_name(node)
     return _FIXED.get(name) if name else None
+
+
+def _rounded_type(node: exp.Round | exp.Ceil | exp.Floor, fields: Fields) -> SparkType | None:
+    """ROUND keeps the type but for a decimal's scale; CEIL and FLOOR give whole numbers."""
+    type_ = static_type(node.this, fields)
+    digits = node.args.get("decimals")
+    if type_ is None:
+        return None
+    if not type_.is_decimal:
+        return type_ if isinstance(node, exp.Round) else BIGINT
+    whole = type_.precision - type_.scale + 1
+    if digits is None:
+        return SparkType.decimal(whole, 0)
+    places = Scalar(digits.copy()).as_number
+    if places is None:
+        return None
+    kept = min(max(places, 0), type_.scale)
+    return SparkType.decimal(max(whole, 1 - places) + kept, kept)
+
+
+def _window_type(node: exp.Window, fields: Fields) -> SparkType | None:
+    inner = node.this
+    while isinstance(inner, (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)):
+        inner = inner.this
+    name = function_name(inner)
+    if name in ("row_number", "rank", "dense_rank", "ntile"):
+        return INT
+    if name in ("percent_rank", "cume_dist"):
+        return DOUBLE
+    if name in ("lag", "lead", "nth_value", "first_value", "last_value", "first", "last"):
+        return static_type(inner.this, fields)
+    return static_aggregate_type(read_call(inner), lambda ast: static_type(ast, fields))
 
 
 def _arithmetic(node: exp.Binary, fields: Fields) -> SparkType | None:

@@ -63,6 +63,12 @@ class SparkWorkbench:
 
     def create(self, table: TableSpec, rows: Sequence[Row]) -> None:
         self.make_room(table.name)
+        self._fill("CREATE TABLE", table, values_query(table, rows))
+
+    def load(self, table: TableSpec, file: Path) -> None:
+        self.make_room(table.name)
+        cast = ", ".join(f"CAST({quote(c.name)} AS {c.type}) AS {quote(c.name)}" for c in table.columns)
+        rows = f"SELECT {cast} FROM parquet.{quote(str(file.resolve()))}"
         self._fill("CREATE TABLE", table, rows)
 
     def change(self, table: TableSpec, insert: Sequence[Row], delete: Sequence[Row]) -> None:
@@ -75,19 +81,19 @@ class SparkWorkbench:
         self._sql(f"INSERT OVERWRITE {table.name} SELECT * FROM (({kept}) UNION ALL {came})")
 
     def replace(self, table: TableSpec, rows: Sequence[Row]) -> None:
-        self._fill("CREATE OR REPLACE TABLE", table, rows)
+        self._fill("CREATE OR REPLACE TABLE", table, values_query(table, rows))
 
     def recreate(self, table: TableSpec, rows: Sequence[Row]) -> None:
         self._sql(f"DROP TABLE {table.name}")
-        self._fill("CREATE TABLE", table, rows)
+        self._fill("CREATE TABLE", table, values_query(table, rows))
 
     def close(self) -> None:
         self._sql("USE default")
         for schema in (*self._made, self._schema):
             self._sql(f"DROP SCHEMA {schema} CASCADE")
 
-    def _fill(self, create: str, table: TableSpec, rows: Sequence[Row]) -> None:
-        """Create the table with the rows, in one commit where Delta can."""
+    def _fill(self, create: str, table: TableSpec, rows: str) -> None:
+        """Create the table with the rows of a query, in one commit where Delta can."""
         columns = ", ".join(quote(c) for c in table.partition_by)
         partitioned = f" PARTITIONED BY ({columns})" if columns else ""
         mapping = column_mapping(c.name for c in table.columns)
@@ -95,12 +101,12 @@ class SparkWorkbench:
         written = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
         storage = f"USING DELTA{partitioned} TBLPROPERTIES ({written})"
         if not mapping:
-            self._sql(f"{create} {table.name} {storage} AS {values_query(table, rows)}")
+            self._sql(f"{create} {table.name} {storage} AS {rows}")
             return
         # Delta does not create a table with column mapping and a change feed from a query.
         defined = ", ".join(f"{quote(c.name)} {c.type}" for c in table.columns)
         self._sql(f"{create} {table.name} ({defined}) {storage}")
-        self._sql(f"INSERT INTO {table.name} {values_query(table, rows)}")
+        self._sql(f"INSERT INTO {table.name} {rows}")
 
     def _sql(self, sql: str) -> None:
         self._session.sql(sql)

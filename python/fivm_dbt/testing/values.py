@@ -97,9 +97,10 @@ def _float(raw: object, type_: SparkType) -> float:
     if isinstance(raw, bool) or not isinstance(raw, (int, float, str)):
         raise ValueError(f"{raw!r} is not a {type_}")
     try:
-        return float(raw)
+        value = float(raw)
     except ValueError:
         raise ValueError(f"{raw!r} is not a {type_}") from None
+    return math.nan if math.isnan(value) else value  # one object, so that a row with NaN can be found again
 
 
 def _date(raw: object, type_: SparkType) -> date:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from fivm_dbt.catalog import Column
@@ -43,6 +44,12 @@ class Workbench(Protocol):
     def create(self, table: TableSpec, rows: Sequence[Row]) -> None:
         """A new table whose first version holds these rows."""
 
+    def load(self, table: TableSpec, file: Path) -> None:
+        """A new table whose first version holds the rows of a Parquet file with columns of the table's names.
+
+        For more rows than fit into a statement: a million take seconds.
+        """
+
     def change(self, table: TableSpec, insert: Sequence[Row], delete: Sequence[Row]) -> None:
         """Add rows, and remove one copy per row of ``delete``."""
 
@@ -80,6 +87,9 @@ class DuckDbWorkbench:
 
     def create(self, table: TableSpec, rows: Sequence[Row]) -> None:
         self._engine.create_table(table.name, table.columns, rows, change_feed=table.options.change_feed)
+
+    def load(self, table: TableSpec, file: Path) -> None:
+        self._engine.load_table(table.name, table.columns, file, change_feed=table.options.change_feed)
 
     def change(self, table: TableSpec, insert: Sequence[Row], delete: Sequence[Row]) -> None:
         self._engine.change(table.name, insert=insert, delete=delete)

@@ -1,0 +1,41 @@
+"""The delta of a state whose topmost operator is recomputed per key: its old rows are read from the state itself."""
+
+from __future__ import annotations
+
+from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.delta.derive import derive
+from fivm_dbt.delta.local import Local, affected_keys, restricted
+from fivm_dbt.delta.term import Term, at_side
+from fivm_dbt.ir.nodes import Aggregate, Filter, Item, Map, Node, Restrict, Scan, Side
+from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.naming import COUNT
+
+_ALIAS = "own_state"
+
+
+def delta_over_own_state(
+    rows: Map, local: Local, state: str, keys: tuple[str, ...], static: frozenset[str]
+) -> tuple[Term, ...]:
+    """``ΔOp = Op(new R ⋉ keys(ΔR)) − State[K ∈ keys(ΔR)]``.
+
+    The state holds ``Op(old R)``, so nothing of the old inputs is read, and an operator may give other bits at every
+    evaluation, as sums of doubles do: what was stored is what is taken away.
+    """
+    changed = derive(local.input, static)
+    if not changed:
+        return ()
+    affected = affected_keys(local, changed)
+    if isinstance(local, Aggregate) and local.is_global:
+        recomputed: Node = Restrict(local.with_inputs((at_side(local.input, Side.NEW),)), affected, ())
+    else:
+        recomputed = local.with_inputs((restricted(local, changed, Side.NEW),))
+    if isinstance(rows.input, Filter):
+        recomputed = Filter(recomputed, rows.input.predicates)
+    columns = tuple((i.name, i.type) for i in rows.items)
+    stored = Scan(state, _ALIAS, (*columns, (COUNT, BIGINT)), Side.OLD)
+    pairs = tuple((Scalar.column(_ALIAS, k), f.scalar) for k, f in zip(keys, affected.fields, strict=False))
+    count = Item(COUNT, Scalar.column(_ALIAS, COUNT), BIGINT)
+    items = tuple(Item(name, Scalar.column(_ALIAS, name), type_) for name, type_ in columns)
+    gone = Map(Restrict(stored, affected, pairs), rows.alias, (*items, count))
+    minus = Scalar.parse(f"-{Scalar.column(rows.alias, COUNT).sql}")
+    return (Term(Map(recomputed, rows.alias, rows.items), Scalar.number(1)), Term(gone, minus))

@@ -1,0 +1,49 @@
+"""The same operators under other aliases: a query that uses a relation twice needs each use under a name of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from fivm_dbt.ir.nodes import Node
+from fivm_dbt.ir.scalar import ColumnId, Scalar
+
+
+def renamed(node: Node, fresh: Callable[[str], str]) -> tuple[Node, dict[str, str]]:
+    """A copy of ``node`` with what ``fresh`` gives for each alias, and which alias became which."""
+    names = {alias: fresh(alias) for alias in dict.fromkeys(_aliases(node))}
+    copy: Node = _rebuilt(node, names)
+    return copy, names
+
+
+def moved(scalar: Scalar, names: Mapping[str, str]) -> Scalar:
+    """``scalar`` with its columns taken from the renamed relations."""
+
+    def replacement(column: ColumnId) -> Scalar | None:
+        table, name = column
+        return Scalar.column(names[table], name) if table in names else None
+
+    return scalar.substitute(replacement)
+
+
+def _aliases(node: Node) -> Iterator[str]:
+    alias = getattr(node, "alias", None)
+    if alias is not None:
+        yield alias
+    for child in node.inputs:
+        yield from _aliases(child)
+
+
+def _rebuilt(value: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(value, Scalar):
+        return moved(value, names)
+    if isinstance(value, tuple):
+        return tuple(_rebuilt(item, names) for item in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {f.name: getattr(value, f.name) for f in fields(value)}
+        new = {name: _rebuilt(part, names) for name, part in parts.items()}
+        if isinstance(value, Node) and "alias" in parts:
+            new["alias"] = names[parts["alias"]]
+        return type(value)(**new)
+    return value

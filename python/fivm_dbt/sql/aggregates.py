@@ -1,0 +1,184 @@
+"""Calls of aggregate functions: which are sums in a ring, and which are recomputed per group as they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import BIGINT, BOOLEAN, DOUBLE, STRING
+from fivm_dbt.errors import FivmError
+from fivm_dbt.rings.quotient import averages_exactly
+from fivm_dbt.sql.functions import function_name
+from fivm_dbt.sql.parse import span_of, unsupported
+
+AROUND_AGGREGATES = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+"""What may stand around the call of an aggregate function and belongs to it."""
+
+_OF_ARGUMENT = frozenset(
+    "min max any_value first first_value last last_value mode max_by min_by arg_max arg_min bit_and bit_or bit_xor "
+    "bitwise_and_agg bitwise_or_agg bitwise_xor_agg percentile_approx approx_percentile approx_quantile".split()
+)
+_COUNTS = frozenset("count count_if approx_count_distinct approx_distinct regr_count".split())
+_TRUTHS = frozenset("bool_and bool_or every some any logical_and logical_or".split())
+_DOUBLES = frozenset(
+    "std stddev stddev_pop stddev_samp variance var_pop var_samp variance_pop corr covar_pop covar_samp skewness "
+    "kurtosis regr_avgx regr_avgy regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy median percentile "
+    "percentile_cont quantile percentile_disc".split()
+)
+_ADDS_DOUBLES = _DOUBLES - frozenset("median percentile percentile_cont quantile percentile_disc".split())
+_LISTS = frozenset("collect_list collect_set array_agg array_unique_agg".split())
+_ORDER_DEPENDENT = frozenset("any_value first first_value last last_value mode".split())
+_BY_TIES = frozenset("max_by min_by arg_max arg_min".split())
+_ORDERLESS = frozenset("sort_array array_sort size cardinality array_size array_distinct_count".split())
+
+
+@dataclass(frozen=True)
+class Call:
+    """An aggregate call taken apart: ``function_node`` without what stands around it, its FILTER folded in."""
+
+    function: str
+    function_node: exp.Expr
+    argument: exp.Expr | None
+    is_distinct: bool
+    is_linear: bool
+
+    @property
+    def first_argument(self) -> exp.Expr:
+        """What the function is applied to, without DISTINCT."""
+        node = self.function_node
+        first: exp.Expr = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
+        return first.expressions[0] if isinstance(first, exp.Distinct) else first
+
+
+def read_call(node: exp.Expr) -> Call:
+    """The call of ``node``, which may be in FILTER (WHERE ...) or WITHIN GROUP."""
+    inner, conditions = node, []
+    while isinstance(inner, AROUND_AGGREGATES):
+        if isinstance(inner, exp.Filter):
+            conditions.append(inner.expression.this)
+        inner = inner.this
+    name = function_name(inner) or ""
+    distinct = isinstance(inner.this, exp.Distinct)
+    linear = name in ("count", "sum", "avg") and not distinct and inner.find(exp.Order) is None
+    if not linear:
+        return Call(name, inner, None, distinct, False)
+    return Call(name, inner, _filtered(_argument(inner), conditions), False, True)
+
+
+def _filtered(argument: exp.Expr | None, conditions: list[exp.Expr]) -> exp.Expr | None:
+    """The argument where the FILTER holds, NULL elsewhere: SUM, COUNT and AVG pass over NULLs."""
+    if not conditions:
+        return argument
+    counted = argument if argument is not None else exp.Literal.number(1)
+    condition = exp.and_(*(c.copy() for c in conditions))
+    return exp.Case(ifs=[exp.If(this=condition, true=counted)])
+
+
+def _argument(node: exp.Expr) -> exp.Expr | None:
+    """The argument of an aggregate; None for COUNT(*) and COUNT(literal). COUNT(a, b) counts rows without NULLs."""
+    first = node.this
+    if isinstance(node, exp.Count):
+        rest = node.expressions
+        if isinstance(first, exp.Column) and isinstance(first.this, exp.Star):
+            raise unsupported(node, f"{node.sql('spark')} is not maintained yet", "name the columns")
+        if isinstance(first, exp.Star) or (isinstance(first, exp.Literal) and not rest):
+            return None
+        if rest:
+            present = exp.and_(
+                *(exp.Not(this=exp.Is(this=e.copy(), expression=exp.Null())) for e in [first, *rest])
+            )
+            return exp.Case(ifs=[exp.If(this=present, true=exp.Literal.number(1))])
+    argument: exp.Expr = first.copy()
+    return argument
+
+
+def adds_exactly(function: str, argument: SparkType | None, node: exp.Expr) -> bool:
+    """Whether SUM or AVG over this type is a sum in a ring: not where it adds doubles, or needs too many digits.
+
+    Raises FIVM105 for types that are no numbers.
+    """
+    if function == "count" or argument is None or argument.is_integral:
+        return True
+    if argument.is_decimal:
+        return function == "sum" or averages_exactly(argument)
+    if argument.is_floating or argument.is_string:
+        return False
+    if argument.text == "void" or argument.text.startswith("interval"):
+        return False
+    raise unsupported(node, f"{function.upper()} over {argument} is not Spark SQL", "CAST it to a number")
+
+
+def check_deterministic(node: exp.Expr, call: Call) -> None:
+    """Refuse what may have another result when the same rows come in another order."""
+    if call.function in _LISTS and not _is_sorted(node) and not _is_ordered(call):
+        raise _depends_on_order(node, f"write sort_array({node.sql('spark')}), whose order is fixed")
+    if call.function in _ORDER_DEPENDENT and not _is_ordered(call):
+        raise _depends_on_order(node, "use MIN or MAX, or max_by over columns that tell all rows apart")
+    if call.function in ("listagg", "string_agg", "group_concat") and not _is_ordered(call):
+        raise _depends_on_order(node, "order it: listagg(x, ',') WITHIN GROUP (ORDER BY x)")
+
+
+def _is_sorted(node: exp.Expr) -> bool:
+    """Whether the list is only counted or sorted where it stands."""
+    parent = node.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    return parent is not None and function_name(parent) in _ORDERLESS
+
+
+def _is_ordered(call: Call) -> bool:
+    """Whether an order is given for the rows, as in WITHIN GROUP (ORDER BY ...)."""
+    parent = call.function_node.parent
+    return isinstance(parent, exp.WithinGroup) or call.function_node.find(exp.Order) is not None
+
+
+def _depends_on_order(node: exp.Expr, remedy: str) -> FivmError:
+    return FivmError(
+        "FIVM106",
+        f"{node.sql('spark')} depends on the order in which rows are read",
+        span=span_of(node),
+        remedy=remedy,
+    )
+
+
+def is_repeatable(call: Call, type_of: Callable[[exp.Expr], SparkType | None]) -> bool:
+    """Whether the call gives the same bits for the same rows in any order: additions of doubles do not."""
+    if call.function in _ADDS_DOUBLES or call.function in _LISTS:
+        return False
+    if call.function in ("sum", "avg", "try_sum", "try_avg"):
+        type_ = type_of(call.first_argument)
+        return type_ is not None and not (type_.is_floating or type_.is_string)
+    return call.function not in ("percentile_approx", "approx_percentile", "approx_quantile")
+
+
+def static_aggregate_type(call: Call, type_of: Callable[[exp.Expr], SparkType | None]) -> SparkType | None:
+    """Spark's result type of an aggregate, None where it is not written down here."""
+    if call.function in _COUNTS:
+        return BIGINT
+    if call.function in _TRUTHS:
+        return BOOLEAN
+    if call.function in _DOUBLES:
+        return DOUBLE
+    if call.function in ("listagg", "string_agg", "group_concat"):
+        return STRING
+    type_ = type_of(call.first_argument)
+    if type_ is None:
+        return None
+    if call.function in _OF_ARGUMENT:
+        return type_
+    if call.function in _LISTS:
+        return SparkType(f"array<{type_.text}>")
+    if call.function in ("sum", "try_sum"):
+        return _sum_type(type_)
+    if call.function in ("avg", "try_avg"):
+        return SparkType.decimal(type_.precision + 4, type_.scale + 4) if type_.is_decimal else DOUBLE
+    return None
+
+
+def _sum_type(type_: SparkType) -> SparkType:
+    if type_.is_decimal:
+        return SparkType.decimal(type_.precision + 10, type_.scale)
+    return BIGINT if type_.is_integral else DOUBLE

@@ -1,0 +1,135 @@
+"""Generators: LATERAL VIEW, LATERAL explode(...) and explode(...) in a select list, all as one operator."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import INT
+from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.nodes import Explode, Field, Node
+from fivm_dbt.ir.scalar import Scalar, column_ast
+from fivm_dbt.naming import unique_name
+from fivm_dbt.sql.expressions import check_row_level, qualify
+from fivm_dbt.sql.functions import function_name
+from fivm_dbt.sql.parse import span_of, unsupported
+from fivm_dbt.sql.part import Part
+from fivm_dbt.sql.scope import Scope, Source
+
+if TYPE_CHECKING:
+    from fivm_dbt.sql.lower import Lowering, Projections
+
+_KNOWN = frozenset("explode explode_outer posexplode posexplode_outer inline inline_outer stack".split())
+
+
+def is_generator(node: exp.Expr) -> bool:
+    """Whether a call makes several rows of one."""
+    return function_name(node) in _KNOWN
+
+
+def lateral_view(lowering: Lowering, part: Part, lateral: exp.Lateral, *, outer: bool = False) -> Part:
+    """The rows of ``part``, each with every row that the generator makes of it."""
+    alias = lateral.args.get("alias")
+    name = alias.name if alias is not None and alias.name else lowering.alias("generated")
+    names = [c.name for c in alias.args.get("columns") or []] if alias is not None else []
+    node, columns = _explode(
+        lowering, part.node, part.scope, lateral.this, names, outer or bool(lateral.args.get("outer"))
+    )
+    source = Source(name, columns)
+    if any(s.name.lower() == name.lower() for s in part.sources):
+        raise FivmError("FIVM104", f"two relations are called {name}", remedy="give each its own alias")
+    return Part((*part.sources, source), (*part.outputs, *columns), (node,))
+
+
+def generated_columns(
+    lowering: Lowering, scope: Scope, relation: Node, projections: Projections
+) -> tuple[Scope, Node, Projections]:
+    """A SELECT whose list has a generator: the generator moves into FROM, its columns take its place."""
+    result: Projections = []
+    for name, value in projections:
+        inner, names = (
+            (value.this, [e.name for e in value.expressions])
+            if isinstance(value, exp.Aliases)
+            else (value, [])
+        )
+        if not is_generator(inner):
+            result.append((name, value))
+            continue
+        wanted = names or (
+            [name] if name and name != inner.sql(dialect="spark", comments=False).lower() else []
+        )
+        relation, columns = _explode(lowering, relation, scope, inner, wanted, False)
+        alias = lowering.alias("generated_columns")
+        source = Source(alias, columns)
+        scope = replace(scope, sources=(*scope.sources, source))
+        result += [(n, column_ast(alias, n)) for n, _ in columns]
+    return scope, relation, result
+
+
+def _explode(
+    lowering: Lowering, relation: Node, scope: Scope, call: exp.Expr, names: list[str], outer: bool
+) -> tuple[Explode, tuple[tuple[str, Field], ...]]:
+    function = function_name(call) or ""
+    if function not in _KNOWN:
+        raise unsupported(
+            call, f"{function or call.key} makes rows in a way that is not maintained yet", "use explode"
+        )
+    for argument in call.iter_expressions():
+        check_row_level(argument)
+    generator = Scalar(qualify(call, scope))
+    types = _types(lowering, generator, scope, call)
+    defaults = _default_names(function, len(types))
+    if names and len(names) != len(types):
+        raise FivmError(
+            "FIVM102",
+            f"{len(names)} column names for {len(types)} columns of {function}",
+            span=span_of(call),
+            remedy="name every column once",
+        )
+    shown = names or [n for n, _ in types] if function.startswith("inline") else names or defaults
+    taken: set[str] = set()
+    columns = []
+    for name, (_, type_) in zip(shown, types, strict=True):
+        column = unique_name(name, taken)
+        taken.add(column.lower())
+        columns.append((column, type_))
+    alias = lowering.alias("generated")
+    node = Explode(relation, alias, generator, tuple(columns), outer)
+    fields = tuple(
+        (shown_name, Field(alias, name, type_))
+        for shown_name, (name, type_) in zip(shown, columns, strict=True)
+    )
+    return node, fields
+
+
+def _default_names(function: str, width: int) -> list[str]:
+    if function.startswith("pos"):
+        return ["pos", "col"] if width == 2 else ["pos", "key", "value"]
+    if function.startswith("explode"):
+        return ["col"] if width == 1 else ["key", "value"]
+    return [f"col{i}" for i in range(width)]
+
+
+def _types(
+    lowering: Lowering, generator: Scalar, scope: Scope, shown: exp.Expr
+) -> list[tuple[str, SparkType]]:
+    """Names and types of the generated columns."""
+    from fivm_dbt.sql.lower import known_type
+
+    call = generator.ast()
+    function = function_name(call) or ""
+    if function == "stack":
+        rows = int(call.this.name)
+        values = [Scalar(e.copy()) for e in call.expressions]
+        width = -(-len(values) // rows)
+        types = lowering.typer.types(values[:width], scope.types)
+        return [(f"col{i}", known_type(t, shown)) for i, t in enumerate(types)]
+    (collection,) = lowering.typer.types([Scalar(call.this.copy())], scope.types)
+    type_ = known_type(collection, shown)
+    made = type_.element_columns(inline=function.startswith("inline"))
+    if made is None:
+        raise unsupported(shown, f"{function} over {type_}", "give it an array or a map")
+    return [("pos", INT), *made] if function.startswith("pos") else made

@@ -1,0 +1,87 @@
+"""What a subquery sees of the query around it (correlation), and how a reference to it becomes a column inside.
+
+A subquery in an expression is lowered to a relation that is joined to the one around it. Where it names a column of the
+outer relation L, it is computed for each different value of those columns: ``D = δ(π_c(L))``, the *domain* of the
+correlation, is joined into the subquery, and the result is joined back on D. This unnests every correlation, also by
+inequality (after Neumann and Kemper, "Unnesting Arbitrary Queries", BTW 2015). Where a subquery only tests existence
+and selects plain rows, its condition can name the outer columns directly, and no domain is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.ir.nodes import Aggregate, Field, Item, Map, Node
+from fivm_dbt.ir.rename import moved, renamed
+from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast
+from fivm_dbt.naming import PREFIX
+
+CARRIED = f"{PREFIX}outer_"
+"""How the columns of a domain are called."""
+
+Resolve = Callable[[exp.Column], exp.Expr | None]
+
+
+class NeedsDomain(Exception):
+    """A query nested deeper names a column that is two levels out: only a domain can carry it there."""
+
+
+@dataclass
+class Outer:
+    """The query around a subquery: its names, and the columns that the subquery turned out to need.
+
+    With ``domain`` set a reference becomes a column of it; without, it stays the outer column. ``inside`` has the
+    domain's columns that are equal to something in the subquery, by which they are computed instead.
+    """
+
+    resolve: Resolve
+    types: dict[ColumnId, SparkType]
+    domain: str | None = None
+    captured: dict[ColumnId, str] = field(default_factory=dict)
+    inside: dict[str, Scalar] = field(default_factory=dict)
+
+    def reference(self, column: exp.Column) -> exp.Expr | None:
+        """The expression for an outer column, None where there is no such column."""
+        found = self.resolve(column)
+        if found is None or self.domain is None:
+            return found
+
+        def inside(part: exp.Expr) -> exp.Expr:
+            if not isinstance(part, exp.Column):
+                return part
+            name = self.captured.setdefault((part.table, part.name), f"{CARRIED}{len(self.captured) + 1}")
+            return self.column(name)
+
+        return found.transform(inside)
+
+    def column(self, name: str) -> exp.Expr:
+        """A column of the domain as it is computed in the subquery."""
+        assert self.domain is not None
+        known = self.inside.get(name)
+        return known.ast() if known is not None else column_ast(self.domain, name)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The columns of the domain."""
+        assert self.domain is not None
+        return tuple(Field(self.domain, name, self.types[c]) for c, name in self.captured.items())
+
+    def domain_of(self, outer: Node, fresh: Callable[[str], str]) -> Node:
+        """``δ(π_c(L))`` under the domain's name, over a copy of L with aliases of its own."""
+        assert self.domain is not None
+        copy, names = renamed(outer, fresh)
+        alias = fresh("correlated")
+        values = Map(
+            copy,
+            alias,
+            tuple(
+                Item(name, moved(Scalar.column(*c), names), self.types[c])
+                for c, name in self.captured.items()
+            ),
+        )
+        keys = tuple(Item(i.name, Scalar.column(alias, i.name), i.type) for i in values.items)
+        return Aggregate(values, self.domain, keys, ())

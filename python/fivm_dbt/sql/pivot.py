@@ -1,0 +1,151 @@
+"""PIVOT and UNPIVOT, read as what they abbreviate: conditional aggregates, and a row per column."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from fivm_dbt.catalog.types import STRING
+from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.nodes import Explode, Field, Filter, Item, Map
+from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.naming import unique_name
+from fivm_dbt.sql.expressions import unparenthesized
+from fivm_dbt.sql.functions import is_aggregate
+from fivm_dbt.sql.parse import span_of, unsupported
+from fivm_dbt.sql.part import Part
+from fivm_dbt.sql.scope import Source
+from fivm_dbt.sql.typing import common_type
+
+if TYPE_CHECKING:
+    from fivm_dbt.sql.lower import Ctes, Lowering
+
+
+def pivoted(lowering: Lowering, part: Part, pivot: exp.Pivot, ctes: Ctes) -> Part:
+    """The part of a FROM clause behind which PIVOT or UNPIVOT stands."""
+    name = pivot.alias or lowering.alias("pivoted")
+    columns = (
+        _unpivot(lowering, part, pivot) if pivot.args.get("unpivot") else _pivot(lowering, part, pivot, ctes)
+    )
+    node, outputs = columns
+    return Part((Source(name, outputs),), outputs, (node,))
+
+
+def _pivot(
+    lowering: Lowering, part: Part, pivot: exp.Pivot, ctes: Ctes
+) -> tuple[Map, tuple[tuple[str, Field], ...]]:
+    """A group per value of the other columns; a cell is NULL where it has no row, also for COUNT."""
+    from fivm_dbt.sql.aggregation import aggregated
+    from fivm_dbt.sql.subqueries import Around
+
+    (turned,) = pivot.args["fields"]
+    keys = _columns(turned.this)
+    used = {c.name.lower() for e in (turned.this, *pivot.expressions) for c in e.find_all(exp.Column)}
+    others = [n for n, _ in part.outputs if n.lower() not in used]
+    projections: list[tuple[str, exp.Expr]] = [(n, exp.column(n)) for n in others]
+    for value in turned.expressions:
+        literal = value.this if isinstance(value, (exp.PivotAlias, exp.Alias)) else value
+        condition = exp.and_(
+            *(
+                exp.NullSafeEQ(this=key.copy(), expression=v.copy())
+                for key, v in zip(keys, _columns(literal), strict=True)
+            )
+        )
+        for call in pivot.expressions:
+            projections.append(
+                (_cell_name(value, call, len(pivot.expressions)), _cell(call.unalias(), condition))
+            )
+    select = exp.Select(group=exp.Group(expressions=[exp.column(n) for n in others]))
+    around = Around(lowering, part.node, part.scope, ctes)
+    node = aggregated(lowering, select if others else exp.Select(), around, projections, "pivoted")
+    assert isinstance(node, Map)
+    outputs = tuple((n, f) for (n, _), f in zip(projections, node.fields, strict=True))
+    return node, outputs
+
+
+def _columns(node: exp.Expr) -> list[exp.Expr]:
+    inner = unparenthesized(node)
+    return list(inner.expressions) if isinstance(inner, exp.Tuple) else [inner]
+
+
+def _cell(call: exp.Expr, condition: exp.Expr) -> exp.Expr:
+    """The aggregates of ``call`` over the rows of one cell."""
+
+    def visit(part: exp.Expr) -> exp.Expr:
+        if is_aggregate(part):
+            return exp.Filter(this=part.copy(), expression=exp.Where(this=condition.copy()))
+        return part
+
+    found = call.copy()
+    if is_aggregate(found):
+        found = visit(found)
+    else:
+        for part in [p for p in found.walk() if is_aggregate(p)]:
+            part.replace(visit(part))
+    one = exp.Case(ifs=[exp.If(this=condition.copy(), true=exp.Literal.number(1))])
+    there = exp.GT(this=exp.Count(this=one), expression=exp.Literal.number(0))
+    return exp.Case(ifs=[exp.If(this=there, true=found)])
+
+
+def _cell_name(value: exp.Expr, call: exp.Expr, calls: int) -> str:
+    named = isinstance(value, (exp.PivotAlias, exp.Alias))
+    shown = value.args["alias"].name if named else "_".join(_text(v) for v in _columns(value))
+    if calls == 1:
+        return shown
+    return f"{shown}_{call.alias or call.sql(dialect='spark').lower()}"
+
+
+def _text(value: exp.Expr) -> str:
+    return value.name if isinstance(value, exp.Literal) else value.sql(dialect="spark")
+
+
+def _unpivot(lowering: Lowering, part: Part, pivot: exp.Pivot) -> tuple[Map, tuple[tuple[str, Field], ...]]:
+    """A row for each of the columns listed; NULLs are left out unless INCLUDE NULLS is said."""
+    (turned,) = pivot.args["fields"]
+    if len(pivot.expressions) != 1:
+        raise unsupported(pivot, "UNPIVOT into several value columns", "unpivot one after the other")
+    value_name, key_name = pivot.expressions[0].name, turned.this.name
+    listed = [_listed(e) for e in turned.expressions]
+    fields = [_field(part, column) for column, _ in listed]
+    type_ = common_type([f.type for f in fields])
+    if type_ is None:
+        shown = ", ".join(f"{f.name} {f.type}" for f in fields)
+        raise FivmError("FIVM113", f"no common type of {shown}", span=span_of(pivot), remedy="CAST them")
+    arguments: list[exp.Expr] = []
+    for (_, label), field in zip(listed, fields, strict=True):
+        arguments += [exp.Literal.string(label), exp.cast(field.scalar.ast(), type_.text, dialect="spark")]
+    stack = exp.Stack(this=exp.Literal.number(len(listed)), expressions=arguments)
+    made = Explode(
+        part.node, lowering.alias("unpivoted"), Scalar(stack), (("label", STRING), ("cell", type_))
+    )
+    cell = Scalar.column(made.alias, "cell")
+    is_there = Scalar(exp.Not(this=exp.Is(this=cell.ast(), expression=exp.Null())))
+    rows = made if pivot.args.get("include_nulls") else Filter(made, (is_there,))
+    gone = {f.id for f in fields}
+    items: list[Item] = []
+    names: list[str] = []
+    for name, field in part.outputs:
+        if field.id not in gone:
+            names.append(name)
+            items.append(Item(unique_name(name, {i.name.lower() for i in items}), field.scalar, field.type))
+    for name, column, kind in ((key_name, "label", STRING), (value_name, "cell", type_)):
+        names.append(name)
+        unique = unique_name(name, {i.name.lower() for i in items})
+        items.append(Item(unique, Scalar.column(made.alias, column), kind))
+    node = Map(rows, lowering.alias("unpivoted"), tuple(items))
+    return node, tuple(zip(names, node.fields, strict=True))
+
+
+def _listed(node: exp.Expr) -> tuple[str, str]:
+    """A column of UNPIVOT and the label of its rows."""
+    if isinstance(node, (exp.PivotAlias, exp.Alias)):
+        return node.this.name, node.args["alias"].name
+    return node.name, node.name
+
+
+def _field(part: Part, name: str) -> Field:
+    found = next((f for n, f in part.outputs if n.lower() == name.lower()), None)
+    if found is None:
+        raise part.scope.unknown(exp.column(name))
+    return found

@@ -1,0 +1,218 @@
+"""SELECT with window functions: the relation (or the groups), then the windows, then QUALIFY and the select list."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.nodes import Filter, Item, Map, Node, Window
+from fivm_dbt.ir.scalar import ColumnId, Scalar, conjuncts
+from fivm_dbt.naming import unique_name
+from fivm_dbt.sql.aggregates import AROUND_AGGREGATES
+from fivm_dbt.sql.aggregation import aggregated_parts, is_aggregated
+from fivm_dbt.sql.expressions import check_row_level, qualify, unparenthesized
+from fivm_dbt.sql.functions import function_name
+from fivm_dbt.sql.outer_scope import CARRIED
+from fivm_dbt.sql.parse import span_of, unsupported
+
+if TYPE_CHECKING:
+    from fivm_dbt.sql.lower import Lowering, Projections
+    from fivm_dbt.sql.subqueries import Around
+
+_BY_POSITION = frozenset("row_number ntile lag lead first_value last_value nth_value first last".split())
+
+
+def has_windows(node: exp.Select, projections: Projections) -> bool:
+    """Whether a SELECT computes window functions of its own."""
+    if node.args.get("qualify"):
+        return True
+    return any(_has_window(value) for _, value in projections)
+
+
+def _has_window(value: exp.Expr) -> bool:
+    if isinstance(value, exp.Query):
+        return False
+    return isinstance(value, exp.Window) or any(_has_window(c) for c in value.iter_expressions())
+
+
+def windowed(
+    lowering: Lowering, node: exp.Select, around: Around, projections: Projections, wanted: str
+) -> Node:
+    """``Map(select list, Filter(QUALIFY, Window(...)))`` over the relation, or over its groups."""
+    from fivm_dbt.sql.subqueries import with_subqueries
+
+    named = {w.this.name.lower(): w for w in node.args.get("windows") or []}
+    qualify_ = node.args.get("qualify")
+    conditions = conjuncts(qualify_.this) if qualify_ is not None else []
+    listed = [(n, _spelled_out(v.copy(), named)) for n, v in (*projections, *(("", c) for c in conditions))]
+    carried = [v for n, v in projections if n.startswith(CARRIED)]
+    for window in (w for _, v in listed for w in v.find_all(exp.Window)):
+        by = [*(window.args.get("partition_by") or []), *(c.copy() for c in carried)]
+        window.set("partition_by", by)
+    if is_aggregated(node, listed):
+        relation, scalars = aggregated_parts(lowering, node, around, listed)
+    else:
+        around, listed = with_subqueries(around, listed)
+        for _, value in listed:
+            check_row_level(value, allow_windows=True)
+        relation = around.relation
+        scalars = [Scalar(unparenthesized(qualify(v, around.scope))) for _, v in listed]
+    return _Windows(lowering, relation, wanted).build(
+        [name for name, _ in projections], scalars, [v for _, v in projections]
+    )
+
+
+class _Windows:
+    """Hoists the window functions of expressions into Window nodes, one per PARTITION BY that has nothing in common."""
+
+    def __init__(self, lowering: Lowering, relation: Node, wanted: str) -> None:
+        self.lowering = lowering
+        self.relation = relation
+        self.wanted = wanted
+        self.types = {f.id: f.type for f in relation.fields}
+
+    def build(self, names: list[str], scalars: list[Scalar], shown: list[exp.Expr]) -> Node:
+        calls = list(dict.fromkeys(_window_calls(scalars)))
+        for call in calls:
+            self._check(call)
+        node, place = self._stack(calls)
+        placed = [_replaced(s, place) for s in scalars]
+        outputs, conditions = placed[: len(names)], placed[len(names) :]
+        above = Filter(node, tuple(conditions)) if conditions else node
+        types = {f.id: f.type for f in node.fields}
+        from fivm_dbt.sql.lower import known_type
+
+        found = self.lowering.typer.types(outputs, types)
+        taken: set[str] = set()
+        items = []
+        for name, scalar, type_, where in zip(names, outputs, found, shown, strict=True):
+            column = unique_name(name, taken)
+            taken.add(column.lower())
+            items.append(Item(column, scalar, known_type(type_, where)))
+        return Map(above, self.lowering.alias(self.wanted), tuple(items))
+
+    def _stack(self, calls: list[Scalar]) -> tuple[Node, dict[Scalar, Scalar]]:
+        """Window nodes over the relation, and where each call and each column of the relation stands then."""
+        place: dict[Scalar, Scalar] = {f.scalar: f.scalar for f in self.relation.fields}
+        node = self.relation
+        for group in _grouped(calls):
+            alias = self.lowering.alias("windowed")
+            taken: set[str] = set()
+            items = []
+            moved: dict[Scalar, Scalar] = {}
+            for value, now in place.items():
+                column = next(iter(now.columns))
+                name = unique_name(column[1], taken)
+                taken.add(name.lower())
+                items.append(Item(name, now, self._type_of(node, column)))
+                moved[value] = Scalar.column(alias, name)
+            inside = [_replaced(call, place) for call in group]
+            types = self.lowering.typer.types(inside, {f.id: f.type for f in node.fields})
+            for call, value, type_ in zip(group, inside, types, strict=True):
+                from fivm_dbt.sql.lower import known_type
+
+                name = unique_name(function_name(_function(call.ast())) or "window", taken)
+                taken.add(name.lower())
+                items.append(Item(name, value, known_type(type_, call.ast())))
+                moved[call] = Scalar.column(alias, name)
+            node = Window(node, alias, self._partition(group, place, node), tuple(items))
+            place = moved
+        return node, place
+
+    def _type_of(self, node: Node, column: ColumnId) -> SparkType:
+        return next(f.type for f in node.fields if f.id == column)
+
+    def _partition(self, group: list[Scalar], place: dict[Scalar, Scalar], node: Node) -> tuple[Item, ...]:
+        """What all windows of the group partition by."""
+        from fivm_dbt.sql.lower import known_type
+
+        common = [
+            _replaced(p, place) for p in _partition_by(group[0]) if all(p in _partition_by(c) for c in group)
+        ]
+        types = self.lowering.typer.types(common, {f.id: f.type for f in node.fields})
+        return tuple(
+            Item(f"partition_{i + 1}", p, known_type(t, p.ast()))
+            for i, (p, t) in enumerate(zip(common, types, strict=True))
+        )
+
+    def _check(self, call: Scalar) -> None:
+        """Refuse what may come out differently when the same rows are read in another order."""
+        window = call.ast()
+        assert isinstance(window, exp.Window)
+        function = _function(window)
+        name = function_name(function) or ""
+        if name in _BY_POSITION and window.args.get("order") is None:
+            raise FivmError(
+                "FIVM106",
+                f"{window.sql('spark')} has no ORDER BY, so it depends on the order in which rows are read",
+                span=span_of(window),
+                remedy="add ORDER BY to the window",
+            )
+
+
+def _grouped(calls: list[Scalar]) -> list[list[Scalar]]:
+    """Calls that share a part of their PARTITION BY stand in one node; the others one after the other."""
+    groups: list[tuple[set[Scalar], list[Scalar]]] = []
+    for call in calls:
+        by = set(_partition_by(call))
+        for position, (common, members) in enumerate(groups):
+            if common & by or (not common and not by):
+                groups[position] = (common & by, [*members, call])
+                break
+        else:
+            groups.append((by, [call]))
+    return [members for _, members in groups]
+
+
+def _partition_by(call: Scalar) -> list[Scalar]:
+    return [Scalar(unparenthesized(p.copy())) for p in call.ast().args.get("partition_by") or []]
+
+
+def _window_calls(scalars: list[Scalar]) -> list[Scalar]:
+    return [Scalar(w.copy()) for s in scalars for w in s.ast().find_all(exp.Window)]
+
+
+def _function(node: exp.Expr) -> exp.Expr:
+    inner: exp.Expr = node.this
+    while isinstance(inner, AROUND_AGGREGATES):
+        inner = inner.this
+    return inner
+
+
+def _replaced(scalar: Scalar, place: dict[Scalar, Scalar]) -> Scalar:
+    """The scalar with window calls and columns as they stand now."""
+
+    def visit(part: exp.Expr) -> exp.Expr:
+        if isinstance(part, (exp.Window, exp.Column)):
+            found = place.get(Scalar(part.copy()))
+            if found is not None:
+                return found.ast()
+        for child in list(part.iter_expressions()):
+            new = visit(child)
+            if new is not child:
+                child.replace(new)
+        return part
+
+    return Scalar(visit(scalar.ast()))
+
+
+def _spelled_out(node: exp.Expr, named: dict[str, exp.Window]) -> exp.Expr:
+    """Windows by name with their definition: ``OVER w`` and ``OVER (w ORDER BY ...)``."""
+    for window in list(node.find_all(exp.Window)):
+        name = window.args.get("alias")
+        base = named.get(name.name.lower()) if name is not None else None
+        if name is not None and base is None:
+            raise unsupported(
+                window, f"there is no window called {name.name}", "define it in WINDOW", code="FIVM102"
+            )
+        if base is None:
+            continue
+        for key in ("partition_by", "order", "spec"):
+            if not window.args.get(key) and base.args.get(key):
+                value = base.args[key]
+                window.set(key, [v.copy() for v in value] if isinstance(value, list) else value.copy())
+        window.set("alias", None)
+    return node

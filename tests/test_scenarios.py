@@ -28,9 +28,7 @@ ONLY_ON_SPARK = frozenset((HERE / "only_on_spark.txt").read_text(encoding="utf-8
 
 SAVED = load_scenarios(sorted((HERE / "saved_cases").glob("*.jsonl")))
 
-FAST = frozenset(
-    "aggregates bags captures chains joins keys names nested nulls partitions refusals extrema windows".split()
-)
+FAST = frozenset("aggregates bags captures chains joins keys names nested nulls partitions refusals".split())
 
 WRONG: dict[str, object] = {
     "id": "wrong",

@@ -188,7 +188,8 @@ def _read_ahead(adapter: Any, journal: str, selected: Sequence[str]) -> ReadAhea
     with _READING_AHEAD:
         of_journals = _READ_AHEAD.setdefault(adapter, {})
         if journal not in of_journals:
-            nodes = (node for node in _nodes(adapter).fivm_models() if node.unique_id in set(selected))
+            chosen = set(selected)
+            nodes = (node for node in _nodes(adapter).fivm_models() if node.unique_id in chosen)
             relations = {canonical(adapter.Relation.create_from(adapter.config, n).render()) for n in nodes}
             of_journals[journal] = ReadAhead({r for r in relations if journal_table(r) == journal})
         return of_journals[journal]

@@ -397,3 +397,7 @@ class Distinct(Node):
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Distinct:
         return Distinct(inputs[0])
+
+
+ITEMS = (Scan, Values, Map, Aggregate, UnionAll, Window)
+"""Nodes whose fields have one alias, so that each can stand as an item of FROM."""

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.ir.nodes import (
+    ITEMS,
     Aggregate,
     AggregateCall,
     Distinct,
@@ -188,7 +189,7 @@ _TRUE = exp.Boolean(this=True)
 
 def _alias(node: Node) -> str:
     """The one alias of a node that stands as an item of FROM."""
-    if isinstance(node, (Scan, Values, Map, Aggregate, UnionAll, Window)):
+    if isinstance(node, ITEMS):
         return node.alias
     if isinstance(node, (Filter, SemiJoin, Restrict)):
         return _alias(node.inputs[0])

@@ -35,6 +35,13 @@ _BY_TIES = frozenset("max_by min_by arg_max arg_min".split())
 _ORDERLESS = frozenset("sort_array array_sort size cardinality array_size array_distinct_count".split())
 
 
+def called(node: exp.Expr) -> exp.Expr:
+    """The call of a function without what stands around it."""
+    while isinstance(node, AROUND_AGGREGATES):
+        node = node.this
+    return node
+
+
 @dataclass(frozen=True)
 class Call:
     """An aggregate call taken apart: ``function_node`` without what stands around it, its FILTER folded in."""

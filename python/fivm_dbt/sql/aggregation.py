@@ -18,6 +18,7 @@ from fivm_dbt.sql.aggregates import (
     AROUND_AGGREGATES,
     Call,
     adds_exactly,
+    called,
     check_deterministic,
     is_repeatable,
     read_call,
@@ -28,12 +29,14 @@ from fivm_dbt.sql.grouping_sets import SET_NUMBER, GroupingSets, read_grouping_s
 from fivm_dbt.sql.outer_scope import CARRIED
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import GroupScope, Scope
+from fivm_dbt.sql.typing import known_type
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.lower import Ctes, Lowering
     from fivm_dbt.sql.subqueries import Around
 
 Projections = list[tuple[str, exp.Expr]]
+"""Name and expression of the columns of a SELECT."""
 
 
 def is_aggregated(node: exp.Select, projections: Projections) -> bool:
@@ -49,9 +52,7 @@ def _aggregates_here(value: exp.Expr) -> bool:
         return False
     if isinstance(value, exp.Window):
         # The function over the window is none of the groups, but its operands may be.
-        inner = value.this
-        while isinstance(inner, AROUND_AGGREGATES):
-            inner = inner.this
+        inner = called(value.this)
         parts = [*inner.iter_expressions(), *(c for c in value.iter_expressions() if c is not value.this)]
         return any(_aggregates_here(part) for part in parts)
     return is_aggregate(value) or any(_aggregates_here(child) for child in value.iter_expressions())
@@ -62,16 +63,9 @@ def aggregated(
 ) -> Node:
     """``Map(select list, Filter(HAVING, Aggregate(GROUP BY, calls, relation)))``."""
     aggregate, outputs = aggregated_parts(lowering, node, around, projections)
-    types = lowering.typer.types(outputs, {f.id: f.type for f in aggregate.fields})
-    from fivm_dbt.sql.lower import known_type
-
-    taken: set[str] = set()
-    items = []
-    for (name, value), scalar, type_ in zip(projections, outputs, types, strict=True):
-        column = unique_name(name, taken)
-        taken.add(column.lower())
-        items.append(Item(column, scalar, known_type(type_, value)))
-    return Map(aggregate, lowering.alias(wanted), tuple(items))
+    names, shown = [n for n, _ in projections], [v for _, v in projections]
+    items = lowering.items(names, outputs, {f.id: f.type for f in aggregate.fields}, shown)
+    return Map(aggregate, lowering.alias(wanted), items)
 
 
 def aggregated_parts(
@@ -156,8 +150,6 @@ class _Grouping:
         scalars = [to_scalar(v, self.scope) for _, v in carried]
         types = self.lowering.typer.types(scalars, self.scope.types)
         for (name, shown), scalar, type_ in zip(carried, scalars, types, strict=True):
-            from fivm_dbt.sql.lower import known_type
-
             self.keys.setdefault(scalar, Item(self._name(name), scalar, known_type(type_, shown)))
 
     def _add_written_keys(self, group: exp.Group) -> None:
@@ -181,8 +173,6 @@ class _Grouping:
             self.keys[number] = Item(self.set_number, number, INT)
 
     def _add_key(self, shown: exp.Expr, scalar: Scalar, type_: SparkType | None) -> None:
-        from fivm_dbt.sql.lower import known_type
-
         if scalar in self.keys:
             return
         known = known_type(type_, shown)
@@ -316,9 +306,7 @@ class _Grouping:
 
     def _rewrite_window(self, node: exp.Window, shown: exp.Expr) -> exp.Expr:
         """A window function over the groups: what it is called on is no aggregate of this SELECT, its operands are."""
-        inner = node.this
-        while isinstance(inner, AROUND_AGGREGATES):
-            inner = inner.this
+        inner = called(node.this)
         _with_children(inner, lambda child: self._rewrite(child, shown))
         for part in [child for child in node.iter_expressions() if child is not node.this]:
             new = self._rewrite(part, shown)
@@ -351,8 +339,6 @@ class _Grouping:
         identity = ("", written)
         if identity not in self.calls:
             type_ = self.lowering.typer.aggregate_type(written, call, self.scope.types)
-            from fivm_dbt.sql.lower import known_type
-
             name = self._call_name(node, call.function, None)
             repeatable = is_repeatable(call, lambda ast: self._type(Scalar(unparenthesized(ast))))
             self.calls[identity] = AggregateCall(

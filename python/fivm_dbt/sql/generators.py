@@ -18,9 +18,11 @@ from fivm_dbt.sql.functions import function_name
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.part import Part
 from fivm_dbt.sql.scope import Scope, Source
+from fivm_dbt.sql.typing import known_type
 
 if TYPE_CHECKING:
-    from fivm_dbt.sql.lower import Lowering, Projections
+    from fivm_dbt.sql.aggregation import Projections
+    from fivm_dbt.sql.lower import Lowering
 
 _KNOWN = frozenset("explode explode_outer posexplode posexplode_outer inline inline_outer stack".split())
 
@@ -117,7 +119,6 @@ def _types(
     lowering: Lowering, generator: Scalar, scope: Scope, shown: exp.Expr
 ) -> list[tuple[str, SparkType]]:
     """Names and types of the generated columns."""
-    from fivm_dbt.sql.lower import known_type
 
     call = generator.ast()
     function = function_name(call) or ""

@@ -12,6 +12,7 @@ from fivm_dbt.sql.parse import unsupported
 from fivm_dbt.sql.part import Part
 from fivm_dbt.sql.scope import Source
 from fivm_dbt.sql.subqueries import Around, correlated, is_one_group, joined_value, query_of, same
+from fivm_dbt.sql.typing import known_type
 
 
 def lateral_join(around: Around, left: Part, join: exp.Join, *, outer: bool) -> Part:
@@ -60,7 +61,6 @@ def _with_totals(around: Around, left: Part, query: exp.Select, name: str, given
     types = lowering.typer.types(values, around.scope.types)
     columns: list[tuple[str, Field]] = []
     made: list[Item] = []
-    from fivm_dbt.sql.lower import known_type
 
     for position, (shown, scalar, type_) in enumerate(
         zip(given or names, values, types, strict=True), start=1

@@ -5,16 +5,17 @@ Whatever is not recognised is refused with its position: nothing falls through.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from fivm_dbt.catalog import Catalog, SparkType
+from fivm_dbt.catalog import Catalog
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Aggregate, Filter, Item, Map, Node
 from fivm_dbt.ir.scalar import Scalar, conjuncts
 from fivm_dbt.naming import unique_name
-from fivm_dbt.sql.aggregation import aggregated, is_aggregated
+from fivm_dbt.sql.aggregation import Projections, aggregated, is_aggregated
 from fivm_dbt.sql.expressions import to_scalar, unparenthesized
 from fivm_dbt.sql.from_clause import from_clause
 from fivm_dbt.sql.generators import generated_columns
@@ -30,12 +31,9 @@ from fivm_dbt.sql.subqueries import (
     with_domain,
     with_subqueries,
 )
-from fivm_dbt.sql.typing import Describe, Typer
+from fivm_dbt.sql.typing import Describe, Fields, Typer, known_type
 from fivm_dbt.sql.values import values
 from fivm_dbt.sql.windows import has_windows, windowed
-
-Projections = list[tuple[str, exp.Expr]]
-"""Name and expression of the columns of a SELECT."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +194,9 @@ class Lowering:
         around, projections = with_subqueries(around, projections)
         scope = around.scope
         scalars = [to_scalar(value, scope) for _, value in projections]
-        items = self.items([name for name, _ in projections], scalars, scope, [v for _, v in projections])
+        items = self.items(
+            [name for name, _ in projections], scalars, scope.types, [v for _, v in projections]
+        )
         return Map(around.relation, self.alias(wanted), items)
 
     def projections(self, node: exp.Select, scope: Scope) -> Projections:
@@ -224,10 +224,10 @@ class Lowering:
         return result
 
     def items(
-        self, names: list[str], scalars: list[Scalar], scope: Scope, shown: list[exp.Expr]
+        self, names: Sequence[str], scalars: Sequence[Scalar], fields: Fields, shown: Sequence[exp.Expr]
     ) -> tuple[Item, ...]:
-        """Typed columns; raises FIVM109 where a type is unknown."""
-        types = self.typer.types(scalars, scope.types)
+        """Typed columns over ``fields``; raises FIVM109 where a type is unknown."""
+        types = self.typer.types(scalars, fields)
         taken: set[str] = set()
         result = []
         for name, scalar, type_, where in zip(names, scalars, types, shown, strict=True):
@@ -247,20 +247,3 @@ def _carried(domain: Domain | None) -> Projections:
     if domain is None or domain.node is None:
         return []
     return [(f.name, f.scalar.ast()) for f in domain.outer.fields]
-
-
-def cast(scalar: Scalar, source: SparkType, target: SparkType) -> Scalar:
-    """``scalar`` as ``target``; unchanged where it has that type."""
-    return scalar if source == target else Scalar(exp.cast(scalar.ast(), target.text, dialect="spark"))
-
-
-def known_type(type_: SparkType | None, node: exp.Expr) -> SparkType:
-    """``type_``, or FIVM109 pointing at ``node``."""
-    if type_ is None:
-        raise FivmError(
-            "FIVM109",
-            f"the type of {node.sql('spark')} is not known without a connection",
-            span=span_of(node),
-            remedy="wrap it in CAST(... AS type)",
-        )
-    return type_

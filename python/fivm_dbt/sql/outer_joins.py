@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from fivm_dbt.ir.nodes import (
-    Aggregate,
+    ITEMS,
     Field,
     Item,
     Map,
     Node,
     OuterJoin,
-    Scan,
     SemiJoin,
     UnionAll,
-    Values,
-    Window,
 )
 from fivm_dbt.ir.rename import moved, renamed
 from fivm_dbt.ir.scalar import ColumnId, Scalar
@@ -62,7 +59,7 @@ def as_one_item(lowering: Lowering, part: Part) -> Part:
 
 def _one_item(lowering: Lowering, part: Part) -> tuple[Node, dict[ColumnId, Field]]:
     node = part.node
-    if isinstance(node, (Scan, Values, Map, Aggregate, UnionAll, Window)):
+    if isinstance(node, ITEMS):
         return node, {}
     alias = lowering.alias("joined")
     items, meaning = gathered(node.fields, alias)
@@ -103,21 +100,11 @@ def _full(lowering: Lowering, left: Part, right: Part, matching: Matching) -> Pa
     )
     unmatched = _unmatched(lowering, ours, theirs, predicates, matched)
     node = UnionAll((matched, unmatched), alias)
-    fields = {item.name: Field(alias, item.name, item.type) for item in node_items(matched)}
-    outputs = tuple((n, merged_field(n, f, merged, fields)) for n, f in matching.outputs)
+    fields = {item.name: Field(alias, item.name, item.type) for item in matched.items}
+    outputs = tuple((n, fields[merged[f.id].name] if f.id in merged else f) for n, f in matching.outputs)
     everything = {old: final[new.id] for old, new in meaning.items()} | final
     joined = Part(left.sources + right.sources, outputs, (node,))
     return joined.at(node, everything)
-
-
-def node_items(node: Map) -> tuple[Item, ...]:
-    return node.items
-
-
-def merged_field(name: str, field: Field, merged: dict[ColumnId, Item], fields: dict[str, Field]) -> Field:
-    """The column of ``*`` that a USING column is: COALESCE of both sides."""
-    item = merged.get(field.id)
-    return fields[item.name] if item is not None else field
 
 
 def _merged(matching: Matching, meaning: dict[ColumnId, Field], taken: set[str]) -> dict[ColumnId, Item]:

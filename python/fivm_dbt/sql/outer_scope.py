@@ -35,7 +35,8 @@ class Outer:
     """The query around a subquery: its names, and the columns that the subquery turned out to need.
 
     With ``domain`` set a reference becomes a column of it; without, it stays the outer column. ``inside`` has the
-    domain's columns that are equal to something in the subquery, by which they are computed instead.
+    domain's columns that are equal to something in the subquery, by which they are computed instead; ``asked`` is
+    what was referred to.
     """
 
     resolve: Resolve
@@ -43,6 +44,7 @@ class Outer:
     domain: str | None = None
     captured: dict[ColumnId, str] = field(default_factory=dict)
     inside: dict[str, Scalar] = field(default_factory=dict)
+    asked: dict[ColumnId, None] = field(default_factory=dict)
 
     def reference(self, column: exp.Column) -> exp.Expr | None:
         """The expression for an outer column, None where there is no such column."""
@@ -53,6 +55,7 @@ class Outer:
         def inside(part: exp.Expr) -> exp.Expr:
             if not isinstance(part, exp.Column):
                 return part
+            self.asked[(part.table, part.name)] = None
             name = self.captured.setdefault((part.table, part.name), f"{CARRIED}{len(self.captured) + 1}")
             return self.column(name)
 

@@ -17,7 +17,7 @@ from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Explode, Field, Filter, 
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import PREFIX, unique_name
 from fivm_dbt.sql.parse import span_of, unsupported
-from fivm_dbt.sql.typing import common_type
+from fivm_dbt.sql.typing import cast, common_type
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.lower import Ctes, Lowered, Lowering
@@ -69,8 +69,6 @@ def _common(left: Field, right: Field, node: exp.Expr) -> SparkType:
 
 
 def _as_types(lowering: Lowering, branch: Lowered, types: list[SparkType]) -> Node:
-    from fivm_dbt.sql.lower import cast
-
     fields = branch.node.fields
     if [f.type for f in fields] == types:
         return branch.node

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import (
@@ -24,20 +23,21 @@ from fivm_dbt.ir.nodes import (
     SemiJoin,
 )
 from fivm_dbt.ir.rename import moved, renamed
-from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, conjuncts
+from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, conjuncts, grouped
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.sql.aggregation import is_aggregated
 from fivm_dbt.sql.expressions import qualify, to_scalar, unparenthesized
 from fivm_dbt.sql.functions import function_name, is_aggregate
 from fivm_dbt.sql.outer_joins import as_one_item
-from fivm_dbt.sql.outer_scope import CARRIED, NeedsDomain, Outer, Resolve
+from fivm_dbt.sql.outer_scope import CARRIED, NeedsDomain, Outer
 from fivm_dbt.sql.parse import unsupported
 from fivm_dbt.sql.part import Part
 from fivm_dbt.sql.scope import Scope, Source, resolved_outside
 from fivm_dbt.sql.windows import has_windows
 
 if TYPE_CHECKING:
-    from fivm_dbt.sql.lower import Ctes, Lowered, Lowering, Projections
+    from fivm_dbt.sql.aggregation import Projections
+    from fivm_dbt.sql.lower import Ctes, Lowered, Lowering
 
 _MATCHED = f"{PREFIX}matched"
 _ZERO_OVER_NOTHING = frozenset("count count_if approx_count_distinct approx_distinct regr_count".split())
@@ -121,8 +121,6 @@ def _in(around: Around, condition: exp.In, negated: bool) -> Node:
 
 
 def _grouped(scalar: Scalar) -> exp.Expr:
-    from fivm_dbt.ir.scalar import grouped
-
     return grouped(scalar.ast())
 
 
@@ -234,19 +232,22 @@ def same(outer: Outer, keys: tuple[Field, ...]) -> tuple[Scalar, ...]:
 def correlated(around: Around, query: exp.Query) -> tuple[Lowered, Outer]:
     """A subquery with the domain of its correlation joined in; its fields are its columns, then those of the domain."""
     lowering = around.lowering
-    outer = Outer(around.scope.resolve_outward, around.scope.types, lowering.alias("domain"))
+    first = Outer(around.scope.resolve_outward, around.scope.types, lowering.alias("domain"))
     for column in query.find_all(exp.Column):
         # Whatever might be meant: what is not needed is left out in the second pass.
         if not isinstance(column.this, exp.Star):
             with suppress(FivmError):
-                outer.reference(column)
-    needed = _Needed(outer)
-    lowering.query(query, around.ctes, "subquery", needed.first(around))
-    exact = Outer(outer.resolve, outer.types, lowering.alias("domain"))
-    for used in needed.used:
+                first.reference(column)
+    first.asked.clear()
+    lowering.query(query, around.ctes, "subquery", _domain(around, first))
+    exact = Outer(first.resolve, first.types, lowering.alias("domain"))
+    for used in first.asked:
         exact.captured[used] = f"{CARRIED}{len(exact.captured) + 1}"
-    domain = exact.domain_of(around.relation, lowering.alias) if exact.captured else None
-    return lowering.query(query, around.ctes, "subquery", Domain(exact, domain)), exact
+    return lowering.query(query, around.ctes, "subquery", _domain(around, exact)), exact
+
+
+def _domain(around: Around, outer: Outer) -> Domain:
+    return Domain(outer, outer.domain_of(around.relation, around.lowering.alias) if outer.captured else None)
 
 
 @dataclass
@@ -293,42 +294,6 @@ def _sides(predicate: Scalar) -> list[tuple[Scalar, Scalar]]:
     return [(left, right), (right, left)]
 
 
-@dataclass
-class _Needed:
-    """A first pass with everything that might be captured, to find out what is."""
-
-    outer: Outer
-    used: list[ColumnId] = None  # type: ignore[assignment]
-
-    def first(self, around: Around) -> Domain:
-        candidates = dict(self.outer.captured)
-        self.used = []
-        watched = _Watching(self.outer.resolve, self.outer.types, self.outer.domain, candidates, self.used)
-        domain = self.outer.domain_of(around.relation, around.lowering.alias) if candidates else None
-        return Domain(watched, domain)
-
-
-class _Watching(Outer):
-    def __init__(
-        self,
-        resolve: Resolve,
-        types: dict[ColumnId, SparkType],
-        domain: str | None,
-        captured: dict[ColumnId, str],
-        used: list[ColumnId],
-    ) -> None:
-        super().__init__(resolve, types, domain, captured)
-        self.used = used
-
-    def reference(self, column: exp.Column) -> exp.Expr | None:
-        found = self.resolve(column)
-        if found is not None:
-            for part in found.find_all(exp.Column):
-                if (part.table, part.name) not in self.used:
-                    self.used.append((part.table, part.name))
-        return super().reference(column)
-
-
 # Columns
 
 
@@ -347,19 +312,19 @@ def with_subqueries(around: Around, projections: Projections) -> tuple[Around, P
 def below_groups(around: Around, value: exp.Expr) -> tuple[Around, exp.Expr]:
     """``value`` with the subqueries inside its aggregates as columns of what is aggregated."""
     node = value.copy()
-    for call in _aggregates_here(node):
+    for call in _outermost_aggregates(node):
         for argument in [a for a in call.iter_expressions() if has_subquery(a)]:
             around, new = with_columns(around, argument)
             argument.replace(new)
     return around, node
 
 
-def _aggregates_here(node: exp.Expr) -> list[exp.Expr]:
+def _outermost_aggregates(node: exp.Expr) -> list[exp.Expr]:
     if isinstance(node, exp.Query):
         return []
     if is_aggregate(node) or isinstance(node, exp.Filter):
         return [node]
-    return [found for child in node.iter_expressions() for found in _aggregates_here(child)]
+    return [found for child in node.iter_expressions() for found in _outermost_aggregates(child)]
 
 
 def with_columns(around: Around, value: exp.Expr) -> tuple[Around, exp.Expr]:
@@ -556,6 +521,3 @@ def _single(lowering: Lowering, lowered: Lowered, outer: Outer) -> Lowered:
         *(Item(k.name, Scalar.column(alias, k.name), k.type) for k in keys),
     )
     return Lowered(Map(grouped, lowering.alias("subquery"), items), ("value",))
-
-
-__all__ = ["Around", "Domain", "filtered", "has_subquery", "with_columns", "with_subqueries"]

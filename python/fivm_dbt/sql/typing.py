@@ -17,8 +17,9 @@ from fivm_dbt.catalog.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, T
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, identifier
-from fivm_dbt.sql.aggregates import Call, read_call, static_aggregate_type
+from fivm_dbt.sql.aggregates import Call, called, read_call, static_aggregate_type
 from fivm_dbt.sql.functions import function_name
+from fivm_dbt.sql.parse import span_of
 
 Fields = Mapping[ColumnId, SparkType]
 Describe = Callable[[str], tuple[Column, ...]]
@@ -159,6 +160,23 @@ def static_type(node: exp.Expr, fields: Fields) -> SparkType | None:
     return _call_type(node, fields)
 
 
+def cast(scalar: Scalar, source: SparkType, target: SparkType) -> Scalar:
+    """``scalar`` as ``target``; unchanged where it has that type."""
+    return scalar if source == target else Scalar(exp.cast(scalar.ast(), target.text, dialect="spark"))
+
+
+def known_type(type_: SparkType | None, node: exp.Expr) -> SparkType:
+    """``type_``, or FIVM109 pointing at ``node``."""
+    if type_ is None:
+        raise FivmError(
+            "FIVM109",
+            f"the type of {node.sql('spark')} is not known without a connection",
+            span=span_of(node),
+            remedy="wrap it in CAST(... AS type)",
+        )
+    return type_
+
+
 def literal_type(node: exp.Literal) -> SparkType | None:
     """Spark's type of a literal: int, bigint, or the narrowest decimal; strings are strings."""
     if node.is_string:
@@ -218,9 +236,7 @@ def _rounded_type(node: exp.Round | exp.Ceil | exp.Floor, fields: Fields) -> Spa
 
 
 def _window_type(node: exp.Window, fields: Fields) -> SparkType | None:
-    inner = node.this
-    while isinstance(inner, (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)):
-        inner = inner.this
+    inner = called(node.this)
     name = function_name(inner)
     if name in ("row_number", "rank", "dense_rank", "ntile"):
         return INT
@@ -329,15 +345,3 @@ def _wider_pair(a: SparkType, b: SparkType) -> SparkType | None:
 
 def _widest(a: SparkType, b: SparkType) -> SparkType:
     return a if _WIDER.index(a.text) >= _WIDER.index(b.text) else b
-
-
-__all__ = [
-    "Describe",
-    "Fields",
-    "Typer",
-    "column_ast",
-    "common_type",
-    "decimal_result",
-    "literal_type",
-    "static_type",
-]

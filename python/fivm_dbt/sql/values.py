@@ -13,7 +13,7 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.sql.expressions import to_scalar
 from fivm_dbt.sql.parse import span_of
 from fivm_dbt.sql.scope import Scope
-from fivm_dbt.sql.typing import common_type
+from fivm_dbt.sql.typing import common_type, known_type
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.lower import Lowered, Lowering
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def values(lowering: Lowering, node: exp.Values, wanted: str) -> Lowered:
     """The rows of VALUES, every column in the common type of its expressions."""
-    from fivm_dbt.sql.lower import Lowered, known_type
+    from fivm_dbt.sql.lower import Lowered
 
     rows = [_row(row) for row in node.expressions]
     width = len(rows[0])

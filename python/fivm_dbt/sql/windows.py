@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from fivm_dbt.catalog import SparkType
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Filter, Item, Map, Node, Window
-from fivm_dbt.ir.scalar import ColumnId, Scalar, conjuncts
+from fivm_dbt.ir.scalar import Scalar, conjuncts
 from fivm_dbt.naming import unique_name
-from fivm_dbt.sql.aggregates import AROUND_AGGREGATES
+from fivm_dbt.sql.aggregates import called
 from fivm_dbt.sql.aggregation import aggregated_parts, is_aggregated
 from fivm_dbt.sql.expressions import check_row_level, qualify, unparenthesized
 from fivm_dbt.sql.functions import function_name
 from fivm_dbt.sql.outer_scope import CARRIED
 from fivm_dbt.sql.parse import span_of, unsupported
+from fivm_dbt.sql.typing import known_type
 
 if TYPE_CHECKING:
-    from fivm_dbt.sql.lower import Lowering, Projections
+    from fivm_dbt.sql.aggregation import Projections
+    from fivm_dbt.sql.lower import Lowering
     from fivm_dbt.sql.subqueries import Around
 
 _BY_POSITION = frozenset("row_number ntile lag lead first_value last_value nth_value first last".split())
@@ -72,7 +73,6 @@ class _Windows:
         self.lowering = lowering
         self.relation = relation
         self.wanted = wanted
-        self.types = {f.id: f.type for f in relation.fields}
 
     def build(self, names: list[str], scalars: list[Scalar], shown: list[exp.Expr]) -> Node:
         calls = list(dict.fromkeys(_window_calls(scalars)))
@@ -83,16 +83,8 @@ class _Windows:
         outputs, conditions = placed[: len(names)], placed[len(names) :]
         above = Filter(node, tuple(conditions)) if conditions else node
         types = {f.id: f.type for f in node.fields}
-        from fivm_dbt.sql.lower import known_type
-
-        found = self.lowering.typer.types(outputs, types)
-        taken: set[str] = set()
-        items = []
-        for name, scalar, type_, where in zip(names, outputs, found, shown, strict=True):
-            column = unique_name(name, taken)
-            taken.add(column.lower())
-            items.append(Item(column, scalar, known_type(type_, where)))
-        return Map(above, self.lowering.alias(self.wanted), tuple(items))
+        items = self.lowering.items(names, outputs, types, shown)
+        return Map(above, self.lowering.alias(self.wanted), items)
 
     def _stack(self, calls: list[Scalar]) -> tuple[Node, dict[Scalar, Scalar]]:
         """Window nodes over the relation, and where each call and each column of the relation stands then."""
@@ -103,17 +95,16 @@ class _Windows:
             taken: set[str] = set()
             items = []
             moved: dict[Scalar, Scalar] = {}
+            fields = {f.id: f.type for f in node.fields}
             for value, now in place.items():
                 column = next(iter(now.columns))
                 name = unique_name(column[1], taken)
                 taken.add(name.lower())
-                items.append(Item(name, now, self._type_of(node, column)))
+                items.append(Item(name, now, fields[column]))
                 moved[value] = Scalar.column(alias, name)
             inside = [_replaced(call, place) for call in group]
-            types = self.lowering.typer.types(inside, {f.id: f.type for f in node.fields})
+            types = self.lowering.typer.types(inside, fields)
             for call, value, type_ in zip(group, inside, types, strict=True):
-                from fivm_dbt.sql.lower import known_type
-
                 name = unique_name(function_name(_function(call.ast())) or "window", taken)
                 taken.add(name.lower())
                 items.append(Item(name, value, known_type(type_, call.ast())))
@@ -122,13 +113,8 @@ class _Windows:
             place = moved
         return node, place
 
-    def _type_of(self, node: Node, column: ColumnId) -> SparkType:
-        return next(f.type for f in node.fields if f.id == column)
-
     def _partition(self, group: list[Scalar], place: dict[Scalar, Scalar], node: Node) -> tuple[Item, ...]:
         """What all windows of the group partition by."""
-        from fivm_dbt.sql.lower import known_type
-
         common = [
             _replaced(p, place) for p in _partition_by(group[0]) if all(p in _partition_by(c) for c in group)
         ]
@@ -176,10 +162,7 @@ def _window_calls(scalars: list[Scalar]) -> list[Scalar]:
 
 
 def _function(node: exp.Expr) -> exp.Expr:
-    inner: exp.Expr = node.this
-    while isinstance(inner, AROUND_AGGREGATES):
-        inner = inner.this
-    return inner
+    return called(node.this)
 
 
 def _replaced(scalar: Scalar, place: dict[Scalar, Scalar]) -> Scalar:

@@ -15,7 +15,7 @@ import pytest
 import fivm_dbt.refresh.apply as apply
 import fivm_dbt.testing.replay as replay
 from fivm_dbt.plan.binding import Binding
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.refresh.oracle import recompute_sql
 from fivm_dbt.spark.state import delta_query
 
@@ -25,14 +25,14 @@ _MARK = re.compile(r"8[6789]00000000\d\d")
 
 def cache_statements(monkeypatch: pytest.MonkeyPatch) -> None:
     """Derive every delta query and every recompute query once."""
-    deltas: dict[tuple[object, ...], tuple[Plan, str]] = {}
+    deltas: dict[tuple[object, ...], tuple[View, str]] = {}
     recomputes: dict[int, tuple[Plan, str]] = {}
 
-    def cached_delta(plan: Plan, binding: Binding) -> str:
-        kinds = tuple((i.capture, i.old is None, i.snapshot is None) for i in binding.inputs)
-        key = (id(plan), binding.changed, binding.buckets, kinds)
+    def cached_delta(plan: Plan, view: View, binding: Binding) -> str:
+        kinds = tuple((i.name, i.capture, i.old is None, i.snapshot is None) for i in binding.inputs)
+        key = (id(view), binding.changed, binding.buckets, kinds, binding.touched)
         if key not in deltas:
-            deltas[key] = (plan, delta_query(plan, _marked(binding)).sql(dialect="spark"))
+            deltas[key] = (view, delta_query(plan, view, _marked(binding)).sql(dialect="spark"))
         return _MARK.sub(lambda mark: str(_version(int(mark[0]), binding)), deltas[key][1])
 
     def cached_recompute(plan: Plan, versions: Mapping[str, int]) -> str:
@@ -61,12 +61,13 @@ def _marked(binding: Binding) -> Binding:
         )
         for index, bound in enumerate(binding.inputs)
     )
-    return replace(binding, inputs=inputs, root_version=_ROOT)
+    before = tuple((name, _ROOT + index) for index, (name, _) in enumerate(binding.before))
+    return replace(binding, inputs=inputs, before=before)
 
 
 def _version(mark: int, binding: Binding) -> int | None:
-    if mark == _ROOT:
-        return binding.root_version
+    if mark < _SNAPSHOT:
+        return binding.before[mark - _ROOT][1]
     inputs = binding.inputs
     if mark >= _NEW:
         return inputs[mark - _NEW].new

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from sqlglot import exp
@@ -33,7 +34,15 @@ from fivm_dbt.rewrite.prune_columns import prune_columns
 from fivm_dbt.spark.capture import change_query, snapshot_query
 from fivm_dbt.spark.reads import table
 from fivm_dbt.spark.select import select
-from fivm_dbt.spark.state import build_query, create_table, create_view, delta_query, merge, touched_query
+from fivm_dbt.spark.state import (
+    build_query,
+    create_table,
+    create_view,
+    delta_query,
+    key_set_query,
+    merge,
+    touched_query,
+)
 from fivm_dbt.sql.lower import Lowered, lower
 from fixtures.pairs import FOLDER, Case, parameters
 
@@ -167,16 +176,16 @@ def _binding(case: Case, plan: Plan) -> Binding:
     inputs = tuple(
         BoundInput(i.name, capture, OLD, NEW, 2 if capture == "snapshot" else None) for i in plan.inputs
     )
-    return Binding(inputs, changed, 8)
+    return Binding(inputs, changed, 8, tuple((v.name, OLD) for v in plan.views))
 
 
 def _statement(case: Case, plan: Plan) -> list[exp.Expr]:
     binding, kind = _binding(case, plan), case.path.stem
     if kind == "build":
         properties = {"delta.enableChangeDataFeed": "true"}
-        return [create_table(plan.root.relation, build_query(plan, binding), properties, PARTITION)]
+        return [create_table(plan.root.relation, build_query(plan, plan.top, binding), properties, PARTITION)]
     if kind == "delta":
-        return [delta_query(plan, binding)]
+        return _deltas(plan, binding)
     if kind == "capture":
         moved = [b for b in binding.inputs if b.name in binding.changed]
         statements: list[exp.Expr] = [change_query(plan, b) for b in moved]
@@ -188,8 +197,27 @@ def _statement(case: Case, plan: Plan) -> list[exp.Expr]:
         assert isinstance(query, exp.Query)
         return [create_view(plan.relation, query, {"fivm.root": plan.root.relation})]
     if kind == "merge":
-        return [touched_query(plan), merge(plan, _touched(case, plan), only_these=bool(case.setting("one")))]
+        return [
+            touched_query(plan, plan.top),
+            merge(plan, plan.top, _touched(case, plan), only_these=bool(case.setting("one"))),
+        ]
     raise ValueError(f"no statement is called {kind}")
+
+
+def _deltas(plan: Plan, binding: Binding) -> list[exp.Expr]:
+    """The delta of each view that changes, with the affected keys that it looks up."""
+    statements: list[exp.Expr] = []
+    for view in plan.views:
+        for key_set in view.key_sets:
+            query = key_set_query(plan, view, key_set, binding)
+            statements += [] if query is None else [query]
+            binding = replace(binding, changed=binding.changed | {key_set.name})
+        is_changed = bool(prune_terms(view.terms, binding.changed))
+        if is_changed:
+            statements.append(delta_query(plan, view, binding))
+        capture: Capture = "change feed" if view.rows is None else "staged"
+        binding = binding.with_view(BoundInput(view.name, capture, OLD, NEW), is_changed=is_changed)
+    return statements
 
 
 def _touched(case: Case, plan: Plan) -> list[exp.Expr] | None:

@@ -17,7 +17,7 @@ from fivm_dbt.naming import (
     staged_name,
     unique_name,
 )
-from fivm_dbt.plan.binding import staged_input, staged_root
+from fivm_dbt.plan.binding import staged_input, staged_state
 from fixtures.models import plan_of, relation
 
 
@@ -113,7 +113,8 @@ def test_staged_names_of_different_things_differ(one: tuple[str, str], other: tu
 def test_the_delta_of_the_root_is_not_that_of_an_input() -> None:
     tables = [relation("of_root", "k int")]
     plan = plan_of("select k from of_root", tables)
-    assert staged_input(plan, "of_root") != staged_root(plan)
+    assert staged_input(plan, "of_root") != staged_state(plan, plan.top)
+    assert staged_input(plan, plan.root.relation) != staged_state(plan, plan.top)
 
 
 def test_snapshots_of_different_inputs_differ() -> None:

@@ -100,6 +100,6 @@ def _refuse_later(config: Config, given: Mapping[str, object], model: str | None
         raise FivmError(
             "FIVM203",
             "not available in this version: " + "; ".join(later),
-            remedy="leave these keys out; auto means first_order with merge for now",
+            remedy="leave these keys out",
             model=model,
         )

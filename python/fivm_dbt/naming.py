@@ -99,6 +99,16 @@ def unique_name(wanted: str, taken: set[str]) -> str:
     return name
 
 
+def storable(name: str) -> str:
+    """``name`` as a column that a Delta table takes without column mapping.
+
+    >>> storable("Per cent")
+    'per_cent'
+    """
+    cleaned = "".join(c if c.isalnum() or c == "_" else "_" for c in name).lower()
+    return cleaned or "value"
+
+
 def digest(*parts: str) -> str:
     """Six hexadecimal digits that tell apart what would otherwise be called the same."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:6]

@@ -8,13 +8,14 @@ from fivm_dbt.catalog import Presentation
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.ir.dialect import SparkText
-from fivm_dbt.ir.nodes import Aggregate, Node, Restrict, Scan, Side
+from fivm_dbt.ir.nodes import Aggregate, Lookup, Node, Restrict, Scan, Side
 from fivm_dbt.ir.printer import render
 from fivm_dbt.naming import COUNT, PARTITION
-from fivm_dbt.plan.binding import Binding, BoundInput, staged_input, staged_root
-from fivm_dbt.plan.plan import Plan, PlanInput
+from fivm_dbt.plan.binding import staged_input, staged_state
+from fivm_dbt.plan.plan import Plan, PlanInput, View
 from fivm_dbt.spark.capture import change_query
-from fivm_dbt.spark.state import build_query, create_table, delta_query, merge
+from fivm_dbt.spark.check import example
+from fivm_dbt.spark.state import build_query, create_table, delta_query, key_set_query, merge
 
 _OLD, _NEW = 1, 2
 """The versions shown: every old side is version 1, every new side version 2."""
@@ -29,12 +30,18 @@ def explain(plan: Plan) -> str:
         render(plan.query),
         _heading("inputs"),
         *(_input(plan, item) for item in plan.inputs),
-        _heading("state"),
-        *_state(plan),
     ]
-    updatable = [item for item in plan.inputs if not item.is_static]
-    for item in updatable:
-        parts += [_heading(f"delta of {plan.model} when {item.name} changes"), *_delta(plan, item)]
+    for view in plan.helpers:
+        parts += [
+            _heading(f"inner view {view.name}"),
+            f"kept: {view.reason}",
+            render(view.core),
+            *_state(plan, view),
+        ]
+    parts += [_heading("state"), *_state(plan, plan.top)]
+    for item in plan.inputs:
+        if not item.is_static:
+            parts += [_heading(f"delta of {plan.model} when {item.name} changes"), *_delta(plan, item)]
     parts += [
         _heading(f"statements (old side = version {_OLD}, new side = version {_NEW})"),
         *_statements(plan),
@@ -59,20 +66,25 @@ def _input(plan: Plan, item: PlanInput) -> str:
     return f"{item.name} [{columns}]\n  {how}"
 
 
-def _state(plan: Plan) -> list[str]:
-    state = plan.root
+def _state(plan: Plan, view: View) -> list[str]:
+    state = view.state
     by = state.partitioning
     keys = [f"  key {k.name} {k.type} = {k.value.sql}" for k in state.keys] or ["  no key: one row"]
     payload = [f"  {COUNT} bigint = Σ multiplicity"]
     payload += [
         f"  {p.name} {p.component.type} = Σ multiplicity × ({p.component.lift.sql})" for p in state.payload
     ]
+    hashed = ", ".join(state.grouped_by) or "key"
     rule = (
-        by.expression.sql if by.expression is not None else f"pmod(xxhash64(key), {by.buckets or 'by size'})"
+        by.expression.sql
+        if by.expression is not None
+        else f"pmod(xxhash64({hashed}), {by.buckets or 'by size'})"
     )
     partition = f"  {PARTITION} {by.type} = {rule}  -- {by.reason}"
-    shown = f"shown by view {plan.relation}:\n{_indent(_pretty_sql(plan.presentation))}"
-    return [f"{state.relation}, one row per key", *keys, *payload, partition, shown]
+    lines = [f"{state.relation}, one row per key", *keys, *payload, partition]
+    if view is plan.top:
+        lines.append(f"shown by view {plan.relation}:\n{_indent(_pretty_sql(plan.presentation))}")
+    return lines
 
 
 def _pretty_sql(presentation: Presentation) -> str:
@@ -82,12 +94,20 @@ def _pretty_sql(presentation: Presentation) -> str:
 
 
 def _delta(plan: Plan, item: PlanInput) -> list[str]:
-    """The terms that are left when just this input changed, with what each reads."""
-    terms = prune_terms(plan.terms, frozenset({item.name}))
+    """The terms that are left when just this input changed, view by view, with what each reads."""
+    changed = frozenset({item.name})
     lines = []
-    for number, term in enumerate(terms, start=1):
-        lines.append(f"term {number}: {_product(term)}")
-        lines += [f"  {line}" for line in _reads(term)]
+    for view in plan.views:
+        changed |= {k.name for k in view.key_sets}
+        terms = prune_terms(view.terms, changed)
+        if not terms:
+            continue
+        changed |= {view.name}
+        if len(plan.views) > 1:
+            lines.append(f"{view.name}:")
+        for number, term in enumerate(terms, start=1):
+            lines.append(f"term {number}: {_product(term)}")
+            lines += [f"  {line}" for line in _reads(plan, view, term)]
     return lines or ["no term: this input cannot change the model"]
 
 
@@ -118,18 +138,24 @@ def _side(side: Side) -> str:
     return "Δ" if side is Side.DELTA else f"{side.value} "
 
 
-def _reads(term: Term) -> list[str]:
-    """One line per input that the term reads besides deltas, marking what is read in full and why."""
+def _reads(plan: Plan, view: View, term: Term) -> list[str]:
+    """One line per relation that the term reads besides deltas, marking what is read in full."""
     lines = []
-    if any(isinstance(n, Restrict) for n in _walk(term.node)):
-        lines.append(
-            "affected keys: groups with a changed row are computed at the new and at the old version"
-        )
+    bounded = {n.scan: n for n in _walk(term.node) if isinstance(n, Lookup)}
+    own = {view.name, *(v.name for v in plan.helpers)}
     for scan in scans(term.node):
-        if scan.side is not Side.DELTA:
+        if scan.side is Side.DELTA:
+            continue
+        side = f"{scan.side.value} {scan.relation}"
+        if scan in bounded:
+            keys = ", ".join(ours for ours, _ in bounded[scan].keys)
+            lines.append(f"looks up {side} in the partitions of the affected {keys}")
+        elif scan.relation in own:
             lines.append(
-                f"reads {scan.side.value} {scan.relation} in full: no helper view holds what is needed of it"
+                f"reads {side} in full: the change does not tell in which partitions its partners lie"
             )
+        else:
+            lines.append(f"reads {side} in full: no inner view holds what is needed of it")
     return list(dict.fromkeys(lines)) or ["reads nothing but the change"]
 
 
@@ -139,26 +165,32 @@ def _walk(node: Node) -> list[Node]:
 
 def _statements(plan: Plan) -> list[str]:
     updatable = frozenset(i.name for i in plan.inputs if not i.is_static)
-    everything = _binding(plan, updatable)
-    lines = ["-- build", _sql(create_table(plan.root.relation, build_query(plan, everything), {}, PARTITION))]
+    everything = example(plan, updatable, _OLD, _NEW)
+    lines = []
+    for view in plan.views:
+        build = create_table(view.name, build_query(plan, view, everything), {}, PARTITION)
+        lines += [f"-- build {view.name}" if len(plan.views) > 1 else "-- build", _sql(build)]
     for item in plan.inputs:
         if not item.is_static:
             lines.append(f"-- staged as {staged_input(plan, item.name)}")
             lines.append(_sql(change_query(plan, everything.input(item.name))))
-    if updatable:
-        lines.append(f"-- staged as {staged_root(plan)}; terms of inputs that did not change are left out")
-        lines.append(_sql(delta_query(plan, everything)))
+    for view in plan.views:
+        for key_set in view.key_sets:
+            query = key_set_query(plan, view, key_set, everything)
+            if query is not None:
+                lines += [f"-- affected keys, staged as {staged_input(plan, key_set.name)}", _sql(query)]
+        if not prune_terms(view.terms, everything.changed):
+            continue
+        lines.append(
+            f"-- staged as {staged_state(plan, view)}; terms of inputs that did not change are left out"
+        )
+        lines.append(_sql(delta_query(plan, view, everything)))
         lines.append("-- with the touched partitions as literals")
-        lines.append(_sql(merge(plan, [exp.Placeholder(this="touched")])))
+        lines.append(_sql(merge(plan, view, [exp.Placeholder(this="touched")])))
+        if view is not plan.top and view.rows is None:
+            lines.append(f"-- the change of this view, staged as {staged_input(plan, view.name)}")
+            lines.append(_sql(change_query(plan, everything.input(view.name))))
     return lines
-
-
-def _binding(plan: Plan, changed: frozenset[str]) -> Binding:
-    inputs = tuple(
-        BoundInput(i.name, "snapshot" if i.starts_with_snapshot else "change feed", _OLD, _NEW, _OLD)
-        for i in plan.inputs
-    )
-    return Binding(inputs, changed, plan.root.partitioning.buckets or 8, _OLD)
 
 
 def _sql(statement: exp.Expr) -> str:

@@ -257,6 +257,36 @@ class Restrict(Node):
 
 
 @dataclass(frozen=True)
+class Lookup(Node):
+    """Rows of a kept view that a set of keys can match: those in the partitions of its state that the keys lie in.
+
+    ``keys`` pairs the columns of the state that decide the partition with columns of the key set.
+    """
+
+    scan: Scan
+    key_set: str
+    keys: tuple[tuple[str, str], ...]
+
+    @property
+    def alias(self) -> str:
+        return self.scan.alias
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.scan.fields
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.scan,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Lookup:
+        (scan,) = inputs
+        if not isinstance(scan, Scan):
+            raise TypeError("only a scan is looked up")
+        return Lookup(scan, self.key_set, self.keys)
+
+
+@dataclass(frozen=True)
 class Window(Node):
     """A projection whose items hold window functions. Each of those partitions by ``partition`` and maybe by more, so
     that rows with another value of ``partition`` have no influence."""
@@ -399,5 +429,5 @@ class Distinct(Node):
         return Distinct(inputs[0])
 
 
-ITEMS = (Scan, Values, Map, Aggregate, UnionAll, Window)
+ITEMS = (Scan, Lookup, Values, Map, Aggregate, UnionAll, Window)
 """Nodes whose fields have one alias, so that each can stand as an item of FROM."""

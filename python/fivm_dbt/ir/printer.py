@@ -9,6 +9,7 @@ from fivm_dbt.ir.nodes import (
     Explode,
     Filter,
     Join,
+    Lookup,
     Map,
     Node,
     OuterJoin,
@@ -34,6 +35,8 @@ def describe(node: Node) -> str:
         alias = f" as {node.alias}" if node.alias != node.relation.split(".")[-1] else ""
         side = "" if node.side.value == "current" else f"{node.side.value} "
         return f"Scan {side}{node.relation}{alias} [{', '.join(name for name, _ in node.columns)}]"
+    if isinstance(node, Lookup):
+        return f"Lookup {node.key_set}"
     if isinstance(node, Values):
         return f"Values {node.alias} [{', '.join(name for name, _ in node.columns)}] {len(node.rows)} rows"
     if isinstance(node, Filter):

@@ -27,6 +27,34 @@ def moved(scalar: Scalar, names: Mapping[str, str]) -> Scalar:
     return scalar.substitute(replacement)
 
 
+def substituted(node: Node, inputs: tuple[Node, ...], meaning: Mapping[ColumnId, Scalar]) -> Node:
+    """``node`` over ``inputs``, with what ``meaning`` says in place of columns that the new inputs call otherwise."""
+    if not meaning:
+        return node.with_inputs(inputs)
+    taken = iter(inputs)
+
+    def part(value: Any) -> Any:
+        if isinstance(value, Node):
+            return next(taken)
+        if isinstance(value, tuple) and value and isinstance(value[0], Node):
+            return tuple(next(taken) for _ in value)
+        return with_meaning(value, meaning)
+
+    copy: Node = type(node)(**{f.name: part(getattr(node, f.name)) for f in fields(node)})  # type: ignore[arg-type]
+    return copy
+
+
+def with_meaning(value: Any, meaning: Mapping[ColumnId, Scalar]) -> Any:
+    """A part of an operator, such as its items or calls, with ``meaning`` in place of columns."""
+    if isinstance(value, Scalar):
+        return value.substitute(meaning.get)
+    if isinstance(value, tuple):
+        return tuple(with_meaning(item, meaning) for item in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return type(value)(**{f.name: with_meaning(getattr(value, f.name), meaning) for f in fields(value)})
+    return value
+
+
 def _aliases(node: Node) -> Iterator[str]:
     alias = getattr(node, "alias", None)
     if alias is not None:

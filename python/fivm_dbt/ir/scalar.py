@@ -73,6 +73,24 @@ class Scalar:
             return sign * int(node.this)
         return None
 
+    @property
+    def equality(self) -> tuple[ColumnId, ColumnId] | None:
+        """The two columns that it compares, null-safe or not, if it is such a comparison and nothing else.
+
+        >>> Scalar.parse("f.a = g.b").equality
+        (('f', 'a'), ('g', 'b'))
+        """
+        if not isinstance(self._ast, (exp.EQ, exp.NullSafeEQ)):
+            return None
+        left, right = self._ast.this.unnest(), self._ast.expression.unnest()
+        if not isinstance(left, exp.Column) or not isinstance(right, exp.Column):
+            return None
+        return (left.table, left.name), (right.table, right.name)
+
+    def cast(self, type_: str) -> Scalar:
+        """``CAST(self AS type_)``."""
+        return Scalar(exp.cast(self.ast(), type_, dialect="spark"))
+
     def substitute(self, replacement: Callable[[ColumnId], Scalar | None]) -> Scalar:
         """The expression with each column replaced where ``replacement`` gives something."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from fivm_dbt.naming import sibling, staged_name
-from fivm_dbt.plan.plan import Capture, Plan
+from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.naming import staged_name
+from fivm_dbt.plan.plan import Capture, Plan, View
 
 
 @dataclass(frozen=True)
@@ -26,23 +27,48 @@ class BoundInput:
 class Binding:
     """The versions and literals of one refresh. Two bindings that are equal give the same statements.
 
-    ``root_version`` is the version of the root state before it; None while it is built.
+    ``inputs`` and ``changed`` come to have the inner views too, as these are brought up to date, and ``changed`` the
+    key sets that are not empty. ``before`` are the versions of the states before the refresh, none while they are
+    built. ``touched`` are the partitions of a state that a key set lies in, as literals; None where they are too many.
     """
 
     inputs: tuple[BoundInput, ...]
     changed: frozenset[str]
     buckets: int
-    root_version: int | None = None
+    before: tuple[tuple[str, int], ...] = ()
+    touched: tuple[Touched, ...] = ()
 
     def input(self, name: str) -> BoundInput:
         return next(i for i in self.inputs if i.name == name)
 
+    def version_before(self, state: str) -> int:
+        """The version of a state before this refresh."""
+        return next(version for name, version in self.before if name == state)
+
+    def partitions(self, key_set: str, state: str) -> tuple[Scalar, ...] | None:
+        """In which partitions of ``state`` the keys of a set lie; None where nothing is known."""
+        return next((t.partitions for t in self.touched if (t.key_set, t.state) == (key_set, state)), None)
+
+    def with_view(self, bound: BoundInput, *, is_changed: bool) -> Binding:
+        """With an inner view brought up to date."""
+        changed = self.changed | {bound.name} if is_changed else self.changed
+        return replace(self, inputs=(*self.inputs, bound), changed=changed)
+
+
+@dataclass(frozen=True)
+class Touched:
+    """The partitions of ``state`` that the keys of a set lie in."""
+
+    key_set: str
+    state: str
+    partitions: tuple[Scalar, ...] | None
+
 
 def staged_input(plan: Plan, name: str) -> str:
-    """Session name of an input's staged net change."""
+    """Session name of the staged net change of an input or an inner view, or of a key set."""
     return staged_name(plan.relation, name)
 
 
-def staged_root(plan: Plan) -> str:
-    """Session name of the root state's staged delta."""
-    return staged_name(plan.relation, sibling(plan.relation, "root"))
+def staged_state(plan: Plan, view: View) -> str:
+    """Session name of the staged delta of a view's state."""
+    return staged_name(plan.relation, view.name + "_state")

@@ -10,8 +10,10 @@ from typing import Literal
 
 from fivm_dbt.catalog import Column, Presentation, Relation, SparkType
 from fivm_dbt.config import Config
+from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.nodes import Item, Node
+from fivm_dbt.ir.printer import render
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT, digest, sibling, split_name
 from fivm_dbt.rings import Component
@@ -19,7 +21,7 @@ from fivm_dbt.rings import Component
 STATE_VERSION = 1
 """Raised when the layout of state tables or the journal changes; part of every plan hash."""
 
-Capture = Literal["change feed", "version difference", "snapshot", "static"]
+Capture = Literal["change feed", "version difference", "snapshot", "static", "staged"]
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,41 @@ class StateTable:
 
 
 @dataclass(frozen=True)
+class View:
+    """A maintained view: the query ``core``, its delta, the state that keeps it, and how its rows are shown.
+
+    ``key_sets`` are the affected keys that the delta looks up. ``rows`` are the shown columns as expressions over a
+    state's row, where a row of the state's delta is a row of the view's delta: in a bag, but not where components are
+    added up. ``reason`` says why the view is kept.
+    """
+
+    state: StateTable
+    core: Node
+    terms: tuple[Term, ...]
+    key_sets: tuple[KeySet, ...]
+    columns: tuple[Column, ...]
+    presentation: Presentation
+    rows: tuple[tuple[str, Scalar], ...] | None
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """The relation of its state, by which other views scan it."""
+        return self.state.relation
+
+    @cached_property
+    def as_input(self) -> PlanInput:
+        """The view as an input of those above it: a maintained model that is shown by its presentation."""
+        relation = Relation(self.name, self.columns, kind="fivm", presentation=self.presentation)
+        return PlanInput(relation, self.columns, is_static=False)
+
+
+@dataclass(frozen=True)
 class Plan:
-    """How the model ``relation`` is built and refreshed."""
+    """How the model ``relation`` is built and refreshed: its ``views`` in this order, the root last.
+
+    ``query`` is what was read, before inner views were taken out of it.
+    """
 
     relation: str
     sql: str
@@ -93,19 +128,42 @@ class Plan:
     session: tuple[tuple[str, str], ...]
     inputs: tuple[PlanInput, ...]
     query: Node
-    core: Node
-    terms: tuple[Term, ...]
-    root: StateTable
+    views: tuple[View, ...]
     output: tuple[Column, ...]
-    presentation: Presentation
 
     @property
     def model(self) -> str:
         """The model's own name, for messages."""
         return self.relation.split(".")[-1].strip("`")
 
+    @property
+    def helpers(self) -> tuple[View, ...]:
+        """The inner views."""
+        return self.views[:-1]
+
+    @property
+    def top(self) -> View:
+        """The view that the model shows."""
+        return self.views[-1]
+
+    @property
+    def root(self) -> StateTable:
+        """The state of the topmost view."""
+        return self.top.state
+
+    @property
+    def presentation(self) -> Presentation:
+        """How the model shows its root."""
+        return self.top.presentation
+
     def input(self, name: str) -> PlanInput:
-        return next(i for i in self.inputs if i.name == name)
+        """An input or, by its state's relation, an inner view."""
+        candidates = (*self.inputs, *(v.as_input for v in self.helpers))
+        return next(i for i in candidates if i.name == name)
+
+    def helper(self, name: str) -> View | None:
+        """The inner view whose state is ``name``."""
+        return next((v for v in self.helpers if v.name == name), None)
 
     @cached_property
     def signature(self) -> dict[str, str]:
@@ -116,24 +174,20 @@ class Plan:
         parts = {
             "state version": str(STATE_VERSION),
             "SQL": self.sql,
-            "root layout": json.dumps(
-                [[k.name, k.value.sql, k.type.text] for k in self.root.keys]
-                + [[p.name, p.component.lift.sql, p.component.type.text] for p in self.root.payload]
-            ),
+            "root layout": _layout(self.root),
             "presentation": self.presentation.sql,
-            "partitioning": f"{self.root.partitioning.kind} {self._partition_text()}",
+            "partitioning": f"{self.root.partitioning.kind} {_partition_text(self.root)}",
             "fivm_static": ", ".join(i.name for i in self.inputs if i.is_static),
         }
+        for view in self.helpers:
+            partitioned = f"{view.state.partitioning.kind} {_partition_text(view.state)}"
+            parts[f"inner view {view.name}"] = f"{_layout(view.state)} {partitioned} {render(view.core)}"
         for item in self.inputs:
             parts[f"columns of {item.name}"] = ", ".join(f"{c.name} {c.type}" for c in item.columns)
             if item.relation.presentation is not None:
                 parts[f"definition of {item.name}"] = item.relation.presentation.sql
         parts.update({f"session {key}": value for key, value in self.session})
         return parts
-
-    def _partition_text(self) -> str:
-        by = self.root.partitioning
-        return by.expression.sql if by.expression is not None else str(by.buckets or "by size")
 
     @cached_property
     def plan_hash(self) -> str:
@@ -151,3 +205,13 @@ class Plan:
         from fivm_dbt.plan.encode import encode
 
         return json.dumps(encode(self), indent=2, sort_keys=True)
+
+
+def _layout(state: StateTable) -> str:
+    keys = [[k.name, k.value.sql, k.type.text] for k in state.keys]
+    return json.dumps(keys + [[p.name, p.component.lift.sql, p.component.type.text] for p in state.payload])
+
+
+def _partition_text(state: StateTable) -> str:
+    by = state.partitioning
+    return by.expression.sql if by.expression is not None else str(by.buckets or "by size")

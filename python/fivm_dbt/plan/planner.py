@@ -5,19 +5,15 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from fivm_dbt.catalog import Catalog, Column, Presentation, Relation
+from fivm_dbt.catalog import Catalog, Column, Relation
 from fivm_dbt.config import Config
-from fivm_dbt.delta import derive
-from fivm_dbt.delta.own_state import delta_over_own_state
-from fivm_dbt.delta.term import Term, scans
+from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError, expected_one_of
-from fivm_dbt.ir.nodes import Aggregate, Map, Node
+from fivm_dbt.ir.nodes import Node
 from fivm_dbt.naming import PREFIX, canonical, sibling, split_name
-from fivm_dbt.plan.partitioning import choose_partitioning
-from fivm_dbt.plan.plan import Plan, PlanInput, StateTable
-from fivm_dbt.plan.root import Root, find_root
-from fivm_dbt.rewrite.flatten_joins import flatten_joins
-from fivm_dbt.rewrite.order_factors import order_factors
+from fivm_dbt.plan.inner_views import keep_inner_views
+from fivm_dbt.plan.plan import Plan, PlanInput
+from fivm_dbt.plan.views import Views
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.sql.lower import lower
 from fivm_dbt.sql.typing import Describe, Typer
@@ -54,52 +50,23 @@ def plan_model(request: ModelRequest, describe: Describe | None = None) -> Plan:
 def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Plan:
     lowered = lower(request.sql, request.catalog, describe)
     query = rewrite(lowered.node)
-    root = find_root(query, lowered.names)
     static = _static(request.config, request.catalog)
-    typer = Typer(describe)
-    partitioning = choose_partitioning(
-        root.keys, {n.lower(): k for n, k in root.shown}, request.config, typer, root.is_global
-    )
-    name = sibling(relation, "root")
-    state = StateTable(name, root.keys, root.payload, partitioning, root.is_global, root.local_keys)
-    check_repeatable(root.core, root.local)
-    if root.local is not None:
-        assert isinstance(root.core, Map)
-        derived = delta_over_own_state(root.core, root.local, name, root.local_keys, static)
-    else:
-        derived = derive(root.core, static)
-    terms = tuple(Term(order_factors(flatten_joins(t.node)), t.multiplicity) for t in derived)
+    only_needed = request.config.fivm_strategy == "first_order"
+    over, inner = keep_inner_views(query, relation, static, only_needed=only_needed)
+    views = Views(request.config, Typer(describe), static)
+    for view in inner:
+        views.add(view.name, view.node, tuple(f.name for f in view.node.fields), view.reason, by=view.by)
+    views.add(sibling(relation, "root"), over, lowered.names, "the model itself")
     return Plan(
         relation=relation,
         sql=request.sql,
         config=request.config,
         session=tuple(sorted(request.session)),
-        inputs=_inputs(root.core, request.catalog, static),
+        inputs=_inputs(query, request.catalog, static),
         query=query,
-        core=root.core,
-        terms=terms,
-        root=state,
+        views=tuple(views.views),
         output=tuple(Column(n, f.type) for n, f in zip(lowered.names, query.fields, strict=True)),
-        presentation=_presentation(root, state),
     )
-
-
-def check_repeatable(node: Node, root: Node | None) -> None:
-    """FIVM108 where an inner result would be recomputed from old inputs and could come out with other bits."""
-    if isinstance(node, Aggregate) and node is not root:
-        unstable = next((c for c in node.calls if not c.is_repeatable), None)
-        if unstable is not None and unstable.written is not None:
-            raise FivmError(
-                "FIVM108",
-                f"{unstable.written.sql} below other operators depends on the order in which doubles are added",
-                remedy="CAST the argument to a decimal type, e.g. CAST(x AS DECIMAL(18, 4))",
-            )
-    for child in node.inputs:
-        check_repeatable(child, root)
-
-
-def _presentation(root: Root, state: StateTable) -> Presentation:
-    return Presentation(state.relation, root.presentation(state.relation).sql(dialect="spark"))
 
 
 def _static(config: Config, catalog: Catalog) -> frozenset[str]:

@@ -17,7 +17,7 @@ from fivm_dbt.delta.local import Local
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Aggregate, Field, Filter, Item, Map, Node, Window
 from fivm_dbt.ir.scalar import ColumnId, Scalar, identifier
-from fivm_dbt.naming import COUNT, PARTITION, PREFIX, unique_name
+from fivm_dbt.naming import COUNT, PARTITION, PREFIX, storable, unique_name
 from fivm_dbt.plan.plan import PayloadColumn
 from fivm_dbt.rings import Component, components, finish
 from fivm_dbt.rings.registry import ROWS
@@ -42,13 +42,20 @@ class Root:
     local: Local | None = None
     local_keys: tuple[str, ...] = ()
 
+    @property
+    def is_aggregate(self) -> bool:
+        """Whether a state row adds up a group, so that its change is no row's coming or going."""
+        return not self.is_bag and self.local is None
+
     def presentation(self, state: str) -> exp.Select:
         """``SELECT outputs FROM state WHERE filters``, each row of a bag as often as its multiplicity says."""
         columns = [
             exp.alias_(value.ast(), identifier(name), quoted=identifier(name).quoted)
             for name, value in self.outputs
         ]
-        query = exp.select(*columns).from_(exp.to_table(state, dialect="spark"))
+        # A view of which only the rows count still needs a column in its SELECT.
+        query = exp.select(*(columns or [exp.alias_(exp.Literal.number(1), "one")]))
+        query = query.from_(exp.to_table(state, dialect="spark"))
         if self.is_bag:
             query = query.lateral(
                 f"EXPLODE(SEQUENCE(1, {COUNT})) {PREFIX}copies AS {PREFIX}copy", dialect="spark"
@@ -98,7 +105,7 @@ def _local_root(node: Local, outputs: tuple[tuple[str, Scalar], ...], filters: t
 
     def column(wanted: str, value: Scalar, type_: SparkType) -> str:
         if value not in column_of:
-            name = unique_name(_storable(wanted), taken)
+            name = unique_name(storable(wanted), taken)
             taken.add(name)
             item = Item(name, value, type_)
             _check_key(item)
@@ -160,7 +167,7 @@ def _stored_keys(node: Aggregate) -> tuple[Item, ...]:
     keys = []
     for key in node.keys:
         _check_key(key)
-        name = unique_name(_storable(key.name), taken)
+        name = unique_name(storable(key.name), taken)
         taken.add(name)
         keys.append(Item(name, key.value, key.type))
     return tuple(keys)
@@ -207,7 +214,7 @@ def _bag_root(query: Node, names: tuple[str, ...]) -> Root:
             outputs.append((name, constants[field.name]))
             shown.append((name, None))
             continue
-        column = unique_name(_storable(field.name), taken | {COUNT, PARTITION})
+        column = unique_name(storable(field.name), taken | {COUNT, PARTITION})
         taken.add(column.lower())
         keys.append(Item(column, values.get(field.name, field.scalar), field.type))
         _check_key(keys[-1])
@@ -218,11 +225,6 @@ def _bag_root(query: Node, names: tuple[str, ...]) -> Root:
         keys.append(Item(f"{PREFIX}row", Scalar.number(1), INT))
     core = query.input if isinstance(query, Map) else query
     return Root(core, tuple(keys), (), False, True, tuple(outputs), (), tuple(shown))
-
-
-def _storable(name: str) -> str:
-    cleaned = "".join(c if c.isalnum() or c == "_" else "_" for c in name).lower()
-    return cleaned or "value"
 
 
 def _check_key(key: Item) -> None:

@@ -1,20 +1,25 @@
-"""Writing: build the state, merge a delta into it, renew own snapshots, show the model."""
+"""Writing: build the states, merge deltas into them, renew own snapshots, show the model."""
 
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import sqlglot
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
+from fivm_dbt.delta.key_sets import lookups
+from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.ir.dialect import SparkText
+from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import PARTITION
-from fivm_dbt.plan.binding import Binding, staged_root
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.binding import Binding, BoundInput, Touched, staged_input, staged_state
+from fivm_dbt.plan.plan import Plan, StateTable, View
 from fivm_dbt.refresh.recorder import Recorder
-from fivm_dbt.spark.capture import snapshot_query
+from fivm_dbt.spark.capture import change_query, snapshot_query
 from fivm_dbt.spark.check import check_statements
 from fivm_dbt.spark.state import (
     build_query,
@@ -22,7 +27,9 @@ from fivm_dbt.spark.state import (
     create_table,
     create_view,
     delta_query,
+    key_set_query,
     merge,
+    partitions_query,
     touched_query,
 )
 
@@ -30,37 +37,120 @@ MAX_LITERALS = 1000
 """Above this many touched partitions a MERGE is not restricted to them: the list would cost more than it saves."""
 
 
-def build_state(plan: Plan, engine: Recorder, binding: Binding) -> None:
-    """Create the root state with everything in it, its change feed on from the first version."""
+@dataclass(frozen=True)
+class Merged:
+    """What came to a view's state: keys that changed, and the partitions that they lie in."""
+
+    view: str
+    rows: int
+    partitions: int
+
+
+def build_states(plan: Plan, engine: Recorder, binding: Binding) -> None:
+    """Create the state of every view with everything in it, its change feed on from the first version."""
     check_statements(plan)
-    engine.run(create_table(plan.root.relation, build_query(plan, binding), _properties(plan), PARTITION))
+    for view in plan.views:
+        if view is not plan.top:
+            engine.progress(f"building {view.name}: {view.reason}")
+        engine.run(create_table(view.name, build_query(plan, view, binding), _properties(plan), PARTITION))
+        if view is not plan.top:
+            version = engine.commits(view.name, None)[0].version
+            binding = binding.with_view(BoundInput(view.name, "static", None, version), is_changed=False)
 
 
-def apply_delta(plan: Plan, engine: Recorder, binding: Binding, *, already: int) -> tuple[int, int]:
-    """Stage the root's delta and merge it. ``already`` MERGEs of this refresh are committed and are not repeated.
+def apply_deltas(
+    plan: Plan, engine: Recorder, binding: Binding, already: Mapping[str, int]
+) -> tuple[Merged, ...]:
+    """Bring every view up to date, inner views first. ``already`` MERGEs of this refresh into a state are not repeated.
 
-    Returns the number of touched partitions and of merged keys.
+    Returns what came to the views that changed.
     """
-    engine.stage(staged_root(plan), delta_query(plan, binding))
-    touched = engine.query(touched_query(plan))
+    merged = []
+    for view in plan.views:
+        done = already.get(view.name, 0)
+        if done and plan.config.fivm_merge != "per_partition":
+            change = None
+        else:
+            change = _apply_delta(plan, view, engine, binding, already=done)
+        if change is not None:
+            merged.append(change)
+        if view is not plan.top:
+            binding = _with_view(
+                plan, view, engine, binding, change, is_merged=bool(done) or change is not None
+            )
+    return tuple(merged)
+
+
+def _apply_delta(
+    plan: Plan, view: View, engine: Recorder, binding: Binding, *, already: int
+) -> Merged | None:
+    """Stage the delta of a view and merge it; None where it is empty."""
+    binding = _with_key_sets(plan, view, engine, binding)
+    if not prune_terms(view.terms, binding.changed):
+        return None
+    engine.stage(staged_state(plan, view), delta_query(plan, view, binding))
+    touched = engine.query(touched_query(plan, view))
     if not touched:
-        return 0, 0
-    type_ = plan.root.partitioning.type
+        return None
+    type_ = view.state.partitioning.type
     literals = [literal(row[0], type_) for row in touched]
     rows = sum(int(str(row[1])) for row in touched)
     if plan.config.fivm_merge == "per_partition":
         for number, (value, row) in enumerate(zip(literals, touched, strict=True), start=1):
             if number > already:
                 engine.progress(
-                    f"{plan.model} partition {number}/{len(touched)} ({row[0]}) merged into {plan.root.relation}"
+                    f"{plan.model} partition {number}/{len(touched)} ({row[0]}) merged into {view.name}"
                 )
-                engine.run(merge(plan, [value], only_these=True))
+                engine.run(merge(plan, view, [value], only_these=True))
     else:
-        engine.progress(
-            f"{plan.model}: merging {rows:,} rows into {len(touched)} partitions of {plan.root.relation}"
-        )
-        engine.run(merge(plan, literals if len(literals) <= MAX_LITERALS else None))
-    return len(touched), rows
+        engine.progress(f"{plan.model}: merging {rows:,} rows into {len(touched)} partitions of {view.name}")
+        engine.run(merge(plan, view, literals if len(literals) <= MAX_LITERALS else None))
+    return Merged(view.name, rows, len(touched))
+
+
+def _with_key_sets(plan: Plan, view: View, engine: Recorder, binding: Binding) -> Binding:
+    """The key sets of a view staged, and where they lie in the states that the view's delta looks up."""
+    for key_set in view.key_sets:
+        query = key_set_query(plan, view, key_set, binding)
+        if query is not None:
+            engine.stage(staged_input(plan, key_set.name), query)
+            binding = replace(binding, changed=binding.changed | {key_set.name})
+    terms = prune_terms(view.terms, binding.changed)
+    looked_up = lookups(terms)
+    if not looked_up:
+        return binding
+    states = {v.name: v.state for v in plan.views}
+    pairs = [(lookup, states[lookup.scan.relation]) for lookup in looked_up]
+    found: list[list[str | None]] = [[] for _ in pairs]
+    for number, value in engine.query(partitions_query(plan, pairs, binding.buckets)):
+        found[int(str(number))].append(None if value is None else str(value))
+    touched = tuple(
+        Touched(lookup.key_set, state.relation, _literals(values, state))
+        for (lookup, state), values in zip(pairs, found, strict=True)
+    )
+    return replace(binding, touched=touched)
+
+
+def _literals(values: list[str | None], state: StateTable) -> tuple[Scalar, ...] | None:
+    if len(values) > MAX_LITERALS:
+        return None
+    order = sorted(values, key=lambda v: (v is not None, v or ""))
+    return tuple(Scalar(literal(value, state.partitioning.type)) for value in order)
+
+
+def _with_view(
+    plan: Plan, view: View, engine: Recorder, binding: Binding, change: Merged | None, *, is_merged: bool
+) -> Binding:
+    """The binding for the views above one that is up to date now, its change staged if it has any."""
+    before = binding.version_before(view.name)
+    if not is_merged:
+        return binding.with_view(BoundInput(view.name, "static", before, before), is_changed=False)
+    version = engine.commits(view.name, None)[0].version
+    if change is not None and view.rows is not None:
+        return binding.with_view(BoundInput(view.name, "staged", before, version), is_changed=True)
+    bound = BoundInput(view.name, "change feed", before, version)
+    engine.stage(staged_input(plan, view.name), change_query(plan, bound))
+    return binding.with_view(bound, is_changed=True)
 
 
 def write_snapshots(
@@ -88,12 +178,12 @@ def publish(plan: Plan, engine: Recorder) -> None:
 
 
 def literal(value: object, type_: SparkType) -> exp.Expr:
-    """A partition value as a literal of its type."""
+    """A partition value, or its text, as a literal of its type."""
     if value is None:
         return exp.Null()
     if isinstance(value, bool):
         return exp.Boolean(this=value)
-    if isinstance(value, (int, Decimal)) and type_.is_integral:
+    if isinstance(value, (int, Decimal, str)) and type_.is_integral:
         return exp.Literal.number(int(value))
     if isinstance(value, datetime.datetime) and type_.text == "date":
         value = value.date()

@@ -79,12 +79,11 @@ def check_static(plan: Plan, binding: Binding) -> None:
 
 
 def choose_buckets(plan: Plan, engine: Recorder, observed: Mapping[str, Observed]) -> int:
-    """The number of hash buckets of a new state: as configured, else a power of two by the inputs' size."""
-    by = plan.root.partitioning
-    if by.kind != "bucket":
+    """The number of hash buckets of new states: as configured, else a power of two by the inputs' size."""
+    if plan.config.fivm_buckets is not None:
+        return plan.config.fivm_buckets
+    if all(v.state.partitioning.kind != "bucket" or v.state.is_global for v in plan.views):
         return 1
-    if by.buckets is not None:
-        return by.buckets
     size = sum(engine.size(o.table) or 0 for o in observed.values())
     buckets = 1
     while buckets < MAX_BUCKETS and buckets * BYTES_PER_BUCKET < size:

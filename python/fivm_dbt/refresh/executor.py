@@ -15,7 +15,7 @@ from typing import Any
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.refresh.apply import apply_delta, build_state, publish, write_snapshots
+from fivm_dbt.refresh.apply import Merged, apply_deltas, build_states, publish, write_snapshots
 from fivm_dbt.refresh.bind import Staged, bind, recorded_binding, stage_inputs
 from fivm_dbt.refresh.decide import (
     check_static,
@@ -25,12 +25,12 @@ from fivm_dbt.refresh.decide import (
     unreadable,
     why_rebuild,
 )
-from fivm_dbt.refresh.engine import Engine, VersionUnavailable
+from fivm_dbt.refresh.engine import Engine, MissingRelation, VersionUnavailable
 from fivm_dbt.refresh.journal import Entry, Journal
 from fivm_dbt.refresh.observe import Observed, RecordedInput, State, check_free, locked, observe, read_state
 from fivm_dbt.refresh.owner import new_owner, only_refresh_here, release
 from fivm_dbt.refresh.recorder import Recorder
-from fivm_dbt.refresh.report import Action, Report
+from fivm_dbt.refresh.report import Action, InnerChange, Report
 from fivm_dbt.spark.state import NEGATIVE, OVERFLOW
 
 logger = logging.getLogger(__name__)
@@ -132,7 +132,7 @@ class _Run:
         binding = bind(self.plan, observed, buckets=choose_buckets(self.plan, self.engine, observed))
         claim = self._claim(state, {"kind": "build"})
         self.engine.progress(f"building {self.plan.model}" + (f": {reason}" if reason else ""))
-        build_state(self.plan, self.engine, binding)
+        build_states(self.plan, self.engine, binding)
         recorded = write_snapshots(self.plan, self.engine, binding, kept & {i.name for i in self.plan.inputs})
         publish(self.plan, self.engine)
         detail = self._detail("build", observed, recorded, binding.buckets) | {
@@ -194,16 +194,17 @@ class _Run:
     ) -> Report:
         snapshots = {name: record.snapshot for name, record in state.inputs.items()}
         observed_inputs = self._detail("refresh", observed, snapshots, binding.buckets)["inputs"]
-        root = self.engine.commits(self.plan.root.relation, None)[0]
-        binding = replace(binding, root_version=root.version)
-        detail = {
-            "binding": recorded_binding(binding),
-            "inputs": observed_inputs,
-            "root_version": root.version,
-        }
+        before = {}
+        for view in self.plan.views:
+            try:
+                before[view.name] = self.engine.commits(view.name, None)[0].version
+            except MissingRelation:
+                return self._build(state, f"state table {view.name} is missing")
+        binding = replace(binding, before=tuple(before.items()))
+        detail = {"binding": recorded_binding(binding), "inputs": observed_inputs, "before": before}
         claim = self._claim(state, detail)
         try:
-            partitions, rows = apply_delta(self.plan, self.engine, binding, already=0)
+            merged = apply_deltas(self.plan, self.engine, binding, {})
         except Exception as error:
             return self._alarm(error, state)
         kept = frozenset(name for name in binding.changed if snapshots.get(name) is not None)
@@ -211,9 +212,7 @@ class _Run:
         self._finish(claim, self._detail("refresh", observed, written, binding.buckets))
         self._show()
         changes = tuple(s.change for s in staged.values())
-        return self._report(
-            "refreshed", claim.refresh, inputs=changes, partitions=partitions, rows=rows, rolled=rolled
-        )
+        return self._report("refreshed", claim.refresh, inputs=changes, merged=merged, rolled=rolled)
 
     def _show(self) -> None:
         """Put the model's view back where it is gone: dropped, or replaced by what has been removed since."""
@@ -242,16 +241,16 @@ class _Run:
         assert state.unfinished is not None
         entry = state.unfinished
         self.engine.progress(f"finishing refresh {entry.refresh} of {self.plan.model}, which was interrupted")
-        before = int(entry.detail["root_version"])
+        before = {name: int(version) for name, version in entry.detail["before"].items()}
         binding = bind(self.plan, {}, buckets=0, recorded=entry.detail["binding"])
-        binding = replace(binding, root_version=before)
+        binding = replace(binding, before=tuple(before.items()))
         recorded = {name: RecordedInput.of(data) for name, data in entry.detail["inputs"].items()}
         claim = self._claim(state, {k: v for k, v in entry.detail.items() if k != "owner"})
-        done = self._already_applied(before)
+        done = {view.name: self._already_applied(view.name, before[view.name]) for view in self.plan.views}
         try:
-            if done == 0 or self.plan.config.fivm_merge == "per_partition":
+            if done[self.plan.top.name] == 0 or self.plan.config.fivm_merge == "per_partition":
                 stage_inputs(self.plan, self.engine, {}, {}, bound=binding)
-                apply_delta(self.plan, self.engine, binding, already=done)
+                apply_deltas(self.plan, self.engine, binding, done)
         except VersionUnavailable as error:
             return self._build(
                 read_state(self.journal.entries(self.plan.relation)), unreadable(self.plan, error)
@@ -266,9 +265,9 @@ class _Run:
         self._finish(claim, {"kind": "refresh", "inputs": inputs, "buckets": binding.buckets})
         return None
 
-    def _already_applied(self, before: int) -> int:
+    def _already_applied(self, state: str, before: int) -> int:
         """How many of the refresh's MERGEs are committed: those of ours after the version it started from."""
-        commits = self.engine.commits(self.plan.root.relation, before)
+        commits = self.engine.commits(state, before)
         return sum(1 for c in commits if c.version > before and c.operation == "MERGE")
 
     # Journal and report
@@ -327,20 +326,21 @@ class _Run:
         *,
         reason: str | None = None,
         inputs: tuple[Any, ...] = (),
-        partitions: int = 0,
-        rows: int = 0,
+        merged: tuple[Merged, ...] = (),
         rolled: bool = False,
     ) -> Report:
         self.engine.unstage_all()
         metrics = self.engine.measured()
+        root = next((m for m in merged if m.view == self.plan.top.name), None)
         return Report(
             model=self.plan.model,
             action=action,
             refresh=number,
             reason=reason or ("an interrupted refresh was finished first" if rolled else None),
             inputs=inputs,
-            partitions=partitions,
-            rows_merged=rows,
+            partitions=root.partitions if root is not None else 0,
+            rows_merged=root.rows if root is not None else 0,
+            inner_views=tuple(InnerChange(m.view, m.rows, m.partitions) for m in merged if m is not root),
             statements=tuple(self.engine.statements),
             rows_read=metrics.rows_read,
             bytes_read=metrics.bytes_read,

@@ -21,6 +21,15 @@ class InputChange:
 
 
 @dataclass(frozen=True)
+class InnerChange:
+    """What came to the state of an inner view."""
+
+    relation: str
+    rows_merged: int
+    partitions: int
+
+
+@dataclass(frozen=True)
 class Report:
     """One model's run. ``seconds`` are wall-clock; None means that the connection cannot tell."""
 
@@ -31,6 +40,7 @@ class Report:
     inputs: tuple[InputChange, ...] = ()
     partitions: int = 0
     rows_merged: int = 0
+    inner_views: tuple[InnerChange, ...] = ()
     statements: tuple[str, ...] = ()
     rows_read: int | None = None
     bytes_read: int | None = None
@@ -58,6 +68,10 @@ class Report:
         parts = [f"{self.model}: {action}"]
         parts += [f"{c.relation} +{c.inserted:,} -{c.deleted:,} ({c.capture})" for c in self.inputs]
         if self.action == "refreshed":
+            parts += [
+                f"{v.rows_merged:,} rows into {v.partitions} partitions of {v.relation}"
+                for v in self.inner_views
+            ]
             parts.append(f"{self.rows_merged:,} rows merged into {self.partitions} partitions")
         parts.append(f"{len(self.statements)} statements")
         parts.append(f"read {_number(self.rows_read)} rows, {_number(self.bytes_read)} bytes")

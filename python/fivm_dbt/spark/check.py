@@ -2,31 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
-from fivm_dbt.plan.binding import Binding, BoundInput, staged_input, staged_root
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.delta.prune import prune_terms
+from fivm_dbt.plan.binding import Binding, BoundInput, staged_input, staged_state
+from fivm_dbt.plan.plan import Capture, Plan
 from fivm_dbt.spark.capture import change_query
-from fivm_dbt.spark.state import build_query, delta_query, merge, touched_query
+from fivm_dbt.spark.state import build_query, delta_query, key_set_query, merge, touched_query
 from fivm_dbt.spark.validate import validate
 
 
 def check_statements(plan: Plan) -> None:
     """Raise FIVM901 where a statement of ``plan`` would be unsafe, before any has run."""
-    staged = [staged_root(plan), *(staged_input(plan, i.name) for i in plan.inputs)]
-    updatable = [i.name for i in plan.inputs if not i.is_static]
-    statements: list[exp.Expr] = [merge(plan, [exp.Literal.number(1)]), touched_query(plan)]
-    if updatable:
+    staged = [staged_input(plan, i.name) for i in plan.inputs]
+    updatable = frozenset(i.name for i in plan.inputs if not i.is_static)
+    binding = example(plan, updatable)
+    statements: list[exp.Expr] = [change_query(plan, b) for b in binding.inputs if b.capture != "staged"]
+    for view in plan.views:
+        staged += [staged_state(plan, view), staged_input(plan, view.name)]
+        staged += [staged_input(plan, k.name) for k in view.key_sets]
+        statements += [merge(plan, view, [exp.Literal.number(1)]), touched_query(plan, view)]
+        statements.append(build_query(plan, view, binding))
         # Whatever changes, a refresh runs some of these terms: a subset of safe reads is safe.
-        statements.append(delta_query(plan, _example(plan, frozenset(updatable))))
-    binding = _example(plan, frozenset())
-    statements.append(build_query(plan, binding))
-    statements += [change_query(plan, b) for b in binding.inputs]
+        queries = [key_set_query(plan, view, k, binding) for k in view.key_sets]
+        statements += [q for q in queries if q is not None]
+        if prune_terms(view.terms, binding.changed):
+            statements.append(delta_query(plan, view, binding))
     for statement in statements:
         validate(statement.sql(dialect="spark"), staged)
 
 
-def _example(plan: Plan, changed: frozenset[str]) -> Binding:
-    """A binding with versions 1 and 2 everywhere."""
-    inputs = tuple(BoundInput(i.name, "change feed", 1, 2) for i in plan.inputs)
-    return Binding(inputs, changed, 4, 1)
+def example(plan: Plan, changed: frozenset[str], old: int = 1, new: int = 2) -> Binding:
+    """A binding with versions ``old`` and ``new`` everywhere, for statements when the inputs ``changed`` changed.
+
+    Every inner view counts as changed that can be, and every key set as not empty.
+    """
+    inputs = tuple(
+        BoundInput(i.name, "snapshot" if i.starts_with_snapshot else "change feed", old, new, old)
+        for i in plan.inputs
+    )
+    buckets = plan.root.partitioning.buckets or 8
+    binding = Binding(inputs, changed, buckets, tuple((v.name, old) for v in plan.views))
+    for view in plan.helpers:
+        key_sets = frozenset(k.name for k in view.key_sets)
+        binding = replace(binding, changed=binding.changed | key_sets)
+        is_changed = bool(prune_terms(view.terms, binding.changed))
+        capture: Capture = "staged" if view.rows is not None else "change feed"
+        binding = binding.with_view(BoundInput(view.name, capture, old, new), is_changed=is_changed)
+    return replace(binding, changed=binding.changed | {k.name for k in plan.top.key_sets})

@@ -5,15 +5,18 @@ Nothing is ever read unpinned: Spark mixes up a change range and a plain read of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import sqlglot
 from sqlglot import exp
 
 from fivm_dbt.catalog import Presentation
 from fivm_dbt.ir.dialect import SparkText
-from fivm_dbt.ir.nodes import Scan, Side
-from fivm_dbt.ir.scalar import identifier
-from fivm_dbt.plan.binding import Binding, staged_input
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.ir.nodes import Lookup, Scan, Side
+from fivm_dbt.ir.scalar import column_ast, identifier
+from fivm_dbt.naming import COUNT, PARTITION
+from fivm_dbt.plan.binding import Binding, staged_input, staged_state
+from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.spark.select import Reader
 
 
@@ -45,16 +48,24 @@ def presented(presentation: Presentation, source: exp.Expr) -> exp.Select:
     return query.from_(source, copy=False)
 
 
-def side_reader(plan: Plan, binding: Binding) -> Reader:
-    """The reader of a refresh. An input that did not change is the same on both sides."""
+def side_reader(plan: Plan, view: View, binding: Binding) -> Reader:
+    """Reads the sides of a refresh for the delta of ``view``. What did not change is the same on both sides."""
 
-    def read(scan: Scan) -> exp.Expr:
+    def read(node: Scan | Lookup) -> exp.Expr:
+        if isinstance(node, Lookup):
+            return _scan(node.scan, _in_touched(node))
+        return _scan(node, None)
+
+    def _in_touched(node: Lookup) -> exp.Expr | None:
+        literals = binding.partitions(node.key_set, node.scan.relation)
+        return None if literals is None else in_partitions("", [p.ast() for p in literals])
+
+    def _scan(scan: Scan, where: exp.Expr | None) -> exp.Expr:
         alias = identifier(scan.alias)
         if scan.side is Side.DELTA:
-            return _aliased(table(staged_input(plan, scan.relation)), alias)
-        if scan.relation == plan.root.relation:
-            assert binding.root_version is not None, "the own state is read before there is one"
-            return _aliased(pinned(scan.relation, binding.root_version), alias)
+            return _aliased(_staged(scan), alias)
+        if scan.relation == view.name:
+            return _restricted(pinned(scan.relation, binding.version_before(view.name)), where, alias)
         bound = binding.input(scan.relation)
         is_old = scan.side is Side.OLD and scan.relation in binding.changed
         if is_old and bound.capture == "snapshot":
@@ -62,17 +73,51 @@ def side_reader(plan: Plan, binding: Binding) -> Reader:
             return _aliased(pinned(plan.snapshot_table(scan.relation), bound.snapshot), alias)
         version = bound.old if is_old else bound.new
         assert version is not None, f"no version of {scan.relation}"
-        return read_version(plan, scan.relation, version, scan.alias)
+        return read_version(plan, scan.relation, version, scan.alias, where)
+
+    def _staged(scan: Scan) -> exp.Expr:
+        helper = plan.helper(scan.relation)
+        bound = next((b for b in binding.inputs if b.name == scan.relation), None)
+        if helper is None or helper.rows is None or bound is None or bound.capture != "staged":
+            return table(staged_input(plan, scan.relation))
+        # The rows of this view's state are its own: what was staged to be merged is its change.
+        shown = dict(helper.rows)
+        columns = [exp.alias_(shown[n].ast(), identifier(n)) for n, _ in scan.columns if n in shown]
+        rows = exp.select(*columns, exp.column(COUNT)).from_(table(staged_state(plan, helper)))
+        return rows.subquery(copy=False)
 
     return read
 
 
-def read_version(plan: Plan, name: str, version: int, alias: str) -> exp.Expr:
-    """An input at a version: a pinned table, or a fivm model presented over its pinned root state."""
+def in_partitions(alias: str, partitions: Sequence[exp.Expr]) -> exp.Expr:
+    """``alias.partition IN (literals)``, and IS NULL where NULL is among them: Delta prunes files by it."""
+    column = column_ast(alias, PARTITION)
+    values = [p for p in partitions if not isinstance(p, exp.Null)]
+    tests: list[exp.Expr] = []
+    if values:
+        tests.append(exp.In(this=column.copy(), expressions=[v.copy() for v in values]))
+    if len(values) < len(partitions):
+        tests.append(exp.Is(this=column.copy(), expression=exp.Null()))
+    if not tests:
+        return exp.Boolean(this=False)
+    return exp.paren(exp.or_(*tests)) if len(tests) > 1 else tests[0]
+
+
+def read_version(plan: Plan, name: str, version: int, alias: str, where: exp.Expr | None = None) -> exp.Expr:
+    """An input or an inner view at a version, where ``where`` holds: a pinned table, or a view by its presentation."""
     presentation = plan.input(name).relation.presentation
     if presentation is None:
-        return _aliased(pinned(name, version), identifier(alias))
-    return presented(presentation, pinned(presentation.root, version)).subquery(identifier(alias), copy=False)
+        return _restricted(pinned(name, version), where, identifier(alias))
+    query = presented(presentation, pinned(presentation.root, version))
+    if where is not None:
+        query = query.where(where, copy=False)
+    return query.subquery(identifier(alias), copy=False)
+
+
+def _restricted(source: exp.Expr, where: exp.Expr | None, alias: exp.Identifier) -> exp.Expr:
+    if where is None:
+        return _aliased(source, alias)
+    return exp.select("*").from_(source).where(where, copy=False).subquery(alias, copy=False)
 
 
 def _aliased(source: exp.Expr, alias: exp.Identifier) -> exp.Expr:

@@ -17,6 +17,7 @@ from fivm_dbt.ir.nodes import (
     Filter,
     Item,
     Join,
+    Lookup,
     Map,
     Node,
     OuterJoin,
@@ -29,8 +30,8 @@ from fivm_dbt.ir.nodes import (
 )
 from fivm_dbt.ir.scalar import Scalar, grouped, identifier
 
-Reader = Callable[[Scan], exp.Expr]
-"""The table expression of a scan, aliased: a pinned table, a presented state, or a staged delta."""
+Reader = Callable[[Scan | Lookup], exp.Expr]
+"""The table expression of a scan, aliased: a pinned table, a presented state (or partitions of it), a staged delta."""
 
 
 @dataclass(frozen=True)
@@ -197,4 +198,4 @@ def _alias(node: Node) -> str:
 
 
 def _item(node: Node, reader: Reader) -> exp.Expr:
-    return reader(node) if isinstance(node, Scan) else subquery(node, reader, _alias(node))
+    return reader(node) if isinstance(node, (Scan, Lookup)) else subquery(node, reader, _alias(node))

@@ -7,16 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, at_side
-from fivm_dbt.ir.nodes import Side
+from fivm_dbt.ir.nodes import Lookup, Side
 from fivm_dbt.ir.scalar import Scalar, column_ast, identifier
 from fivm_dbt.naming import COUNT, PARTITION
-from fivm_dbt.plan.binding import Binding, staged_root
-from fivm_dbt.plan.plan import Plan, StateTable
+from fivm_dbt.plan.binding import Binding, staged_input, staged_state
+from fivm_dbt.plan.plan import Plan, StateTable, View
 from fivm_dbt.rings.registry import ROWS, Component
-from fivm_dbt.spark.reads import side_reader, table
-from fivm_dbt.spark.select import select_columns
+from fivm_dbt.spark.reads import in_partitions, side_reader, table
+from fivm_dbt.spark.select import select, select_columns
 
 NEGATIVE = "FIVM401"
 OVERFLOW = "FIVM402"
@@ -24,24 +25,47 @@ OVERFLOW = "FIVM402"
 _UNSTORABLE = frozenset(" ,;{}()\n\t=")
 
 
-def build_query(plan: Plan, binding: Binding) -> exp.Select:
-    """The root state from scratch: the payload of the whole query at the new versions."""
-    term = Term(at_side(plan.core, Side.NEW), Scalar.number(1))
-    query = _payload_query(plan, binding, (term,), keep_zero=plan.root.is_global)
-    if plan.root.keys:
+def build_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
+    """A view's state from scratch: the payload of its whole query at the new versions."""
+    term = Term(at_side(view.core, Side.NEW), Scalar.number(1))
+    query = _payload_query(plan, view, binding, (term,), keep_zero=view.state.is_global)
+    if view.state.keys:
         # Else every task of the aggregation would write a file into every partition.
         together = exp.Anonymous(this="REBALANCE", expressions=[exp.column(PARTITION)])
         query.set("hint", exp.Hint(expressions=[together]))
     return query
 
 
-def delta_query(plan: Plan, binding: Binding) -> exp.Select:
-    """The root state's delta: all terms of all changed inputs, added up per key, without keys whose change is zero."""
-    return _payload_query(plan, binding, prune_terms(plan.terms, binding.changed), keep_zero=False)
+def delta_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
+    """A state's delta: all terms of all changed relations, added up per key, without keys whose change is zero."""
+    return _payload_query(plan, view, binding, prune_terms(view.terms, binding.changed), keep_zero=False)
 
 
-def _payload_query(plan: Plan, binding: Binding, terms: tuple[Term, ...], *, keep_zero: bool) -> exp.Select:
-    state, reader = plan.root, side_reader(plan, binding)
+def key_set_query(plan: Plan, view: View, key_set: KeySet, binding: Binding) -> exp.Query | None:
+    """The keys that the changes affect, each once; None where nothing changed that gives any."""
+    terms = prune_terms((Term(key_set.node, Scalar.number(1)),), binding.changed)
+    return select(terms[0].node, side_reader(plan, view, binding)) if terms else None
+
+
+def partitions_query(plan: Plan, looked_up: Sequence[tuple[Lookup, StateTable]], buckets: int) -> exp.Query:
+    """Which partitions the keys of staged sets lie in: number of the look-up, partition as text."""
+    queries = []
+    for number, (lookup, state) in enumerate(looked_up):
+        columns = [exp.alias_(column_ast("", theirs), identifier(ours)) for ours, theirs in lookup.keys]
+        keys = exp.select(*columns).from_(table(staged_input(plan, lookup.key_set))).subquery("looked_up")
+        value = exp.cast(partition_value(state, buckets), "string", dialect="spark")
+        queries.append(
+            exp.select(exp.alias_(exp.Literal.number(number), "number"), exp.alias_(value, "partition"))
+            .from_(keys)
+            .distinct()
+        )
+    return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False, copy=False)
+
+
+def _payload_query(
+    plan: Plan, view: View, binding: Binding, terms: tuple[Term, ...], *, keep_zero: bool
+) -> exp.Select:
+    state, reader = view.state, side_reader(plan, view, binding)
     branches = [select_columns(_branch_columns(state, t.multiplicity), t.node, reader) for t in terms]
     rows = branches[0] if len(branches) == 1 else exp.union(*branches, distinct=False, copy=False)
     keys = [column_ast("", k.name) for k in state.keys]
@@ -144,25 +168,27 @@ def create_view(name: str, query: exp.Query, properties: dict[str, str]) -> exp.
     )
 
 
-def touched_query(plan: Plan) -> exp.Select:
+def touched_query(plan: Plan, view: View) -> exp.Select:
     """Per touched partition its value and how many keys of the staged delta lie in it, in a stable order."""
     value = exp.column(PARTITION)
     query = exp.select(value, exp.alias_(exp.Count(this=exp.Star()), "rows_touched")).from_(
-        table(staged_root(plan))
+        table(staged_state(plan, view))
     )
     return query.group_by(value).order_by(exp.Ordered(this=value, nulls_first=True))
 
 
-def merge(plan: Plan, partitions: Sequence[exp.Expr] | None, *, only_these: bool = False) -> exp.Merge:
-    """Add the staged delta to the root state, in the given partitions only (literals; None: no restriction).
+def merge(
+    plan: Plan, view: View, partitions: Sequence[exp.Expr] | None, *, only_these: bool = False
+) -> exp.Merge:
+    """Add the staged delta to a view's state, in the given partitions only (literals; None: no restriction).
 
     ``only_these`` says that the delta has rows for other partitions too, which are left for other statements.
 
     Keys compare null-safe. A row whose multiplicity reaches zero is deleted; one that would go below zero, and a
     decimal that overflows, abort the statement before anything is committed.
     """
-    state = plan.root
-    source: exp.Expr = table(staged_root(plan)).as_("delta", copy=False)
+    state = view.state
+    source: exp.Expr = table(staged_state(plan, view)).as_("delta", copy=False)
     if only_these and partitions is not None:
         rows = exp.select("*").from_(source.copy()).where(in_partitions("delta", partitions))
         source = rows.subquery("delta")
@@ -173,7 +199,7 @@ def merge(plan: Plan, partitions: Sequence[exp.Expr] | None, *, only_these: bool
     if partitions is not None:
         conditions.append(in_partitions("target", partitions))
     count = exp.Add(this=column_ast("target", COUNT), expression=column_ast("delta", COUNT))
-    whens = [_update(plan, count), _insert(plan)]
+    whens = [_update(state, count), _insert(state)]
     if not state.is_global:
         whens.insert(0, _delete(count))
     return exp.Merge(
@@ -184,25 +210,12 @@ def merge(plan: Plan, partitions: Sequence[exp.Expr] | None, *, only_these: bool
     )
 
 
-def in_partitions(alias: str, partitions: Sequence[exp.Expr]) -> exp.Expr:
-    """``alias.partition IN (literals)``, and IS NULL where NULL is among them: Delta prunes files by it."""
-    column = column_ast(alias, PARTITION)
-    values = [p for p in partitions if not isinstance(p, exp.Null)]
-    tests: list[exp.Expr] = []
-    if values:
-        tests.append(exp.In(this=column.copy(), expressions=[v.copy() for v in values]))
-    if len(values) < len(partitions):
-        tests.append(exp.Is(this=column.copy(), expression=exp.Null()))
-    return exp.paren(exp.or_(*tests)) if len(tests) > 1 else tests[0]
-
-
 def _delete(count: exp.Expr) -> exp.When:
     gone = exp.EQ(this=count.copy(), expression=exp.Literal.number(0))
     return exp.When(matched=True, condition=gone, then=exp.var("DELETE"))
 
 
-def _update(plan: Plan, count: exp.Expr) -> exp.When:
-    state = plan.root
+def _update(state: StateTable, count: exp.Expr) -> exp.When:
     negative = exp.LT(this=count.copy(), expression=exp.Literal.number(0))
     checked = _unless(
         negative, count.copy(), BIGINT.text, f"{NEGATIVE} {state.relation}: a multiplicity below zero"
@@ -224,8 +237,7 @@ def _added(name: str, component: Component, state: StateTable) -> exp.Expr:
     return _never_null(exp.Add(this=sides[0], expression=sides[1]), component.type.text, state)
 
 
-def _insert(plan: Plan) -> exp.When:
-    state = plan.root
+def _insert(state: StateTable) -> exp.When:
     columns = [*(k.name for k in state.keys), *state.payload_names, PARTITION]
     values: list[exp.Expr] = [column_ast("delta", k.name) for k in state.keys]
     missing = exp.LTE(this=column_ast("delta", COUNT), expression=exp.Literal.number(0))

@@ -1,0 +1,426 @@
+"""Which inner views of a query are kept as states of their own, so that a refresh looks them up instead of its inputs.
+
+Without them a delta rule that needs the old or the new rows of an operator would compute these from the inputs: all
+groups of an inner aggregate, all partners of a join, all rows of a window's partitions. What is kept, and why:
+
+1. an aggregate below other operators: by addition where it adds up, else per affected group;
+2. a projection of window functions below other operators, with the filter on it (QUALIFY);
+3. the rows that an operator needs to recompute a key: the input of windows and of aggregates that do not add up
+   (a multiset of their arguments per group), placed by that key;
+4. of the right side of a semi or anti join the keys alone, with their counts; any right side of an outer join that is
+   more than a projection of an input. Where just one such join stands over its left rows, also these and the right
+   rows, both by the join key. Of several in a row each would need a copy of the left rows by another key: those read
+   them in full when a right side changes;
+5. what is joined with one of these views, each connected part of it by the columns that are compared: when a threshold
+   or an inner total moves, the rows that were there before are looked up.
+
+The same view is kept once, however often the query has it. ``fivm_strategy: first_order`` keeps only what exactness
+needs: windows, and inner results that are not the same to the last bit when computed twice. (F-IVM, section 4:
+materialise the siblings of delta paths; DBToaster, section 3: deltas are joined with materialised complements.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from fivm_dbt.delta.key_sets import equalities
+from fivm_dbt.delta.local import Local, local_key
+from fivm_dbt.delta.term import scans
+from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.nodes import (
+    Aggregate,
+    Explode,
+    Filter,
+    Item,
+    Join,
+    Map,
+    Node,
+    OuterJoin,
+    Scan,
+    SemiJoin,
+    UnionAll,
+    Values,
+    Window,
+)
+from fivm_dbt.ir.rename import renamed, substituted, with_meaning
+from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.naming import sibling, split_name, storable, unique_name
+
+Meaning = dict[ColumnId, Scalar]
+
+
+@dataclass(frozen=True)
+class InnerView:
+    """A view to keep: ``node`` under the relation ``name``, its rows placed by the columns ``by``, by all if empty."""
+
+    name: str
+    node: Node
+    by: tuple[str, ...]
+    reason: str
+
+
+def keep_inner_views(
+    query: Node, relation: str, static: frozenset[str], *, only_needed: bool
+) -> tuple[Node, tuple[InnerView, ...]]:
+    """``query`` over scans of its inner views, and these views, each after those that it scans.
+
+    ``only_needed`` keeps just what could not be recomputed to the last bit.
+    """
+    aliases = {f.table.lower() for node in _nodes(query) for f in node.fields}
+    keeper = _Keeper(relation, static, only_needed, aliases)
+    return keeper.top(query), tuple(keeper.views)
+
+
+@dataclass
+class _Keeper:
+    relation: str
+    static: frozenset[str]
+    only_needed: bool
+    aliases: set[str]
+    views: list[InnerView] = field(default_factory=list)
+    known: dict[tuple[Node, tuple[str, ...]], str] = field(default_factory=dict)
+
+    def top(self, node: Node) -> Node:
+        """The query with everything below its topmost operator taken care of; that operator is the root's own."""
+        if isinstance(node, (Map, Filter)) and _leads_to(node, (Aggregate, Window)):
+            return node.with_inputs((self.top(node.inputs[0]),))
+        if isinstance(node, (Aggregate, Window)):
+            return self._local(node)
+        return self._in_order(node)
+
+    def _visit(self, node: Node, *, in_row: bool = False) -> tuple[Node, Meaning]:
+        """``node`` over kept views, and what columns of it mean that are called otherwise now.
+
+        ``in_row`` says that its rows are the left ones of an outer or semi join.
+        """
+        if isinstance(node, Aggregate):
+            _check_repeatable(node)
+            return self._aggregate(self._local(node)), {}
+        if isinstance(node, (Map, Filter, Window)) and _leads_to(node, (Window,)):
+            return self._window(node), {}
+        if isinstance(node, UnionAll):
+            return node.with_inputs(tuple(self._in_order(branch) for branch in node.branches)), {}
+        is_one_sided = isinstance(node, (OuterJoin, SemiJoin))
+        is_single = is_one_sided and not in_row and not _has_one_sided(node.inputs[0])
+        visited = [
+            self._visit(child, in_row=is_one_sided and position == 0)
+            for position, child in enumerate(node.inputs)
+        ]
+        meaning = {column: value for _, inner in visited for column, value in inner.items()}
+        over = substituted(node, tuple(child for child, _ in visited), meaning)
+        if isinstance(over, (OuterJoin, SemiJoin)):
+            return self._one_sided(over, meaning, is_single=is_single)
+        if isinstance(over, Join):
+            return self._join(over, meaning)
+        return over, {} if isinstance(node, Map) else meaning
+
+    def _in_order(self, node: Node) -> Node:
+        """``node`` where its columns are told by their position."""
+        new, meaning = self._visit(node)
+        if not meaning:
+            return new
+        items: list[Item] = []
+        for f in node.fields:
+            name = unique_name(f.name, {i.name.lower() for i in items})
+            items.append(Item(name, meaning.get(f.id, f.scalar), f.type))
+        return Map(new, self._alias(), tuple(items))
+
+    # Operators
+
+    def _local(self, node: Local) -> Local:
+        """An aggregate or windows over the visited input, which is kept by key where keys are recomputed from it."""
+        inner, meaning = self._visit(node.input)
+        over = _same(node, substituted(node, (inner,), meaning))
+        if self.only_needed or (isinstance(over, Aggregate) and over.adds_up):
+            return over
+        kept = self._by_key(
+            over.input, _used(over), local_key(over), "the rows from which keys are recomputed"
+        )
+        return kept.under(over)
+
+    def _aggregate(self, node: Local) -> Node:
+        assert isinstance(node, Aggregate)
+        if not all(f.type.is_groupable for f in node.fields):
+            return node
+        if self.only_needed and all(c.is_repeatable for c in node.calls):
+            return node
+        how = "by addition" if node.adds_up else "recomputed per affected group"
+        return self._kept(node, (), f"an aggregate below other operators, {how}")
+
+    def _window(self, node: Node) -> Node:
+        """Projections and filters over windows, as one view."""
+        if isinstance(node, Window):
+            inner: Node = self._local(node)
+        else:
+            inner = node.with_inputs((self._window_below(node.inputs[0]),))
+        if not all(f.type.is_groupable for f in inner.fields):
+            return inner
+        return self._kept(inner, (), "window functions below other operators")
+
+    def _window_below(self, node: Node) -> Node:
+        if isinstance(node, Window):
+            return self._local(node)
+        return node.with_inputs((self._window_below(node.inputs[0]),))
+
+    def _one_sided(
+        self, node: OuterJoin | SemiJoin, meaning: Meaning, *, is_single: bool
+    ) -> tuple[Node, Meaning]:
+        left, right, predicates = node.left, node.right, node.predicates
+        if self.only_needed or not self._can_change(right):
+            return node, meaning
+        pairs = _compared(predicates, left, right)
+        if pairs and is_single:
+            keys = tuple(_item(a, left) for a, _ in pairs)
+            kept = self._by_key(left, _all(left), keys, "the left rows of a join, by its key")
+            left, meaning, predicates = kept.applied(meaning, predicates)
+        if isinstance(node, SemiJoin):
+            used = frozenset(c for p in predicates for c in p.columns) & _all(right)
+            what = "the keys that a semi or anti join looks for"
+        else:
+            used, what = _all(right), "the right side of an outer join"
+        if (pairs and (is_single or isinstance(node, SemiJoin))) or not self._is_input(right):
+            kept = self._by_key(right, used, tuple(_item(b, right) for _, b in pairs), what)
+            right, meaning, predicates = kept.applied(meaning, predicates)
+        if isinstance(node, OuterJoin):
+            return OuterJoin(left, right, predicates), meaning
+        return SemiJoin(left, right, predicates, node.anti), meaning
+
+    def _join(self, node: Join, meaning: Meaning) -> tuple[Node, Meaning]:
+        """What is joined with inner views becomes views too: each connected part of the inputs, each other factor."""
+        inputs = [f for f in node.factors if self._is_input(f)]
+        inner = [f for f in node.factors if f not in inputs]
+        predicates = node.predicates
+        if self.only_needed or not any(self._can_change(f) for f in inner) or len(node.factors) == 1:
+            return node, meaning
+        parts: list[tuple[Node, bool]] = [(f, self._scanned(f) is not None) for f in inner]
+        for members in _connected(inputs, predicates):
+            own = frozenset(c for m in members for c in _all(m))
+            within = tuple(p for p in predicates if p.columns and p.columns <= own)
+            predicates = tuple(p for p in predicates if p not in within)
+            whole = members[0] if len(members) == 1 and not within else Join(tuple(members), within)
+            parts.append((whole, False))
+        factors: list[Node] = []
+        for position, (part, is_kept) in enumerate(parts):
+            if is_kept:
+                factors.append(part)
+                continue
+            others = Join(tuple(p for i, (p, _) in enumerate(parts) if i != position), ())
+            keys = tuple(_item(a, part) for a, _ in _compared(predicates, part, others))
+            kept = self._by_key(part, _all(part), keys, "the rows that an inner view is joined with")
+            new, meaning, predicates = kept.applied(meaning, predicates)
+            parts[position] = (new, True)
+            factors.append(new)
+        return Join(tuple(factors), predicates), meaning
+
+    # Keeping
+
+    def _by_key(self, rows: Node, used: frozenset[ColumnId], keys: tuple[Item, ...], reason: str) -> _Rows:
+        """``rows`` as a scan of a view that is placed by ``keys``.
+
+        As they are where they cannot be kept or never change, or come from a view that is placed like this already.
+        """
+        fields = [f for f in rows.fields if f.id in used]
+        is_keepable = all(f.type.is_groupable for f in fields) and all(k.type.is_groupable for k in keys)
+        if not is_keepable or not self._can_change(rows) or self._is_placed(rows, keys):
+            return _Rows(rows, {}, {})
+        alias = self._alias()
+        items: list[Item] = []
+        meaning: Meaning = {}
+        for f in fields:
+            items.append(Item(_free(f.name, items), f.scalar, f.type))
+            meaning[f.id] = Scalar.column(alias, items[-1].name)
+        placed: dict[Scalar, Scalar] = {}
+        for key in keys:
+            if not key.value.columns:
+                continue
+            found = next((i for i in items if i.value == key.value), None)
+            if found is None:
+                found = Item(_free(key.name, items), key.value, key.type)
+                items.append(found)
+            placed[key.value] = Scalar.column(alias, found.name)
+        by = tuple(dict.fromkeys(_name(column) for column in placed.values()))
+        return _Rows(self._kept(Map(rows, alias, tuple(items)), by, reason), meaning, placed)
+
+    def _kept(self, node: Node, by: tuple[str, ...], reason: str) -> Scan:
+        """A scan of ``node`` as a kept view: of the one that is there, where the query has the same again."""
+        alias = node.fields[0].table if node.fields else self._alias()
+        numbers = iter(range(1, 10**6))
+        same, _ = renamed(node, lambda _: f"t{next(numbers)}")
+        name = self.known.get((same, by))
+        if name is None:
+            of = next(
+                (split_name(s.relation)[-1] for s in scans(node) if s.relation not in self._kept_names()),
+                alias,
+            )
+            words = [f"view_{len(self.views) + 1}", storable(of), *(["by", *by] if by else [])]
+            name = self.known[(same, by)] = sibling(self.relation, "_".join(words))
+            self.views.append(InnerView(name, node, by, reason))
+        return Scan(name, alias, tuple((f.name, f.type) for f in node.fields))
+
+    def _kept_names(self) -> set[str]:
+        return {v.name for v in self.views}
+
+    def _alias(self) -> str:
+        alias = unique_name("kept", self.aliases)
+        self.aliases.add(alias)
+        return alias
+
+    def _can_change(self, node: Node) -> bool:
+        kept = {v.name: v.node for v in self.views}
+        return any(
+            self._can_change(kept[s.relation]) if s.relation in kept else s.relation not in self.static
+            for s in scans(node)
+        )
+
+    def _scanned(self, node: Node) -> InnerView | None:
+        """The kept view of which ``node`` shows rows, filtered at most."""
+        while isinstance(node, Filter):
+            node = node.input
+        return next((v for v in self.views if isinstance(node, Scan) and v.name == node.relation), None)
+
+    def _is_placed(self, rows: Node, keys: tuple[Item, ...]) -> bool:
+        view = self._scanned(rows)
+        if view is None:
+            return False
+        by = view.by or _own_key(view.node)
+        wanted = {_name(k.value) for k in keys if k.value.is_column}
+        return by is not None and set(by) <= wanted
+
+    def _is_input(self, node: Node) -> bool:
+        """Whether ``node`` is an input, or rows that stand in the query, with projections and filters at most."""
+        if isinstance(node, Scan):
+            return node.relation not in self._kept_names()
+        is_row_level = isinstance(node, (Values, Filter, Map, UnionAll, Explode))
+        return is_row_level and all(self._is_input(child) for child in node.inputs)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """``node`` gives rows; ``meaning`` is what columns are called there, and ``keys`` what key expressions are."""
+
+    node: Node
+    meaning: Meaning
+    keys: dict[Scalar, Scalar]
+
+    def under(self, node: Local) -> Local:
+        """An operator that recomputes keys, over these rows."""
+        keys = tuple(
+            replace(k, value=self.keys.get(k.value, k.value.substitute(self.meaning.get)))
+            for k in local_key(node)
+        )
+        if isinstance(node, Aggregate):
+            return replace(node, input=self.node, keys=keys, calls=with_meaning(node.calls, self.meaning))
+        return replace(node, input=self.node, partition=keys, items=with_meaning(node.items, self.meaning))
+
+    def applied(
+        self, meaning: Meaning, predicates: tuple[Scalar, ...]
+    ) -> tuple[Node, Meaning, tuple[Scalar, ...]]:
+        """The rows, what columns above mean by now, and predicates over them."""
+        through = {column: value.substitute(self.meaning.get) for column, value in meaning.items()}
+        return (
+            self.node,
+            {**self.meaning, **through},
+            tuple(p.substitute(self.meaning.get) for p in predicates),
+        )
+
+
+def _check_repeatable(node: Aggregate) -> None:
+    """FIVM108 for a result that can neither be kept nor be computed again to the last bit."""
+    unstable = next((c for c in node.calls if not c.is_repeatable), None)
+    odd = next((f for f in node.fields if not f.type.is_groupable), None)
+    if odd is not None and unstable is not None and unstable.written is not None:
+        raise FivmError(
+            "FIVM108",
+            f"{unstable.written.sql} depends on the order in which doubles are added, and its group cannot be kept: "
+            f"{odd.name} has type {odd.type}",
+            remedy="CAST the argument to a decimal type, e.g. CAST(x AS DECIMAL(18, 4))",
+        )
+
+
+def _nodes(node: Node) -> Iterator[Node]:
+    yield node
+    for child in node.inputs:
+        yield from _nodes(child)
+
+
+def _leads_to(node: Node, kinds: tuple[type[Node], ...]) -> bool:
+    while isinstance(node, (Map, Filter)):
+        node = node.input
+    return isinstance(node, kinds)
+
+
+def _has_one_sided(node: Node) -> bool:
+    """Whether rows of ``node`` are left rows of an outer or semi join."""
+    if isinstance(node, (OuterJoin, SemiJoin)):
+        return True
+    row_level = isinstance(node, (Filter, Map, Explode, Join))
+    return row_level and any(_has_one_sided(child) for child in node.inputs)
+
+
+def _same(before: Local, node: Node) -> Local:
+    assert isinstance(node, (Aggregate, Window)) and type(node) is type(before)
+    return node
+
+
+def _used(node: Local) -> frozenset[ColumnId]:
+    """The columns that are needed beside the keys."""
+    if isinstance(node, Window):
+        return frozenset(c for i in node.items for c in i.value.columns)
+    written = (s for c in node.calls for s in (c.argument, c.written) if s is not None)
+    return frozenset(c for s in written for c in s.columns)
+
+
+def _own_key(node: Node) -> tuple[str, ...] | None:
+    """The columns by which a view is placed of which nothing else was said; None where not all are shown."""
+    while isinstance(node, Filter):
+        node = node.input
+    if isinstance(node, Aggregate):
+        return tuple(k.name for k in node.keys)
+    return None
+
+
+def _connected(nodes: list[Node], predicates: tuple[Scalar, ...]) -> Iterable[list[Node]]:
+    """The parts that predicates over these nodes alone connect."""
+    parts: list[list[Node]] = []
+    for node in nodes:
+        touching = [p for p in parts if _are_connected(p, node, nodes, predicates)]
+        parts = [p for p in parts if p not in touching]
+        parts.append([*(member for part in touching for member in part), node])
+    return parts
+
+
+def _are_connected(part: list[Node], node: Node, nodes: list[Node], predicates: tuple[Scalar, ...]) -> bool:
+    there = frozenset(c for member in part for c in _all(member))
+    here = _all(node)
+    every = frozenset(c for n in nodes for c in _all(n))
+    return any(p.columns & there and p.columns & here and p.columns <= every for p in predicates)
+
+
+def _compared(predicates: tuple[Scalar, ...], one: Node, other: Node) -> list[tuple[ColumnId, ColumnId]]:
+    """Pairs of columns, of the one and of the other, that have to be equal."""
+    ours, theirs = _all(one), _all(other)
+    found = []
+    for left, right in equalities(predicates):
+        if left in ours and right in theirs:
+            found.append((left, right))
+        elif right in ours and left in theirs:
+            found.append((right, left))
+    return found
+
+
+def _item(column: ColumnId, node: Node) -> Item:
+    return next(Item(f.name, f.scalar, f.type) for f in node.fields if f.id == column)
+
+
+def _all(node: Node) -> frozenset[ColumnId]:
+    return frozenset(f.id for f in node.fields)
+
+
+def _name(column: Scalar) -> str:
+    ((_, name),) = column.columns
+    return name
+
+
+def _free(wanted: str, items: list[Item]) -> str:
+    return unique_name(storable(wanted), {i.name for i in items})

@@ -1,0 +1,99 @@
+"""A view's definition to how it is kept: state, partitioning, delta terms, key sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fivm_dbt.catalog import Column, Presentation, SparkType
+from fivm_dbt.config import Config
+from fivm_dbt.delta import derive
+from fivm_dbt.delta.key_sets import Placed, bound_reads
+from fivm_dbt.delta.own_state import delta_over_own_state
+from fivm_dbt.delta.term import Term
+from fivm_dbt.ir.nodes import Map, Node
+from fivm_dbt.naming import split_name
+from fivm_dbt.plan.partitioning import choose_partitioning
+from fivm_dbt.plan.plan import StateTable, View
+from fivm_dbt.plan.root import Root, find_root
+from fivm_dbt.rewrite.flatten_joins import flatten_joins
+from fivm_dbt.rewrite.order_factors import order_factors
+from fivm_dbt.sql.typing import Typer
+
+
+@dataclass
+class Views:
+    """The views of a plan, each after those that it scans. ``static`` are the relations that never change."""
+
+    config: Config
+    typer: Typer
+    static: frozenset[str]
+    views: list[View] = field(default_factory=list)
+    placed: dict[str, Placed] = field(default_factory=dict)
+
+    def add(
+        self, name: str, node: Node, names: tuple[str, ...], reason: str, by: tuple[str, ...] | None = None
+    ) -> None:
+        """Plan the view ``node``, kept in the relation ``name`` and shown with the columns ``names``.
+
+        ``by`` are the columns that place a row of an inner view (all keys if empty); None says that this is the root.
+        """
+        root = find_root(node, names)
+        grouped_by = root.local_keys or tuple(by or ())
+        state = self._state(name, root, grouped_by, is_root=by is None)
+        derived = self._delta(root, state)
+        terms = tuple(Term(order_factors(flatten_joins(t.node)), t.multiplicity) for t in derived)
+        own = Placed(tuple((c, c, t) for c, t in _placing(state)))
+        terms, key_sets = bound_reads(terms, {**self.placed, name: own}, split_name(name)[-1])
+        self.views.append(
+            View(
+                state=state,
+                core=root.core,
+                terms=terms,
+                key_sets=key_sets,
+                columns=tuple(Column(n, f.type) for n, f in zip(names, node.fields, strict=True)),
+                presentation=Presentation(name, root.presentation(name).sql(dialect="spark")),
+                rows=None if root.payload or root.filters or root.is_aggregate else root.outputs,
+                reason=reason,
+            )
+        )
+        shown = {key: output for output, key in root.shown if key is not None}
+        placing = _placing(state)
+        if placing and all(column in shown for column, _ in placing):
+            self.placed[name] = Placed(tuple((column, shown[column], type_) for column, type_ in placing))
+        if not terms:
+            self.static |= {name}
+
+    def _state(self, name: str, root: Root, grouped_by: tuple[str, ...], *, is_root: bool) -> StateTable:
+        config = self.config if is_root else _of_inner_view(self.config)
+        keys = root.keys
+        if grouped_by and not config.fivm_partition_by:
+            # A period of another key would not tell in which partitions the rows of an affected key lie.
+            keys = tuple(k for k in keys if k.name in grouped_by)
+        shown = {n.lower(): k for n, k in root.shown}
+        partitioning = choose_partitioning(keys, shown, config, self.typer, root.is_global)
+        return StateTable(name, root.keys, root.payload, partitioning, root.is_global, grouped_by)
+
+    def _delta(self, root: Root, state: StateTable) -> tuple[Term, ...]:
+        if root.local is None:
+            return derive(root.core, self.static)
+        assert isinstance(root.core, Map)
+        return delta_over_own_state(root.core, root.local, state.relation, root.local_keys, self.static)
+
+
+def _of_inner_view(config: Config) -> Config:
+    """What is configured for the model's own state is not meant for its inner views."""
+    return config.model_copy(update={"fivm_partition_by": None})
+
+
+def _placing(state: StateTable) -> tuple[tuple[str, SparkType], ...]:
+    """The key columns that decide the partition of a row, with their types."""
+    types = {k.name: k.type for k in state.keys}
+    by = state.partitioning
+    if by.buckets == 1 or by.type.text == "timestamp":
+        # One bucket tells nothing; a local time, as it would stand in a statement, does not always tell the instant.
+        return ()
+    if by.expression is not None:
+        names = tuple(sorted(name for _, name in by.expression.columns))
+    else:
+        names = state.grouped_by or tuple(types)
+    return tuple((name, types[name]) for name in names)

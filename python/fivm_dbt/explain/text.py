@@ -7,6 +7,7 @@ from sqlglot import exp
 from fivm_dbt.catalog import Presentation
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, scans
+from fivm_dbt.explain.operators import maintenance
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.nodes import Aggregate, Lookup, Node, Restrict, Scan, Side
 from fivm_dbt.ir.printer import render
@@ -39,6 +40,7 @@ def explain(plan: Plan) -> str:
             *_state(plan, view),
         ]
     parts += [_heading("state"), *_state(plan, plan.top)]
+    parts += [_heading("how each operator is maintained (! marks what is read in full)"), *maintenance(plan)]
     for item in plan.inputs:
         if not item.is_static:
             parts += [_heading(f"delta of {plan.model} when {item.name} changes"), *_delta(plan, item)]

@@ -1,0 +1,99 @@
+"""How each operator of a plan is maintained: by a ring delta, by affected keys, or re-evaluated over which views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fivm_dbt.delta.local import local_key
+from fivm_dbt.delta.term import scans
+from fivm_dbt.ir.nodes import (
+    Aggregate,
+    Explode,
+    Filter,
+    Join,
+    Lookup,
+    Map,
+    Node,
+    OuterJoin,
+    Scan,
+    SemiJoin,
+    Side,
+    UnionAll,
+    Values,
+    Window,
+)
+from fivm_dbt.ir.printer import describe
+from fivm_dbt.plan.plan import Plan, View
+
+
+def maintenance(plan: Plan) -> list[str]:
+    """Per view its operators with their rule, then what its delta reads in full."""
+    lines = []
+    for view in plan.views:
+        lines.append(f"{view.name}: {view.reason}")
+        lines += [f"  {line}" for line in _top(view)]
+        lines += [f"  {line}" for line in _below(view.core, skip_local=view.rows is not None, depth=1)]
+        full = sorted(set(_read_in_full(view)))
+        lines += [f"  ! reads {name} in full when {when}" for name, when in full]
+        if not full:
+            lines.append("  reads nothing in full")
+    return lines
+
+
+def _top(view: View) -> list[str]:
+    state = view.state
+    if view.rows is None:
+        keys = ", ".join(k.value.sql for k in state.keys) or "all rows"
+        return [f"γ[{keys}]: ring delta, {1 + len(state.payload)} components are added to the state"]
+    return [
+        f"state: a bag, {'its rows counted' if not state.grouped_by else 'placed by ' + ', '.join(state.grouped_by)}"
+    ]
+
+
+def _below(node: Node, *, skip_local: bool, depth: int) -> Iterator[str]:
+    if not isinstance(node, (Scan, Values)):
+        yield "  " * depth + f"{describe(node)}: {_rule(node, is_own=skip_local)}"
+    else:
+        yield "  " * depth + describe(node)
+    for child in node.inputs:
+        yield from _below(child, skip_local=skip_local and isinstance(node, (Map, Filter)), depth=depth + 1)
+
+
+def _rule(node: Node, *, is_own: bool) -> str:
+    if isinstance(node, (Filter, Map, Explode, UnionAll)):
+        return "ring delta, linear"
+    if isinstance(node, Join):
+        return "ring delta, a term for each changed factor"
+    if isinstance(node, (OuterJoin, SemiJoin)):
+        return f"ring delta in the left side; affected left rows of the right side, re-evaluated over {_over(node)}"
+    if isinstance(node, (Aggregate, Window)):
+        keys = ", ".join(k.value.sql for k in local_key(node)) or "all rows are one"
+        old = "the old part read from the own state" if is_own else "the old part computed again"
+        return f"affected keys ({keys}), re-evaluated over {_over(node.input)}; {old}"
+    return "re-evaluated"
+
+
+def _over(node: Node) -> str:
+    return ", ".join(dict.fromkeys(s.relation for s in scans(node))) or "rows of the query"
+
+
+def _read_in_full(view: View) -> Iterator[tuple[str, str]]:
+    """What a term reads unbounded beside a change, and which change that is."""
+    for term in view.terms:
+        bounded = {id(n.scan) for n in _nodes(term.node) if isinstance(n, Lookup)}
+        sets = {k.name: k for k in view.key_sets}
+        changed = []
+        for s in scans(term.node):
+            if s.side is Side.DELTA:
+                of = scans(sets[s.relation].node) if s.relation in sets else (s,)
+                changed += [c.relation for c in of if c.side is Side.DELTA and c.relation not in sets]
+        when = " or ".join(dict.fromkeys(changed)) + " changes"
+        for s in scans(term.node):
+            if s.side is not Side.DELTA and id(s) not in bounded:
+                yield s.relation, when
+
+
+def _nodes(node: Node) -> Iterator[Node]:
+    yield node
+    for child in node.inputs:
+        yield from _nodes(child)

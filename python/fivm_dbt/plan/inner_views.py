@@ -249,14 +249,22 @@ class _Keeper:
         same, _ = renamed(node, lambda _: f"t{next(numbers)}")
         name = self.known.get((same, by))
         if name is None:
-            of = next(
-                (split_name(s.relation)[-1] for s in scans(node) if s.relation not in self._kept_names()),
-                alias,
-            )
-            words = [f"view_{len(self.views) + 1}", storable(of), *(["by", *by] if by else [])]
+            words = [
+                f"view_{len(self.views) + 1}",
+                storable(self._first_input(node) or alias),
+                *(["by", *by] if by else []),
+            ]
             name = self.known[(same, by)] = sibling(self.relation, "_".join(words))
             self.views.append(InnerView(name, node, by, reason))
         return Scan(name, alias, tuple((f.name, f.type) for f in node.fields))
+
+    def _first_input(self, node: Node) -> str | None:
+        """The name of the first input below ``node``, to be recognised by."""
+        kept = {v.name: v.node for v in self.views}
+        for scan in scans(node):
+            inner = kept.get(scan.relation)
+            return split_name(scan.relation)[-1] if inner is None else self._first_input(inner)
+        return None
 
     def _kept_names(self) -> set[str]:
         return {v.name for v in self.views}

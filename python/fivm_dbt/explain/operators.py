@@ -45,9 +45,8 @@ def _top(view: View) -> list[str]:
     if view.rows is None:
         keys = ", ".join(k.value.sql for k in state.keys) or "all rows"
         return [f"γ[{keys}]: ring delta, {1 + len(state.payload)} components are added to the state"]
-    return [
-        f"state: a bag, {'its rows counted' if not state.grouped_by else 'placed by ' + ', '.join(state.grouped_by)}"
-    ]
+    placed = ", ".join(state.grouped_by or tuple(k.name for k in state.keys))
+    return [f"a bag of rows, placed by {placed}"]
 
 
 def _below(node: Node, *, skip_local: bool, depth: int) -> Iterator[str]:

@@ -33,8 +33,8 @@ def maintenance(plan: Plan) -> list[str]:
         lines.append(f"{view.name}: {view.reason}")
         lines += [f"  {line}" for line in _top(view)]
         lines += [f"  {line}" for line in _below(view.core, skip_local=view.rows is not None, depth=1)]
-        full = sorted(set(_read_in_full(view)))
-        lines += [f"  ! reads {name} in full when {when}" for name, when in full]
+        full = sorted(set(reads_in_full(view)))
+        lines += [f"  ! reads {name} in full when {' or '.join(when)} changes" for name, when in full]
         if not full:
             lines.append("  reads nothing in full")
     return lines
@@ -76,8 +76,8 @@ def _over(node: Node) -> str:
     return ", ".join(dict.fromkeys(s.relation for s in scans(node))) or "rows of the query"
 
 
-def _read_in_full(view: View) -> Iterator[tuple[str, str]]:
-    """What a term reads unbounded beside a change, and which change that is."""
+def reads_in_full(view: View) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each relation that a term of the delta reads unbounded, and the relations whose change makes it do so."""
     for term in view.terms:
         bounded = {id(n.scan) for n in _nodes(term.node) if isinstance(n, Lookup)}
         sets = {k.name: k for k in view.key_sets}
@@ -86,7 +86,7 @@ def _read_in_full(view: View) -> Iterator[tuple[str, str]]:
             if s.side is Side.DELTA:
                 of = scans(sets[s.relation].node) if s.relation in sets else (s,)
                 changed += [c.relation for c in of if c.side is Side.DELTA and c.relation not in sets]
-        when = " or ".join(dict.fromkeys(changed)) + " changes"
+        when = tuple(dict.fromkeys(changed))
         for s in scans(term.node):
             if s.side is not Side.DELTA and id(s) not in bounded:
                 yield s.relation, when

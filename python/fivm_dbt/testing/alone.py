@@ -6,10 +6,12 @@ What fails here is a mistake of the generator or of the translation to DuckDB, n
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from fivm_dbt.catalog import Column, SparkType
+from fivm_dbt.catalog import Column
+from fivm_dbt.catalog.types import STRING
 from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.oracle import splice_inputs
@@ -63,20 +65,18 @@ def _run(engine: DuckDbEngine, query: Query, tables: list[str]) -> Alone:
         for schema in ("one", "other")
     )
     try:
-        types = [column.type for column in engine.describe(first)]
         rows, others = engine.query(first), engine.query(second)
     except Exception as error:  # whatever it is, the query cannot be used
         return Alone((query,), 0, (f"{type(error).__name__}: {error}\n{query.sql}",))
-    if len(types) != len(query.columns):
-        return Alone((query,), 0, (f"{len(types)} columns instead of {len(query.columns)}\n{query.sql}",))
-    wrong = _not_equal(rows, others, types)
+    if any(len(row) != len(query.columns) for row in rows):
+        return Alone((query,), 0, (f"not {len(query.columns)} columns\n{query.sql}",))
+    wrong = _not_equal(rows, others, len(query.columns))
     return Alone((query,), int(bool(rows)), (f"{wrong}\n{query.sql}",) if wrong else ())
 
 
-def _not_equal(left: object, right: object, types: list[SparkType]) -> str:
-    assert isinstance(left, list) and isinstance(right, list)
-    rows: tuple[list[Row], list[Row]] = (left, right)
-    difference = compare_rows(*rows, types)
+def _not_equal(rows: Sequence[Row], others: Sequence[Row], width: int) -> str:
+    """Both come from DuckDB, so that their values can be compared as they are."""
+    difference = compare_rows(rows, others, [STRING] * width)
     return (
         "\n".join(["depends on the order of rows", *difference.lines("one", "other")]) if difference else ""
     )

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from fivm_dbt.refresh.engine import Row
 from fivm_dbt.testing.differential import described, tiny_workbench
 from fivm_dbt.testing.replay import OpenWorkbench, Replay, plan_models
 from fivm_dbt.testing.scenario import Change, RawRow, Scenario, Step
@@ -45,7 +44,7 @@ def in_single_rows(steps: Sequence[Step]) -> tuple[Step, ...]:
 class Ended:
     """The bags that the models show in the end, or why a step failed."""
 
-    states: list[Counter[Row]] = field(default_factory=list)
+    states: list[Counter[tuple[str, ...]]] = field(default_factory=list)
     failure: str | None = None
 
 
@@ -59,4 +58,4 @@ def end_states(scenario: Scenario, open_workbench: OpenWorkbench = tiny_workbenc
             Counter(tuple(str(value) for value in row) for row in workbench.engine.query(query))
             for query in (f"SELECT * FROM {plan.relation}" for plan in replay.plans)
         ]
-    return Ended(list(states), failure)
+    return Ended(states, failure)

@@ -321,7 +321,7 @@ NOT_YET: tuple[str, ...] = (
     *("lateral subquery", "values", "union", "intersect", "except", "intersect all", "except all"),
     *("pivot", "unpivot", "clock"),
 )
-"""What the planner refuses as yet. ``a > b`` is a ``b`` in a subquery of an ``a``. A test fails when one is accepted."""
+"""What the planner refuses as yet; a test fails when one is accepted. ``a > b``: a ``b`` in a subquery of an ``a``."""
 
 
 @dataclass(frozen=True)

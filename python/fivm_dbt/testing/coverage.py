@@ -158,4 +158,4 @@ class Events:
 
 
 def _is_update(old: RawRow, new: RawRow) -> bool:
-    return sum(a != b for a, b in zip(old, new, strict=True)) == 1
+    return [a == b for a, b in zip(old, new, strict=True)].count(False) == 1

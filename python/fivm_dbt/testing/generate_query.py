@@ -42,6 +42,8 @@ class Block:
     uses: set[str] = field(default_factory=set)
     children: list[Query] = field(default_factory=list)
     ctes: list[str] = field(default_factory=list)
+    is_expression: bool = False
+    """Whether this is a subquery of an expression."""
 
     def use(self, *names: str) -> None:
         self.uses.update(names)

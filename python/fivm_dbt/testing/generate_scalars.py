@@ -12,7 +12,7 @@ _AMOUNTS = ("-1.25", "0.5", "1.50", "2.75")
 
 @dataclass(frozen=True)
 class Type:
-    """What the generator has to know of a type. An *inexact* column, a quotient, is shown but not used, as are arrays."""
+    """What the generator has to know of a type. *Inexact* columns, quotients, and arrays are shown but not used."""
 
     name: str
     precision: int = 0

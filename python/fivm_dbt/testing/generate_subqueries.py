@@ -62,7 +62,7 @@ class _Inner:
     def __init__(self, queries: Queries, block: Block, scalars: Scalars) -> None:
         self.queries = queries
         self.outer = block
-        self.block = Block(block.depth - 1)
+        self.block = Block(block.depth - 1, is_expression=True)
         self.source = queries.source(self.block, block.child_wanted())
         self.columns = self.source.cols
         self._where: list[str] = []
@@ -74,7 +74,7 @@ class _Inner:
         """Conditions between both. A column of the outer query is always named with its relation."""
         queries, rng = self.queries, self.queries.rng
         outside = [c for c in scalars.columns if "." in c.ref]
-        place = Place(outside, self.outer.depth - 1, self.columns)
+        place = Place(outside, self.outer.depth, self.columns)
         name = queries.menu.choose(rng, "correlation", place, self.outer.want) or "uncorrelated"
         numbers = [(a, b) for a, b in place.pairs if a.type.is_exact_number]
         if name == "correlated inequality" and numbers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from time import perf_counter
+from typing import Any
 
 from fivm_dbt.testing.check import problems
 from fivm_dbt.testing.minimise_sql import smaller_queries
@@ -56,7 +57,7 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
 def _smaller_models(scenario: Scenario) -> Iterator[Scenario]:
     """With one query made smaller, or one configuration left out."""
     for index, model in enumerate(scenario.models):
-        changes: Iterator[dict[str, object]] = ({"sql": sql} for sql in smaller_queries(model.sql))
+        changes: Iterator[dict[str, Any]] = ({"sql": sql} for sql in smaller_queries(model.sql))
         for change in (*changes, *([{"config": {}}] if model.config else [])):
             changed = model.model_copy(update=change)
             models = (*scenario.models[:index], changed, *scenario.models[index + 1 :])

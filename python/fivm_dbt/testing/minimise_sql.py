@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import sqlglot
 from sqlglot import exp
@@ -42,7 +43,7 @@ def _inner_query(query: exp.Expr) -> Iterator[Change]:
     """The whole becomes one of its subqueries."""
     for node in query.find_all(exp.Query):
         if node is not query and isinstance(node, (exp.Select, exp.SetOperation)):
-            yield lambda node=node: _with_ctes(query, node)
+            yield partial(_with_ctes, query, node)
 
 
 def _with_ctes(query: exp.Expr, node: exp.Expr) -> exp.Expr:
@@ -73,7 +74,7 @@ def _one_branch(query: exp.Expr) -> Iterator[Change]:
     """A set operation becomes one of its branches."""
     for node in query.find_all(exp.SetOperation):
         for branch in (node.left, node.right):
-            yield lambda node=node, branch=branch: _replaced(query, node, branch)
+            yield partial(_replaced, query, node, branch)
 
 
 def _subquery_by_table(query: exp.Expr) -> Iterator[Change]:
@@ -82,33 +83,33 @@ def _subquery_by_table(query: exp.Expr) -> Iterator[Change]:
         table = node.find(exp.Table)
         if table is not None and isinstance(node.parent, (exp.From, exp.Join)):
             plain = exp.Table(this=table.this.copy(), alias=node.args.get("alias"))
-            yield lambda node=node, plain=plain: _replaced(query, node, plain)
+            yield partial(_replaced, query, node, plain)
 
 
 def _without_cte(query: exp.Expr) -> Iterator[Change]:
     for node in query.find_all(exp.With):
         for cte in node.expressions:
-            yield lambda node=node, cte=cte: _dropped(node, "expressions", cte)
+            yield partial(_dropped, node, "expressions", cte)
 
 
 def _without_join(query: exp.Expr) -> Iterator[Change]:
     for node in query.find_all(exp.Select):
         for join in node.args.get("joins") or []:
-            yield lambda node=node, join=join: _dropped(node, "joins", join)
+            yield partial(_dropped, node, "joins", join)
 
 
 def _plain_join(query: exp.Expr) -> Iterator[Change]:
     """An outer join becomes an inner one."""
     for join in query.find_all(exp.Join):
         if join.args.get("side"):
-            yield lambda join=join: _unset(join, "side", "kind")
+            yield partial(_unset, join, "side", "kind")
 
 
 def _without_clause(query: exp.Expr) -> Iterator[Change]:
     for node in query.find_all(exp.Select, exp.SetOperation):
         for clause in _CLAUSES:
             if node.args.get(clause) and not (clause == "distinct" and isinstance(node, exp.SetOperation)):
-                yield lambda node=node, clause=clause: _unset(node, clause)
+                yield partial(_unset, node, clause)
 
 
 def _without_item(query: exp.Expr) -> Iterator[Change]:
@@ -116,9 +117,9 @@ def _without_item(query: exp.Expr) -> Iterator[Change]:
     for node in query.find_all(exp.Select, exp.Group, exp.Order, exp.Rollup, exp.Cube, exp.GroupingSets):
         if len(node.expressions) > 1:
             for item in node.expressions:
-                yield lambda node=node, item=item: _dropped(node, "expressions", item)
+                yield partial(_dropped, node, "expressions", item)
         elif isinstance(node, exp.Group) and node.expressions:
-            yield lambda node=node: _removed(node)
+            yield partial(_removed, node)
 
 
 def _one_operand(query: exp.Expr) -> Iterator[Change]:
@@ -134,7 +135,7 @@ def _one_operand(query: exp.Expr) -> Iterator[Change]:
             parts = [node.this]
         for part in parts:
             if part is not None:
-                yield lambda node=node, part=part: _replaced(query, node, part)
+                yield partial(_replaced, query, node, part)
 
 
 def _window_parts(query: exp.Expr) -> Iterator[Change]:
@@ -142,7 +143,7 @@ def _window_parts(query: exp.Expr) -> Iterator[Change]:
     for node in query.find_all(exp.Window):
         for part in ("spec", "partition_by"):
             if node.args.get(part):
-                yield lambda node=node, part=part: _unset(node, part)
+                yield partial(_unset, node, part)
 
 
 _RULES = (

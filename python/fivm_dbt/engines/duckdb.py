@@ -60,7 +60,7 @@ class DuckDbEngine:
         self._is_counting = not tiny
         self._results: dict[str, list[Row]] = {}
         self._once: dict[str, str] = {}
-        self.tables = TableStore(self._connection, keep)
+        self.tables = TableStore(self._connection, keep, shares_copies=tiny)
         self._views: dict[str, exp.Query] = {}
         self._staged: dict[str, str] = {}
         self._statements: dict[str, Statement] = {}

@@ -130,7 +130,7 @@ class Queries:
 
     def _fill(self, clause: From, block: Block) -> None:
         rng, slots = self.rng, slots_wanted(block.want)
-        count = rng.choices((1, 2, 3), (52, 38, 10))[0]
+        count = rng.choices((1, 2, 3), (58, 34, 8))[0]
         if slots & {"join", "condition", "outer condition"} or "nullable side" in block.want:
             count = max(2, count)
         lateral_wanted = "lateral" in slots or rng.random() < 0.06
@@ -196,7 +196,7 @@ class Queries:
         """A relation, a subquery, a CTE or VALUES; a query with ``want`` in it where that is not empty."""
         roll = self.rng.random()
         place = Place(depth=block.depth)
-        if want or "source" in slots_wanted(block.want) or (block.depth > 0 and roll < 0.3):
+        if want or "source" in slots_wanted(block.want) or (block.depth > 0 and roll < 0.2):
             name = self.menu.choose(self.rng, "source", place, block.want)
             if want and (name is None or name == "values"):
                 name = "subquery"

@@ -86,6 +86,13 @@ def _subquery_by_table(query: exp.Expr) -> Iterator[Change]:
             yield partial(_replaced, query, node, plain)
 
 
+def _number_for_subquery(query: exp.Expr) -> Iterator[Change]:
+    """A subquery in an expression becomes a number."""
+    for node in query.find_all(exp.Subquery):
+        if not isinstance(node.parent, (exp.From, exp.Join, exp.Lateral, exp.SetOperation, exp.In)):
+            yield partial(_replaced, query, node, exp.Literal.number(1))
+
+
 def _without_cte(query: exp.Expr) -> Iterator[Change]:
     for node in query.find_all(exp.With):
         for cte in node.expressions:
@@ -150,6 +157,7 @@ _RULES = (
     _inner_query,
     _one_branch,
     _subquery_by_table,
+    _number_for_subquery,
     _without_cte,
     _without_join,
     _without_clause,

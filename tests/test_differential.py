@@ -69,7 +69,6 @@ def _run(seeds: range) -> tuple[Coverage, list[str]]:
     """Run random scenarios; what they covered, and what went wrong, each with its saved case."""
     coverage, failures = Coverage(), []
     for seed in seeds:
-        gc.collect()
         verdict = run_random(seed)
         coverage += verdict.coverage
         if verdict.failure is not None:

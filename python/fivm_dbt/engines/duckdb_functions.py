@@ -169,8 +169,8 @@ _EXPLODE_OUTER = sqlglot.parse_one("EXPLODE_OUTER(a)", dialect="spark")  # sqlgl
 
 
 def _exploded(node: exp.Expr) -> exp.Expr:
-    """EXPLODE_OUTER: one row with NULL for an array that is empty or NULL."""
-    if not isinstance(node, exp.ExplodeOuter):
+    """EXPLODE_OUTER in a select list: one row with NULL for an array that is empty or NULL."""
+    if not isinstance(node, exp.ExplodeOuter) or isinstance(node.parent, exp.Lateral):
         return node
     has_values = exp.GT(
         this=exp.Anonymous(this="LEN", expressions=[node.this.copy()]), expression=exp.Literal.number(0)

@@ -34,7 +34,7 @@ def _joined(view: exp.Lateral) -> exp.Join:
         items.insert(0, exp.Sub(this=number, expression=exp.Literal.number(1)))
     query = exp.Subquery(this=exp.Select(expressions=items))
     lateral = exp.Lateral(this=query, alias=alias)
-    if view.args.get("outer"):
+    if view.args.get("outer") or isinstance(call, exp.ExplodeOuter):
         return exp.Join(this=lateral, side="LEFT", on=exp.true())
     return exp.Join(this=lateral, kind="CROSS")
 

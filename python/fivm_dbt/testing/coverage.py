@@ -33,6 +33,7 @@ class Coverage:
     with_rows: int = 0
     refreshed: int = 0
     refusals: int = 0
+    too_large: int = 0
     cells: Counter[Cell] = field(default_factory=Counter)
     nestings: Counter[Nesting] = field(default_factory=Counter)
     accepted: Counter[str] = field(default_factory=Counter)
@@ -88,7 +89,7 @@ class Coverage:
     def __str__(self) -> str:
         shares = ", ".join(f"{name.replace('_', ' ')} {share:.0%}" for name, share in self.shares().items())
         counts = f"{self.queries} queries, {self.pairs} pairs of query and step"
-        return f"{counts}; {shares}; {self.refusals} other queries refused"
+        return f"{counts}; {shares}; {self.refusals} other queries refused, {self.too_large} too large"
 
     def tables(self) -> str:
         """Both tables, for people: per construct what the planner said and what happened, then all nestings."""

@@ -14,7 +14,7 @@ from fivm_dbt.testing.generate_tables import Delta, Rows, Stream, random_rows, r
 from fivm_dbt.testing.scenario import Scenario
 
 _CHAINED = 0.3
-_DIRECTED = 0.6
+_DIRECTED = 0.85
 _Tables = dict[str, tuple[tuple[str, str], ...]]
 
 
@@ -37,7 +37,8 @@ def random_case(
     """A scenario of ``models`` models and twice ``steps`` steps, of which the second half undoes the first.
 
     Most queries are *directed*: they have to hold one construct with another one in a subquery, and ``seed`` after
-    ``seed`` goes through all pairs. Besides there are ``probes``, each with one construct of ``NOT_YET``. The same
+    ``seed`` goes through all constructs, and all that may stand in their subqueries. Besides there are ``probes``,
+    each with one construct of ``NOT_YET``. The same
     seed always gives the same case.
     """
     menu = menu if menu is not None else Menu.accepted()
@@ -110,10 +111,10 @@ def _queries(rng: random.Random, tables: _Tables, menu: Menu, seed: int, count: 
 
 
 def directed(menu: Menu, index: int, rng: random.Random) -> tuple[str, str]:
-    """The pair of constructs for the query of this index; consecutive ones go through all pairs of families."""
-    families = menu.families
-    parent, child = families[index % len(families)], families[index // len(families) % len(families)]
-    return _member(menu, parent, rng), _member(menu, child, rng)
+    """The constructs for the query of this index: consecutive ones go through all, each round with other children."""
+    names, families = menu.names, menu.families
+    number, turn = index % len(names), index // len(names)
+    return names[number], _member(menu, families[(number + turn) % len(families)], rng)
 
 
 def _member(menu: Menu, family: str, rng: random.Random) -> str:

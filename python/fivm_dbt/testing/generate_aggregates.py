@@ -147,6 +147,17 @@ def _spread(*functions: str) -> Callable[[Scalars, Menu, Block], Call]:
     return call
 
 
+def _covariance(s: Scalars, menu: Menu, block: Block) -> Call:
+    """Of two numbers, or of one with itself. Of doubles, so that DuckDB and Spark divide alike."""
+    function = s.rng.choice(("COVAR_POP", "COVAR_SAMP", "CORR", "REGR_SLOPE", "REGR_COUNT"))
+    first, second = (f"CAST({s.rng.choice(s.summable).ref} AS DOUBLE)" for _ in range(2))
+    return f"{function}({first}, {second})", BIGINT if function == "REGR_COUNT" else DOUBLE
+
+
+def _count_if(s: Scalars, menu: Menu, block: Block) -> Call:
+    return f"COUNT_IF({s.predicate(0)})", BIGINT
+
+
 def _collected(function: str) -> Callable[[Scalars, Menu, Block], Call]:
     """Sorted, because Spark collects in any order."""
 
@@ -186,6 +197,8 @@ _CALLS: dict[str, Callable[[Scalars, Menu, Block], Call]] = {
     "bit_xor": _bits("BIT_XOR"),
     "variance": _spread("VAR_POP", "VAR_SAMP", "VARIANCE"),
     "stddev": _spread("STDDEV", "STDDEV_POP", "STDDEV_SAMP"),
+    "covariance": _covariance,
+    "count_if": _count_if,
     "collect_set": _collected("COLLECT_SET"),
     "collect_list": _collected("COLLECT_LIST"),
     "median": _median,

@@ -136,6 +136,20 @@ def _range_between(s: Scalars) -> tuple[str, Type]:
     return f"{call} OVER ({over})", type_
 
 
+def _range_between_intervals(s: Scalars) -> tuple[str, Type]:
+    call, type_ = _added(s)
+    column = s.rng.choice(s.of("date"))
+    bounds = s.rng.choice(
+        (
+            "INTERVAL 3 DAYS PRECEDING AND CURRENT ROW",
+            "INTERVAL 1 MONTH PRECEDING AND INTERVAL 1 DAY PRECEDING",
+            "CURRENT ROW AND INTERVAL 30 DAYS FOLLOWING",
+        )
+    )
+    over = f"{partition(s)}ORDER BY {column.ref} RANGE BETWEEN {bounds}"
+    return f"{call} OVER ({over})", type_
+
+
 def _named(s: Scalars, alias: str) -> Windowed:
     call, type_ = _added(s)
     return Windowed(
@@ -159,4 +173,5 @@ _FUNCTIONS: dict[str, Callable[[Scalars], tuple[str, Type]]] = {
     "rows frame": _rows_frame,
     "range frame": _range_frame,
     "range between values": _range_between,
+    "range between intervals": _range_between_intervals,
 }

@@ -35,6 +35,11 @@ ROWS = ((1, 2, "a"), (None, None, None), (2, -1, "b"), (2, -1, "b"))
         ("select k, count(*) as n from r where k > 9 group by rollup(k)", set()),
         ("select max_by(case when x < 0 then k end, x) as a from r", {(None,)}),
         ("select median(cast(k as decimal(3,1))) as a from r where k = 1 or k = 2 and x > 0", {(1.0,)}),
+        (
+            "select percentile_cont(0.25) within group (order by k desc) as a, "
+            "percentile_disc(0.4) within group (order by x) filter (where k = 2 or x > 0) as b from r",
+            {(2.0, -1.0)},
+        ),
         ("select percentile(k, 0.5) as a, percentile(k, 0.25) as b from r", {(2.0, 1.5)}),
         ("select size(collect_list(k)) as n, size(collect_set(k)) as m from r where k is null", {(0, 0)}),
         ("select count(distinct k, x) as n from r", {(2,)}),

@@ -141,11 +141,17 @@ def _median(node: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this="MEDIAN", expressions=[_double(node.this)])
 
 
+_PERCENTILES = {"percentile_cont": "QUANTILE_CONT", "percentile_disc": "QUANTILE_DISC"}
+
+
 def _within_group(node: exp.Expr) -> exp.Expr:
-    if isinstance(node.this, exp.PercentileCont):
-        for ordered in node.expression.expressions:
-            ordered.set("this", _double(ordered.this))
-    return node
+    """``PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x)``; a share below 0 counts from the end in DuckDB."""
+    call = node.this
+    if not isinstance(call, exp.Anonymous) or call.name.lower() not in _PERCENTILES:
+        return node
+    (share,), (ordered,) = call.expressions, node.expression.expressions
+    share = exp.Neg(this=share.copy()) if ordered.args.get("desc") else share.copy()
+    return exp.Anonymous(this=_PERCENTILES[call.name.lower()], expressions=[_double(ordered.this), share])
 
 
 def _collected(node: exp.Expr) -> exp.Expr:

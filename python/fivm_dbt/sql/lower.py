@@ -20,7 +20,9 @@ from fivm_dbt.sql.expressions import to_scalar, unparenthesized
 from fivm_dbt.sql.from_clause import from_clause
 from fivm_dbt.sql.generators import generated_columns
 from fivm_dbt.sql.limits import limited_rows, order_items
+from fivm_dbt.sql.outer_joins import behind_generators
 from fivm_dbt.sql.parse import parse, span_of, unsupported
+from fivm_dbt.sql.part import Part
 from fivm_dbt.sql.scope import Scope
 from fivm_dbt.sql.set_operations import set_operation
 from fivm_dbt.sql.subqueries import (
@@ -159,6 +161,9 @@ class Lowering:
         around = self._where(Around(self, relation, scope, ctes), node.args.get("where"), domain)
         projections = self.projections(node, around.scope)
         scope, relation, projections = generated_columns(self, around.scope, around.relation, projections)
+        if (domain is None or domain.node is None) and any(has_subquery(v) for _, v in projections):
+            part = behind_generators(self, Part(scope.sources, scope.outputs, (relation,)))
+            scope, relation = replace(scope, sources=part.sources, outputs=part.outputs), part.node
         around = replace(around, scope=scope, relation=relation)
         names = tuple(name for name, _ in projections)
         carried = _carried(domain)

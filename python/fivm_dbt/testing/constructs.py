@@ -167,6 +167,7 @@ _LISTED: list[Construct] = [
     Construct("top-k per group", "head", 4, over_a_key),
     Construct("limit", "head", 5, over_a_key),
     Construct("offset", "head", 2, over_a_key, "limit"),
+    Construct("limited result", "tail", 6, over_a_key, "limit"),
     Construct("rollup", "head", 3, over_a_key),
     Construct("cube", "head", 2, over_a_key, "rollup"),
     Construct("grouping sets", "head", 3, over_a_key, "rollup"),

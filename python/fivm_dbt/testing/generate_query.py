@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from fivm_dbt.testing.generate_scalars import Type
@@ -44,6 +44,8 @@ class Block:
     ctes: list[str] = field(default_factory=list)
     is_expression: bool = False
     """Whether this is a subquery of an expression."""
+    tail: Callable[[Columns], str] | None = None
+    """What stands behind the query, given its columns."""
 
     def use(self, *names: str) -> None:
         self.uses.update(names)
@@ -61,10 +63,12 @@ class Block:
         return frozenset() if child is None else frozenset((child,))
 
     def finish(self, sql: str, columns: Iterable[tuple[str, Type]]) -> Query:
+        shown = tuple(columns)
+        sql += self.tail(shown) if self.tail is not None else ""
         top = frozenset(self.uses)
         nestings = {(p, c) for child in self.children for p in top for c in child.top}
         for child in self.children:
             nestings |= child.nestings
         uses = top.union(*(child.uses for child in self.children))
         text = f"WITH {', '.join(self.ctes)} {sql}" if self.ctes else sql
-        return Query(text, tuple(columns), top, uses, frozenset(nestings))
+        return Query(text, shown, top, uses, frozenset(nestings))

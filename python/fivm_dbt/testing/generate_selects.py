@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from fivm_dbt.testing.constructs import Place
@@ -219,6 +219,21 @@ def _top_k(queries: Queries, block: Block, s: Scalars, source: str, clause: From
     shown = ", ".join(name for name, _ in columns)
     condition = rng.choice(("place <= 2", "place = 1", "place BETWEEN 2 AND 3"))
     return block.finish(f"SELECT {shown} FROM ({inner}) AS {queries.alias('t')} WHERE {condition}", columns)
+
+
+def limited_result(block: Block, s: Scalars, columns: Sequence[tuple[str, Type]]) -> str:
+    """ORDER BY and LIMIT behind any SELECT whose result can be ordered totally: nothing for others.
+
+    Columns are ordered by with their positions and with their names, which may be names of other columns in FROM.
+    """
+    names = [name for name, _ in columns]
+    if block.uses & {"limit", "offset"} or not all(type_.can_be_key for _, type_ in columns):
+        return ""
+    block.use("limited result")
+    keys = [s.rng.choice((name, str(number))) for number, name in enumerate(names, start=1)]
+    s.rng.shuffle(keys)
+    order = ", ".join(order_item(s, key) for key in keys)
+    return f" ORDER BY {order} LIMIT {s.rng.randint(1, 4)}"
 
 
 def _limit(form: str) -> Callable[[Queries, Block, Scalars, str, From], Query]:

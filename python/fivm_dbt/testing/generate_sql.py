@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from fivm_dbt.testing.constructs import CONSTRUCTS, Menu, Place, slots_wanted
 from fivm_dbt.testing.generate_joins import From, Source
 from fivm_dbt.testing.generate_query import Block, Columns, Query
 from fivm_dbt.testing.generate_rows import lateral, pipe, pivot, unpivot, values
 from fivm_dbt.testing.generate_scalars import DATE, INT, Col, Scalars, Type
-from fivm_dbt.testing.generate_selects import HEADS, project
+from fivm_dbt.testing.generate_selects import HEADS, limited_result, project
 from fivm_dbt.testing.generate_subqueries import PREDICATES, subquery_predicate
 
 __all__ = ["Columns", "Queries", "Query"]
 
-_NEEDS_BRACKETS = {"cte", "limit", "offset", "set chain", "pipe", "unpivot", "pivot"}
+_NEEDS_BRACKETS = {"cte", "limit", "limited result", "offset", "set chain", "pipe", "unpivot", "pivot"}
 
 
 class Queries:
@@ -49,9 +50,10 @@ class Queries:
         wanted_slots = slots_wanted(want)
         if "shape" in wanted_slots or (not want and self.rng.random() < 0.2):
             shape = self.menu.choose(self.rng, "shape", Place(depth=depth), block.want)
-            found = self._shape(shape, block) if shape is not None else None
-            if found is not None:
-                return found
+            for _ in range(4 if shape is not None else 0):
+                found = self._shape(str(shape), Block(depth, set(block.want), child))
+                if found is not None:
+                    return found
             block = Block(depth, set(), child)
         return self.select(block)
 
@@ -126,6 +128,10 @@ class Queries:
         where = self._where(clause, block, scalars)
         head = self._head(block, scalars)
         source = f"{clause.text}{where}"
+        if "limited result" in block.want or (
+            self.rng.random() < 0.08 and self.menu.allows("limited result")
+        ):
+            block.tail = partial(limited_result, block, scalars)
         return (HEADS[head] if head is not None else project)(self, block, scalars, source, clause)
 
     def _fill(self, clause: From, block: Block) -> None:
@@ -237,6 +243,7 @@ _NEEDED_HEADS: dict[str, tuple[str, ...]] = {
     "grouping": ("rollup", "cube", "grouping sets"),
     "window": ("window",),
     "value": ("project",),
+    "tail": ("group by", "distinct", "project", "window", "explode", "rollup"),
 }
 """The heads in which something wanted of a slot can stand."""
 

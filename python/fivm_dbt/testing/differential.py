@@ -185,9 +185,12 @@ def undoes_itself(scenario: Scenario) -> bool:
 
 
 def _states(replay: Replay) -> list[list[Row]]:
-    """The rows of every root state table."""
+    """The rows of every root state table. What COLLECT_LIST has kept has no order."""
     engine = replay.workbench.engine
-    return [list(engine.query(f"SELECT * FROM {plan.root.relation}")) for plan in replay.plans]
+    return [
+        [tuple(sorted(v, key=repr) if isinstance(v, list) else v for v in row) for row in rows]
+        for rows in (engine.query(f"SELECT * FROM {plan.root.relation}") for plan in replay.plans)
+    ]
 
 
 def _not_back(replay: Replay, first: list[list[Row]], last: list[list[Row]]) -> str | None:

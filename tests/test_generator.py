@@ -117,7 +117,7 @@ def test_events_of_a_step() -> None:
 
 
 def test_every_query_knows_what_it_is_made_of() -> None:
-    case = random_case(5, models=8, probes=0)
+    case = random_case(5, models=8)
     for query in case.queries.values():
         assert query.top <= query.uses
         assert all(parent in query.uses and child in query.uses for parent, child in query.nestings)

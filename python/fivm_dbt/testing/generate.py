@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fivm_dbt.testing.constructs import CONSTRUCTS, NOT_YET, Menu
+from fivm_dbt.testing.constructs import CONSTRUCTS, Menu
 from fivm_dbt.testing.generate_query import Columns, Query
 from fivm_dbt.testing.generate_scalars import type_of
 from fivm_dbt.testing.generate_sql import Queries
@@ -28,17 +28,14 @@ class Case:
 
 def random_scenario(seed: int, models: int = 5, steps: int = 5) -> Scenario:
     """The scenario of :func:`random_case`, with what the planner maintains alone."""
-    return random_case(seed, models, steps, probes=0).scenario
+    return random_case(seed, models, steps).scenario
 
 
-def random_case(
-    seed: int, models: int = 5, steps: int = 5, menu: Menu | None = None, probes: int = 2
-) -> Case:
+def random_case(seed: int, models: int = 5, steps: int = 5, menu: Menu | None = None) -> Case:
     """A scenario of ``models`` models and twice ``steps`` steps, of which the second half undoes the first.
 
     Most queries are *directed*: they have to hold one construct with another one in a subquery, and ``seed`` after
-    ``seed`` goes through all constructs, and all that may stand in their subqueries. Besides there are ``probes``,
-    each with one construct of ``NOT_YET``. The same
+    ``seed`` goes through all constructs, and all that may stand in their subqueries. The same
     seed always gives the same case.
     """
     menu = menu if menu is not None else Menu.accepted()
@@ -50,7 +47,6 @@ def random_case(
     backward = [{name: d.inverse for name, d in step.items()} for step in reversed(forward)]
     queries = _queries(rng, tables, menu, seed, models)
     configs = {name: _config(rng) for name in queries}
-    queries |= _probes(rng, tables, menu, seed, probes)
     data = {
         "id": f"random-{seed}",
         "tables": tables,
@@ -119,17 +115,6 @@ def directed(menu: Menu, index: int, rng: random.Random) -> tuple[str, str]:
 
 def _member(menu: Menu, family: str, rng: random.Random) -> str:
     return rng.choice([name for name in menu.names if CONSTRUCTS[name].family == family])
-
-
-def _probes(rng: random.Random, tables: _Tables, menu: Menu, seed: int, count: int) -> dict[str, Query]:
-    """Queries that the planner is said to refuse, each for one reason."""
-    reasons = list(NOT_YET)
-    found = {}
-    for number in range(count if reasons else 0):
-        query = probe(rng, tables, menu, reasons[(seed * count + number) % len(reasons)])
-        if query is not None:
-            found[f"p{number}"] = query
-    return found
 
 
 def probe(rng: random.Random, tables: _Tables, menu: Menu, reason: str) -> Query | None:

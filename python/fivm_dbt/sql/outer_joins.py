@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from fivm_dbt.ir.nodes import (
     ITEMS,
+    Explode,
     Field,
     Item,
     Map,
@@ -55,6 +56,21 @@ def as_one_item(lowering: Lowering, part: Part) -> Part:
     """The part as an item that can stand behind LEFT JOIN: all its fields under one alias."""
     item, meaning = _one_item(lowering, part)
     return part.at(item, meaning)
+
+
+def behind_generators(lowering: Lowering, part: Part) -> Part:
+    """The part as one item where generators make its rows: what is joined to it may name what they make.
+
+    In SQL a LATERAL VIEW stands behind all joins, and only subqueries stand before it.
+    """
+    return as_one_item(lowering, part) if _makes_rows(part.node) else part
+
+
+def _makes_rows(node: Node) -> bool:
+    """Whether a generator would stand in the same FROM clause as ``node``."""
+    if isinstance(node, Explode):
+        return True
+    return not isinstance(node, ITEMS) and any(_makes_rows(child) for child in node.inputs)
 
 
 def _one_item(lowering: Lowering, part: Part) -> tuple[Node, dict[ColumnId, Field]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlglot import exp
 
@@ -351,14 +351,25 @@ def outermost_query(node: exp.Expr) -> exp.Expr | None:
 
 def spelled_out(node: exp.Expr, scope: Scope) -> exp.Expr:
     """EXISTS and IN as scalar subqueries that count, with the NULL rules of SQL."""
-    for part in list(node.find_all(exp.Exists)):
+    for part in _outside_queries(node, exp.Exists):
         counted = _count_of(query_of(part.this), ())
         new: exp.Expr = exp.paren(exp.GT(this=counted, expression=exp.Literal.number(0)))
         node = _replaced(node, part, new)
-    for found in list(node.find_all(exp.In)):
+    for found in _outside_queries(node, exp.In):
         if found.args.get("query") is not None:
             node = _replaced(node, found, _in_as_case(found, scope))
     return node
+
+
+_Kind = TypeVar("_Kind", bound=exp.Expr)
+
+
+def _outside_queries(node: exp.Expr, kind: type[_Kind]) -> list[_Kind]:
+    """The parts of this kind that are not in a subquery, where names mean other things."""
+    if isinstance(node, exp.Query):
+        return []
+    below = [found for child in node.iter_expressions() for found in _outside_queries(child, kind)]
+    return [*below, node] if isinstance(node, kind) else below
 
 
 def _replaced(root: exp.Expr, part: exp.Expr, new: exp.Expr) -> exp.Expr:

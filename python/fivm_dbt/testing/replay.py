@@ -28,7 +28,7 @@ from fivm_dbt.refresh.report import Report
 from fivm_dbt.testing.check import column_types
 from fivm_dbt.testing.compare import Shown
 from fivm_dbt.testing.outcome import Finding, ModelRun, Outcome, Result, ScenarioResult, StepRun
-from fivm_dbt.testing.scenario import RawRows, Scenario, Step, TableOptions
+from fivm_dbt.testing.scenario import Model, RawRows, Scenario, Step, TableOptions
 from fivm_dbt.testing.values import to_rows
 from fivm_dbt.testing.workbench import TableSpec, Workbench
 
@@ -70,17 +70,27 @@ def _tried(
 
 def plan_models(scenario: Scenario, workbench: Workbench, strategy: str | None = None) -> tuple[Plan, ...]:
     """The plans of a scenario's models, each seeing the tables and the models before it. Raises FivmError."""
-    relations = {name: _relation(scenario, name) for name in scenario.tables}
-    plans = []
-    for model in scenario.models:
-        settings = {**model.config, **({"fivm_strategy": strategy} if strategy else {})}
+    planner = ScenarioPlanner(scenario, workbench, strategy)
+    return tuple(planner.plan(model) for model in scenario.models)
+
+
+class ScenarioPlanner:
+    """Plans the models of a scenario one by one; one that is refused is not there for those after it."""
+
+    def __init__(self, scenario: Scenario, workbench: Workbench, strategy: str | None = None) -> None:
+        self._workbench = workbench
+        self._strategy = strategy
+        self._relations = {name: _relation(scenario, name) for name in scenario.tables}
+
+    def plan(self, model: Model) -> Plan:
+        """The plan of the next model. Raises FivmError."""
+        settings = {**model.config, **({"fivm_strategy": self._strategy} if self._strategy else {})}
         config = load_config(settings, model=model.name)
-        request = ModelRequest(canonical(model.name), model.sql, Catalog.of(relations.values()), config)
-        plan = plan_model(request, workbench.describe)
-        plans.append(plan)
+        request = ModelRequest(canonical(model.name), model.sql, Catalog.of(self._relations.values()), config)
+        plan = plan_model(request, self._workbench.describe)
         shown = Relation(plan.relation, plan.output, kind="fivm", presentation=plan.presentation)
-        relations[model.name] = shown
-    return tuple(plans)
+        self._relations[model.name] = shown
+        return plan
 
 
 def table_specs(scenario: Scenario) -> dict[str, TableSpec]:

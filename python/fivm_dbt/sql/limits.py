@@ -9,12 +9,14 @@ from sqlglot import exp
 from fivm_dbt.catalog.types import INT
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Field, Filter, Item, Map, Node, Window
-from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.scalar import Scalar, grouped
 from fivm_dbt.naming import PREFIX, unique_name
 from fivm_dbt.sql.expressions import unparenthesized
+from fivm_dbt.sql.functions import is_aggregate
 from fivm_dbt.sql.parse import span_of, unsupported
 
 if TYPE_CHECKING:
+    from fivm_dbt.sql.aggregation import Projections
     from fivm_dbt.sql.lower import Lowered, Lowering
 
 _POSITION = f"{PREFIX}position"
@@ -26,6 +28,37 @@ def order_of(node: exp.Expr) -> list[exp.Ordered]:
         return []
     order = node.args.get("order")
     return list(order.expressions) if order is not None else []
+
+
+def ordered_by(by: exp.Ordered, projections: Projections) -> exp.Expr:
+    """What an item of ORDER BY means below the select list.
+
+    A number is a position in it, and a name is one of its columns before it is a column of FROM, unlike in GROUP BY.
+    Inside an aggregate names are columns of FROM.
+    """
+    value = unparenthesized(by.this)
+    if isinstance(value, exp.Literal) and value.this.isdigit():
+        position = int(value.this) - 1
+        if not 0 <= position < len(projections):
+            raise unsupported(
+                by, f"ORDER BY {value.this}: there is no such column", "order by output columns"
+            )
+        return projections[position][1].copy()
+    outputs = {name.lower(): meant for name, meant in reversed(projections)}
+
+    def visit(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Query) or is_aggregate(node):
+            return node
+        if isinstance(node, exp.Column):
+            meant = None if node.table else outputs.get(node.name.lower())
+            return node if meant is None else grouped(meant.copy())
+        for child in list(node.iter_expressions()):
+            new = visit(child)
+            if new is not child:
+                child.replace(new)
+        return node
+
+    return visit(value.copy())
 
 
 def limited_rows(lowering: Lowering, node: exp.Expr, rows: Lowered, wanted: str, carried: int = 0) -> Lowered:

@@ -19,7 +19,7 @@ from fivm_dbt.sql.aggregation import Projections, aggregated, is_aggregated
 from fivm_dbt.sql.expressions import to_scalar, unparenthesized
 from fivm_dbt.sql.from_clause import from_clause
 from fivm_dbt.sql.generators import generated_columns
-from fivm_dbt.sql.limits import limited_rows, order_of
+from fivm_dbt.sql.limits import limited_rows, order_of, ordered_by
 from fivm_dbt.sql.parse import parse, span_of, unsupported
 from fivm_dbt.sql.scope import Scope
 from fivm_dbt.sql.set_operations import set_operation
@@ -165,7 +165,7 @@ class Lowering:
         if node.args.get("distinct"):
             rows = self._rows(node, around, projections + carried, wanted)
             return limited_rows(self, node, Lowered(self.distinct(rows, wanted), names), wanted, len(carried))
-        hidden = [(f"order_{i + 1}", o.this) for i, o in enumerate(order_of(node))]
+        hidden = [(f"order_{i + 1}", ordered_by(o, projections)) for i, o in enumerate(order_of(node))]
         rows = self._rows(node, around, projections + carried + hidden, wanted)
         return limited_rows(self, node, Lowered(rows, names), wanted, len(carried))
 

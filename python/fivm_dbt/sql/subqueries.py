@@ -26,7 +26,7 @@ from fivm_dbt.ir.rename import moved, renamed
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, conjuncts, grouped
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.sql.aggregation import is_aggregated
-from fivm_dbt.sql.expressions import qualify, to_scalar, unparenthesized
+from fivm_dbt.sql.expressions import is_subquery, qualify, to_scalar, unparenthesized
 from fivm_dbt.sql.functions import function_name, is_aggregate
 from fivm_dbt.sql.outer_joins import as_one_item
 from fivm_dbt.sql.outer_scope import CARRIED, NeedsDomain, Outer
@@ -67,7 +67,7 @@ def filtered(around: Around, predicate: exp.Expr) -> Around:
     negated = False
     while isinstance(condition, exp.Not):
         condition, negated = unparenthesized(condition.this), not negated
-    if isinstance(condition, exp.Exists):
+    if isinstance(condition, exp.Exists) and is_subquery(condition):
         return replace(around, relation=_exists(around, query_of(condition.this), negated))
     if isinstance(condition, exp.In) and condition.args.get("query") is not None:
         return replace(around, relation=_in(around, condition, negated))
@@ -351,7 +351,7 @@ def outermost_query(node: exp.Expr) -> exp.Expr | None:
 
 def spelled_out(node: exp.Expr, scope: Scope) -> exp.Expr:
     """EXISTS and IN as scalar subqueries that count, with the NULL rules of SQL."""
-    for part in list(node.find_all(exp.Exists)):
+    for part in [found for found in node.find_all(exp.Exists) if is_subquery(found)]:
         counted = _count_of(query_of(part.this), ())
         new: exp.Expr = exp.paren(exp.GT(this=counted, expression=exp.Literal.number(0)))
         node = _replaced(node, part, new)

@@ -8,6 +8,7 @@ import sqlglot
 from sqlglot import exp
 
 from fivm_dbt.engines.duckdb_shapes import to_duckdb_pivot, to_duckdb_select
+from fivm_dbt.ir.dialect import as_sqlglot_reads
 
 MACROS = (
     "CREATE MACRO pmod(a, n) AS ((a % n) + n) % n",
@@ -204,14 +205,14 @@ def _series(node: exp.Expr) -> exp.Expr:
 
 
 def _anonymous(node: exp.Expr) -> exp.Expr:
-    """Names of Spark that sqlglot does not know.
+    """Names of Spark that sqlglot does not know, or knows too well.
 
     ``XXHASH64`` must be deterministic, and the same for equal values of several types: hash their text.
     """
     if node.name.lower() in _SYNONYMS:
         return exp.Anonymous(this=_SYNONYMS[node.name.lower()], expressions=node.expressions)
     if node.name.lower() != "xxhash64":
-        return node
+        return as_sqlglot_reads(node)
     texts = [exp.Cast(this=a.copy(), to=exp.DataType.build("TEXT")) for a in node.expressions]
     return exp.Cast(
         this=exp.BitwiseRightShift(

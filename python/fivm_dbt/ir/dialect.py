@@ -2,38 +2,57 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
+from sqlglot.tokens import Token, TokenType
+
+_AS_WRITTEN = frozenset(
+    "DATE_FORMAT FROM_UNIXTIME LOG10 PARSE_JSON PERCENTILE_CONT PERCENTILE_DISC TO_CHAR TO_DATE TO_TIMESTAMP "
+    "TO_UNIX_TIMESTAMP TO_VARCHAR UNIX_DATE UNIX_TIMESTAMP".split()
+)
+"""Functions whose calls sqlglot would write as others, or with other formats, which are others in Spark."""
+
+_MARK = "FIVM_AS_WRITTEN_"
 
 
 class SparkText(Spark):
-    """What Spark 4 reads in another way than sqlglot's dialect, or is not written again as it was read.
+    """Spark SQL so that what was read is written with the same meaning.
 
-    A doubled quote inside a string is one quote, not two strings side by side. PERCENTILE_CONT and PERCENTILE_DISC are
-    functions like others: sqlglot knows them and writes PERCENTILE_APPROX in their place, which has other results.
+    Spark 4 reads a doubled quote inside a string as one quote; sqlglot's dialect reads two strings side by side.
 
     >>> import sqlglot
-    >>> sqlglot.parse_one("select 'it''s'", dialect=SparkText).sql("spark")
-    "SELECT 'it\\\\'s'"
-    >>> text = "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x DESC)"
-    >>> sqlglot.parse_one(text, dialect=SparkText).sql("spark") == text
-    True
+    >>> sqlglot.parse_one("select 'it''s', log10(x), to_date(s, 'yyyy-MM-dd')", dialect=SparkText).sql("spark")
+    "SELECT 'it\\\\'s', LOG10(x), TO_DATE(s, 'yyyy-MM-dd')"
     """
 
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
 
+    def tokenize(self, sql: str, **opts: Any) -> list[Token]:
+        """The tokens; functions that are to stay as they are get names that the parser does not know."""
+        tokens = super().tokenize(sql, **opts)
+        for token, after in pairwise(tokens):
+            is_call = token.token_type is TokenType.VAR and after.token_type is TokenType.L_PAREN
+            if is_call and token.text.upper() in _AS_WRITTEN:
+                token.text = f"{_MARK}{token.text.upper()}"
+        return tokens
+
     def parse(self, sql: str, **opts: Any) -> list[exp.Expr | None]:
-        statements = super().parse(sql, **opts)
-        if "percentile_" not in sql.lower():
-            return statements
-        return [s.transform(_as_written, copy=False) if s is not None else s for s in statements]
+        """The trees, with those functions under their own names again."""
+        return [tree and tree.transform(_as_written, copy=False) for tree in super().parse(sql, **opts)]
 
 
 def _as_written(node: exp.Expr) -> exp.Expr:
-    """PERCENTILE_CONT and PERCENTILE_DISC as functions that sqlglot does not know."""
-    if not isinstance(node, exp.PERCENTILES):
-        return node
-    return exp.Anonymous(this=node.sql_name(), expressions=list(node.iter_expressions()))
+    if isinstance(node, exp.Anonymous) and str(node.this).startswith(_MARK):
+        node.set("this", str(node.this).removeprefix(_MARK))
+    return node
+
+
+def as_sqlglot_reads(node: exp.Expr) -> exp.Expr:
+    """A call that was left as it is, as sqlglot understands it, which other dialects need."""
+    name = node.name.upper()
+    build = Spark.Parser.FUNCTIONS.get(name) if name in _AS_WRITTEN else None
+    return node if build is None else build([e.copy() for e in node.expressions])

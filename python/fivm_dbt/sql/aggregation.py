@@ -154,6 +154,10 @@ class _Grouping:
 
     def _add_written_keys(self, group: exp.Group) -> None:
         self.sets = read_grouping_sets(group)
+        if self.sets is not None and not self.sets.expressions and len(self.sets.sets) == 1:
+            # GROUPING SETS (()) is no GROUP BY at all, also in that it has a row over nothing.
+            self.sets, self.is_global = None, not any(n.startswith(CARRIED) for n, _ in self.projections)
+            return
         if group.args.get("all"):
             wanted = [v for n, v in self.projections if not _aggregates_here(v) and not n.startswith(CARRIED)]
         elif self.sets is not None:

@@ -28,7 +28,9 @@ def check_row_level(node: exp.Expr, *, allow_aggregates: bool = False, allow_win
     """Refuse what is not computed from one row alone: subqueries, windows, generators, clocks, random values."""
     for part in node.walk():
         name = function_name(part)
-        if isinstance(part, (exp.Query, exp.Subquery, exp.Exists)):
+        if isinstance(part, (exp.Query, exp.Subquery)) or (
+            isinstance(part, exp.Exists) and is_subquery(part)
+        ):
             raise unsupported(
                 part, "a subquery in an expression is not maintained yet", "join the relations in FROM"
             )
@@ -115,6 +117,11 @@ def to_scalar(node: exp.Expr, scope: Scope) -> Scalar:
     """The scalar of a row-level user expression."""
     check_row_level(node)
     return Scalar(unparenthesized(qualify(node, scope)))
+
+
+def is_subquery(node: exp.Exists) -> bool:
+    """Whether EXISTS is asked of a query, and not of an array with a lambda."""
+    return node.args.get("expression") is None
 
 
 def unparenthesized(node: exp.Expr) -> exp.Expr:

@@ -22,7 +22,6 @@ from fivm_dbt.ir.rename import moved, renamed
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.part import Part
-from fivm_dbt.sql.typing import common_type
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.lower import Lowering
@@ -110,7 +109,7 @@ def _full(lowering: Lowering, left: Part, right: Part, matching: Matching) -> Pa
     predicates = tuple(_put(p, meaning) for p in matching.predicates)
     alias = lowering.alias("full_join")
     items, final = gathered(ours.fields + theirs.fields, alias)
-    merged = _merged(matching, meaning, {i.name for i in items})
+    merged = _merged(lowering, matching, meaning, {i.name for i in items})
     matched = Map(
         OuterJoin(ours, theirs, predicates), lowering.alias("left_rows"), items + tuple(merged.values())
     )
@@ -123,11 +122,13 @@ def _full(lowering: Lowering, left: Part, right: Part, matching: Matching) -> Pa
     return joined.at(node, everything)
 
 
-def _merged(matching: Matching, meaning: dict[ColumnId, Field], taken: set[str]) -> dict[ColumnId, Item]:
+def _merged(
+    lowering: Lowering, matching: Matching, meaning: dict[ColumnId, Field], taken: set[str]
+) -> dict[ColumnId, Item]:
     found: dict[ColumnId, Item] = {}
     for mine, theirs in matching.pairs:
         one, other = (meaning.get(f.id, f).scalar for f in (mine, theirs))
-        type_ = common_type([mine.type, theirs.type]) or mine.type
+        type_ = lowering.typer.common([mine.type, theirs.type]) or mine.type
         value = Scalar(exp.Coalesce(this=one.ast(), expressions=[other.ast()]))
         name = unique_name(mine.name, taken)
         taken.add(name.lower())

@@ -7,6 +7,7 @@ after Spark's documentation of its data types.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 import sqlglot
 from sqlglot import exp
@@ -42,13 +43,13 @@ _FIXED: dict[str, SparkType] = {
     **dict.fromkeys(
         "upper lower trim ltrim rtrim concat concat_ws substring substr replace regexp_replace regexp_extract lpad "
         "rpad initcap left right reverse repeat date_format md5 sha sha1 sha2 hex translate time_to_str split_part "
-        "format_string string str_to_map_key".split(),
+        "format_string string str_to_map_key from_unixtime to_char to_varchar".split(),
         STRING,
     ),
     **dict.fromkeys(
         "length char_length year month day dayofmonth day_of_month dayofweek day_of_week dayofyear day_of_year "
         "hour minute second quarter weekofyear week_of_year datediff date_diff ascii instr locate str_position "
-        "weekday sign_int".split(),
+        "weekday sign_int unix_date".split(),
         INT,
     ),
     **dict.fromkeys(
@@ -62,7 +63,7 @@ _FIXED: dict[str, SparkType] = {
         DOUBLE,
     ),
     **dict.fromkeys("like rlike ilike contains startswith endswith isnull isnotnull isnan".split(), BOOLEAN),
-    **dict.fromkeys("xxhash64 unix_timestamp unix_date_bigint crc32".split(), BIGINT),
+    **dict.fromkeys("xxhash64 unix_timestamp to_unix_timestamp crc32".split(), BIGINT),
 }
 
 
@@ -89,6 +90,16 @@ class Typer:
                 remedy="correct the expression; aggregates of your own are not maintained",
             ) from error
         return tuple(column.type for column in columns[1:])
+
+    def common(self, types: Sequence[SparkType | None]) -> SparkType | None:
+        """The type to which Spark widens all of ``types`` in UNION, VALUES and COALESCE; None where there is none."""
+        known = [t for t in types if t is not None]
+        if self._describe is None or len(known) < len(types) or len(set(known)) == 1:
+            return common_type(types)
+        nulls = [exp.select(exp.alias_(exp.cast(exp.Null(), t.text, dialect="spark"), "c")) for t in known]
+        with suppress(Exception):  # whatever Spark says: there is no such type
+            return self._describe(exp.union(*nulls, distinct=False).sql(dialect="spark"))[0].type
+        return None
 
     def aggregate_type(self, written: Scalar, call: Call, fields: Fields) -> SparkType | None:
         """The result type of an aggregate call."""

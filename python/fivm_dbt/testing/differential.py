@@ -39,7 +39,7 @@ def operators(plan: Plan) -> int:
             sizes[id(node)] = 1 + sum(size(child) for child in node.inputs)
         return sizes[id(node)]
 
-    return sum(size(term.node) for term in plan.terms)
+    return sum(size(term.node) for view in plan.views for term in view.terms)
 
 
 @dataclass(frozen=True)

@@ -67,9 +67,7 @@ class SparkWorkbench:
 
     def load(self, table: TableSpec, file: Path) -> None:
         self.make_room(table.name)
-        cast = ", ".join(f"CAST({quote(c.name)} AS {c.type}) AS {quote(c.name)}" for c in table.columns)
-        rows = f"SELECT {cast} FROM parquet.{quote(str(file.resolve()))}"
-        self._fill("CREATE TABLE", table, rows)
+        self._fill("CREATE TABLE", table, rows_of_file(table, file))
 
     def change(self, table: TableSpec, insert: Sequence[Row], delete: Sequence[Row]) -> None:
         came = values_query(table, insert)
@@ -110,6 +108,12 @@ class SparkWorkbench:
 
     def _sql(self, sql: str) -> None:
         self._session.sql(sql)
+
+
+def rows_of_file(table: TableSpec, file: Path) -> str:
+    """A query for the rows of a Parquet file, with the table's column types."""
+    cast = ", ".join(f"CAST({quote(c.name)} AS {c.type}) AS {quote(c.name)}" for c in table.columns)
+    return f"SELECT {cast} FROM parquet.{quote(str(file.resolve()))}"
 
 
 def values_query(table: TableSpec, rows: Sequence[Row]) -> str:

@@ -211,8 +211,12 @@ def _anonymous(node: exp.Expr) -> exp.Expr:
     """
     if node.name.lower() in _SYNONYMS:
         return exp.Anonymous(this=_SYNONYMS[node.name.lower()], expressions=node.expressions)
+    if node.name.lower() in ("listagg", "string_agg") and len(node.expressions) == 1:
+        node.append("expressions", exp.Literal.string(""))  # DuckDB would put commas
     if node.name.lower() != "xxhash64":
-        return as_sqlglot_reads(node)
+        known = as_sqlglot_reads(node)
+        rewrite = _REWRITES.get(type(known)) if known is not node else None
+        return known if rewrite is None else rewrite(known)
     texts = [exp.Cast(this=a.copy(), to=exp.DataType.build("TEXT")) for a in node.expressions]
     return exp.Cast(
         this=exp.BitwiseRightShift(

@@ -5,15 +5,15 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.dialect import DialectType
 from sqlglot.dialects.spark import Spark
-from sqlglot.tokens import Token, TokenType
 
 _AS_WRITTEN = frozenset(
-    "DATE_FORMAT FROM_UNIXTIME LOG10 PARSE_JSON PERCENTILE_CONT PERCENTILE_DISC TO_CHAR TO_DATE TO_TIMESTAMP "
-    "TO_UNIX_TIMESTAMP TO_VARCHAR UNIX_DATE UNIX_TIMESTAMP".split()
+    "DATE_FORMAT FROM_UNIXTIME LISTAGG LOG10 MAX_BY MIN_BY PARSE_JSON PERCENTILE_CONT PERCENTILE_DISC STRING_AGG "
+    "TO_CHAR TO_DATE TO_TIMESTAMP TO_UNIX_TIMESTAMP TO_VARCHAR UNIX_DATE UNIX_TIMESTAMP".split()
 )
-"""Functions whose calls sqlglot would write as others, or with other formats, which are others in Spark."""
+"""Functions whose calls sqlglot would write as others, or with other arguments, which mean something else in Spark."""
 
 _MARK = "FIVM_AS_WRITTEN_"
 
@@ -31,9 +31,9 @@ class SparkText(Spark):
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
 
-    def tokenize(self, sql: str, **opts: Any) -> list[Token]:
+    def tokenize(self, sql: str, dialect: DialectType = None) -> list[Token]:
         """The tokens; functions that are to stay as they are get names that the parser does not know."""
-        tokens = super().tokenize(sql, **opts)
+        tokens = super().tokenize(sql, dialect)
         for token, after in pairwise(tokens):
             is_call = token.token_type is TokenType.VAR and after.token_type is TokenType.L_PAREN
             if is_call and token.text.upper() in _AS_WRITTEN:
@@ -42,13 +42,17 @@ class SparkText(Spark):
 
     def parse(self, sql: str, **opts: Any) -> list[exp.Expr | None]:
         """The trees, with those functions under their own names again."""
-        return [tree and tree.transform(_as_written, copy=False) for tree in super().parse(sql, **opts)]
+        return _named_again(super().parse(sql, **opts))
+
+    def parse_into(self, expression_type: Any, sql: str, **opts: Any) -> list[exp.Expr | None]:
+        return _named_again(super().parse_into(expression_type, sql, **opts))
 
 
-def _as_written(node: exp.Expr) -> exp.Expr:
-    if isinstance(node, exp.Anonymous) and str(node.this).startswith(_MARK):
-        node.set("this", str(node.this).removeprefix(_MARK))
-    return node
+def _named_again(trees: list[exp.Expr | None]) -> list[exp.Expr | None]:
+    for call in (c for tree in trees if tree is not None for c in tree.find_all(exp.Anonymous)):
+        if str(call.this).startswith(_MARK):
+            call.set("this", str(call.this).removeprefix(_MARK))
+    return trees
 
 
 def as_sqlglot_reads(node: exp.Expr) -> exp.Expr:

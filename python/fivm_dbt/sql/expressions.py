@@ -50,6 +50,8 @@ def check_row_level(node: exp.Expr, *, allow_aggregates: bool = False, allow_win
                 span=span_of(part),
                 remedy="compute it in a table model upstream, or leave it out",
             )
+        if isinstance(part, exp.DataType) and part.this == exp.DType.TIME:
+            raise unsupported(part, "the type TIME is not maintained yet", "use a timestamp or a string")
         if isinstance(part, (exp.Placeholder, exp.Parameter, exp.SessionParameter)):
             raise unsupported(part, "parameters have no fixed value", "write the value")
         if (

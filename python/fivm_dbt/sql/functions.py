@@ -5,10 +5,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 NON_DETERMINISTIC = frozenset(
-    "rand randn random randstr uniform uuid shuffle monotonically_increasing_id spark_partition_id input_file_name "
-    "input_file_block_start input_file_block_length current_timestamp current_date current_time now localtimestamp "
-    "curdate current_user user session_user current_catalog current_database current_schema version reflect "
-    "java_method try_reflect".split()
+    "aes_encrypt rand randn random randstr uniform uuid shuffle monotonically_increasing_id spark_partition_id "
+    "input_file_name input_file_block_start input_file_block_length current_timestamp current_date current_time now "
+    "localtimestamp curdate current_user user session_user current_catalog current_database current_schema version "
+    "reflect java_method try_reflect".split()
 )
 
 AGGREGATES = frozenset(
@@ -35,8 +35,9 @@ def function_name(node: exp.Expr) -> str | None:
     """Spark's name of a function call in lower case, None for other nodes."""
     if isinstance(node, exp.Anonymous):
         return str(node.name).lower()
-    if isinstance(node, exp.Any) and not isinstance(node.this, exp.Query):
-        return "any"
+    if isinstance(node, exp.Any):
+        of_patterns = isinstance(node.parent, (exp.Like, exp.ILike))
+        return None if of_patterns or isinstance(node.this, exp.Query) else "any"
     if isinstance(node, exp.Func) and not isinstance(node, (exp.Connector, exp.Cast)):
         return str(node.sql_name()).lower()
     return None

@@ -358,7 +358,7 @@ def spelled_out(node: exp.Expr, scope: Scope) -> exp.Expr:
     if any(isinstance(part, exp.In) for part in _own_predicates(node)):
         node = _with_negations_inside(node)
     for part in _own_predicates(node):
-        if isinstance(part, exp.Exists):
+        if not isinstance(part, exp.In):
             node = _replaced(node, part, _is_above_zero(_count_of(query_of(part.this), ())))
         elif isinstance(part.parent, exp.Not):
             node = _replaced(node, part.parent, _surely_not_in(part, scope))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fivm_dbt.naming import sibling, staged_name
+from fivm_dbt.ir.clock import Clock
+from fivm_dbt.naming import CLOCK, sibling, staged_name
 from fivm_dbt.plan.plan import Capture, Plan
 
 
@@ -23,16 +24,36 @@ class BoundInput:
 
 
 @dataclass(frozen=True)
+class BoundClock:
+    """The time of the state, and that of this refresh: as much of it as the plan reads."""
+
+    old: Clock
+    new: Clock
+
+    @property
+    def moved(self) -> bool:
+        return self.old != self.new
+
+
+@dataclass(frozen=True)
 class Binding:
     """The versions and literals of one refresh. Two bindings that are equal give the same statements.
 
-    ``root_version`` is the version of the root state before it; None while it is built.
+    ``root_version`` is the version of the root state before it; None while it is built. ``clock`` is None where the
+    plan does not read it.
     """
 
     inputs: tuple[BoundInput, ...]
     changed: frozenset[str]
     buckets: int
     root_version: int | None = None
+    clock: BoundClock | None = None
+
+    @property
+    def moved(self) -> frozenset[str]:
+        """The inputs that changed, and CLOCK if that did."""
+        is_later = self.clock is not None and self.clock.moved
+        return self.changed | {CLOCK} if is_later else self.changed
 
     def input(self, name: str) -> BoundInput:
         return next(i for i in self.inputs if i.name == name)

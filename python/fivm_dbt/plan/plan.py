@@ -11,6 +11,7 @@ from typing import Literal
 from fivm_dbt.catalog import Column, Presentation, Relation, SparkType
 from fivm_dbt.config import Config
 from fivm_dbt.delta.term import Term
+from fivm_dbt.ir.clock import kinds_below
 from fivm_dbt.ir.nodes import Item, Node
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT, digest, sibling, split_name
@@ -106,6 +107,11 @@ class Plan:
 
     def input(self, name: str) -> PlanInput:
         return next(i for i in self.inputs if i.name == name)
+
+    @cached_property
+    def clock_kinds(self) -> frozenset[str]:
+        """What the plan reads of the clock: date, timestamp, timestamp_ntz, or nothing."""
+        return kinds_below(self.core)
 
     @cached_property
     def signature(self) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from decimal import Decimal
 
 import sqlglot
@@ -13,6 +14,7 @@ from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.naming import PARTITION
 from fivm_dbt.plan.binding import Binding, staged_root
 from fivm_dbt.plan.plan import Plan
+from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.capture import snapshot_query
 from fivm_dbt.spark.check import check_statements
@@ -36,13 +38,20 @@ def build_state(plan: Plan, engine: Recorder, binding: Binding) -> None:
     engine.run(create_table(plan.root.relation, build_query(plan, binding), _properties(plan), PARTITION))
 
 
-def apply_delta(plan: Plan, engine: Recorder, binding: Binding, *, already: int) -> tuple[int, int]:
-    """Stage the root's delta and merge it. ``already`` MERGEs of this refresh are committed and are not repeated.
+def find_delta(plan: Plan, engine: Recorder, binding: Binding) -> Sequence[Row]:
+    """Stage the root's delta; its touched partitions with the number of their keys."""
+    engine.stage(staged_root(plan), delta_query(plan, binding))
+    return engine.query(touched_query(plan))
+
+
+def apply_delta(
+    plan: Plan, engine: Recorder, binding: Binding, *, already: int, found: Sequence[Row] | None = None
+) -> tuple[int, int]:
+    """Merge the root's delta, ``found`` where it is staged. ``already`` MERGEs of this refresh are committed.
 
     Returns the number of touched partitions and of merged keys.
     """
-    engine.stage(staged_root(plan), delta_query(plan, binding))
-    touched = engine.query(touched_query(plan))
+    touched = find_delta(plan, engine, binding) if found is None else found
     if not touched:
         return 0, 0
     type_ = plan.root.partitioning.type

@@ -7,7 +7,7 @@ stops it, the next run finds a *started* entry and goes on with the very same ve
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -15,8 +15,9 @@ from typing import Any
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.refresh.apply import apply_delta, build_state, publish, write_snapshots
+from fivm_dbt.refresh.apply import apply_delta, build_state, find_delta, publish, write_snapshots
 from fivm_dbt.refresh.bind import Staged, bind, recorded_binding, stage_inputs
+from fivm_dbt.refresh.clock import finished_clock, is_by_the_day, movement, read_clock
 from fivm_dbt.refresh.decide import (
     check_static,
     choose_buckets,
@@ -25,7 +26,7 @@ from fivm_dbt.refresh.decide import (
     unreadable,
     why_rebuild,
 )
-from fivm_dbt.refresh.engine import Engine, VersionUnavailable
+from fivm_dbt.refresh.engine import Engine, Row, VersionUnavailable
 from fivm_dbt.refresh.journal import Entry, Journal
 from fivm_dbt.refresh.observe import Observed, RecordedInput, State, check_free, locked, observe, read_state
 from fivm_dbt.refresh.owner import new_owner, only_refresh_here, release
@@ -126,18 +127,18 @@ class _Run:
         """Compute the whole state at the inputs' newest versions."""
         action: Action = "built" if state.finished is None else "rebuilt"
         before = state.inputs if state.finished is not None else {}
+        clock = read_clock(self.plan, self.engine, None)
         observed = observe(self.plan, self.engine, {})
         kept = snapshots | {i.name for i in self.plan.inputs if i.starts_with_snapshot}
         kept |= {name for name, record in before.items() if record.snapshot is not None and name in observed}
-        binding = bind(self.plan, observed, buckets=choose_buckets(self.plan, self.engine, observed))
+        buckets = choose_buckets(self.plan, self.engine, observed)
+        binding = bind(self.plan, observed, buckets=buckets, clock=clock)
         claim = self._claim(state, {"kind": "build"})
         self.engine.progress(f"building {self.plan.model}" + (f": {reason}" if reason else ""))
         build_state(self.plan, self.engine, binding)
         recorded = write_snapshots(self.plan, self.engine, binding, kept & {i.name for i in self.plan.inputs})
         publish(self.plan, self.engine)
-        detail = self._detail("build", observed, recorded, binding.buckets) | {
-            "signature": self.plan.signature
-        }
+        detail = self._detail("build", observed, recorded, binding) | {"signature": self.plan.signature}
         self._finish(claim, detail)
         return self._report(action, claim.refresh, reason=reason)
 
@@ -145,11 +146,12 @@ class _Run:
 
     def _refresh(self, state: State, rolled_forward: bool) -> Report:
         assert state.finished is not None
+        clock = read_clock(self.plan, self.engine, state.finished.detail)
         observed = observe(self.plan, self.engine, state.inputs)
         lost = lost_inputs(self.plan, observed, state.inputs)
         if lost is not None:
             return self._build(state, lost[0], lost[1])
-        if not any(o.moved for o in observed.values()):
+        if not any(o.moved for o in observed.values()) and (clock is None or not clock.moved):
             self._show()
             return self._report(
                 "refreshed" if rolled_forward else "no change", state.finished.refresh, rolled=rolled_forward
@@ -159,11 +161,41 @@ class _Run:
             staged = stage_inputs(self.plan, self.engine, observed, state.inputs)
         except VersionUnavailable as error:
             return self._build(state, unreadable(self.plan, error))
-        binding = bind(self.plan, observed, buckets=buckets, staged=staged)
+        binding = bind(self.plan, observed, buckets=buckets, staged=staged, clock=clock)
         check_static(self.plan, binding)
-        if not binding.changed:
+        if not binding.moved:
             return self._advance(state, observed, staged, binding, rolled_forward)
+        if not binding.changed:
+            return self._only_time_passed(state, observed, staged, binding, rolled_forward)
         return self._apply(state, observed, staged, binding, rolled_forward)
+
+    def _only_time_passed(
+        self,
+        state: State,
+        observed: dict[str, Observed],
+        staged: dict[str, Staged],
+        binding: Binding,
+        rolled: bool,
+    ) -> Report:
+        """No row that the model reads changed, but it may be in another range by now.
+
+        If none is, nothing is written: the recorded time is as right as the present one. A new date is recorded, so
+        that the rest of the day does not look for what has not moved.
+        """
+        assert state.finished is not None
+        binding = self._at_root(binding)
+        found = find_delta(self.plan, self.engine, binding)
+        if found:
+            return self._apply(state, observed, staged, binding, rolled, found)
+        if is_by_the_day(self.plan) or any(o.moved for o in observed.values()):
+            return self._advance(state, observed, staged, binding, rolled)
+        self._show()
+        action: Action = "refreshed" if rolled else "no change"
+        return self._report(action, state.finished.refresh, rolled=rolled)
+
+    def _at_root(self, binding: Binding) -> Binding:
+        """The binding with the version of the root state that the delta is added to."""
+        return replace(binding, root_version=self.engine.commits(self.plan.root.relation, None)[0].version)
 
     def _advance(
         self,
@@ -173,10 +205,10 @@ class _Run:
         binding: Binding,
         rolled: bool,
     ) -> Report:
-        """Versions moved but no row that the model reads changed: only the journal goes forward."""
+        """Versions moved, or the date, but the model is the same: only the journal goes forward."""
         assert state.finished is not None
         recorded = {name: record.snapshot for name, record in state.inputs.items()}
-        detail = self._detail("advance", observed, recorded, binding.buckets) | self._state_detail()
+        detail = self._detail("advance", observed, recorded, binding) | self._state_detail()
         entry = Entry(self.plan.relation, state.next_refresh, 0, "finished", self.plan.plan_hash, detail)
         if not self.journal.claim(entry):
             raise _Overtaken
@@ -191,28 +223,34 @@ class _Run:
         staged: dict[str, Staged],
         binding: Binding,
         rolled: bool,
+        found: Sequence[Row] | None = None,
     ) -> Report:
+        """Claim, merge, record. ``found`` are the touched partitions where the delta lies staged already."""
         snapshots = {name: record.snapshot for name, record in state.inputs.items()}
-        observed_inputs = self._detail("refresh", observed, snapshots, binding.buckets)["inputs"]
-        root = self.engine.commits(self.plan.root.relation, None)[0]
-        binding = replace(binding, root_version=root.version)
+        observed_inputs = self._detail("refresh", observed, snapshots, binding)["inputs"]
+        binding = binding if found is not None else self._at_root(binding)
         detail = {
             "binding": recorded_binding(binding),
             "inputs": observed_inputs,
-            "root_version": root.version,
+            "root_version": binding.root_version,
         }
         claim = self._claim(state, detail)
         try:
-            partitions, rows = apply_delta(self.plan, self.engine, binding, already=0)
+            partitions, rows = apply_delta(self.plan, self.engine, binding, already=0, found=found)
         except Exception as error:
             return self._alarm(error, state)
         kept = frozenset(name for name in binding.changed if snapshots.get(name) is not None)
         written = snapshots | write_snapshots(self.plan, self.engine, binding, kept)
-        self._finish(claim, self._detail("refresh", observed, written, binding.buckets))
+        self._finish(claim, self._detail("refresh", observed, written, binding))
         self._show()
-        changes = tuple(s.change for s in staged.values())
         return self._report(
-            "refreshed", claim.refresh, inputs=changes, partitions=partitions, rows=rows, rolled=rolled
+            "refreshed",
+            claim.refresh,
+            reason=movement(binding.clock),
+            inputs=tuple(s.change for s in staged.values()),
+            partitions=partitions,
+            rows=rows,
+            rolled=rolled,
         )
 
     def _show(self) -> None:
@@ -263,7 +301,8 @@ class _Run:
             self.plan, self.engine, binding, kept
         )
         inputs = {n: RecordedInput(r.table, r.commit, snapshots[n]).as_dict() for n, r in recorded.items()}
-        self._finish(claim, {"kind": "refresh", "inputs": inputs, "buckets": binding.buckets})
+        times = finished_clock(binding.clock)
+        self._finish(claim, {"kind": "refresh", "inputs": inputs, "buckets": binding.buckets, **times})
         return None
 
     def _already_applied(self, before: int) -> int:
@@ -313,12 +352,13 @@ class _Run:
         return {"state_version": self.state_version, "state_bytes": self.state_bytes}
 
     def _detail(
-        self, kind: str, observed: dict[str, Observed], snapshots: dict[str, int | None], buckets: int
+        self, kind: str, observed: dict[str, Observed], snapshots: dict[str, int | None], binding: Binding
     ) -> dict[str, Any]:
         inputs = {
             o.name: RecordedInput(o.table, o.head, snapshots.get(o.name)).as_dict() for o in observed.values()
         }
-        return {"kind": kind, "inputs": inputs, "buckets": buckets}
+        times = finished_clock(binding.clock)
+        return {"kind": kind, "inputs": inputs, "buckets": binding.buckets, **times}
 
     def _report(
         self,

@@ -15,6 +15,7 @@ from fivm_dbt.naming import COUNT, PARTITION
 from fivm_dbt.plan.binding import Binding, staged_root
 from fivm_dbt.plan.plan import Plan, StateTable
 from fivm_dbt.rings.registry import ROWS, Component
+from fivm_dbt.spark.clock import at_time
 from fivm_dbt.spark.reads import side_reader, table
 from fivm_dbt.spark.select import select_columns
 
@@ -37,12 +38,16 @@ def build_query(plan: Plan, binding: Binding) -> exp.Select:
 
 def delta_query(plan: Plan, binding: Binding) -> exp.Select:
     """The root state's delta: all terms of all changed inputs, added up per key, without keys whose change is zero."""
-    return _payload_query(plan, binding, prune_terms(plan.terms, binding.changed), keep_zero=False)
+    return _payload_query(plan, binding, prune_terms(plan.terms, binding.moved), keep_zero=False)
 
 
 def _payload_query(plan: Plan, binding: Binding, terms: tuple[Term, ...], *, keep_zero: bool) -> exp.Select:
     state, reader = plan.root, side_reader(plan, binding)
-    branches = [select_columns(_branch_columns(state, t.multiplicity), t.node, reader) for t in terms]
+    nodes = [at_time(t.node, binding) for t in terms]
+    branches = [
+        select_columns(_branch_columns(state, t.multiplicity), node, reader)
+        for t, node in zip(terms, nodes, strict=True)
+    ]
     rows = branches[0] if len(branches) == 1 else exp.union(*branches, distinct=False, copy=False)
     keys = [column_ast("", k.name) for k in state.keys]
     sums = {name: _total(name, state) for name in state.payload_names}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fivm_dbt.delta.map import delta_of_map
 from fivm_dbt.delta.term import Derive, Term, at_side, items_at
-from fivm_dbt.ir.clock import any_of, clock_kinds, differs, not_all, on_side
+from fivm_dbt.ir.clock import any_of, comparisons, flips, not_all, on_side
 from fivm_dbt.ir.nodes import ClockFilter, ClockMap, Crossing, Filter, Map, Side
 from fivm_dbt.ir.scalar import Scalar
 
@@ -26,13 +26,14 @@ def delta_of_clock_filter(node: ClockFilter, delta: Derive) -> tuple[Term, ...]:
 
 
 def delta_of_clock_map(node: ClockMap, delta: Derive) -> tuple[Term, ...]:
-    """``Δ(Π_a(t) R) = Π_a(t') ΔR + Π_a(t') C − Π_a(t) C`` with ``C = σ_{a(t) ≠ a(t')} old R``.
+    """``Δ(Π_a(t) R) = Π_a(t') ΔR + Π_a(t') C − Π_a(t) C`` with ``C = σ_{p(t) ≠ p(t')} old R``,
+    for some comparison p with the clock in a.
 
-    C are the rows whose columns came out differently; NULL is a value like others there.
+    Every other row has the same columns as before. Those of C that have too cancel out.
     """
     new, old = items_at(node.items, Side.NEW), items_at(node.items, Side.OLD)
-    timed = [i for i, item in enumerate(node.items) if clock_kinds(item.value)]
-    different = any_of(tuple(differs(old[i].value, new[i].value) for i in timed))
+    timed = dict.fromkeys(c for item in node.items for c in comparisons(item.value))
+    different = any_of(flips(c, Side.OLD, Side.NEW) for c in timed)
     rows = Crossing(at_side(node.input, Side.OLD), (different,))
     return (
         *delta_of_map(Map(node.input, node.alias, new), delta),

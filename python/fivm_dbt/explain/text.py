@@ -8,12 +8,13 @@ from fivm_dbt.catalog import Presentation
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.ir.dialect import SparkText
-from fivm_dbt.ir.nodes import Aggregate, Node, Restrict, Scan, Side
+from fivm_dbt.ir.nodes import Aggregate, Filter, Node, Restrict, Scan, Side
 from fivm_dbt.ir.printer import render
-from fivm_dbt.naming import COUNT, PARTITION
+from fivm_dbt.naming import CLOCK, COUNT, PARTITION
 from fivm_dbt.plan.binding import Binding, BoundInput, staged_input, staged_root
 from fivm_dbt.plan.plan import Plan, PlanInput
 from fivm_dbt.spark.capture import change_query
+from fivm_dbt.spark.check import EXAMPLE_TIMES
 from fivm_dbt.spark.state import build_query, create_table, delta_query, merge
 
 _OLD, _NEW = 1, 2
@@ -29,14 +30,17 @@ def explain(plan: Plan) -> str:
         render(plan.query),
         _heading("inputs"),
         *(_input(plan, item) for item in plan.inputs),
+        *_clock(plan),
         _heading("state"),
         *_state(plan),
     ]
     updatable = [item for item in plan.inputs if not item.is_static]
     for item in updatable:
-        parts += [_heading(f"delta of {plan.model} when {item.name} changes"), *_delta(plan, item)]
+        parts += [_heading(f"delta of {plan.model} when {item.name} changes"), *_delta(plan, item.name)]
+    if plan.clock_kinds:
+        parts += [_heading(f"delta of {plan.model} when the clock moves"), *_delta(plan, CLOCK)]
     parts += [
-        _heading(f"statements (old side = version {_OLD}, new side = version {_NEW})"),
+        _heading(f"statements (old side = version {_OLD}, new side = version {_NEW}{_times(plan)})"),
         *_statements(plan),
     ]
     return "\n".join(parts) + "\n"
@@ -57,6 +61,20 @@ def _input(plan: Plan, item: PlanInput) -> str:
     if item.relation.presentation is not None:
         how += f"; a fivm model, read through its root state {item.relation.presentation.root}"
     return f"{item.name} [{columns}]\n  {how}"
+
+
+def _clock(plan: Plan) -> list[str]:
+    if not plan.clock_kinds:
+        return []
+    return [
+        f"the clock [{', '.join(sorted(plan.clock_kinds))}]\n  read once per refresh and kept in the journal"
+    ]
+
+
+def _times(plan: Plan) -> str:
+    if not plan.clock_kinds:
+        return ""
+    return f", from {EXAMPLE_TIMES.old.timestamp_ntz} to {EXAMPLE_TIMES.new.timestamp_ntz}"
 
 
 def _state(plan: Plan) -> list[str]:
@@ -81,9 +99,9 @@ def _pretty_sql(presentation: Presentation) -> str:
     return sqlglot.parse_one(presentation.sql, dialect=SparkText).sql(dialect="spark", pretty=True)
 
 
-def _delta(plan: Plan, item: PlanInput) -> list[str]:
-    """The terms that are left when just this input changed, with what each reads."""
-    terms = prune_terms(plan.terms, frozenset({item.name}))
+def _delta(plan: Plan, changed: str) -> list[str]:
+    """The terms that are left when just this input, or the clock, changed, with what each reads."""
+    terms = prune_terms(plan.terms, frozenset({changed}))
     lines = []
     for number, term in enumerate(terms, start=1):
         lines.append(f"term {number}: {_product(term)}")
@@ -108,10 +126,20 @@ def _factors(node: Node) -> str:
     if isinstance(node, Aggregate):
         keys = ", ".join(k.value.sql for k in node.keys) or "all"
         return f"γ[{keys}]({_factors(node.input)})"
+    if _is_crossing(node):
+        return f"σ[old time → new time]({_factors(node.inputs[0])})"
     if len(node.inputs) == 1:
         return _factors(node.inputs[0])
     joined = " ⋈ " if type(node).__name__ == "Join" else " ⊎ "
     return "(" + joined.join(_factors(child) for child in node.inputs) + ")"
+
+
+def _is_crossing(node: Node) -> bool:
+    """Whether these are the rows for which something is different because time passed."""
+    if not isinstance(node, Filter):
+        return False
+    tables = {table for predicate in node.predicates for table in predicate.tables}
+    return {f"{CLOCK}_{side.value}" for side in (Side.OLD, Side.NEW)} <= tables
 
 
 def _side(side: Side) -> str:
@@ -125,8 +153,11 @@ def _reads(term: Term) -> list[str]:
         lines.append(
             "affected keys: groups with a changed row are computed at the new and at the old version"
         )
+    crossing = {scan for node in _walk(term.node) if _is_crossing(node) for scan in scans(node)}
     for scan in scans(term.node):
-        if scan.side is not Side.DELTA:
+        if scan in crossing and scan.side is Side.OLD:
+            lines.append(f"reads of {scan.side.value} {scan.relation} what enters or leaves as time passes")
+        elif scan.side is not Side.DELTA:
             lines.append(
                 f"reads {scan.side.value} {scan.relation} in full: no helper view holds what is needed of it"
             )
@@ -145,7 +176,7 @@ def _statements(plan: Plan) -> list[str]:
         if not item.is_static:
             lines.append(f"-- staged as {staged_input(plan, item.name)}")
             lines.append(_sql(change_query(plan, everything.input(item.name))))
-    if updatable:
+    if plan.terms:
         lines.append(f"-- staged as {staged_root(plan)}; terms of inputs that did not change are left out")
         lines.append(_sql(delta_query(plan, everything)))
         lines.append("-- with the touched partitions as literals")
@@ -158,7 +189,8 @@ def _binding(plan: Plan, changed: frozenset[str]) -> Binding:
         BoundInput(i.name, "snapshot" if i.starts_with_snapshot else "change feed", _OLD, _NEW, _OLD)
         for i in plan.inputs
     )
-    return Binding(inputs, changed, plan.root.partitioning.buckets or 8, _OLD)
+    clock = EXAMPLE_TIMES if plan.clock_kinds else None
+    return Binding(inputs, changed, plan.root.partitioning.buckets or 8, _OLD, clock)
 
 
 def _sql(statement: exp.Expr) -> str:

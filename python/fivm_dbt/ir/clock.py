@@ -7,7 +7,7 @@ pinned as a version of an input is, and an interrupted refresh is done again wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -125,11 +125,19 @@ def not_all(predicates: tuple[Scalar, ...]) -> Scalar:
 
 
 def _not_true(predicate: Scalar) -> exp.Expr:
+    negated = _negated(predicate)
+    if negated is not None:
+        return negated
+    return exp.Not(this=exp.Coalesce(this=predicate.ast(), expressions=[exp.Boolean(this=False)]))
+
+
+def _negated(predicate: Scalar) -> exp.Expr | None:
+    """The opposite comparison, where that is true for the rows for which this one is not true at another time only."""
     ast = predicate.ast()
-    negated = _NEGATED.get(type(ast))
-    if negated is not None and all(_same_nulls(ast.args[side]) for side in ("this", "expression")):
-        return negated(this=ast.this, expression=ast.expression)
-    return exp.Not(this=exp.Coalesce(this=ast, expressions=[exp.Boolean(this=False)]))
+    opposite = _NEGATED.get(type(ast))
+    if opposite is None or not all(_same_nulls(ast.args[side]) for side in ("this", "expression")):
+        return None
+    return opposite(this=ast.this, expression=ast.expression)
 
 
 def _same_nulls(operand: exp.Expr) -> bool:
@@ -137,8 +145,7 @@ def _same_nulls(operand: exp.Expr) -> bool:
     scalar = Scalar(operand.copy())
     if not clock_kinds(scalar):
         return True
-    is_clock_only = all(table.startswith(CLOCK) for table, _ in scalar.columns)
-    return is_clock_only and all(_keeps_nulls(part) for part in operand.walk())
+    return not row_columns(scalar) and all(_keeps_nulls(part) for part in operand.walk())
 
 
 def _keeps_nulls(part: exp.Expr) -> bool:
@@ -147,12 +154,26 @@ def _keeps_nulls(part: exp.Expr) -> bool:
     return isinstance(part, _NEVER_NULL)
 
 
-def differs(a: Scalar, b: Scalar) -> Scalar:
-    """That two values are not the same, NULL being a value like others."""
-    return Scalar(exp.Not(this=exp.NullSafeEQ(this=grouped(a.ast()), expression=grouped(b.ast()))))
+def flips(comparison: Scalar, old: Side, new: Side) -> Scalar:
+    """That a comparison with the clock may have another value (true, false, unknown) on the other side.
+
+    >>> flips(Scalar.parse("e.d > __fivm_clock.date"), Side.OLD, Side.NEW).sql  # doctest: +NORMALIZE_WHITESPACE
+    '(e.d > __fivm_clock_old.date AND e.d <= __fivm_clock_new.date) OR
+     (e.d > __fivm_clock_new.date AND e.d <= __fivm_clock_old.date)'
+    """
+    found: list[exp.Expr] = []
+    for part in bounds(comparison):
+        before, after = on_side(part, old), on_side(part, new)
+        not_before, not_after = _negated(before), _negated(after)
+        if not_before is None or not_after is None:
+            same = exp.NullSafeEQ(this=grouped(before.ast()), expression=grouped(after.ast()))
+            found.append(exp.Not(this=same))
+        else:
+            found += [exp.and_(before.ast(), not_after), exp.and_(after.ast(), not_before)]
+    return Scalar(exp.or_(*found, copy=False))
 
 
-def any_of(predicates: tuple[Scalar, ...]) -> Scalar:
+def any_of(predicates: Iterable[Scalar]) -> Scalar:
     return Scalar(exp.or_(*(p.ast() for p in predicates), copy=False))
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.clock import CLOCK_TYPES
 from fivm_dbt.ir.scalar import Scalar, column_ast, grouped
 from fivm_dbt.naming import CLOCK
 from fivm_dbt.sql.functions import (
@@ -18,6 +19,7 @@ from fivm_dbt.sql.functions import (
     function_name,
     is_aggregate,
     is_non_deterministic,
+    is_special_time,
 )
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import Scope
@@ -93,20 +95,48 @@ def qualify(node: exp.Expr, scope: Scope) -> exp.Expr:
             return resolved
         return part
 
-    return _transform_columns(_with_clock(node.copy()), visit)
+    qualified = _transform_columns(_with_clock(node.copy(), scope), visit)
+    _check_words(qualified, scope)
+    return qualified
 
 
-def _with_clock(node: exp.Expr) -> exp.Expr:
+def _check_words(node: exp.Expr, scope: Scope) -> None:
+    """FIVM106 where a string is compared with a time and Spark reads it as one by the clock, like ``d >= 'today'``."""
+    from fivm_dbt.sql.typing import static_type
+
+    for word in node.find_all(exp.Literal):
+        if not (word.is_string and is_special_time(word.this) and isinstance(word.parent, exp.Predicate)):
+            continue
+        others = [part for part in word.parent.iter_expressions() if not isinstance(part, exp.Literal)]
+        types = [static_type(part, {**scope.types, **CLOCK_TYPES}) for part in others]
+        if not all(type_ is not None and type_.is_string for type_ in types):
+            raise FivmError(
+                "FIVM106",
+                f"{word.sql('spark')} is read by the clock where it is compared with a time",
+                span=span_of(word) or span_of(word.parent),
+                remedy="write current_date() or now(), or CAST the other side to a string",
+            )
+
+
+def _with_clock(node: exp.Expr, scope: Scope) -> exp.Expr:
     """``node`` with the functions that read the clock as columns of it, which know where they stood."""
 
     def visit(part: exp.Expr) -> exp.Expr:
         kind = clock_column(part)
         if kind is None:
             return part
+        name = function_name(part) or ""
+        if part.meta.get("bare") and scope.resolve(exp.column(name)) is not None:
+            raise FivmError(
+                "FIVM104",
+                f"{name} is a column here, and the name of a function",
+                span=span_of(part),
+                remedy=f"write {name}() for the clock, and the column with its relation in front",
+            )
         column = column_ast(CLOCK, kind)
         span = span_of(part)
         assert span is not None
-        column.meta.update(start=span.start, end=span.end - 1, written=f"{function_name(part)}()")
+        column.meta.update(start=span.start, end=span.end - 1, written=f"{name}()")
         return column
 
     return node.transform(visit, copy=False)

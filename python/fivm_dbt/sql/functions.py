@@ -45,7 +45,7 @@ TIME_WINDOWS = frozenset("window session_window window_time".split())
 WINDOW_ONLY = frozenset("row_number rank dense_rank percent_rank cume_dist ntile lag lead nth_value".split())
 
 
-def _is_special_time(text: str) -> bool:
+def is_special_time(text: str) -> bool:
     """Whether Spark reads a string as a time by the clock: ``now``, ``today`` and so on, maybe with a time zone."""
     words = text.strip().lower().split(" ")
     return words[0] in _SPECIAL_TIMES
@@ -83,7 +83,7 @@ def is_non_deterministic(node: exp.Expr) -> bool:
         isinstance(node, exp.Cast) and node.to.is_type(*exp.DataType.TEMPORAL_TYPES)
     ):
         text = node.this
-        return isinstance(text, exp.Literal) and text.is_string and _is_special_time(text.this)
+        return isinstance(text, exp.Literal) and text.is_string and is_special_time(text.this)
     clocks = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.CurrentDatetime, exp.CurrentUser)
     if isinstance(node, (exp.Rand, exp.Randn, exp.Uuid, *clocks)):
         return True

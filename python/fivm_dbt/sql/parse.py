@@ -54,7 +54,7 @@ def _place_clocks(query: exp.Query, sql: str) -> None:
         ]
         if len(found) == len(nodes):
             for node, token in zip(nodes, found, strict=True):
-                node.meta.update(start=token.start, end=token.end)
+                node.meta.update(start=token.start, end=token.end, bare=True)
 
 
 def span_of(node: exp.Expr) -> Span | None:

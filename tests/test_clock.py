@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 
 import pytest
 
 from cached_statements import skip_statement_checks
+from fivm_dbt.engines.spark import Answer, SparkEngine
 from fivm_dbt.ir.clock import Clock
+from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.oracle import splice_clock
+from fivm_dbt.testing.differential import tiny_workbench
+from fivm_dbt.testing.replay import replay_scenario
+from fivm_dbt.testing.scenario import Scenario
 from fixtures.models import Bench, Interrupted, Interrupting
 
 START = datetime(2024, 5, 1, 12)
@@ -306,3 +311,43 @@ def test_an_interrupted_refresh_is_finished_at_its_recorded_time(number: int, af
 )
 def test_the_text_at_a_time(sql: str, spliced: str) -> None:
     assert splice_clock(sql, Clock("D", "T", "L")) == spliced
+
+
+def test_the_data_test_compares_at_the_recorded_time() -> None:
+    bench = _bench(DAYS, _row(1), _row(2))
+    _go_to(bench, days=1)
+    bench.refresh()
+    _go_to(bench, days=9)
+    assert bench.engine.query(difference_sql(bench.plan, bench.journal)) == []
+    bench.engine.fixed_clock = None
+    assert bench.shown() != bench.newest()
+
+
+def test_the_clock_of_spark_is_one_reading() -> None:
+    """Date and local time of the session, and the instant whatever its time zone is."""
+    asked: list[str] = []
+
+    def execute(sql: str, *, fetch: bool) -> Answer:
+        asked.append(sql)
+        return Answer(("d", "m", "l"), (("2024-04-30", 1714525200500000, "2024-04-30 21:00:00.5"),))
+
+    clock = SparkEngine(execute).clock()
+    assert clock == Clock("2024-04-30", "2024-05-01 01:00:00.500000+00:00", "2024-04-30 21:00:00.5")
+    assert len(asked) == 1
+
+
+def test_a_scenario_without_a_time_has_the_real_one() -> None:
+    now = datetime.now(timezone.utc).date()
+    rows = [[(now + timedelta(days=n)).isoformat(), n] for n in (-2, 2)]
+    scenario = Scenario.model_validate(
+        {
+            "id": "real",
+            "tables": {"e": [["d", "date"], ["x", "int"]]},
+            "initial": {"e": rows},
+            "sql": "select x from e where d >= current_date()",
+            "view": "v",
+            "initial_expected": {"v": [[2]]},
+            "steps": [{"now": "2001-01-01T00:00:00", "expected": {"v": [[-2], [2]]}}],
+        }
+    )
+    assert replay_scenario(scenario, tiny_workbench).outcome == "passed"

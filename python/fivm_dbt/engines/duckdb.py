@@ -12,6 +12,7 @@ import itertools
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 
 import duckdb
@@ -22,6 +23,7 @@ from fivm_dbt.engines.duckdb_functions import MACROS, NO_OPTIMIZER, SETTINGS
 from fivm_dbt.engines.duckdb_literals import Cut, cut_literals
 from fivm_dbt.engines.duckdb_sql import TARGET, Slot, Statement, transpile
 from fivm_dbt.engines.duckdb_tables import TableStore, spark_type
+from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import canonical
 from fivm_dbt.refresh.engine import Commit, Metrics, MissingRelation, NotVersioned, Row
 
@@ -61,6 +63,7 @@ class DuckDbEngine:
         self._results: dict[str, list[Row]] = {}
         self._once: dict[str, str] = {}
         self.tables = TableStore(self._connection, keep, shares_copies=tiny)
+        self.fixed_clock: Clock | None = None
         self._views: dict[str, exp.Query] = {}
         self._staged: dict[str, str] = {}
         self._statements: dict[str, Statement] = {}
@@ -190,6 +193,10 @@ class DuckDbEngine:
     def exists(self, relation: str) -> bool:
         name = canonical(relation)
         return name in self.tables or name in self._views
+
+    def clock(self) -> Clock:
+        """The time that was set, or now; sessions are in UTC."""
+        return self.fixed_clock or Clock.at(datetime.now(timezone.utc))
 
     def start_measuring(self, tag: str) -> None:
         self._local.tag = tag

@@ -8,6 +8,8 @@ from fivm_dbt.delta.local import local_key
 from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.nodes import (
     Aggregate,
+    ClockFilter,
+    ClockMap,
     Explode,
     Filter,
     Join,
@@ -61,6 +63,8 @@ def _below(node: Node, *, skip_local: bool, depth: int) -> Iterator[str]:
 def _rule(node: Node, *, is_own: bool) -> str:
     if isinstance(node, (Filter, Map, Explode, UnionAll)):
         return "ring delta, linear"
+    if isinstance(node, (ClockFilter, ClockMap)):
+        return "ring delta, linear; the rows for which time makes a difference enter or leave"
     if isinstance(node, Join):
         return "ring delta, a term for each changed factor"
     if isinstance(node, (OuterJoin, SemiJoin)):

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.clock import clock_kinds, row_columns
 from fivm_dbt.ir.nodes import (
     Aggregate,
     AggregateCall,
@@ -179,8 +180,10 @@ def _plain_rows(around: Around, query: exp.Select, width: int) -> _Rows:
             continue
         scalar = to_scalar(predicate, inner.scope)
         known = {f.id for f in inner.relation.fields}
-        if scalar.columns <= known:
+        if row_columns(scalar) <= known:
             inner = replace(inner, relation=Filter(inner.relation, (scalar,)))
+        elif clock_kinds(scalar):
+            raise NeedsDomain  # a condition on the clock is a filter, not a part of a join
         else:
             conditions.append(scalar)
     values: list[Scalar] = []

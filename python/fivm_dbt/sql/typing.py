@@ -16,6 +16,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from fivm_dbt.catalog import Column, SparkType
 from fivm_dbt.catalog.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.clock import CLOCK_TYPES
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, identifier
 from fivm_dbt.sql.aggregates import Call, called, read_call, static_aggregate_type
@@ -77,6 +78,7 @@ class Typer:
         """The type of each scalar; None where the rules do not know and nobody can be asked."""
         if not scalars:
             return ()
+        fields = {**fields, **CLOCK_TYPES}
         if self._describe is None or all(s.is_column for s in scalars):
             return tuple(static_type(s.ast(), fields) or _annotated(s, fields) for s in scalars)
         try:
@@ -106,7 +108,7 @@ class Typer:
         known = static_aggregate_type(call, lambda ast: self.types([Scalar(ast.copy())], fields)[0])
         if known is not None or self._describe is None:
             return known
-        question = _question([written], fields, in_front=False)
+        question = _question([written], {**fields, **CLOCK_TYPES}, in_front=False)
         return self._describe(question)[0].type
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from fivm_dbt.engines.session import local_session
 from fivm_dbt.engines.spark import SparkEngine
+from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import journal_table, quote, relation_name, split_name
 from fivm_dbt.refresh.engine import Engine, Row
 from fivm_dbt.refresh.journal import Journal, SqlJournal
@@ -84,6 +85,9 @@ class SparkWorkbench:
     def recreate(self, table: TableSpec, rows: Sequence[Row]) -> None:
         self._sql(f"DROP TABLE {table.name}")
         self._fill("CREATE TABLE", table, values_query(table, rows))
+
+    def set_clock(self, clock: Clock | None) -> None:
+        self._engine.fixed_clock = clock
 
     def close(self) -> None:
         self._sql("USE default")

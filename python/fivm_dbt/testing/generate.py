@@ -75,10 +75,11 @@ def _clock(menu: Menu, steps: int) -> dict[str, object]:
 
 
 def _initial(rng: random.Random, tables: _Tables) -> dict[str, Rows]:
-    if rng.random() < 0.12:
+    if rng.random() < 0.06:
         return {}  # everything arrives later
     return {
-        name: random_rows(rng, columns, rng.choice((0, 4, 5, 6, 7, 8, 9))) for name, columns in tables.items()
+        name: random_rows(rng, columns, rng.choice((0, 5, 6, 7, 8, 9, 10)))
+        for name, columns in tables.items()
     }
 
 

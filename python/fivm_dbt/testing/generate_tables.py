@@ -29,7 +29,7 @@ _VALUES: dict[str, list[object]] = {
     "d": ["2024-01-30", "2024-02-01", "2024-02-29", "2024-04-10"],
     "f": [True, False],
 }
-_NULLS = 0.25
+_NULLS = 0.18
 _TABLES = ("r", "s", "t", "u")
 
 
@@ -89,14 +89,22 @@ class Stream:
         deltas = {name: self._change(name) for name in sorted(changed)}
         return {name: delta for name, delta in deltas.items() if delta.insert or delta.delete}
 
+    def thinned(self) -> dict[str, Delta]:
+        """A step after which about every third row is left: groups disappear, and whole results."""
+        deltas = {}
+        for name in sorted(self._tables):
+            deltas[name] = Delta(delete=[row for row in self._rows[name] if self._rng.random() < 0.65])
+            self._apply(name, deltas[name])
+        return {name: delta for name, delta in deltas.items() if delta.delete}
+
     def _change(self, name: str) -> Delta:
         rng, delta = self._rng, Delta()
         kind = rng.choices(
             ("insert", "delete", "update", "mixed", "copy", "blink", "empty", "nothing"),
             (4, 6, 7, 7, 2, 3, 3, 1),
         )[0]
-        if len(self._rows[name]) < 3 and rng.random() < 0.6:
-            delta.insert += random_rows(rng, self._tables[name], rng.randint(3, 7))
+        if len(self._rows[name]) < 4 and rng.random() < 0.7:
+            delta.insert += random_rows(rng, self._tables[name], rng.randint(4, 8))
         elif kind in ("insert", "mixed"):
             delta.insert += random_rows(rng, self._tables[name], rng.randint(1, 3))
         if kind in ("delete", "mixed"):

@@ -93,7 +93,7 @@ COMPANY = ("inner join", "left join", "subquery", "where", "exists", "group by",
 """What constructs stand in, or stand beside, where one is to be seen by itself."""
 
 
-def _exercise(cells: list[tuple[str, str]], tries: int = 12) -> tuple[Coverage, list[str]]:
+def _exercise(cells: list[tuple[str, str]], tries: int = 24) -> tuple[Coverage, list[str]]:
     """Scenarios of one construct after the other, until what did not happen to it by chance has happened."""
     coverage, failures = Coverage(), []
     for name, event in cells:

@@ -276,8 +276,8 @@ def test_streams_undo_themselves() -> None:
 
 def test_queries_are_distinct() -> None:
     seeds = [seed for chunk in range(CHUNKS) for seed in _seeds(chunk)]
-    queries = [model.sql for seed in seeds for model in random_scenario(seed).models]
-    assert len(set(queries)) >= 310
+    queries = [model.sql for seed in seeds for model in random_scenario(seed, models=7).models]
+    assert len(set(queries)) >= 0.98 * len(queries)
 
 
 def test_same_seed_same_scenario() -> None:

@@ -59,4 +59,10 @@ def as_sqlglot_reads(node: exp.Expr) -> exp.Expr:
     """A call that was left as it is, as sqlglot understands it, which other dialects need."""
     name = node.name.upper()
     build = Spark.Parser.FUNCTIONS.get(name) if name in _AS_WRITTEN else None
-    return node if build is None else build([e.copy() for e in node.expressions])
+    if build is None:
+        return node
+    arguments = [e.copy() for e in node.expressions]
+    try:
+        return build(arguments)
+    except TypeError:  # as sqlglot finds out which take one: compiled functions have no signature
+        return build(arguments, dialect=Spark())

@@ -63,7 +63,9 @@ def as_sqlglot_reads(node: exp.Expr) -> exp.Expr:
     if build is None:
         return node
     arguments = [e.copy() for e in node.expressions]
+    known: exp.Expr
     try:
-        return build(arguments)
+        known = build(arguments)
     except TypeError:  # as sqlglot finds out which take one: compiled functions have no signature
-        return build(arguments, dialect=Spark())
+        known = build(arguments, dialect=Spark())
+    return known

@@ -47,7 +47,10 @@ class _WatchedWorkbench(DuckDbWorkbench):
 
 
 def staged_deltas(scenario: Scenario, place: str) -> tuple[tuple[Plan, ...], str]:
-    """The plans of a scenario, and what each step staged. Every step must have an expectation, and be refreshed as expected."""
+    """The plans of a scenario, and what each step staged.
+
+    Every step must have an expectation and be refreshed, not rebuilt, with a right result.
+    """
     workbench = _WatchedWorkbench()
     try:
         plans = plan_models(scenario, workbench)
@@ -62,7 +65,7 @@ def staged_deltas(scenario: Scenario, place: str) -> tuple[tuple[Plan, ...], str
             run = replay.step(number, step)
             assert run.is_good, f"{place}: {run}"
             actions = [model.report.action for model in run.models if model.report is not None]
-            assert set(actions) <= {"refreshed", "no change"} and "refreshed" in actions, f"{place}: {actions}"
+            assert "refreshed" in actions and set(actions) <= {"refreshed", "no change"}, (place, actions)
             heading = [f"step {number}"] if len(scenario.steps) > 1 else []
             seen = [s for s in workbench.watched.seen if s.rows]
             texts.append("\n".join([*heading, *(_table(s, titles[s.name]) for s in seen)]))
@@ -77,7 +80,7 @@ def _titles(plan: Plan) -> list[tuple[str, str]]:
     for view in plan.views:
         found.append((staged_state(plan, view), f"Δ{view.name}"))
         found.append((staged_input(plan, view.name), f"Δ{view.name}, as rows"))
-        found += [(staged_input(plan, k.name), f"keys for {view.name}") for k in view.key_sets]
+        found += [(staged_input(plan, k.name), f"{k.name}, affected keys") for k in view.key_sets]
     return found
 
 

@@ -245,6 +245,25 @@ def test_examples_are_found() -> None:
     assert counts.get("docs/limitations.md", 0) >= 3
 
 
+OPERATORS = sorted(p for p in (DOCS / "operators").glob("*.md") if p.name != "README.md")
+
+
+def test_operators_are_indexed() -> None:
+    index = (DOCS / "operators" / "README.md").read_text(encoding="utf-8")
+    linked = set(re.findall(r"^\| .*\]\(([\w-]+\.md)\) \|$", index, flags=re.MULTILINE))
+    assert linked == {page.name for page in OPERATORS} and len(linked) >= 16
+
+
+@pytest.mark.parametrize("page", OPERATORS, ids=lambda p: p.stem)
+def test_operator_is_shown_whole(page: Path) -> None:
+    verbs = [e.instruction.partition(" ")[0] for e in examples(page)]
+    shown = [e.instruction for e in examples(page) if e.instruction.startswith("explain ")]
+    assert any(i.endswith("how each operator") for i in shown) and any("staged" in i for i in shown)
+    assert {"scenario", "deltas", "refusals"} <= set(verbs)
+    text = _without_code(page.read_text(encoding="utf-8"))
+    assert {"## Rule", "## In numbers", "## Refused", "## Source"} <= set(text.splitlines())
+
+
 def test_errors_has_exactly_the_codes() -> None:
     text = (DOCS / "errors.md").read_text(encoding="utf-8")
     sections = re.split(r"^## (?=FIVM)", text, flags=re.MULTILINE)[1:]

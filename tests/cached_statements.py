@@ -14,6 +14,7 @@ import pytest
 
 import fivm_dbt.refresh.apply as apply
 import fivm_dbt.testing.replay as replay
+from fivm_dbt.ir.clock import Clock
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.refresh.oracle import recompute_sql
@@ -26,21 +27,22 @@ _MARK = re.compile(r"8[6789]00000000\d\d")
 def cache_statements(monkeypatch: pytest.MonkeyPatch) -> None:
     """Derive every delta query and every recompute query once."""
     deltas: dict[tuple[object, ...], tuple[View, str]] = {}
-    recomputes: dict[int, tuple[Plan, str]] = {}
+    recomputes: dict[tuple[object, ...], tuple[Plan, str]] = {}
 
     def cached_delta(plan: Plan, view: View, binding: Binding) -> str:
         kinds = tuple((i.name, i.capture, i.old is None, i.snapshot is None) for i in binding.inputs)
-        key = (id(view), binding.changed, binding.buckets, kinds, binding.touched)
+        key = (id(view), binding.changed, binding.buckets, kinds, binding.touched, binding.clock)
         if key not in deltas:
             deltas[key] = (view, delta_query(plan, view, _marked(binding)).sql(dialect="spark"))
         return _MARK.sub(lambda mark: str(_version(int(mark[0]), binding)), deltas[key][1])
 
-    def cached_recompute(plan: Plan, versions: Mapping[str, int]) -> str:
+    def cached_recompute(plan: Plan, versions: Mapping[str, int], clock: Clock | None = None) -> str:
         names = sorted(versions)
-        if id(plan) not in recomputes:
+        key = (id(plan), clock)
+        if key not in recomputes:
             marked = {name: _NEW + index for index, name in enumerate(names)}
-            recomputes[id(plan)] = (plan, recompute_sql(plan, marked))
-        return _MARK.sub(lambda mark: str(versions[names[int(mark[0]) - _NEW]]), recomputes[id(plan)][1])
+            recomputes[key] = (plan, recompute_sql(plan, marked, clock))
+        return _MARK.sub(lambda mark: str(versions[names[int(mark[0]) - _NEW]]), recomputes[key][1])
 
     monkeypatch.setattr(apply, "delta_query", cached_delta)
     monkeypatch.setattr(replay, "recompute_sql", cached_recompute)

@@ -61,10 +61,17 @@ def test_lower(case: Case) -> None:
     case.check(f"({columns})\n{render(lowered.node)}")
 
 
+def _rewritten(case: Case) -> Node:
+    try:
+        return rewrite(_lowered(case).node)
+    except FivmError as error:
+        raise error.located(sql=case.sql) from None
+
+
 @parameters("lower/rejected.sql")
 def test_rejected(case: Case) -> None:
     with pytest.raises(FivmError) as caught:
-        _lowered(case)
+        _rewritten(case)
     *lines, link = str(caught.value).split("\n")
     assert link == f"see docs/errors.md#{caught.value.code.number.lower()}"
     case.check("\n".join(lines))
@@ -139,6 +146,11 @@ def test_prune_columns(case: Case) -> None:
 def test_order_factors(case: Case) -> None:
     terms = derive(rewrite(_lowered(case).node))
     case.check("\n".join(_term(Term(order_factors(flatten_joins(t.node)), t.multiplicity)) for t in terms))
+
+
+@parameters("rewrite/clock.sql")
+def test_separate_clock(case: Case) -> None:
+    case.check(render(rewrite(_lowered(case).node)))
 
 
 @parameters("rewrite/[fp]*.sql")

@@ -35,9 +35,10 @@ STRANGERS = {("rewrite", "sql"), ("explain", "refresh")}
 """Neighbours of one layer that do not import each other, in either direction."""
 
 SQLGLOT = {
-    "ir.dialect", "ir.scalar", "sql.*", "rings.*", "plan.root", "plan.partitioning", "spark.*", "explain.text",
-    "refresh.apply", "refresh.journal", "refresh.oracle", "refresh.recorder",
-    "engines.duckdb", "engines.duckdb_functions", "engines.duckdb_literals", "engines.duckdb_sql",
+    "ir.clock", "ir.dialect", "ir.scalar", "sql.*", "rings.*", "plan.root", "plan.partitioning", "spark.*",
+    "explain.text", "refresh.apply", "refresh.journal", "refresh.oracle", "refresh.recorder",
+    "engines.duckdb", "engines.duckdb_functions", "engines.duckdb_literals", "engines.duckdb_shapes",
+    "engines.duckdb_sql", "testing.minimise_sql",
 }  # fmt: skip
 DBT = {"bridge.*"}
 PYSPARK = {"engines.*", "testing.spark_workbench", "doctor", "bridge.adapter"}

@@ -11,6 +11,9 @@ COUNT = "__fivm_count"
 PARTITION = "__fivm_partition"
 """Hidden partition column of a state table: a period's start or a hash bucket."""
 
+CLOCK = "__fivm_clock"
+"""The clock: alias of its columns, and its name among what changed."""
+
 JOURNAL = "fivm_journal"
 """The one journal table of a schema."""
 

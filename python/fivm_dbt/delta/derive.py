@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fivm_dbt.delta.aggregate import delta_of_aggregate
+from fivm_dbt.delta.clock_filter import delta_of_clock_filter, delta_of_clock_map
 from fivm_dbt.delta.explode import delta_of_explode
 from fivm_dbt.delta.filter import delta_of_filter
 from fivm_dbt.delta.join import delta_of_join
@@ -16,6 +17,8 @@ from fivm_dbt.delta.union_all import delta_of_union_all
 from fivm_dbt.delta.window import delta_of_window
 from fivm_dbt.ir.nodes import (
     Aggregate,
+    ClockFilter,
+    ClockMap,
     Explode,
     Filter,
     Join,
@@ -31,6 +34,8 @@ from fivm_dbt.ir.nodes import (
 
 RULES: dict[type[Node], Callable[..., tuple[Term, ...]]] = {
     Filter: delta_of_filter,
+    ClockFilter: delta_of_clock_filter,
+    ClockMap: delta_of_clock_map,
     Map: delta_of_map,
     Join: delta_of_join,
     UnionAll: delta_of_union_all,

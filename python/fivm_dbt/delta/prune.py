@@ -1,13 +1,29 @@
-"""Binding a delta to the inputs that did change: terms over an unchanged input's delta are empty and vanish."""
+"""Binding a delta to what did change: terms over an unchanged input's delta, or due to the clock, vanish."""
 
 from __future__ import annotations
 
 from fivm_dbt.delta.term import Term
-from fivm_dbt.ir.nodes import Aggregate, Join, Node, OuterJoin, Restrict, Scan, SemiJoin, Side, UnionAll
+from fivm_dbt.ir.nodes import (
+    Aggregate,
+    Crossing,
+    Filter,
+    Join,
+    Node,
+    OuterJoin,
+    Restrict,
+    Scan,
+    SemiJoin,
+    Side,
+    UnionAll,
+)
+from fivm_dbt.naming import CLOCK
 
 
 def prune_terms(terms: tuple[Term, ...], changed: frozenset[str]) -> tuple[Term, ...]:
-    """The terms that can have rows when just the relations in ``changed`` changed, without their empty branches."""
+    """The terms that can have rows when just the relations in ``changed`` changed, without their empty branches.
+
+    CLOCK is among them where the time is another; what it has an effect on is then a plain condition.
+    """
     return tuple(
         Term(node, term.multiplicity) for term in terms if (node := _prune(term.node, changed)) is not None
     )
@@ -17,6 +33,9 @@ def _prune(node: Node, changed: frozenset[str]) -> Node | None:
     """``node`` without its empty parts, None if it is empty itself."""
     if isinstance(node, Scan):
         return None if node.side is Side.DELTA and node.relation not in changed else node
+    if isinstance(node, Crossing):
+        rows = _prune(node.input, changed) if CLOCK in changed else None
+        return Filter(rows, node.predicates) if rows is not None else None
     inputs = tuple(_prune(child, changed) for child in node.inputs)
     kept = tuple(child for child in inputs if child is not None)
     if isinstance(node, UnionAll):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from fivm_dbt.ir.nodes import Node, Scan, Side
+from fivm_dbt.ir.clock import on_side
+from fivm_dbt.ir.nodes import ClockFilter, ClockMap, Filter, Item, Map, Node, Scan, Side
 from fivm_dbt.ir.scalar import Scalar
 
 
@@ -13,8 +14,8 @@ from fivm_dbt.ir.scalar import Scalar
 class Term:
     """Rows of ``node``, each with ``multiplicity`` (an expression over the node's fields, or a constant).
 
-    A delta is the bag union of its terms. Every term reads the change of at least one input, so that it vanishes
-    when none of those changed.
+    A delta is the bag union of its terms. Every term reads the change of at least one input or is due to the clock, so
+    that it vanishes when none of those changed.
     """
 
     node: Node
@@ -28,10 +29,19 @@ class Derive(Protocol):
 
 
 def at_side(node: Node, side: Side) -> Node:
-    """``node`` with every input read on ``side``."""
+    """``node`` with every input read on ``side``, at the time of that side."""
     if isinstance(node, Scan):
         return Scan(node.relation, node.alias, node.columns, side)
+    if isinstance(node, ClockFilter):
+        return Filter(at_side(node.input, side), tuple(on_side(p, side) for p in node.predicates))
+    if isinstance(node, ClockMap):
+        return Map(at_side(node.input, side), node.alias, items_at(node.items, side))
     return node.with_inputs(tuple(at_side(child, side) for child in node.inputs))
+
+
+def items_at(items: tuple[Item, ...], side: Side) -> tuple[Item, ...]:
+    """Computed columns at the time of one side."""
+    return tuple(Item(i.name, on_side(i.value, side), i.type) for i in items)
 
 
 def scans(node: Node) -> tuple[Scan, ...]:

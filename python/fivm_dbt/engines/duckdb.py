@@ -12,6 +12,7 @@ import itertools
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 
 import duckdb
@@ -22,6 +23,7 @@ from fivm_dbt.engines.duckdb_functions import MACROS, NO_OPTIMIZER, SETTINGS
 from fivm_dbt.engines.duckdb_literals import Cut, cut_literals
 from fivm_dbt.engines.duckdb_sql import TARGET, Slot, Statement, transpile
 from fivm_dbt.engines.duckdb_tables import TableStore, spark_type
+from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import canonical
 from fivm_dbt.refresh.engine import Commit, Metrics, MissingRelation, NotVersioned, Row
 
@@ -58,7 +60,10 @@ class DuckDbEngine:
         for statement in (*SETTINGS, *MACROS):
             self._connection.execute(statement)
         self._is_counting = not tiny
-        self.tables = TableStore(self._connection, keep)
+        self._results: dict[str, list[Row]] = {}
+        self._once: dict[str, str] = {}
+        self.tables = TableStore(self._connection, keep, shares_copies=tiny)
+        self.fixed_clock: Clock | None = None
         self._views: dict[str, exp.Query] = {}
         self._staged: dict[str, str] = {}
         self._statements: dict[str, Statement] = {}
@@ -95,10 +100,12 @@ class DuckDbEngine:
         relation = canonical(name)
         columns = self.tables.columns(self.tables.copy_of(relation, None))
         self.tables.recreate(relation, tuple(Column(n, spark_type(t)) for n, t in columns), rows)
+        self._forget()
 
     def drop(self, name: str) -> None:
         self.tables.drop(canonical(name))
         self._narrow.clear()
+        self._forget()
 
     def vacuum(self, name: str) -> None:
         """Make every version but the newest unreadable, its changes too."""
@@ -128,8 +135,14 @@ class DuckDbEngine:
         statement, cut = self._statement(sql)
         if statement.kind == "merge":
             return [(self._write(statement, cut),)]
-        rows: list[Row] = self._read(statement, cut).fetchall()
-        return rows
+        if self._is_counting or self._reads_staged(statement):
+            rows: list[Row] = self._read(statement, cut).fetchall()
+            return rows
+        # A committed version never changes: the same text over the same copies has the same rows.
+        text = cut.fill(statement.fill(statement.body, self._tables(statement, cut)))
+        if text not in self._results:
+            self._results[text] = self._connection.execute(text).fetchall()
+        return self._results[text]
 
     def describe(self, sql: str) -> tuple[Column, ...]:
         """Types as DuckDB derives them, in Spark's names: decimals may be wider or narrower than Spark's."""
@@ -152,8 +165,17 @@ class DuckDbEngine:
 
     def stage(self, name: str, sql: str) -> None:
         statement, cut = self._statement(sql)
+        text = cut.fill(statement.fill(statement.body, self._tables(statement, cut)))
         copy = f"staged {name}"
-        self.tables.create_as(copy, cut.fill(statement.fill(statement.body, self._tables(statement, cut))))
+        if not self._is_counting and not self._reads_staged(statement):
+            # Several models stage the same change of an input.
+            if text in self._once:
+                self._staged[canonical(name)] = self._once[text]
+                return
+            copy = f"staged once {next(_numbers)}"
+        self.tables.create_as(copy, text)
+        if copy.startswith("staged once "):
+            self._once[text] = copy
         self._staged[canonical(name)] = copy
 
     def unstage(self, name: str) -> None:
@@ -172,6 +194,10 @@ class DuckDbEngine:
         name = canonical(relation)
         return name in self.tables or name in self._views
 
+    def clock(self) -> Clock:
+        """The time that was set, or now; sessions are in UTC."""
+        return self.fixed_clock or Clock.at(datetime.now(timezone.utc))
+
     def start_measuring(self, tag: str) -> None:
         self._local.tag = tag
         self._scans[tag] = Counter()
@@ -188,6 +214,16 @@ class DuckDbEngine:
         if statement is None:
             statement = self._statements[cut.template] = transpile(cut.template, self._views)
         return statement, cut
+
+    def _reads_staged(self, statement: Statement) -> bool:
+        """Whether a statement reads what may be staged anew under the same name."""
+        staged = (self._staged.get(slot.relation) for slot in statement.slots if slot.first is None)
+        return any(copy is not None and not copy.startswith("staged once ") for copy in staged)
+
+    def _forget(self) -> None:
+        """Versions restart with a table, and so do the names of its copies."""
+        self._results.clear()
+        self._once.clear()
 
     def _tables(self, statement: Statement, cut: Cut) -> dict[str, str]:
         tables = {slot.token: self._table(slot, cut) for slot in statement.slots}

@@ -7,6 +7,9 @@ from collections.abc import Callable
 import sqlglot
 from sqlglot import exp
 
+from fivm_dbt.engines.duckdb_shapes import to_duckdb_pivot, to_duckdb_select
+from fivm_dbt.ir.dialect import as_sqlglot_reads
+
 MACROS = (
     "CREATE MACRO pmod(a, n) AS ((a % n) + n) % n",
     "CREATE MACRO raise_error(message) AS error(message)",
@@ -126,9 +129,38 @@ def _any(node: exp.Expr) -> exp.Expr:
     return node if isinstance(node.parent, (exp.Like, exp.ILike)) else _renamed("BOOL_OR")(node)
 
 
+def _double(value: exp.Expr) -> exp.Expr:
+    return exp.Cast(this=value.copy(), to=exp.DataType.build("DOUBLE"))
+
+
+def _quantile(node: exp.Expr) -> exp.Expr:
+    """Spark interpolates between doubles, whatever the type; DuckDB rounds between decimals."""
+    return exp.Anonymous(this="QUANTILE_CONT", expressions=[_double(node.this), node.args["quantile"].copy()])
+
+
+def _median(node: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this="MEDIAN", expressions=[_double(node.this)])
+
+
+_PERCENTILES = {"percentile_cont": "QUANTILE_CONT", "percentile_disc": "QUANTILE_DISC"}
+
+
+def _within_group(node: exp.Expr) -> exp.Expr:
+    """``PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x)``; a share below 0 counts from the end in DuckDB."""
+    call = node.this
+    if not isinstance(call, exp.Anonymous) or call.name.lower() not in _PERCENTILES:
+        return node
+    (share,), (ordered,) = call.expressions, node.expression.expressions
+    share = exp.Neg(this=share.copy()) if ordered.args.get("desc") else share.copy()
+    return exp.Anonymous(this=_PERCENTILES[call.name.lower()], expressions=[_double(ordered.this), share])
+
+
 def _collected(node: exp.Expr) -> exp.Expr:
     """Of no values Spark collects an empty array, DuckDB NULL."""
-    if isinstance(node.parent, (exp.Filter, exp.Window, exp.WithinGroup)):
+    collects = (exp.ArrayAgg, exp.ArrayUniqueAgg)
+    inner = node.this if isinstance(node, (exp.Filter, exp.Window)) else node
+    is_inner = isinstance(node.parent, (exp.Filter, exp.Window)) and node.parent.this is node
+    if not isinstance(inner, collects) or is_inner:
         return node
     return exp.Coalesce(this=node.copy(), expressions=[exp.Array()])
 
@@ -140,24 +172,51 @@ def _collate(node: exp.Expr) -> exp.Expr:
     return node
 
 
+_EXPLODE_OUTER = sqlglot.parse_one("EXPLODE_OUTER(a)", dialect="spark")  # sqlglot does not export its class
+
+
+def _exploded(node: exp.Expr) -> exp.Expr:
+    """EXPLODE_OUTER in a select list: one row with NULL for an array that is empty or NULL."""
+    if not isinstance(node, exp.ExplodeOuter) or isinstance(node.parent, exp.Lateral):
+        return node
+    has_values = exp.GT(
+        this=exp.Anonymous(this="LEN", expressions=[node.this.copy()]), expression=exp.Literal.number(0)
+    )
+    array = exp.Case(
+        ifs=[exp.If(this=has_values, true=node.this.copy())], default=exp.Array(expressions=[exp.Null()])
+    )
+    return exp.Anonymous(this="UNNEST", expressions=[array])
+
+
 def _series(node: exp.Expr) -> exp.Expr:
     """A multiplicity that was just summed up is a HUGEINT, of which DuckDB makes no series."""
     start = node.args["start"]
     if not (isinstance(start, exp.Literal) and start.is_int):
         return node
     end = exp.Cast(this=node.args["end"].copy(), to=exp.DataType.build("BIGINT"))
-    return exp.GenerateSeries(this=node.this, start=start.copy(), end=end)
+    step = node.args.get("step")
+    if step is None:
+        # Spark's SEQUENCE counts downwards by itself.
+        step = exp.Case(
+            ifs=[exp.If(this=exp.LTE(this=start.copy(), expression=end.copy()), true=exp.Literal.number(1))],
+            default=exp.Literal.number(-1),
+        )
+    return exp.GenerateSeries(this=node.this, start=start.copy(), end=end, step=step)
 
 
 def _anonymous(node: exp.Expr) -> exp.Expr:
-    """Names of Spark that sqlglot does not know.
+    """Names of Spark that sqlglot does not know, or knows too well.
 
     ``XXHASH64`` must be deterministic, and the same for equal values of several types: hash their text.
     """
     if node.name.lower() in _SYNONYMS:
         return exp.Anonymous(this=_SYNONYMS[node.name.lower()], expressions=node.expressions)
+    if node.name.lower() in ("listagg", "string_agg") and len(node.expressions) == 1:
+        node.append("expressions", exp.Literal.string(""))  # DuckDB would put commas
     if node.name.lower() != "xxhash64":
-        return node
+        known = as_sqlglot_reads(node)
+        rewrite = _REWRITES.get(type(known)) if known is not node else None
+        return known if rewrite is None else rewrite(known)
     texts = [exp.Cast(this=a.copy(), to=exp.DataType.build("TEXT")) for a in node.expressions]
     return exp.Cast(
         this=exp.BitwiseRightShift(
@@ -165,6 +224,14 @@ def _anonymous(node: exp.Expr) -> exp.Expr:
         ),
         to=exp.DataType.build("BIGINT"),
     )
+
+
+def _select(node: exp.Expr) -> exp.Expr:
+    return to_duckdb_select(node) if isinstance(node, exp.Select) else node
+
+
+def _subquery(node: exp.Expr) -> exp.Expr:
+    return to_duckdb_pivot(node) if isinstance(node, exp.Subquery) else node
 
 
 _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
@@ -184,7 +251,14 @@ _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Collate: _collate,
     exp.Count: _count,
     exp.CountIf: _count_if,
-    exp.Quantile: _renamed("QUANTILE_CONT"),  # Spark interpolates
     exp.Anonymous: _anonymous,
     exp.GenerateSeries: _series,
+    exp.Quantile: _quantile,
+    exp.Median: _median,
+    exp.WithinGroup: _within_group,
+    exp.Filter: _collected,
+    exp.Window: _collected,
+    type(_EXPLODE_OUTER): _exploded,
+    exp.Select: _select,
+    exp.Subquery: _subquery,
 }

@@ -196,6 +196,7 @@ def _resolve(root: exp.Expr, views: Mapping[str, exp.Query], slots: list[Slot]) 
             placed = exp.Table(this=exp.to_identifier(slot.token, quoted=True), alias=alias.copy())
         placed.set("joins", joins)
         placed.set("laterals", laterals)
+        placed.set("pivots", table.args.get("pivots"))
         table.replace(placed)
     for column in list(root.find_all(exp.Column)):
         column.set("db", None)

@@ -6,6 +6,7 @@ cheap as long as tables are small, which is what this engine is for.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -57,6 +58,21 @@ def spark_type(duck: str) -> SparkType:
     return SparkType.of(_SPARK_TYPES.get(duck.lower(), duck))
 
 
+_Content = frozenset[tuple[Row, int]]
+
+
+def _changed(content: _Content | None, insert: Sequence[Row], delete: Sequence[Row]) -> _Content | None:
+    """The rows after a change, with their counts; None where they are not known or one to delete is not there."""
+    if content is None:
+        return None
+    rows = Counter(dict(content))
+    rows.update(insert)
+    rows.subtract(delete)
+    if any(count < 0 for count in rows.values()):
+        return None
+    return frozenset((row, count) for row, count in rows.items() if count)
+
+
 @dataclass
 class VersionedTable:
     """One table: its commits oldest first, and which of its versions' copies and feeds exist."""
@@ -67,6 +83,8 @@ class VersionedTable:
     copies: dict[int, str] = field(default_factory=dict)
     feeds: dict[int, str] = field(default_factory=dict)
     without_feed: set[int] = field(default_factory=set)
+    content: _Content | None = None
+    """The rows of the newest version, where they are known."""
 
     @property
     def version(self) -> int:
@@ -78,14 +96,21 @@ class VersionedTable:
 
 
 class TableStore:
-    """All versioned tables of one DuckDB connection. ``keep`` old versions stay readable, all if None."""
+    """All versioned tables of one DuckDB connection. ``keep`` old versions stay readable, all if None.
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, keep: int | None = None) -> None:
+    With ``shares_copies`` a version with the rows of an earlier one is the same copy: for tiny tables, whose rows
+    are followed here.
+    """
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, keep: int | None = None, *, shares_copies: bool = False
+    ) -> None:
         self.connection = connection
         self._keep = keep
         self._tables: dict[str, VersionedTable] = {}
         self._rows: dict[str, int] = {}
         self._ticks = 0
+        self._same: dict[tuple[str, _Content], str] | None = {} if shares_copies else None
 
     def __contains__(self, name: str) -> bool:
         return name in self._tables
@@ -108,6 +133,7 @@ class TableStore:
     def commit(self, table: VersionedTable, copy: str, operation: str) -> None:
         """Make ``copy`` the newest version. The clock of commits is a counter, the same in every run."""
         self._ticks += 1
+        table.content = None
         time = _CLOCK_START + timedelta(milliseconds=self._ticks)
         stamp = time.isoformat(sep=" ", timespec="milliseconds")
         version = table.version + 1
@@ -123,13 +149,19 @@ class TableStore:
         table = self.table(name)
         for kept in (table.copies, table.feeds):
             for version in [v for v in kept if v < table.version - keep]:
-                self.discard(kept.pop(version))
+                copy = kept.pop(version)
+                if copy not in kept.values():
+                    self.discard(copy)
+        if self._same is not None:
+            self._same.clear()
 
     def drop(self, name: str) -> None:
         """Forget a table; when it is created anew, its version numbers restart."""
         table = self._tables.pop(name)
         for copy in (*table.copies.values(), *table.feeds.values()):
             self.discard(copy)
+        if self._same is not None:
+            self._same.clear()
 
     def discard(self, copy: str) -> None:
         self.connection.execute(f'DROP TABLE IF EXISTS "{copy}"')
@@ -191,6 +223,13 @@ class TableStore:
         names = ", ".join(f'"{column}"' for column, _ in columns)
         lost = f"SELECT {names} FROM \"{feed}\" WHERE _change_type IN ('delete', 'update_preimage')"
         came = f"SELECT {names} FROM \"{feed}\" WHERE _change_type IN ('insert', 'update_postimage')"
+        content = _changed(table.content, insert, delete)
+        shared = self._same.get((name, content)) if self._same is not None and content is not None else None
+        if shared is not None:
+            table.feeds[version] = feed
+            self.commit(table, shared, "WRITE")
+            table.content = content
+            return
         kept = f'(FROM "{old}" EXCEPT ALL {lost})' if delete else f'FROM "{old}"'
         self.create_as(new, f"{kept} UNION ALL {came}")
         if self.rows(new) != self.rows(old) + len(insert) - len(delete):
@@ -199,6 +238,13 @@ class TableStore:
             raise ValueError(f"a row to delete from {name} is not there")
         table.feeds[version] = feed
         self.commit(table, new, "WRITE")
+        self._remember(table, content)
+
+    def _remember(self, table: VersionedTable, content: _Content | None) -> None:
+        """What the newest version holds, so that a later one with the same rows needs no copy of its own."""
+        if self._same is not None and content is not None:
+            table.content = content
+            self._same[table.name, content] = table.newest
 
     def create_as(self, copy: str, query: str) -> None:
         """Create a DuckDB table from a DuckDB query."""
@@ -260,6 +306,7 @@ class TableStore:
         copy = self.next_copy(table)
         self.fill(copy, [(c.name, duckdb_type(c.type)) for c in columns], rows)
         self.commit(table, copy, "CREATE TABLE AS SELECT")
+        self._remember(table, frozenset(Counter(rows).items()))
 
     def load(self, name: str, columns: tuple[Column, ...], file: Path, has_feed: bool) -> None:
         """A table whose version 0 has the rows of a Parquet file, cast to these columns."""

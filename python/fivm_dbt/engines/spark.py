@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Protocol
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.engines.metrics import SessionMetrics
 from fivm_dbt.engines.spark_errors import cause
+from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import quote, relation_name, split_name
 from fivm_dbt.refresh.engine import Commit, Metrics, Row
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 
 RECENT_COMMITS = 10
+
+_CLOCK = "SELECT CAST(current_date() AS STRING), unix_micros(current_timestamp()), CAST(localtimestamp() AS STRING)"
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ class SparkEngine:
     def __init__(self, execute: Execute, session: SparkSession | None = None) -> None:
         self._execute = execute
         self._metrics = SessionMetrics.of(session)
+        self.fixed_clock: Clock | None = None
 
     @staticmethod
     def of_session(session: SparkSession) -> SparkEngine:
@@ -131,6 +135,14 @@ class SparkEngine:
             raise
         shown = zip(answer.values("tableName"), answer.values("isTemporary"), strict=True)
         return any(str(name).lower() == table and not temporary for name, temporary in shown)
+
+    def clock(self) -> Clock:
+        """The time that was set, or Spark's; of one query all functions of the clock have the same moment."""
+        if self.fixed_clock is not None:
+            return self.fixed_clock
+        date, micros, local = self.query(_CLOCK)[0]
+        instant = datetime.fromtimestamp(0, timezone.utc) + timedelta(microseconds=int(str(micros)))
+        return Clock(str(date), instant.isoformat(sep=" "), str(local))
 
     def start_measuring(self, tag: str) -> None:
         self._metrics.start(tag)

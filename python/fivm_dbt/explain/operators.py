@@ -8,6 +8,8 @@ from fivm_dbt.delta.local import local_key
 from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.nodes import (
     Aggregate,
+    ClockFilter,
+    ClockMap,
     Explode,
     Filter,
     Join,
@@ -33,8 +35,8 @@ def maintenance(plan: Plan) -> list[str]:
         lines.append(f"{view.name}: {view.reason}")
         lines += [f"  {line}" for line in _top(view)]
         lines += [f"  {line}" for line in _below(view.core, skip_local=view.rows is not None, depth=1)]
-        full = sorted(set(_read_in_full(view)))
-        lines += [f"  ! reads {name} in full when {when}" for name, when in full]
+        full = sorted(set(reads_in_full(view)))
+        lines += [f"  ! reads {name} in full when {' or '.join(when)} changes" for name, when in full]
         if not full:
             lines.append("  reads nothing in full")
     return lines
@@ -45,9 +47,8 @@ def _top(view: View) -> list[str]:
     if view.rows is None:
         keys = ", ".join(k.value.sql for k in state.keys) or "all rows"
         return [f"γ[{keys}]: ring delta, {1 + len(state.payload)} components are added to the state"]
-    return [
-        f"state: a bag, {'its rows counted' if not state.grouped_by else 'placed by ' + ', '.join(state.grouped_by)}"
-    ]
+    placed = ", ".join(state.grouped_by or tuple(k.name for k in state.keys))
+    return [f"a bag of rows, placed by {placed}"]
 
 
 def _below(node: Node, *, skip_local: bool, depth: int) -> Iterator[str]:
@@ -62,6 +63,8 @@ def _below(node: Node, *, skip_local: bool, depth: int) -> Iterator[str]:
 def _rule(node: Node, *, is_own: bool) -> str:
     if isinstance(node, (Filter, Map, Explode, UnionAll)):
         return "ring delta, linear"
+    if isinstance(node, (ClockFilter, ClockMap)):
+        return "ring delta, linear; the rows for which time makes a difference enter or leave"
     if isinstance(node, Join):
         return "ring delta, a term for each changed factor"
     if isinstance(node, (OuterJoin, SemiJoin)):
@@ -77,8 +80,8 @@ def _over(node: Node) -> str:
     return ", ".join(dict.fromkeys(s.relation for s in scans(node))) or "rows of the query"
 
 
-def _read_in_full(view: View) -> Iterator[tuple[str, str]]:
-    """What a term reads unbounded beside a change, and which change that is."""
+def reads_in_full(view: View) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each relation that a term of the delta reads unbounded, and the relations whose change makes it do so."""
     for term in view.terms:
         bounded = {id(n.scan) for n in _nodes(term.node) if isinstance(n, Lookup)}
         sets = {k.name: k for k in view.key_sets}
@@ -87,7 +90,7 @@ def _read_in_full(view: View) -> Iterator[tuple[str, str]]:
             if s.side is Side.DELTA:
                 of = scans(sets[s.relation].node) if s.relation in sets else (s,)
                 changed += [c.relation for c in of if c.side is Side.DELTA and c.relation not in sets]
-        when = " or ".join(dict.fromkeys(changed)) + " changes"
+        when = tuple(dict.fromkeys(changed))
         for s in scans(term.node):
             if s.side is not Side.DELTA and id(s) not in bounded:
                 yield s.relation, when

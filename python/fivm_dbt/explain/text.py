@@ -9,13 +9,13 @@ from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.explain.operators import maintenance
 from fivm_dbt.ir.dialect import SparkText
-from fivm_dbt.ir.nodes import Aggregate, Lookup, Node, Restrict, Scan, Side
+from fivm_dbt.ir.nodes import Aggregate, Filter, Lookup, Node, Restrict, Scan, Side
 from fivm_dbt.ir.printer import render
-from fivm_dbt.naming import COUNT, PARTITION
+from fivm_dbt.naming import CLOCK, COUNT, PARTITION
 from fivm_dbt.plan.binding import staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, PlanInput, View
 from fivm_dbt.spark.capture import change_query
-from fivm_dbt.spark.check import example
+from fivm_dbt.spark.check import EXAMPLE_TIMES, example
 from fivm_dbt.spark.state import build_query, create_table, delta_query, key_set_query, merge
 
 _OLD, _NEW = 1, 2
@@ -31,6 +31,7 @@ def explain(plan: Plan) -> str:
         render(plan.query),
         _heading("inputs"),
         *(_input(plan, item) for item in plan.inputs),
+        *_clock(plan),
     ]
     for view in plan.helpers:
         parts += [
@@ -43,9 +44,11 @@ def explain(plan: Plan) -> str:
     parts += [_heading("how each operator is maintained (! marks what is read in full)"), *maintenance(plan)]
     for item in plan.inputs:
         if not item.is_static:
-            parts += [_heading(f"delta of {plan.model} when {item.name} changes"), *_delta(plan, item)]
+            parts += [_heading(f"delta of {plan.model} when {item.name} changes"), *_delta(plan, item.name)]
+    if plan.clock_kinds:
+        parts += [_heading(f"delta of {plan.model} when the clock moves"), *_delta(plan, CLOCK)]
     parts += [
-        _heading(f"statements (old side = version {_OLD}, new side = version {_NEW})"),
+        _heading(f"statements (old side = version {_OLD}, new side = version {_NEW}{_times(plan)})"),
         *_statements(plan),
     ]
     return "\n".join(parts) + "\n"
@@ -66,6 +69,20 @@ def _input(plan: Plan, item: PlanInput) -> str:
     if item.relation.presentation is not None:
         how += f"; a fivm model, read through its root state {item.relation.presentation.root}"
     return f"{item.name} [{columns}]\n  {how}"
+
+
+def _clock(plan: Plan) -> list[str]:
+    if not plan.clock_kinds:
+        return []
+    return [
+        f"the clock [{', '.join(sorted(plan.clock_kinds))}]\n  read once per refresh and kept in the journal"
+    ]
+
+
+def _times(plan: Plan) -> str:
+    if not plan.clock_kinds:
+        return ""
+    return f", from {EXAMPLE_TIMES.old.timestamp_ntz} to {EXAMPLE_TIMES.new.timestamp_ntz}"
 
 
 def _state(plan: Plan, view: View) -> list[str]:
@@ -95,9 +112,9 @@ def _pretty_sql(presentation: Presentation) -> str:
     return sqlglot.parse_one(presentation.sql, dialect=SparkText).sql(dialect="spark", pretty=True)
 
 
-def _delta(plan: Plan, item: PlanInput) -> list[str]:
-    """The terms that are left when just this input changed, view by view, with what each reads."""
-    changed = frozenset({item.name})
+def _delta(plan: Plan, moved: str) -> list[str]:
+    """The terms that are left when just this input, or the clock, changed, view by view, with what each reads."""
+    changed = frozenset({moved})
     lines = []
     for view in plan.views:
         changed |= {k.name for k in view.key_sets}
@@ -130,10 +147,20 @@ def _factors(node: Node) -> str:
     if isinstance(node, Aggregate):
         keys = ", ".join(k.value.sql for k in node.keys) or "all"
         return f"γ[{keys}]({_factors(node.input)})"
+    if _is_crossing(node):
+        return f"σ[old time → new time]({_factors(node.inputs[0])})"
     if len(node.inputs) == 1:
         return _factors(node.inputs[0])
     joined = " ⋈ " if type(node).__name__ == "Join" else " ⊎ "
     return "(" + joined.join(_factors(child) for child in node.inputs) + ")"
+
+
+def _is_crossing(node: Node) -> bool:
+    """Whether these are the rows for which something is different because time passed."""
+    if not isinstance(node, Filter):
+        return False
+    tables = {table for predicate in node.predicates for table in predicate.tables}
+    return {f"{CLOCK}_{side.value}" for side in (Side.OLD, Side.NEW)} <= tables
 
 
 def _side(side: Side) -> str:
@@ -145,11 +172,14 @@ def _reads(plan: Plan, view: View, term: Term) -> list[str]:
     lines = []
     bounded = {n.scan: n for n in _walk(term.node) if isinstance(n, Lookup)}
     own = {view.name, *(v.name for v in plan.helpers)}
+    crossing = {scan for node in _walk(term.node) if _is_crossing(node) for scan in scans(node)}
     for scan in scans(term.node):
         if scan.side is Side.DELTA:
             continue
         side = f"{scan.side.value} {scan.relation}"
-        if scan in bounded:
+        if scan in crossing and scan.side is Side.OLD:
+            lines.append(f"reads of {side} what enters or leaves as time passes")
+        elif scan in bounded:
             keys = ", ".join(ours for ours, _ in bounded[scan].keys)
             lines.append(f"looks up {side} in the partitions of the affected {keys}")
         elif scan.relation in own:
@@ -181,7 +211,7 @@ def _statements(plan: Plan) -> list[str]:
             query = key_set_query(plan, view, key_set, everything)
             if query is not None:
                 lines += [f"-- affected keys, staged as {staged_input(plan, key_set.name)}", _sql(query)]
-        if not prune_terms(view.terms, everything.changed):
+        if not prune_terms(view.terms, everything.moved):
             continue
         lines.append(
             f"-- staged as {staged_state(plan, view)}; terms of inputs that did not change are left out"

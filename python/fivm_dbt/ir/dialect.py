@@ -2,18 +2,61 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from itertools import pairwise
+from typing import Any, ClassVar
 
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.dialect import DialectType
 from sqlglot.dialects.spark import Spark
+
+_AS_WRITTEN = frozenset(
+    "DATE_FORMAT FROM_UNIXTIME LISTAGG LOG10 MAX_BY MIN_BY PARSE_JSON PERCENTILE_CONT PERCENTILE_DISC STRING_AGG "
+    "TO_CHAR TO_DATE TO_TIMESTAMP TO_UNIX_TIMESTAMP TO_VARCHAR UNIX_DATE UNIX_TIMESTAMP".split()
+)
+"""Functions whose calls sqlglot would write as others, or with other arguments, which mean something else in Spark."""
+
+_MARK = "FIVM_AS_WRITTEN_"
 
 
 class SparkText(Spark):
-    """Spark 4 reads a doubled quote inside a string as one quote; sqlglot's dialect reads two strings side by side.
+    """Spark SQL so that what was read is written with the same meaning.
+
+    Spark 4 reads a doubled quote inside a string as one quote; sqlglot's dialect reads two strings side by side.
 
     >>> import sqlglot
-    >>> sqlglot.parse_one("select 'it''s'", dialect=SparkText).sql("spark")
-    "SELECT 'it\\\\'s'"
+    >>> sqlglot.parse_one("select 'it''s', log10(x), to_date(s, 'yyyy-MM-dd')", dialect=SparkText).sql("spark")
+    "SELECT 'it\\\\'s', LOG10(x), TO_DATE(s, 'yyyy-MM-dd')"
     """
 
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
+
+    def tokenize(self, sql: str, dialect: DialectType = None) -> list[Token]:
+        """The tokens; functions that are to stay as they are get names that the parser does not know."""
+        tokens = super().tokenize(sql, dialect)
+        for token, after in pairwise(tokens):
+            is_call = token.token_type is TokenType.VAR and after.token_type is TokenType.L_PAREN
+            if is_call and token.text.upper() in _AS_WRITTEN:
+                token.text = f"{_MARK}{token.text.upper()}"
+        return tokens
+
+    def parse(self, sql: str, **opts: Any) -> list[exp.Expr | None]:
+        """The trees, with those functions under their own names again."""
+        return _named_again(super().parse(sql, **opts))
+
+    def parse_into(self, expression_type: Any, sql: str, **opts: Any) -> list[exp.Expr | None]:
+        return _named_again(super().parse_into(expression_type, sql, **opts))
+
+
+def _named_again(trees: list[exp.Expr | None]) -> list[exp.Expr | None]:
+    for call in (c for tree in trees if tree is not None for c in tree.find_all(exp.Anonymous)):
+        if str(call.this).startswith(_MARK):
+            call.set("this", str(call.this).removeprefix(_MARK))
+    return trees
+
+
+def as_sqlglot_reads(node: exp.Expr) -> exp.Expr:
+    """A call that was left as it is, as sqlglot understands it, which other dialects need."""
+    name = node.name.upper()
+    build = Spark.Parser.FUNCTIONS.get(name) if name in _AS_WRITTEN else None
+    return node if build is None else build([e.copy() for e in node.expressions])

@@ -11,6 +11,7 @@ from enum import Enum
 
 from fivm_dbt.catalog.types import SparkType
 from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.naming import CLOCK
 
 
 class Side(str, Enum):
@@ -64,10 +65,10 @@ class Node:
         raise NotImplementedError
 
     def _check(self, *scalars: Scalar) -> None:
-        """Every column used is a field of an input: a mistake here is ours, not the user's."""
+        """Every column used is a field of an input or of the clock: a mistake here is ours, not the user's."""
         known = {f.id for node in self.inputs for f in node.fields}
         for scalar in scalars:
-            missing = scalar.columns - known
+            missing = {c for c in scalar.columns - known if not c[0].startswith(CLOCK)}
             if missing:
                 raise ValueError(
                     f"{type(self).__name__}: {scalar.sql} uses {sorted(missing)}, not in {sorted(known)}"
@@ -158,6 +159,79 @@ class Map(Node):
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Map:
         return Map(inputs[0], self.alias, self.items)
+
+
+@dataclass(frozen=True)
+class ClockFilter(Node):
+    """Rows of ``input`` for which every predicate is true; each reads the clock, so that rows come and go with time.
+
+    On one side of a refresh it is a Filter: there the time is known (:mod:`fivm_dbt.ir.clock`).
+    """
+
+    input: Node
+    predicates: tuple[Scalar, ...]
+
+    def __post_init__(self) -> None:
+        self._check(*self.predicates)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> ClockFilter:
+        return ClockFilter(inputs[0], self.predicates)
+
+
+@dataclass(frozen=True)
+class ClockMap(Node):
+    """A Map with items that compare something with the clock. On one side of a refresh it is a Map."""
+
+    input: Node
+    alias: str
+    items: tuple[Item, ...]
+
+    def __post_init__(self) -> None:
+        self._check(*(item.value for item in self.items))
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(Field(self.alias, item.name, item.type) for item in self.items)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> ClockMap:
+        return ClockMap(inputs[0], self.alias, self.items)
+
+
+@dataclass(frozen=True)
+class Crossing(Node):
+    """In a delta: the rows of ``input`` for which something is different because the clock moved.
+
+    ``predicates`` are over the clocks of both sides. If the clock stood still there are none, and the term vanishes.
+    """
+
+    input: Node
+    predicates: tuple[Scalar, ...]
+
+    def __post_init__(self) -> None:
+        self._check(*self.predicates)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Crossing:
+        return Crossing(inputs[0], self.predicates)
 
 
 @dataclass(frozen=True)
@@ -429,5 +503,5 @@ class Distinct(Node):
         return Distinct(inputs[0])
 
 
-ITEMS = (Scan, Lookup, Values, Map, Aggregate, UnionAll, Window)
+ITEMS = (Scan, Lookup, Values, Map, ClockMap, Aggregate, UnionAll, Window)
 """Nodes whose fields have one alias, so that each can stand as an item of FROM."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 from fivm_dbt.ir.nodes import (
     Aggregate,
     AggregateCall,
+    ClockFilter,
+    ClockMap,
+    Crossing,
     Distinct,
     Explode,
     Filter,
@@ -39,10 +42,10 @@ def describe(node: Node) -> str:
         return f"Lookup {node.key_set}"
     if isinstance(node, Values):
         return f"Values {node.alias} [{', '.join(name for name, _ in node.columns)}] {len(node.rows)} rows"
-    if isinstance(node, Filter):
-        return f"Filter {' and '.join(p.sql for p in node.predicates)}"
-    if isinstance(node, Map):
-        return f"Map {node.alias} [{', '.join(_item(i.name, i.value.sql) for i in node.items)}]"
+    if isinstance(node, (Filter, ClockFilter, Crossing)):
+        return f"{type(node).__name__} {' and '.join(p.sql for p in node.predicates)}"
+    if isinstance(node, (Map, ClockMap)):
+        return f"{type(node).__name__} {node.alias} [{', '.join(_item(i.name, i.value.sql) for i in node.items)}]"
     if isinstance(node, Join):
         return f"Join {' and '.join(p.sql for p in node.predicates) or 'cross'}"
     if isinstance(node, OuterJoin):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from fivm_dbt.ir.clock import Clock
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.naming import staged_name
+from fivm_dbt.naming import CLOCK, staged_name
 from fivm_dbt.plan.plan import Capture, Plan, View
 
 
@@ -24,12 +25,25 @@ class BoundInput:
 
 
 @dataclass(frozen=True)
+class BoundClock:
+    """The time of the state, and that of this refresh: as much of it as the plan reads."""
+
+    old: Clock
+    new: Clock
+
+    @property
+    def moved(self) -> bool:
+        return self.old != self.new
+
+
+@dataclass(frozen=True)
 class Binding:
     """The versions and literals of one refresh. Two bindings that are equal give the same statements.
 
     ``inputs`` and ``changed`` come to have the inner views too, as these are brought up to date, and ``changed`` the
     key sets that are not empty. ``before`` are the versions of the states before the refresh, none while they are
     built. ``touched`` are the partitions of a state that a key set lies in, as literals; None where they are too many.
+    ``clock`` is None where the plan does not read it.
     """
 
     inputs: tuple[BoundInput, ...]
@@ -37,6 +51,13 @@ class Binding:
     buckets: int
     before: tuple[tuple[str, int], ...] = ()
     touched: tuple[Touched, ...] = ()
+    clock: BoundClock | None = None
+
+    @property
+    def moved(self) -> frozenset[str]:
+        """The inputs that changed, and CLOCK if that did."""
+        is_later = self.clock is not None and self.clock.moved
+        return self.changed | {CLOCK} if is_later else self.changed
 
     def input(self, name: str) -> BoundInput:
         return next(i for i in self.inputs if i.name == name)

@@ -30,6 +30,8 @@ from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import (
     Aggregate,
+    ClockFilter,
+    ClockMap,
     Explode,
     Filter,
     Item,
@@ -113,7 +115,7 @@ class _Keeper:
             return self._one_sided(over, meaning, is_single=is_single)
         if isinstance(over, Join):
             return self._join(over, meaning)
-        return over, {} if isinstance(node, Map) else meaning
+        return over, {} if isinstance(node, (Map, ClockMap)) else meaning
 
     def _in_order(self, node: Node) -> Node:
         """``node`` where its columns are told by their position."""
@@ -299,7 +301,7 @@ class _Keeper:
         """Whether ``node`` is an input, or rows that stand in the query, with projections and filters at most."""
         if isinstance(node, Scan):
             return node.relation not in self._kept_names()
-        is_row_level = isinstance(node, (Values, Filter, Map, UnionAll, Explode))
+        is_row_level = isinstance(node, (Values, Filter, Map, ClockFilter, ClockMap, UnionAll, Explode))
         return is_row_level and all(self._is_input(child) for child in node.inputs)
 
 
@@ -362,7 +364,7 @@ def _has_one_sided(node: Node) -> bool:
     """Whether rows of ``node`` are left rows of an outer or semi join."""
     if isinstance(node, (OuterJoin, SemiJoin)):
         return True
-    row_level = isinstance(node, (Filter, Map, Explode, Join))
+    row_level = isinstance(node, (Filter, Map, ClockFilter, ClockMap, Explode, Join))
     return row_level and any(_has_one_sided(child) for child in node.inputs)
 
 

@@ -12,6 +12,7 @@ from fivm_dbt.catalog import Column, Presentation, Relation, SparkType
 from fivm_dbt.config import Config
 from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.term import Term
+from fivm_dbt.ir.clock import kinds_below
 from fivm_dbt.ir.nodes import Item, Node
 from fivm_dbt.ir.printer import render
 from fivm_dbt.ir.scalar import Scalar
@@ -164,6 +165,11 @@ class Plan:
     def helper(self, name: str) -> View | None:
         """The inner view whose state is ``name``."""
         return next((v for v in self.helpers if v.name == name), None)
+
+    @cached_property
+    def clock_kinds(self) -> frozenset[str]:
+        """What the plan reads of the clock: date, timestamp, timestamp_ntz, or nothing."""
+        return kinds_below(self.query)
 
     @cached_property
     def signature(self) -> dict[str, str]:

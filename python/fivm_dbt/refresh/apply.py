@@ -58,6 +58,25 @@ def build_states(plan: Plan, engine: Recorder, binding: Binding) -> None:
             binding = binding.with_view(BoundInput(view.name, "static", None, version), is_changed=False)
 
 
+def is_unchanged(plan: Plan, engine: Recorder, binding: Binding) -> bool:
+    """Whether no view is changed by what moved: nothing is merged, and nothing stays staged."""
+    for view in plan.views:
+        bound = _with_key_sets(plan, view, engine, binding)
+        if prune_terms(view.terms, bound.moved):
+            engine.stage(staged_state(plan, view), delta_query(plan, view, bound))
+            touched = engine.query(touched_query(plan, view))
+            engine.unstage(staged_state(plan, view))
+            for key_set in view.key_sets:
+                if key_set.name in bound.changed:
+                    engine.unstage(staged_input(plan, key_set.name))
+            if touched:
+                return False
+        if view is not plan.top:
+            before = binding.version_before(view.name)
+            binding = binding.with_view(BoundInput(view.name, "static", before, before), is_changed=False)
+    return True
+
+
 def apply_deltas(
     plan: Plan, engine: Recorder, binding: Binding, already: Mapping[str, int]
 ) -> tuple[Merged, ...]:
@@ -86,7 +105,7 @@ def _apply_delta(
 ) -> Merged | None:
     """Stage the delta of a view and merge it; None where it is empty."""
     binding = _with_key_sets(plan, view, engine, binding)
-    if not prune_terms(view.terms, binding.changed):
+    if not prune_terms(view.terms, binding.moved):
         return None
     engine.stage(staged_state(plan, view), delta_query(plan, view, binding))
     touched = engine.query(touched_query(plan, view))
@@ -115,7 +134,7 @@ def _with_key_sets(plan: Plan, view: View, engine: Recorder, binding: Binding) -
         if query is not None:
             engine.stage(staged_input(plan, key_set.name), query)
             binding = replace(binding, changed=binding.changed | {key_set.name})
-    terms = prune_terms(view.terms, binding.changed)
+    terms = prune_terms(view.terms, binding.moved)
     looked_up = lookups(terms)
     if not looked_up:
         return binding

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fivm_dbt.plan.binding import Binding, BoundInput, staged_input
+from fivm_dbt.plan.binding import Binding, BoundClock, BoundInput, staged_input
 from fivm_dbt.plan.plan import Plan
+from fivm_dbt.refresh.clock import clock_detail, recorded_clock
 from fivm_dbt.refresh.engine import ChangeFeedUnavailable
 from fivm_dbt.refresh.observe import Observed, RecordedInput
 from fivm_dbt.refresh.recorder import Recorder
@@ -77,18 +78,20 @@ def bind(
     buckets: int,
     staged: Mapping[str, Staged] | None = None,
     recorded: dict[str, Any] | None = None,
+    clock: BoundClock | None = None,
 ) -> Binding:
     """The binding of a refresh from what was staged, of a build from the newest versions, or as it was recorded."""
     if recorded is not None:
         inputs = tuple(BoundInput(**data) for data in recorded["inputs"])
-        return Binding(inputs, frozenset(recorded["changed"]), int(recorded["buckets"]))
+        times = recorded_clock(recorded)
+        return Binding(inputs, frozenset(recorded["changed"]), int(recorded["buckets"]), clock=times)
     given = staged or {}
     inputs = tuple(
         given[o.name].bound if o.name in given else BoundInput(o.name, "static", None, o.head.version)
         for o in (observed[i.name] for i in plan.inputs)
     )
     changed = frozenset(name for name, s in given.items() if not s.is_empty)
-    return Binding(inputs, changed, buckets)
+    return Binding(inputs, changed, buckets, clock=clock)
 
 
 def recorded_binding(binding: Binding) -> dict[str, Any]:
@@ -97,4 +100,5 @@ def recorded_binding(binding: Binding) -> dict[str, Any]:
         {"name": b.name, "capture": b.capture, "old": b.old, "new": b.new, "snapshot": b.snapshot}
         for b in binding.inputs
     ]
-    return {"inputs": inputs, "changed": sorted(binding.changed), "buckets": binding.buckets}
+    times = {} if binding.clock is None else {"clock": clock_detail(binding.clock)}
+    return {"inputs": inputs, "changed": sorted(binding.changed), "buckets": binding.buckets, **times}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import quote
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.journal import Journal
@@ -23,10 +24,12 @@ def difference_sql(plan: Plan, journal: Journal) -> str:
         what = "has never been built" if state.finished is None else "was interrupted in a refresh"
         raise FivmError("FIVM404", f"{plan.relation} {what}", remedy=f"dbt run --select {plan.model}")
     versions = {name: record.commit.version for name, record in state.inputs.items()}
+    times = state.finished.detail.get("clock")
+    clock = Clock(**times) if times is not None else None
     columns = ", ".join(quote(column.name) for column in plan.output)
     model = f"SELECT {columns} FROM {plan.relation}"
     # The user's text may end in a comment: the bracket goes on a line of its own.
-    recompute = f"SELECT {columns} FROM (\n{recompute_sql(plan, versions)}\n) AS recompute"
+    recompute = f"SELECT {columns} FROM (\n{recompute_sql(plan, versions, clock)}\n) AS recompute"
     return (
         f"SELECT 'only in the recompute' AS {SIDE}, * FROM ({recompute}\nEXCEPT ALL {model}) AS missing\n"
         f"UNION ALL\n"

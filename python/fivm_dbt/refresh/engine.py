@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from fivm_dbt.catalog import Column
+from fivm_dbt.ir.clock import Clock
 
 Row = tuple[object, ...]
 
@@ -98,6 +99,9 @@ class Engine(Versions, Protocol):
 
     def exists(self, relation: str) -> bool:
         """Whether a table or view of this name exists."""
+
+    def clock(self) -> Clock:
+        """What the clock says now, all of it at one moment; the date and the local time are those of the session."""
 
     def start_measuring(self, tag: str) -> None:
         """Attribute the statements of this thread to ``tag`` from now on."""

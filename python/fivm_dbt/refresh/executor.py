@@ -15,8 +15,16 @@ from typing import Any
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.refresh.apply import Merged, apply_deltas, build_states, publish, write_snapshots
+from fivm_dbt.refresh.apply import (
+    Merged,
+    apply_deltas,
+    build_states,
+    is_unchanged,
+    publish,
+    write_snapshots,
+)
 from fivm_dbt.refresh.bind import Staged, bind, recorded_binding, stage_inputs
+from fivm_dbt.refresh.clock import finished_clock, is_by_the_day, movement, read_clock
 from fivm_dbt.refresh.decide import (
     check_static,
     choose_buckets,
@@ -126,18 +134,18 @@ class _Run:
         """Compute the whole state at the inputs' newest versions."""
         action: Action = "built" if state.finished is None else "rebuilt"
         before = state.inputs if state.finished is not None else {}
+        clock = read_clock(self.plan, self.engine, None)
         observed = observe(self.plan, self.engine, {})
         kept = snapshots | {i.name for i in self.plan.inputs if i.starts_with_snapshot}
         kept |= {name for name, record in before.items() if record.snapshot is not None and name in observed}
-        binding = bind(self.plan, observed, buckets=choose_buckets(self.plan, self.engine, observed))
+        buckets = choose_buckets(self.plan, self.engine, observed)
+        binding = bind(self.plan, observed, buckets=buckets, clock=clock)
         claim = self._claim(state, {"kind": "build"})
         self.engine.progress(f"building {self.plan.model}" + (f": {reason}" if reason else ""))
         build_states(self.plan, self.engine, binding)
         recorded = write_snapshots(self.plan, self.engine, binding, kept & {i.name for i in self.plan.inputs})
         publish(self.plan, self.engine)
-        detail = self._detail("build", observed, recorded, binding.buckets) | {
-            "signature": self.plan.signature
-        }
+        detail = self._detail("build", observed, recorded, binding) | {"signature": self.plan.signature}
         self._finish(claim, detail)
         return self._report(action, claim.refresh, reason=reason)
 
@@ -145,11 +153,12 @@ class _Run:
 
     def _refresh(self, state: State, rolled_forward: bool) -> Report:
         assert state.finished is not None
+        clock = read_clock(self.plan, self.engine, state.finished.detail)
         observed = observe(self.plan, self.engine, state.inputs)
         lost = lost_inputs(self.plan, observed, state.inputs)
         if lost is not None:
             return self._build(state, lost[0], lost[1])
-        if not any(o.moved for o in observed.values()):
+        if not any(o.moved for o in observed.values()) and (clock is None or not clock.moved):
             self._show()
             return self._report(
                 "refreshed" if rolled_forward else "no change", state.finished.refresh, rolled=rolled_forward
@@ -159,11 +168,44 @@ class _Run:
             staged = stage_inputs(self.plan, self.engine, observed, state.inputs)
         except VersionUnavailable as error:
             return self._build(state, unreadable(self.plan, error))
-        binding = bind(self.plan, observed, buckets=buckets, staged=staged)
+        binding = bind(self.plan, observed, buckets=buckets, staged=staged, clock=clock)
         check_static(self.plan, binding)
-        if not binding.changed:
+        if not binding.moved:
             return self._advance(state, observed, staged, binding, rolled_forward)
+        if not binding.changed:
+            return self._only_time_passed(state, observed, staged, binding, rolled_forward)
         return self._apply(state, observed, staged, binding, rolled_forward)
+
+    def _only_time_passed(
+        self,
+        state: State,
+        observed: dict[str, Observed],
+        staged: dict[str, Staged],
+        binding: Binding,
+        rolled: bool,
+    ) -> Report:
+        """No row that the model reads changed, but it may be in another range by now.
+
+        If none is, nothing is written: the recorded time is as right as the present one. A new date is recorded, so
+        that the rest of the day does not look for what has not moved.
+        """
+        assert state.finished is not None
+        try:
+            is_same = is_unchanged(self.plan, self.engine, self._at_states(binding))
+        except MissingRelation as error:
+            return self._build(state, f"a state table is missing: {error}")
+        if not is_same:
+            return self._apply(state, observed, staged, binding, rolled)
+        if is_by_the_day(self.plan) or any(o.moved for o in observed.values()):
+            return self._advance(state, observed, staged, binding, rolled)
+        self._show()
+        action: Action = "refreshed" if rolled else "no change"
+        return self._report(action, state.finished.refresh, rolled=rolled)
+
+    def _at_states(self, binding: Binding) -> Binding:
+        """The binding with the versions of the states that deltas are added to. Raises MissingRelation."""
+        versions = ((v.name, self.engine.commits(v.name, None)[0].version) for v in self.plan.views)
+        return replace(binding, before=tuple(versions))
 
     def _advance(
         self,
@@ -173,10 +215,10 @@ class _Run:
         binding: Binding,
         rolled: bool,
     ) -> Report:
-        """Versions moved but no row that the model reads changed: only the journal goes forward."""
+        """Versions moved, or the date, but the model is the same: only the journal goes forward."""
         assert state.finished is not None
         recorded = {name: record.snapshot for name, record in state.inputs.items()}
-        detail = self._detail("advance", observed, recorded, binding.buckets) | self._state_detail()
+        detail = self._detail("advance", observed, recorded, binding) | self._state_detail()
         entry = Entry(self.plan.relation, state.next_refresh, 0, "finished", self.plan.plan_hash, detail)
         if not self.journal.claim(entry):
             raise _Overtaken
@@ -192,16 +234,18 @@ class _Run:
         binding: Binding,
         rolled: bool,
     ) -> Report:
+        """Claim, merge, record."""
         snapshots = {name: record.snapshot for name, record in state.inputs.items()}
-        observed_inputs = self._detail("refresh", observed, snapshots, binding.buckets)["inputs"]
-        before = {}
-        for view in self.plan.views:
-            try:
-                before[view.name] = self.engine.commits(view.name, None)[0].version
-            except MissingRelation:
-                return self._build(state, f"state table {view.name} is missing")
-        binding = replace(binding, before=tuple(before.items()))
-        detail = {"binding": recorded_binding(binding), "inputs": observed_inputs, "before": before}
+        observed_inputs = self._detail("refresh", observed, snapshots, binding)["inputs"]
+        try:
+            binding = self._at_states(binding)
+        except MissingRelation as error:
+            return self._build(state, f"a state table is missing: {error}")
+        detail = {
+            "binding": recorded_binding(binding),
+            "inputs": observed_inputs,
+            "before": dict(binding.before),
+        }
         claim = self._claim(state, detail)
         try:
             merged = apply_deltas(self.plan, self.engine, binding, {})
@@ -209,10 +253,16 @@ class _Run:
             return self._alarm(error, state)
         kept = frozenset(name for name in binding.changed if snapshots.get(name) is not None)
         written = snapshots | write_snapshots(self.plan, self.engine, binding, kept)
-        self._finish(claim, self._detail("refresh", observed, written, binding.buckets))
+        self._finish(claim, self._detail("refresh", observed, written, binding))
         self._show()
-        changes = tuple(s.change for s in staged.values())
-        return self._report("refreshed", claim.refresh, inputs=changes, merged=merged, rolled=rolled)
+        return self._report(
+            "refreshed",
+            claim.refresh,
+            reason=movement(binding.clock),
+            inputs=tuple(s.change for s in staged.values()),
+            merged=merged,
+            rolled=rolled,
+        )
 
     def _show(self) -> None:
         """Put the model's view back where it is gone: dropped, or replaced by what has been removed since."""
@@ -262,7 +312,8 @@ class _Run:
             self.plan, self.engine, binding, kept
         )
         inputs = {n: RecordedInput(r.table, r.commit, snapshots[n]).as_dict() for n, r in recorded.items()}
-        self._finish(claim, {"kind": "refresh", "inputs": inputs, "buckets": binding.buckets})
+        times = finished_clock(binding.clock)
+        self._finish(claim, {"kind": "refresh", "inputs": inputs, "buckets": binding.buckets, **times})
         return None
 
     def _already_applied(self, state: str, before: int) -> int:
@@ -312,12 +363,13 @@ class _Run:
         return {"state_version": self.state_version, "state_bytes": self.state_bytes}
 
     def _detail(
-        self, kind: str, observed: dict[str, Observed], snapshots: dict[str, int | None], buckets: int
+        self, kind: str, observed: dict[str, Observed], snapshots: dict[str, int | None], binding: Binding
     ) -> dict[str, Any]:
         inputs = {
             o.name: RecordedInput(o.table, o.head, snapshots.get(o.name)).as_dict() for o in observed.values()
         }
-        return {"kind": kind, "inputs": inputs, "buckets": buckets}
+        times = finished_clock(binding.clock)
+        return {"kind": kind, "inputs": inputs, "buckets": binding.buckets, **times}
 
     def _report(
         self,

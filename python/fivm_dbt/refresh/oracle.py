@@ -1,15 +1,17 @@
 """The full recompute that everything is compared with: the user's own text over the inputs at pinned versions.
 
-It shares nothing with the planner: the text is taken as it stands, and only the names of the inputs are replaced,
-at the places where the tokenizer finds them.
+It shares nothing with the planner: the text is taken as it stands, and only the names of the inputs and the functions
+that read the clock are replaced, at the places where the tokenizer finds them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from sqlglot import exp
 
+from fivm_dbt.ir.clock import Clock
 from fivm_dbt.ir.scalar import identifier
 from fivm_dbt.naming import canonical, relation_name
 from fivm_dbt.plan.plan import Plan
@@ -18,8 +20,8 @@ from fivm_dbt.sql.parse import parse, span_of
 from fivm_dbt.sql.relations import names_a_cte
 
 
-def recompute_sql(plan: Plan, versions: Mapping[str, int]) -> str:
-    """The model's SQL with each input read at its version (of its root state, for a fivm model)."""
+def recompute_sql(plan: Plan, versions: Mapping[str, int], clock: Clock | None = None) -> str:
+    """The model's SQL with each input read at its version (of its root state, for a fivm model), at a time."""
     replacements = {}
     for item in plan.inputs:
         presentation = item.relation.presentation
@@ -28,7 +30,39 @@ def recompute_sql(plan: Plan, versions: Mapping[str, int]) -> str:
         else:
             query = presented(presentation, pinned(presentation.root, versions[item.name]))
             replacements[item.name] = f"({query.sql(dialect='spark')})"
-    return splice_inputs(plan.sql, replacements)
+    return splice_inputs(splice_clock(plan.sql, clock), replacements)
+
+
+def splice_clock(sql: str, clock: Clock | None) -> str:
+    """``sql`` at the time of ``clock``, letter by letter but for the functions that read it.
+
+    >>> splice_clock("select a from t where d > current_date - 7 -- today", Clock("2024-05-01"))
+    "select a from t where d > DATE'2024-05-01' - 7 -- today"
+    """
+    if clock is None:
+        return sql
+    date = f"DATE'{clock.date}'"
+    instant = f"TIMESTAMP_LTZ'{clock.timestamp}'"
+    texts = {
+        "current_date": date,
+        "curdate": date,
+        "current_timestamp": instant,
+        "now": instant,
+        "getdate": instant,
+        "localtimestamp": f"TIMESTAMP_NTZ'{clock.timestamp_ntz}'",
+    }
+    found: dict[int, tuple[int, str]] = {}
+    for call in parse(sql).find_all(exp.Func):
+        span = span_of(call)
+        name = sql[span.start : span.end].lower() if span is not None else ""
+        if span is None or name not in texts:
+            continue
+        brackets = re.match(r"\s*\(\s*\)", sql[span.end :])
+        # A call around it that the parser has put in has the same place.
+        found[span.start] = (span.end + (brackets.end() if brackets else 0), texts[name])
+    for start, (end, text) in sorted(found.items(), reverse=True):
+        sql = sql[:start] + text + sql[end:]
+    return sql
 
 
 def splice_inputs(sql: str, replacements: Mapping[str, str]) -> str:

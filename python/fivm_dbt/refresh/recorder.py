@@ -8,6 +8,7 @@ from itertools import count
 from sqlglot import exp
 
 from fivm_dbt.catalog import Column
+from fivm_dbt.ir.clock import Clock
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.engine import Commit, Engine, Metrics, Row
 
@@ -64,6 +65,9 @@ class Recorder:
 
     def exists(self, relation: str) -> bool:
         return self._engine.exists(relation)
+
+    def clock(self) -> Clock:
+        return self._engine.clock()
 
     def measured(self) -> Metrics:
         return self._engine.measured(self._tag)

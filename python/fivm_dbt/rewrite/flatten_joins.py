@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fivm_dbt.ir.clock import clock_kinds
 from fivm_dbt.ir.nodes import (
     Aggregate,
     AggregateCall,
@@ -72,6 +73,9 @@ def _dissolve(node: Node) -> tuple[Node, Meaning]:
         if _has_lateral(core):
             return node, {}
         predicates = tuple(_apply(p, meaning) for p in node.predicates)
+        if any(clock_kinds(p) for p in predicates) and not any(clock_kinds(p) for p in node.predicates):
+            # A comparison with the clock on the left stays a column there: it is no part of such a join's condition.
+            return node, {}
         if isinstance(node, OuterJoin):
             return OuterJoin(core, node.right, predicates), meaning
         return SemiJoin(core, node.right, predicates, node.anti), meaning

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 from sqlglot import exp
 
 from fivm_dbt.delta.prune import prune_terms
-from fivm_dbt.plan.binding import Binding, BoundInput, staged_input, staged_state
+from fivm_dbt.ir.clock import Clock
+from fivm_dbt.plan.binding import Binding, BoundClock, BoundInput, staged_input, staged_state
 from fivm_dbt.plan.plan import Capture, Plan
 from fivm_dbt.spark.capture import change_query
 from fivm_dbt.spark.state import build_query, delta_query, key_set_query, merge, touched_query
 from fivm_dbt.spark.validate import validate
+
+EXAMPLE_TIMES = BoundClock(Clock.at(datetime(2024, 5, 1, 12)), Clock.at(datetime(2024, 5, 2, 12)))
+"""The times of statements that are only checked or shown."""
 
 
 def check_statements(plan: Plan) -> None:
@@ -28,7 +33,7 @@ def check_statements(plan: Plan) -> None:
         # Whatever changes, a refresh runs some of these terms: a subset of safe reads is safe.
         queries = [key_set_query(plan, view, k, binding) for k in view.key_sets]
         statements += [q for q in queries if q is not None]
-        if prune_terms(view.terms, binding.changed):
+        if prune_terms(view.terms, binding.moved):
             statements.append(delta_query(plan, view, binding))
     for statement in statements:
         validate(statement.sql(dialect="spark"), staged)
@@ -44,11 +49,12 @@ def example(plan: Plan, changed: frozenset[str], old: int = 1, new: int = 2) -> 
         for i in plan.inputs
     )
     buckets = plan.root.partitioning.buckets or 8
-    binding = Binding(inputs, changed, buckets, tuple((v.name, old) for v in plan.views))
+    times = EXAMPLE_TIMES if plan.clock_kinds else None
+    binding = Binding(inputs, changed, buckets, tuple((v.name, old) for v in plan.views), clock=times)
     for view in plan.helpers:
         key_sets = frozenset(k.name for k in view.key_sets)
         binding = replace(binding, changed=binding.changed | key_sets)
-        is_changed = bool(prune_terms(view.terms, binding.changed))
+        is_changed = bool(prune_terms(view.terms, binding.moved))
         capture: Capture = "staged" if view.rows is not None else "change feed"
         binding = binding.with_view(BoundInput(view.name, capture, old, new), is_changed=is_changed)
     return replace(binding, changed=binding.changed | {k.name for k in plan.top.key_sets})

@@ -16,6 +16,7 @@ from fivm_dbt.naming import COUNT, PARTITION
 from fivm_dbt.plan.binding import Binding, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, StateTable, View
 from fivm_dbt.rings.registry import ROWS, Component
+from fivm_dbt.spark.clock import at_time
 from fivm_dbt.spark.reads import in_partitions, side_reader, table
 from fivm_dbt.spark.select import select, select_columns
 
@@ -38,13 +39,13 @@ def build_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
 
 def delta_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
     """A state's delta: all terms of all changed relations, added up per key, without keys whose change is zero."""
-    return _payload_query(plan, view, binding, prune_terms(view.terms, binding.changed), keep_zero=False)
+    return _payload_query(plan, view, binding, prune_terms(view.terms, binding.moved), keep_zero=False)
 
 
 def key_set_query(plan: Plan, view: View, key_set: KeySet, binding: Binding) -> exp.Query | None:
     """The keys that the changes affect, each once; None where nothing changed that gives any."""
-    terms = prune_terms((Term(key_set.node, Scalar.number(1)),), binding.changed)
-    return select(terms[0].node, side_reader(plan, view, binding)) if terms else None
+    terms = prune_terms((Term(key_set.node, Scalar.number(1)),), binding.moved)
+    return select(at_time(terms[0].node, binding), side_reader(plan, view, binding)) if terms else None
 
 
 def partitions_query(plan: Plan, looked_up: Sequence[tuple[Lookup, StateTable]], buckets: int) -> exp.Query:
@@ -66,7 +67,10 @@ def _payload_query(
     plan: Plan, view: View, binding: Binding, terms: tuple[Term, ...], *, keep_zero: bool
 ) -> exp.Select:
     state, reader = view.state, side_reader(plan, view, binding)
-    branches = [select_columns(_branch_columns(state, t.multiplicity), t.node, reader) for t in terms]
+    branches = [
+        select_columns(_branch_columns(state, t.multiplicity), at_time(t.node, binding), reader)
+        for t in terms
+    ]
     rows = branches[0] if len(branches) == 1 else exp.union(*branches, distinct=False, copy=False)
     keys = [column_ast("", k.name) for k in state.keys]
     sums = {name: _total(name, state) for name in state.payload_names}

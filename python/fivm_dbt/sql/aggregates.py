@@ -32,6 +32,8 @@ _ADDS_DOUBLES = _DOUBLES - frozenset("median percentile percentile_cont quantile
 _LISTS = frozenset("collect_list collect_set array_agg array_unique_agg".split())
 _ORDER_DEPENDENT = frozenset("any_value first first_value last last_value mode".split())
 _BY_TIES = frozenset("max_by min_by arg_max arg_min".split())
+_MAYBE_SEVERAL = frozenset("percentile quantile percentile_approx approx_percentile approx_quantile".split())
+"""Percentiles that are asked for several shares at once give arrays."""
 _ORDERLESS = frozenset("sort_array array_sort size cardinality array_size array_distinct_count".split())
 
 
@@ -167,6 +169,8 @@ def static_aggregate_type(call: Call, type_of: Callable[[exp.Expr], SparkType | 
         return BIGINT
     if call.function in _TRUTHS:
         return BOOLEAN
+    if call.function in _MAYBE_SEVERAL and call.function_node.find(exp.Array) is not None:
+        return None
     if call.function in _DOUBLES:
         return DOUBLE
     if call.function in ("listagg", "string_agg", "group_concat"):
@@ -174,6 +178,8 @@ def static_aggregate_type(call: Call, type_of: Callable[[exp.Expr], SparkType | 
     type_ = type_of(call.first_argument)
     if type_ is None:
         return None
+    if call.function in _BY_TIES and len(call.function_node.expressions) > 2:
+        return SparkType(f"array<{type_.text}>")
     if call.function in _OF_ARGUMENT:
         return type_
     if call.function in _LISTS:

@@ -13,7 +13,7 @@ from fivm_dbt.catalog.types import BIGINT, DOUBLE, INT
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Field, Filter, Item, Map, Node
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, conjuncts, grouped
-from fivm_dbt.naming import unique_name
+from fivm_dbt.naming import CLOCK, unique_name
 from fivm_dbt.sql.aggregates import (
     AROUND_AGGREGATES,
     Call,
@@ -154,6 +154,10 @@ class _Grouping:
 
     def _add_written_keys(self, group: exp.Group) -> None:
         self.sets = read_grouping_sets(group)
+        if self.sets is not None and not self.sets.expressions and len(self.sets.sets) == 1:
+            # GROUPING SETS (()) is no GROUP BY at all, also in that it has a row over nothing.
+            self.sets, self.is_global = None, not any(n.startswith(CARRIED) for n, _ in self.projections)
+            return
         if group.args.get("all"):
             wanted = [v for n, v in self.projections if not _aggregates_here(v) and not n.startswith(CARRIED)]
         elif self.sets is not None:
@@ -199,7 +203,7 @@ class _Grouping:
     def above(self, value: exp.Expr) -> Scalar:
         """An output expression over the aggregate's fields."""
         value = self._without_subqueries(value)
-        check_row_level(value, allow_aggregates=True, allow_windows=True)
+        check_row_level(value, allow_aggregates=True, allow_windows=True, allow_clock=True)
         return Scalar(unparenthesized(self._rewrite(qualify(value, self.scope), value)))
 
     def _without_subqueries(self, value: exp.Expr) -> exp.Expr:
@@ -279,7 +283,7 @@ class _Grouping:
             return self._grouping(node)
         if is_aggregate(node) or isinstance(node, AROUND_AGGREGATES):
             return column_ast(self.alias, self._call(node).name)
-        if isinstance(node, exp.Column) and node.table == MARKS:
+        if isinstance(node, exp.Column) and node.table in (MARKS, CLOCK):
             return node
         if isinstance(node, exp.Column):
             raise FivmError(

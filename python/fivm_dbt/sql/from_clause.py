@@ -14,12 +14,12 @@ from fivm_dbt.naming import canonical, relation_name
 from fivm_dbt.sql.expressions import to_scalar
 from fivm_dbt.sql.generators import lateral_view
 from fivm_dbt.sql.lateral import lateral_join
-from fivm_dbt.sql.outer_joins import Matching, as_one_item, outer_join
+from fivm_dbt.sql.outer_joins import Matching, as_one_item, behind_generators, outer_join
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.part import Part
 from fivm_dbt.sql.pivot import pivoted
 from fivm_dbt.sql.scope import Scope, Source
-from fivm_dbt.sql.subqueries import Around
+from fivm_dbt.sql.subqueries import Around, has_subquery
 from fivm_dbt.sql.values import one_row, values
 
 if TYPE_CHECKING:
@@ -66,9 +66,17 @@ def from_clause(
         part = clause.join(part, join)
     for lateral in node.args.get("laterals") or []:
         part = lateral_view(lowering, part, lateral)
+    if any(has_subquery(e) for e in (*node.expressions, *_conditions(node))):
+        part = behind_generators(lowering, part)
     if domain is None:
         return part.scope, part.node
     return replace(part.scope, outer=domain.outer), part.node
+
+
+def _conditions(node: exp.Select) -> list[exp.Expr]:
+    """The clauses of a SELECT besides its list in which subqueries may stand."""
+    clauses = [node.args.get(key) for key in ("where", "group", "having", "qualify", "order")]
+    return [clause for clause in clauses if clause is not None]
 
 
 class _FromClause:
@@ -98,9 +106,12 @@ class _FromClause:
                 )
             if not isinstance(join.this.this, exp.Subquery):
                 return lateral_view(self.lowering, left, join.this, outer=kind == "left")
+            left = behind_generators(self.lowering, left)
             around = Around(self.lowering, left.node, left.scope, self.ctes)
             return lateral_join(around, left, join, outer=kind == "left")
         right = self.source(join.this)
+        if kind != "inner":
+            left = behind_generators(self.lowering, left)
         if kind in ("semi", "anti"):
             return self._semi(left, right, join, kind == "anti")
         if kind != "inner":

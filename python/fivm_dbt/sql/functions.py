@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from fivm_dbt.sql.parse import span_of
+
 NON_DETERMINISTIC = frozenset(
-    "rand randn random randstr uniform uuid shuffle monotonically_increasing_id spark_partition_id input_file_name "
-    "input_file_block_start input_file_block_length current_timestamp current_date current_time now localtimestamp "
-    "curdate current_user user session_user current_catalog current_database current_schema version reflect "
-    "java_method try_reflect".split()
+    "aes_encrypt rand randn random randstr uniform uuid shuffle monotonically_increasing_id spark_partition_id "
+    "input_file_name input_file_block_start input_file_block_length current_timestamp current_date current_time now "
+    "localtimestamp curdate getdate current_user user session_user current_catalog current_database current_schema "
+    "version reflect java_method try_reflect".split()
 )
+
+CLOCKS = {
+    "current_date": "date",
+    "curdate": "date",
+    "current_timestamp": "timestamp",
+    "now": "timestamp",
+    "getdate": "timestamp",
+    "localtimestamp": "timestamp_ntz",
+}
+"""The functions that read the clock, and which of its columns each is."""
+
+_SPECIAL_TIMES = frozenset("now today tomorrow yesterday".split())
 
 AGGREGATES = frozenset(
     "any any_value approx_count_distinct approx_percentile approx_top_k array_agg avg bit_and bit_or bit_xor "
@@ -31,12 +45,19 @@ TIME_WINDOWS = frozenset("window session_window window_time".split())
 WINDOW_ONLY = frozenset("row_number rank dense_rank percent_rank cume_dist ntile lag lead nth_value".split())
 
 
+def is_special_time(text: str) -> bool:
+    """Whether Spark reads a string as a time by the clock: ``now``, ``today`` and so on, maybe with a time zone."""
+    words = text.strip().lower().split(" ")
+    return words[0] in _SPECIAL_TIMES
+
+
 def function_name(node: exp.Expr) -> str | None:
     """Spark's name of a function call in lower case, None for other nodes."""
     if isinstance(node, exp.Anonymous):
         return str(node.name).lower()
-    if isinstance(node, exp.Any) and not isinstance(node.this, exp.Query):
-        return "any"
+    if isinstance(node, exp.Any):
+        of_patterns = isinstance(node.parent, (exp.Like, exp.ILike))
+        return None if of_patterns or isinstance(node.this, exp.Query) else "any"
     if isinstance(node, exp.Func) and not isinstance(node, (exp.Connector, exp.Cast)):
         return str(node.sql_name()).lower()
     return None
@@ -47,9 +68,23 @@ def is_aggregate(node: exp.Expr) -> bool:
     return isinstance(node, exp.AggFunc) or function_name(node) in AGGREGATES
 
 
+def clock_column(node: exp.Expr) -> str | None:
+    """The column of the clock that a call means, None for everything else: also where its place is not known."""
+    name = function_name(node)
+    has_arguments = bool(node.expressions) or (not isinstance(node, exp.Anonymous) and bool(node.this))
+    if name not in CLOCKS or has_arguments or span_of(node) is None:
+        return None
+    return CLOCKS[name]
+
+
 def is_non_deterministic(node: exp.Expr) -> bool:
     """Whether two evaluations of ``node`` may differ: random values, clocks, session and file names."""
     name = function_name(node)
+    if isinstance(node, exp.TsOrDsToDate) or (
+        isinstance(node, exp.Cast) and node.to.is_type(*exp.DataType.TEMPORAL_TYPES)
+    ):
+        text = node.this
+        return isinstance(text, exp.Literal) and text.is_string and is_special_time(text.this)
     clocks = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.CurrentDatetime, exp.CurrentUser)
     if isinstance(node, (exp.Rand, exp.Randn, exp.Uuid, *clocks)):
         return True

@@ -88,7 +88,9 @@ def read_grouping_sets(group: exp.Group) -> GroupingSets | None:
 def _in_written_order(items: list[exp.Expr]) -> list[exp.Expr]:
     found: list[exp.Expr] = []
     for item in items:
-        found += [e for e in _all_of(item) if e not in found]
+        for expression in _all_of(item):
+            if expression not in found:
+                found.append(expression)
     return found
 
 

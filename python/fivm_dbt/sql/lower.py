@@ -19,8 +19,10 @@ from fivm_dbt.sql.aggregation import Projections, aggregated, is_aggregated
 from fivm_dbt.sql.expressions import to_scalar, unparenthesized
 from fivm_dbt.sql.from_clause import from_clause
 from fivm_dbt.sql.generators import generated_columns
-from fivm_dbt.sql.limits import limited_rows, order_of
+from fivm_dbt.sql.limits import limited_rows, order_items
+from fivm_dbt.sql.outer_joins import behind_generators
 from fivm_dbt.sql.parse import parse, span_of, unsupported
+from fivm_dbt.sql.part import Part
 from fivm_dbt.sql.scope import Scope
 from fivm_dbt.sql.set_operations import set_operation
 from fivm_dbt.sql.subqueries import (
@@ -159,15 +161,19 @@ class Lowering:
         around = self._where(Around(self, relation, scope, ctes), node.args.get("where"), domain)
         projections = self.projections(node, around.scope)
         scope, relation, projections = generated_columns(self, around.scope, around.relation, projections)
+        if (domain is None or domain.node is None) and any(has_subquery(v) for _, v in projections):
+            part = behind_generators(self, Part(scope.sources, scope.outputs, (relation,)))
+            scope, relation = replace(scope, sources=part.sources, outputs=part.outputs), part.node
         around = replace(around, scope=scope, relation=relation)
         names = tuple(name for name, _ in projections)
         carried = _carried(domain)
         if node.args.get("distinct"):
             rows = self._rows(node, around, projections + carried, wanted)
             return limited_rows(self, node, Lowered(self.distinct(rows, wanted), names), wanted, len(carried))
-        hidden = [(f"order_{i + 1}", o.this) for i, o in enumerate(order_of(node))]
+        order = order_items(node, projections)
+        hidden = [(f"order_{i + 1}", v) for i, v in enumerate(order) if isinstance(v, exp.Expr)]
         rows = self._rows(node, around, projections + carried + hidden, wanted)
-        return limited_rows(self, node, Lowered(rows, names), wanted, len(carried))
+        return limited_rows(self, node, Lowered(rows, names), wanted, len(carried), order)
 
     def _where(self, around: Around, where: exp.Where | None, domain: Domain | None) -> Around:
         conditions = conjuncts(where.this) if where is not None else []

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from fivm_dbt.ir.nodes import (
     ITEMS,
+    Explode,
     Field,
     Item,
     Map,
@@ -21,7 +22,6 @@ from fivm_dbt.ir.rename import moved, renamed
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.part import Part
-from fivm_dbt.sql.typing import common_type
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.lower import Lowering
@@ -55,6 +55,21 @@ def as_one_item(lowering: Lowering, part: Part) -> Part:
     """The part as an item that can stand behind LEFT JOIN: all its fields under one alias."""
     item, meaning = _one_item(lowering, part)
     return part.at(item, meaning)
+
+
+def behind_generators(lowering: Lowering, part: Part) -> Part:
+    """The part as one item where generators make its rows: what is joined to it may name what they make.
+
+    In SQL a LATERAL VIEW stands behind all joins, and only subqueries stand before it.
+    """
+    return as_one_item(lowering, part) if _makes_rows(part.node) else part
+
+
+def _makes_rows(node: Node) -> bool:
+    """Whether a generator would stand in the same FROM clause as ``node``."""
+    if isinstance(node, Explode):
+        return True
+    return not isinstance(node, ITEMS) and any(_makes_rows(child) for child in node.inputs)
 
 
 def _one_item(lowering: Lowering, part: Part) -> tuple[Node, dict[ColumnId, Field]]:
@@ -94,7 +109,7 @@ def _full(lowering: Lowering, left: Part, right: Part, matching: Matching) -> Pa
     predicates = tuple(_put(p, meaning) for p in matching.predicates)
     alias = lowering.alias("full_join")
     items, final = gathered(ours.fields + theirs.fields, alias)
-    merged = _merged(matching, meaning, {i.name for i in items})
+    merged = _merged(lowering, matching, meaning, {i.name for i in items})
     matched = Map(
         OuterJoin(ours, theirs, predicates), lowering.alias("left_rows"), items + tuple(merged.values())
     )
@@ -107,11 +122,13 @@ def _full(lowering: Lowering, left: Part, right: Part, matching: Matching) -> Pa
     return joined.at(node, everything)
 
 
-def _merged(matching: Matching, meaning: dict[ColumnId, Field], taken: set[str]) -> dict[ColumnId, Item]:
+def _merged(
+    lowering: Lowering, matching: Matching, meaning: dict[ColumnId, Field], taken: set[str]
+) -> dict[ColumnId, Item]:
     found: dict[ColumnId, Item] = {}
     for mine, theirs in matching.pairs:
         one, other = (meaning.get(f.id, f).scalar for f in (mine, theirs))
-        type_ = common_type([mine.type, theirs.type]) or mine.type
+        type_ = lowering.typer.common([mine.type, theirs.type]) or mine.type
         value = Scalar(exp.Coalesce(this=one.ast(), expressions=[other.ast()]))
         name = unique_name(mine.name, taken)
         taken.add(name.lower())

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.ir.nodes import Aggregate, Field, Item, Map, Node
+from fivm_dbt.ir.nodes import Aggregate, Field, Filter, Item, Join, Map, Node, OuterJoin
 from fivm_dbt.ir.rename import moved, renamed
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast
 from fivm_dbt.naming import PREFIX
@@ -74,9 +74,12 @@ class Outer:
         return tuple(Field(self.domain, name, self.types[c]) for c, name in self.captured.items())
 
     def domain_of(self, outer: Node, fresh: Callable[[str], str]) -> Node:
-        """``δ(π_c(L))`` under the domain's name, over a copy of L with aliases of its own."""
+        """``δ(π_c(L))`` under the domain's name, over a copy of what L takes the columns from.
+
+        Values that no row of L has do no harm: what is computed for them finds no row to be joined to.
+        """
         assert self.domain is not None
-        copy, names = renamed(outer, fresh)
+        copy, names = renamed(_covering(outer, frozenset(self.captured)), fresh)
         alias = fresh("correlated")
         values = Map(
             copy,
@@ -88,3 +91,38 @@ class Outer:
         )
         keys = tuple(Item(i.name, Scalar.column(alias, i.name), i.type) for i in values.items)
         return Aggregate(values, self.domain, keys, ())
+
+
+def _covering(node: Node, columns: frozenset[ColumnId]) -> Node:
+    """The part of ``node`` that has the columns: without left-joined rows and without factors of a mere product."""
+    if isinstance(node, OuterJoin) and columns <= _all(node.left):
+        return _covering(node.left, columns)
+    if isinstance(node, Filter):
+        inner = _covering(node.input, columns)
+        kept = tuple(p for p in node.predicates if p.columns <= _all(inner))
+        return Filter(inner, kept) if kept else inner
+    if isinstance(node, Join):
+        factors = _reached(node, columns)
+        wanted = frozenset(c for f in factors for c in _all(f))
+        predicates = tuple(p for p in node.predicates if p.columns <= wanted)
+        if len(factors) == 1:
+            inner = _covering(factors[0], columns | frozenset(c for p in predicates for c in p.columns))
+            return Filter(inner, predicates) if predicates else inner
+        return Join(factors, predicates)
+    return node
+
+
+def _reached(node: Join, columns: frozenset[ColumnId]) -> tuple[Node, ...]:
+    """The factors that have the columns, and those that predicates connect with them."""
+    reached = frozenset(c for f in node.factors for c in _all(f) if columns & _all(f))
+    while True:
+        known = reached
+        for predicate in node.predicates:
+            if predicate.columns & reached:
+                reached |= frozenset(c for f in node.factors for c in _all(f) if predicate.columns & _all(f))
+        if reached == known:
+            return tuple(f for f in node.factors if _all(f) & reached)
+
+
+def _all(node: Node) -> frozenset[ColumnId]:
+    return frozenset(f.id for f in node.fields)

@@ -32,7 +32,29 @@ def parse(sql: str) -> exp.Query:
         raise FivmError(
             "FIVM101", f"expected one query, found {what}", sql=sql, remedy="write a single SELECT"
         )
+    _place_clocks(statements[0], sql)
     return statements[0]
+
+
+def _place_clocks(query: exp.Query, sql: str) -> None:
+    """Note where CURRENT_DATE and CURRENT_TIMESTAMP stand without parentheses, which the parser does not.
+
+    Where the text has more or fewer of them than the tree nothing is noted.
+    """
+    named = {i.meta.get("start") for i in query.find_all(exp.Identifier)}
+    tokens = SparkText().tokenize(sql)
+    for kind, word in ((exp.CurrentDate, "CURRENT_DATE"), (exp.CurrentTimestamp, "CURRENT_TIMESTAMP")):
+        nodes = [n for n in query.find_all(kind, bfs=False) if "start" not in n.meta]
+        found = [
+            token
+            for token, after in zip(tokens, [*tokens[1:], None], strict=True)
+            if token.text.upper() == word
+            and token.start not in named
+            and (after is None or after.text != "(")
+        ]
+        if len(found) == len(nodes):
+            for node, token in zip(nodes, found, strict=True):
+                node.meta.update(start=token.start, end=token.end, bare=True)
 
 
 def span_of(node: exp.Expr) -> Span | None:

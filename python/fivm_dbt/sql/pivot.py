@@ -16,7 +16,6 @@ from fivm_dbt.sql.functions import is_aggregate
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.part import Part
 from fivm_dbt.sql.scope import Source
-from fivm_dbt.sql.typing import common_type
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.lower import Ctes, Lowering
@@ -90,25 +89,33 @@ def _cell(call: exp.Expr, condition: exp.Expr) -> exp.Expr:
 
 def _cell_name(value: exp.Expr, call: exp.Expr, calls: int) -> str:
     named = isinstance(value, (exp.PivotAlias, exp.Alias))
-    shown = value.args["alias"].name if named else "_".join(_text(v) for v in _columns(value))
+    shown = value.args["alias"].name if named else _shown(value)
     if calls == 1:
         return shown
     return f"{shown}_{call.alias or call.sql(dialect='spark').lower()}"
 
 
-def _text(value: exp.Expr) -> str:
-    return value.name if isinstance(value, exp.Literal) else value.sql(dialect="spark")
+def _shown(value: exp.Expr) -> str:
+    """A value as Spark's CAST(... AS STRING) shows it."""
+    inner = unparenthesized(value)
+    if isinstance(inner, exp.Tuple):
+        return "{" + ", ".join(_shown(part) for part in inner.expressions) + "}"
+    if isinstance(inner, (exp.Boolean, exp.Null)):
+        return inner.sql(dialect="spark").lower()
+    if isinstance(inner, exp.Cast) and isinstance(inner.this, exp.Literal):
+        inner = inner.this
+    return inner.name if isinstance(inner, exp.Literal) else inner.sql(dialect="spark")
 
 
 def _unpivot(lowering: Lowering, part: Part, pivot: exp.Pivot) -> tuple[Map, tuple[tuple[str, Field], ...]]:
     """A row for each of the columns listed; NULLs are left out unless INCLUDE NULLS is said."""
     (turned,) = pivot.args["fields"]
-    if len(pivot.expressions) != 1:
+    if isinstance(turned.this, exp.Tuple) or isinstance(pivot.expressions[0].unnest(), exp.Tuple):
         raise unsupported(pivot, "UNPIVOT into several value columns", "unpivot one after the other")
     value_name, key_name = pivot.expressions[0].name, turned.this.name
     listed = [_listed(e) for e in turned.expressions]
     fields = [_field(part, column) for column, _ in listed]
-    type_ = common_type([f.type for f in fields])
+    type_ = lowering.typer.common([f.type for f in fields])
     if type_ is None:
         shown = ", ".join(f"{f.name} {f.type}" for f in fields)
         raise FivmError("FIVM113", f"no common type of {shown}", span=span_of(pivot), remedy="CAST them")

@@ -11,6 +11,7 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Field
 from fivm_dbt.ir.scalar import ColumnId, column_ast
+from fivm_dbt.naming import CLOCK
 from fivm_dbt.sql.outer_scope import NeedsDomain, Outer
 from fivm_dbt.sql.parse import span_of
 
@@ -23,6 +24,8 @@ def resolved_outside(value: exp.Expr) -> exp.Expr:
     """A qualified expression as it can stand in a subquery of the query in which it was qualified."""
     result = value.copy()
     for column in list(result.find_all(exp.Column)):
+        if column.table == CLOCK:
+            continue
         new = exp.column(column.name, table=exp.to_identifier(OF_OUTER + column.table, quoted=True))
         if column is result:
             return new

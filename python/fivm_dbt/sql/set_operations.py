@@ -17,7 +17,7 @@ from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Explode, Field, Filter, 
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import PREFIX, unique_name
 from fivm_dbt.sql.parse import span_of, unsupported
-from fivm_dbt.sql.typing import cast, common_type
+from fivm_dbt.sql.typing import cast
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.lower import Ctes, Lowered, Lowering
@@ -38,7 +38,7 @@ def set_operation(
         raise unsupported(node, "UNION BY NAME is not maintained yet", "list the columns in the same order")
     _check_width(left, right, node)
     # Both end in the columns of the domain, if there is one.
-    types = [_common(f, g, node) for f, g in zip(left.node.fields, right.node.fields, strict=True)]
+    types = [_common(lowering, f, g, node) for f, g in zip(left.node.fields, right.node.fields, strict=True)]
     branches = [_as_types(lowering, branch, types) for branch in (left, right)]
     if isinstance(node, exp.Union):
         both: Node = UnionAll(tuple(branches), alias)
@@ -56,8 +56,8 @@ def _check_width(left: Lowered, right: Lowered, node: exp.SetOperation) -> None:
         )
 
 
-def _common(left: Field, right: Field, node: exp.Expr) -> SparkType:
-    type_ = common_type([left.type, right.type])
+def _common(lowering: Lowering, left: Field, right: Field, node: exp.Expr) -> SparkType:
+    type_ = lowering.typer.common([left.type, right.type])
     if type_ is None:
         raise FivmError(
             "FIVM113",

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.clock import clock_kinds, row_columns
 from fivm_dbt.ir.nodes import (
     Aggregate,
     AggregateCall,
@@ -26,7 +27,7 @@ from fivm_dbt.ir.rename import moved, renamed
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, conjuncts, grouped
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.sql.aggregation import is_aggregated
-from fivm_dbt.sql.expressions import qualify, to_scalar, unparenthesized
+from fivm_dbt.sql.expressions import is_subquery, qualify, to_scalar, unparenthesized
 from fivm_dbt.sql.functions import function_name, is_aggregate
 from fivm_dbt.sql.outer_joins import as_one_item
 from fivm_dbt.sql.outer_scope import CARRIED, NeedsDomain, Outer
@@ -67,7 +68,7 @@ def filtered(around: Around, predicate: exp.Expr) -> Around:
     negated = False
     while isinstance(condition, exp.Not):
         condition, negated = unparenthesized(condition.this), not negated
-    if isinstance(condition, exp.Exists):
+    if isinstance(condition, exp.Exists) and is_subquery(condition):
         return replace(around, relation=_exists(around, query_of(condition.this), negated))
     if isinstance(condition, exp.In) and condition.args.get("query") is not None:
         return replace(around, relation=_in(around, condition, negated))
@@ -179,8 +180,10 @@ def _plain_rows(around: Around, query: exp.Select, width: int) -> _Rows:
             continue
         scalar = to_scalar(predicate, inner.scope)
         known = {f.id for f in inner.relation.fields}
-        if scalar.columns <= known:
+        if row_columns(scalar) <= known:
             inner = replace(inner, relation=Filter(inner.relation, (scalar,)))
+        elif clock_kinds(scalar):
+            raise NeedsDomain  # a condition on the clock is a filter, not a part of a join
         else:
             conditions.append(scalar)
     values: list[Scalar] = []
@@ -362,15 +365,55 @@ def outermost_query(node: exp.Expr) -> exp.Expr | None:
 
 
 def spelled_out(node: exp.Expr, scope: Scope) -> exp.Expr:
-    """EXISTS and IN as scalar subqueries that count, with the NULL rules of SQL."""
-    for part in list(node.find_all(exp.Exists)):
-        counted = _count_of(query_of(part.this), ())
-        new: exp.Expr = exp.paren(exp.GT(this=counted, expression=exp.Literal.number(0)))
-        node = _replaced(node, part, new)
-    for found in list(node.find_all(exp.In)):
-        if found.args.get("query") is not None:
-            node = _replaced(node, found, _in_as_case(found, scope))
+    """EXISTS and IN as scalar subqueries that count.
+
+    Inside an expression Spark's IN is never NULL: where SQL says unknown, ``x IN (q)`` is false, and so is
+    ``x NOT IN (q)``. As Spark does before it looks at subqueries, NOT is therefore first moved inwards.
+    """
+    if any(isinstance(part, exp.In) for part in _own_predicates(node)):
+        node = _with_negations_inside(node)
+    for part in _own_predicates(node):
+        if not isinstance(part, exp.In):
+            node = _replaced(node, part, _is_above_zero(_count_of(query_of(part.this), ())))
+        elif isinstance(part.parent, exp.Not):
+            node = _replaced(node, part.parent, _surely_not_in(part, scope))
+        else:
+            node = _replaced(node, part, _surely_in(part, scope))
     return node
+
+
+def _own_predicates(node: exp.Expr) -> list[exp.Expr]:
+    """EXISTS and IN over queries, but for those inside these queries."""
+    if isinstance(node, exp.Query):
+        return []
+    if isinstance(node, exp.Exists) and is_subquery(node):
+        return [node]
+    if isinstance(node, exp.In) and node.args.get("query") is not None:
+        return [node]
+    return [found for child in node.iter_expressions() for found in _own_predicates(child)]
+
+
+def _with_negations_inside(node: exp.Expr, negated: bool = False) -> exp.Expr:
+    """``node``, or NOT ``node``, with no NOT above AND, OR and NOT; ``x = FALSE`` is such a NOT too."""
+    inner = unparenthesized(node)
+    if isinstance(inner, exp.Not):
+        return _with_negations_inside(inner.this, not negated)
+    if isinstance(inner, exp.EQ):
+        for side, other in ((inner.left, inner.right), (inner.right, inner.left)):
+            if isinstance(side, exp.Boolean):
+                return _with_negations_inside(other, negated == side.this)
+    if isinstance(inner, (exp.And, exp.Or)):
+        turned = {exp.And: exp.Or, exp.Or: exp.And}[type(inner)] if negated else type(inner)
+        sides = [exp.paren(_with_negations_inside(part, negated)) for part in (inner.left, inner.right)]
+        return exp.paren(turned(this=sides[0], expression=sides[1]))
+    if not isinstance(inner, exp.Query):
+        for child in list(inner.iter_expressions()):
+            new = _with_negations_inside(child)
+            if new is not child and new is not unparenthesized(child):
+                child.replace(new)
+    if not negated:
+        return node
+    return exp.Not(this=inner if isinstance(inner, exp.In) else exp.paren(inner))
 
 
 def _replaced(root: exp.Expr, part: exp.Expr, new: exp.Expr) -> exp.Expr:
@@ -380,35 +423,40 @@ def _replaced(root: exp.Expr, part: exp.Expr, new: exp.Expr) -> exp.Expr:
     return root
 
 
-def _in_as_case(node: exp.In, scope: Scope) -> exp.Expr:
+def _surely_in(node: exp.In, scope: Scope) -> exp.Expr:
+    """Whether there is a match."""
+    value, theirs, query = _compared(node, scope)
+    return _is_above_zero(_count_of(query, (exp.EQ(this=theirs, expression=value),)))
+
+
+def _surely_not_in(node: exp.In, scope: Scope) -> exp.Expr:
+    """Whether there are no rows, or there is a value, no match, and no NULL."""
+    value, theirs, query = _compared(node, scope)
+    zero = exp.Literal.number(0)
+    matches = _count_of(query, (exp.EQ(this=theirs, expression=value),))
+    nulls = _count_of(query, (exp.Is(this=theirs.copy(), expression=exp.Null()),))
+    none = [exp.EQ(this=count, expression=zero.copy()) for count in (matches, nulls)]
+    is_there = exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))
+    nothing = exp.EQ(this=_count_of(query, ()), expression=zero.copy())
+    return exp.paren(exp.or_(nothing, exp.and_(is_there, *none)))
+
+
+def _is_above_zero(count: exp.Expr) -> exp.Expr:
+    return exp.paren(exp.GT(this=count, expression=exp.Literal.number(0)))
+
+
+def _compared(node: exp.In, scope: Scope) -> tuple[exp.Expr, exp.Expr, exp.Query]:
+    """The value on the left of IN, as seen from inside its query; the column that it is compared with; the query."""
     operands = _operands(node.this)
     if len(operands) > 1:
         raise unsupported(
             node, "IN over several columns inside an expression", "use it as a condition of WHERE"
         )
-    value, query = operands[0], query_of(node.args["query"])
+    query = query_of(node.args["query"])
     if not isinstance(query, exp.Select) or not _selects_plain_rows(query) or len(query.expressions) != 1:
         raise unsupported(node, "IN over such a query inside an expression", "use it as a condition of WHERE")
-    theirs = query.expressions[0].unalias()
-    zero = exp.Literal.number(0)
-    value = resolved_outside(qualify(value, scope))
-    matches = _count_of(query, (exp.EQ(this=exp.paren(theirs.copy()), expression=exp.paren(value.copy())),))
-    nulls = _count_of(query, (exp.Is(this=exp.paren(theirs.copy()), expression=exp.Null()),))
-    rows = _count_of(query, ())
-    unknown = exp.or_(
-        exp.Is(this=exp.paren(value.copy()), expression=exp.Null()),
-        exp.GT(this=nulls, expression=zero.copy()),
-    )
-    return exp.paren(
-        exp.Case(
-            ifs=[
-                exp.If(this=exp.GT(this=matches, expression=zero.copy()), true=exp.Boolean(this=True)),
-                exp.If(this=exp.EQ(this=rows, expression=zero.copy()), true=exp.Boolean(this=False)),
-                exp.If(this=unknown, true=exp.cast(exp.Null(), "boolean")),
-            ],
-            default=exp.Boolean(this=False),
-        )
-    )
+    value = resolved_outside(qualify(operands[0], scope))
+    return exp.paren(value), exp.paren(query.expressions[0].unalias().copy()), query
 
 
 def _count_of(query: exp.Query, conditions: tuple[exp.Expr, ...]) -> exp.Expr:

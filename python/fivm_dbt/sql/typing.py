@@ -7,6 +7,7 @@ after Spark's documentation of its data types.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 import sqlglot
 from sqlglot import exp
@@ -15,6 +16,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from fivm_dbt.catalog import Column, SparkType
 from fivm_dbt.catalog.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.clock import CLOCK_TYPES
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, identifier
 from fivm_dbt.sql.aggregates import Call, called, read_call, static_aggregate_type
@@ -42,13 +44,13 @@ _FIXED: dict[str, SparkType] = {
     **dict.fromkeys(
         "upper lower trim ltrim rtrim concat concat_ws substring substr replace regexp_replace regexp_extract lpad "
         "rpad initcap left right reverse repeat date_format md5 sha sha1 sha2 hex translate time_to_str split_part "
-        "format_string string str_to_map_key".split(),
+        "format_string string str_to_map_key from_unixtime to_char to_varchar".split(),
         STRING,
     ),
     **dict.fromkeys(
         "length char_length year month day dayofmonth day_of_month dayofweek day_of_week dayofyear day_of_year "
         "hour minute second quarter weekofyear week_of_year datediff date_diff ascii instr locate str_position "
-        "weekday sign_int".split(),
+        "weekday sign_int unix_date".split(),
         INT,
     ),
     **dict.fromkeys(
@@ -62,7 +64,7 @@ _FIXED: dict[str, SparkType] = {
         DOUBLE,
     ),
     **dict.fromkeys("like rlike ilike contains startswith endswith isnull isnotnull isnan".split(), BOOLEAN),
-    **dict.fromkeys("xxhash64 unix_timestamp unix_date_bigint crc32".split(), BIGINT),
+    **dict.fromkeys("xxhash64 unix_timestamp to_unix_timestamp crc32".split(), BIGINT),
 }
 
 
@@ -76,6 +78,7 @@ class Typer:
         """The type of each scalar; None where the rules do not know and nobody can be asked."""
         if not scalars:
             return ()
+        fields = {**fields, **CLOCK_TYPES}
         if self._describe is None or all(s.is_column for s in scalars):
             return tuple(static_type(s.ast(), fields) or _annotated(s, fields) for s in scalars)
         try:
@@ -90,12 +93,22 @@ class Typer:
             ) from error
         return tuple(column.type for column in columns[1:])
 
+    def common(self, types: Sequence[SparkType | None]) -> SparkType | None:
+        """The type to which Spark widens all of ``types`` in UNION, VALUES and COALESCE; None where there is none."""
+        known = [t for t in types if t is not None]
+        if self._describe is None or len(known) < len(types) or len(set(known)) == 1:
+            return common_type(types)
+        nulls = [exp.select(exp.alias_(exp.cast(exp.Null(), t.text, dialect="spark"), "c")) for t in known]
+        with suppress(Exception):  # whatever Spark says: there is no such type
+            return self._describe(exp.union(*nulls, distinct=False).sql(dialect="spark"))[0].type
+        return None
+
     def aggregate_type(self, written: Scalar, call: Call, fields: Fields) -> SparkType | None:
         """The result type of an aggregate call."""
         known = static_aggregate_type(call, lambda ast: self.types([Scalar(ast.copy())], fields)[0])
         if known is not None or self._describe is None:
             return known
-        question = _question([written], fields, in_front=False)
+        question = _question([written], {**fields, **CLOCK_TYPES}, in_front=False)
         return self._describe(question)[0].type
 
 

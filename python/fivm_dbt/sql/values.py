@@ -13,7 +13,7 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.sql.expressions import to_scalar
 from fivm_dbt.sql.parse import span_of
 from fivm_dbt.sql.scope import Scope
-from fivm_dbt.sql.typing import common_type, known_type
+from fivm_dbt.sql.typing import known_type
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.lower import Lowered, Lowering
@@ -33,7 +33,7 @@ def values(lowering: Lowering, node: exp.Values, wanted: str) -> Lowered:
     typed = [lowering.typer.types(row, {}) for row in scalars]
     types: list[SparkType] = []
     for position in range(width):
-        types.append(known_type(common_type([row[position] for row in typed]), rows[0][position]))
+        types.append(known_type(lowering.typer.common([row[position] for row in typed]), rows[0][position]))
     cast_rows = tuple(
         tuple(_typed(scalar, type_) for scalar, type_ in zip(row, types, strict=True)) for row in scalars
     )

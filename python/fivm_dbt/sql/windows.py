@@ -58,7 +58,7 @@ def windowed(
     else:
         around, listed = with_subqueries(around, listed)
         for _, value in listed:
-            check_row_level(value, allow_windows=True)
+            check_row_level(value, allow_windows=True, allow_clock=True)
         relation = around.relation
         scalars = [Scalar(unparenthesized(qualify(v, around.scope))) for _, v in listed]
     return _Windows(lowering, relation, wanted).build(

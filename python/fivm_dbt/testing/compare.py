@@ -153,6 +153,8 @@ def _plain(row: Row, types: Sequence[SparkType]) -> Row:
 
 def _plain_value(value: object, type_: SparkType) -> object:
     """One Python object per value: sums are int or Decimal, dates come as datetimes, NaN equals itself."""
+    if isinstance(value, list):
+        return tuple(value)
     if isinstance(value, float) and math.isnan(value):
         return "NaN"
     if isinstance(value, Decimal) and type_.is_decimal:

@@ -1,4 +1,4 @@
-"""Random scalar expressions, predicates and aggregates over typed columns, as Spark SQL text."""
+"""Random scalar expressions and predicates over typed columns, as Spark SQL text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _AMOUNTS = ("-1.25", "0.5", "1.50", "2.75")
 
 @dataclass(frozen=True)
 class Type:
-    """What the generator has to know of a type. An *inexact* column, a quotient, is shown but not used."""
+    """What the generator has to know of a type. *Inexact* columns, quotients, and arrays are shown but not used."""
 
     name: str
     precision: int = 0
@@ -28,13 +28,14 @@ class Type:
 
     @property
     def can_be_key(self) -> bool:
-        return self.name not in ("inexact", "double")
+        return self.name not in ("inexact", "double", "array")
 
 
 INT, BIGINT, STRING, DATE, BOOLEAN, DOUBLE = (
     Type(n) for n in ("int", "bigint", "string", "date", "boolean", "double")
 )
 INEXACT = Type("inexact")
+ARRAY = Type("array")
 
 
 def type_of(text: str) -> Type:
@@ -72,6 +73,15 @@ class Scalars:
     def numbers(self) -> list[Col]:
         return [c for c in self.columns if c.type.is_exact_number]
 
+    @property
+    def keys(self) -> list[Col]:
+        return [c for c in self.columns if c.type.can_be_key]
+
+    @property
+    def summable(self) -> list[Col]:
+        """Numbers that are narrow enough to be summed up."""
+        return [c for c in self.numbers if c.type.precision <= 20]
+
     def value(self, column: Col) -> tuple[str, Type]:
         """The column, or now and then an expression over it, or a condition as a value."""
         if self.rng.random() < 0.04:
@@ -91,18 +101,18 @@ class Scalars:
         rng, ref, type_ = self.rng, column.ref, column.type
         form = rng.choice(("add", "negate", "double", "case", "coalesce", "product"))
         if form == "add":
-            return f"{ref} + {rng.randint(1, 3)}", _wider(type_, 1)
+            return f"{ref} + {rng.randint(1, 3)}", wider(type_, 1)
         if form == "negate":
             return f"-{ref}", type_
         if form == "double":
-            return f"2 * {ref}", _wider(type_, 2)
+            return f"2 * {ref}", wider(type_, 2)
         if form == "case":
-            return f"CASE WHEN {self.predicate(0)} THEN {ref} ELSE 0 END", _wider(type_, 10)
+            return f"CASE WHEN {self.predicate(0)} THEN {ref} ELSE 0 END", wider(type_, 10)
         others = [c for c in self.numbers if c.type.precision + type_.precision <= 20 and c != column]
         if form == "product" and others:
             other = rng.choice(others)
             return f"{ref} * {other.ref}", _product(type_, other.type)
-        return f"COALESCE({ref}, 0)", _wider(type_, 10)
+        return f"COALESCE({ref}, 0)", wider(type_, 10)
 
     def predicate(self, depth: int = 1) -> str:
         """A condition: comparison, IS NULL, BETWEEN, IN, LIKE, and AND / OR / NOT of such."""
@@ -151,38 +161,6 @@ class Scalars:
             return self.rng.choice(_AMOUNTS)
         return str(self.rng.randint(-2, 3))
 
-    def aggregate(self) -> tuple[str, Type]:
-        """COUNT, SUM, AVG, or an expression over such."""
-        rng = self.rng
-        roll = rng.random()
-        numbers = [c for c in self.numbers if c.type.precision <= 20]
-        if roll < 0.25 or not numbers:
-            counted = rng.choice(["*", "1", *(c.ref for c in self.columns)])
-            return f"COUNT({counted})", BIGINT
-        column = rng.choice(numbers)
-        value, type_ = self.same_kind(column)
-        if roll < 0.65:
-            return f"SUM({value})", _summed(type_)
-        if roll < 0.85 and type_.precision <= 18:
-            return f"AVG({value})", DOUBLE if type_.is_integral else INEXACT
-        if roll < 0.93:
-            return f"SUM({column.ref}) + COUNT(*)", _wider(_summed(column.type), 20)
-        return f"CASE WHEN COUNT({column.ref}) > 1 THEN SUM({column.ref}) END", _summed(column.type)
-
-    def having(self) -> str:
-        """A condition over aggregates."""
-        rng = self.rng
-        numbers = [c for c in self.numbers if c.type.precision <= 18]
-        choices = [f"COUNT(*) > {rng.randint(1, 2)}", f"COUNT({rng.choice(self.columns).ref}) >= 1"]
-        if numbers:
-            column = rng.choice(numbers)
-            choices += [f"SUM({column.ref}) > {rng.randint(-1, 2)}", f"SUM({column.ref}) IS NOT NULL"]
-            choices.append(f"AVG({column.ref}) <= {rng.choice(('0.5', '1', '-0.25'))}")
-        condition = rng.choice(choices)
-        if rng.random() < 0.2:
-            condition += f" {rng.choice(('AND', 'OR'))} {rng.choice(choices)}"
-        return condition
-
 
 _FORMS = {
     "string": (
@@ -203,7 +181,7 @@ def _order(literal: str) -> tuple[float, str]:
         return 0.0, literal
 
 
-def _wider(type_: Type, digits: int) -> Type:
+def wider(type_: Type, digits: int) -> Type:
     if type_.name != "decimal":
         return type_
     return Type("decimal", min(38, max(type_.precision, digits + type_.scale) + 1), type_.scale)
@@ -222,7 +200,7 @@ def _digits(type_: Type) -> tuple[int, int]:
     return (10, 0) if type_ == INT else (20, 0)
 
 
-def _summed(type_: Type) -> Type:
+def summed(type_: Type) -> Type:
     if type_.is_integral:
         return BIGINT
     return Type("decimal", min(38, type_.precision + 10), type_.scale)

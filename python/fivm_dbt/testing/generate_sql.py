@@ -1,227 +1,265 @@
-"""Random queries over everything that is maintained: joins, filters, groups, subqueries, CTEs, UNION ALL."""
+"""Random queries: what a SELECT does with its rows, set operations, and how queries stand in each other."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
-from fivm_dbt.testing.generate_scalars import INEXACT, Col, Scalars, Type
+from fivm_dbt.testing.constructs import CONSTRUCTS, Menu, Place, slots_wanted
+from fivm_dbt.testing.generate_joins import From, Source
+from fivm_dbt.testing.generate_query import Block, Columns, Query
+from fivm_dbt.testing.generate_rows import lateral, pipe, pivot, unpivot, values
+from fivm_dbt.testing.generate_scalars import DATE, INT, Col, Scalars, Type
+from fivm_dbt.testing.generate_selects import HEADS, limited_result, project
+from fivm_dbt.testing.generate_subqueries import PREDICATES, subquery_predicate
 
-Columns = tuple[tuple[str, Type], ...]
+__all__ = ["Columns", "Queries", "Query"]
 
-
-@dataclass(frozen=True)
-class Query:
-    """SQL text with its output columns."""
-
-    sql: str
-    columns: Columns
+_NEEDS_BRACKETS = {"cte", "limit", "limited result", "offset", "set chain", "pipe", "unpivot", "pivot"}
 
 
 class Queries:
     """Generates queries over ``relations``; every name used as an alias is used once."""
 
-    def __init__(self, rng: random.Random, relations: Mapping[str, Columns]) -> None:
+    def __init__(
+        self, rng: random.Random, relations: Mapping[str, Columns], menu: Menu | None = None
+    ) -> None:
         self.rng = rng
+        self.menu = menu if menu is not None else Menu()
         self.relations = dict(relations)
+        self._ctes: dict[str, Columns] = {}
         self._aliases = 0
 
-    def query(self) -> Query:
-        """A whole query, with or without CTEs."""
-        if self.rng.random() < 0.15:
-            return self._with_cte()
-        return self._body(self.rng.choices((0, 1, 2), (55, 35, 10))[0])
-
-    def _with_cte(self) -> Query:
-        """A CTE that is read once or twice (then joined with itself)."""
-        name = self._alias("c")
-        inner = self._body(1)
-        kept, self.relations = self.relations, {name: inner.columns, **self.relations}
-        sources = (
-            [name, name] if self.rng.random() < 0.4 else [name, *self._some_relations(self.rng.randint(0, 1))]
-        )
-        outer = self._select(1, sources)
-        self.relations = kept
-        return Query(f"WITH {name} AS ({inner.sql}) {outer.sql}", outer.columns)
-
-    def _body(self, depth: int) -> Query:
-        if self.rng.random() < 0.15:
-            return self._union(depth)
-        return self._select(depth, self._some_relations(self.rng.choices((1, 2, 3, 4), (46, 40, 11, 3))[0]))
-
-    def _some_relations(self, count: int) -> list[str]:
-        """Names to read from; the same one twice is a self-join."""
-        return [self.rng.choice(sorted(self.relations)) for _ in range(count)]
-
-    def _union(self, depth: int) -> Query:
-        """UNION ALL of two selects of which the second finds columns of the first one's types."""
-        first = self._select(depth, self._some_relations(1))
-        for _ in range(6):
-            second = self._select(0, self._some_relations(1), wanted=first.columns)
-            if [t for _, t in second.columns] == [t for _, t in first.columns]:
-                return Query(f"{first.sql} UNION ALL {second.sql}", first.columns)
-        return Query(f"{first.sql} UNION ALL {first.sql}", first.columns)
-
-    def _select(self, depth: int, names: list[str], wanted: Columns | None = None) -> Query:
-        clause = _From(self.rng, self)
-        for position, name in enumerate(names, start=1):
-            clause.add(name, depth, is_last=position == len(names))
-        scalars = Scalars(self.rng, clause.columns)
-        where = f" WHERE {scalars.predicate()}" if self.rng.random() < 0.25 else ""
-        source = f"{clause.text}{where}"
-        if wanted is not None:
-            return self._like(scalars, source, wanted)
-        roll = self.rng.random()
-        if roll < 0.5:
-            return self._grouped(scalars, source)
-        if roll < 0.6:
-            return self._global(scalars, source)
-        return self._projected(scalars, source, clause)
-
-    def _like(self, scalars: Scalars, source: str, wanted: Columns) -> Query:
-        """A projection with the types of another query, as far as there are such columns."""
-        items, columns = [], []
-        for name, type_ in wanted:
-            found = [c for c in scalars.columns if c.type == type_]
-            if found:
-                items.append(f"{self.rng.choice(found).ref} AS {name}")
-                columns.append((name, type_))
-        return Query(f"SELECT {', '.join(items) or '1 AS one'} FROM {source}", tuple(columns))
-
-    def _projected(self, scalars: Scalars, source: str, clause: _From) -> Query:
-        if self.rng.random() < 0.15 and clause.has_unique_names:
-            star = tuple((c.name, c.type) for c in clause.shown)
-            return Query(f"SELECT * FROM {source}", star)
-        items, columns = [], []
-        for number in range(self.rng.randint(1, 4)):
-            value, type_ = scalars.value(self.rng.choice(scalars.columns))
-            items.append(f"{value} AS c{number}")
-            columns.append((f"c{number}", type_))
-        if self.rng.random() < 0.1:
-            items.append(f"{self.rng.randint(0, 3)} AS constant")
-            columns.append(("constant", Type("int")))
-        return Query(f"SELECT {', '.join(items)} FROM {source}", tuple(columns))
-
-    def _global(self, scalars: Scalars, source: str) -> Query:
-        items, columns = self._aggregates(scalars)
-        having = f" HAVING {scalars.having()}" if self.rng.random() < 0.15 else ""
-        return Query(f"SELECT {', '.join(items)} FROM {source}{having}", tuple(columns))
-
-    def _aggregates(self, scalars: Scalars) -> tuple[list[str], list[tuple[str, Type]]]:
-        items, columns = [], []
-        for number in range(self.rng.randint(1, 3)):
-            value, type_ = scalars.aggregate()
-            items.append(f"{value} AS a{number}")
-            columns.append((f"a{number}", type_))
-        return items, columns
-
-    def _grouped(self, scalars: Scalars, source: str) -> Query:
-        """GROUP BY columns, expressions, ordinals or aliases, not all of them shown."""
-        keys = [c for c in scalars.columns if c.type.can_be_key]
-        if not keys:
-            return self._global(scalars, source)
-        items: list[str] = []
-        columns: list[tuple[str, Type]] = []
-        group: list[str] = []
-        for number, column in enumerate(self.rng.sample(keys, min(len(keys), self.rng.randint(1, 2)))):
-            value, type_ = scalars.value(column)
-            if self.rng.random() < 0.12:
-                group.append(value)  # a key that is not shown
-                continue
-            items.append(f"{value} AS g{number}")
-            columns.append((f"g{number}", type_))
-            # GROUP BY prefers a column to an alias of the same name.
-            is_free = all(c.name != f"g{number}" for c in scalars.columns)
-            group.append(self.rng.choice((value, value, str(len(items)), f"g{number}" if is_free else value)))
-        aggregates, types = self._aggregates(scalars)
-        having = f" HAVING {scalars.having()}" if self.rng.random() < 0.2 else ""
-        shown = ", ".join([*items, *aggregates])
-        return Query(f"SELECT {shown} FROM {source} GROUP BY {', '.join(group)}{having}", (*columns, *types))
-
-    def _alias(self, letter: str) -> str:
+    def alias(self, letter: str) -> str:
         self._aliases += 1
         return f"{letter}{self._aliases}"
 
-    def source(self, name: str, depth: int) -> tuple[str, str, Columns]:
-        """A FROM item: its text, its name, its columns. A subquery where ``depth`` allows."""
-        if depth > 0 and self.rng.random() < 0.25:
-            alias = self._alias("q")
-            inner = self._body(depth - 1)
-            return f"({inner.sql}) AS {alias}", alias, inner.columns
-        alias = self._alias(name[0])
-        return f"{name} AS {alias}", alias, self.relations[name]
+    def query(self, want: Iterable[str] = (), child: str | None = None, depth: int | None = None) -> Query:
+        """A whole query with the constructs ``want`` on top and ``child`` in a subquery, where they can stand."""
+        if depth is None:
+            depth = self.rng.choices((0, 1, 2), (50, 40, 10))[0]
+        wanted = frozenset(want)
+        if child is not None:
+            depth = max(depth, 1 + _levels([child]))
+        return self.body(max(depth, _levels(wanted)), wanted, child)
 
+    def body(self, depth: int, want: frozenset[str] = frozenset(), child: str | None = None) -> Query:
+        """A SELECT, a set operation, PIVOT, UNPIVOT or a pipe."""
+        block = Block(depth, set(want), child)
+        wanted_slots = slots_wanted(want)
+        if "shape" in wanted_slots or (not want and self.rng.random() < 0.2):
+            shape = self.menu.choose(self.rng, "shape", Place(depth=depth), block.want)
+            for _ in range(4 if shape is not None else 0):
+                found = self._shape(str(shape), Block(depth, set(block.want), child))
+                if found is not None:
+                    return found
+            block = Block(depth, set(), child)
+        return self.select(block)
 
-class _From:
-    """A FROM clause that grows by one relation at a time, and the columns that it has."""
+    def _shape(self, shape: str, block: Block) -> Query | None:
+        if shape == "pivot":
+            return pivot(self, block)
+        if shape == "unpivot":
+            return unpivot(self, block)
+        if shape == "pipe":
+            return pipe(self, block)
+        return self._set_operation(shape, block)
 
-    def __init__(self, rng: random.Random, queries: Queries) -> None:
-        self._rng = rng
-        self._queries = queries
-        self.text = ""
-        self.columns: list[Col] = []
-        self.shown: list[Col] = []
-        self._has_merged = False
+    # Set operations
 
-    @property
-    def has_unique_names(self) -> bool:
-        """Whether ``*`` gives each column its own name, in an order on which Spark and DuckDB agree."""
-        names = [c.name for c in self.shown]
-        return (
-            not self._has_merged
-            and len(names) == len(set(names))
-            and all(c.type != INEXACT for c in self.shown)
-        )
+    def _set_operation(self, shape: str, block: Block) -> Query:
+        """Two branches, in a chain three, of which the others find columns of the first one's types."""
+        operators = [n for n in _OPERATORS if self.menu.allows(n)]
+        chosen = [shape]
+        if shape == "set chain":
+            chosen = [self.rng.choice(operators or ["union all"]) for _ in range(2)]
+        block.use(shape, *chosen)
+        is_bag = chosen == ["union all"]
+        first = self._branch(block, block.child_wanted(), is_bag)
+        text, columns = self._bracketed(first), first.columns
+        for operator in chosen:
+            branch = self._alike(block, columns)
+            block.children.append(branch)
+            text = f"{text} {operator.upper()} {self._bracketed(branch)}"
+            if operator is not chosen[-1]:
+                text = f"({text})" if self.rng.random() < 0.5 else text
+        return block.finish(text, columns)
 
-    def add(self, name: str, depth: int, *, is_last: bool) -> None:
-        text, alias, columns = self._queries.source(name, depth)
-        new = [Col(f"{alias}.{column}", column, type_) for column, type_ in columns]
-        if not self.text:
-            self.text = text
-            self.shown = list(new)
+    def _branch(self, block: Block, want: frozenset[str], is_bag: bool) -> Query:
+        """The first branch: where rows are compared, of columns that can be."""
+        depth = max(0, block.depth - 1)
+        query = self.body(depth, want)
+        block.children.append(query)
+        if is_bag or query.keys == query.columns:
+            return query
+        alias = self.alias("q")
+        shown = query.keys or (("one", Type("int")),)
+        listed = ", ".join(name for name, _ in query.keys) or "1 AS one"
+        return Query(f"SELECT {listed} FROM ({query.sql}) AS {alias}", shown, query.top)
+
+    def _alike(self, block: Block, wanted: Columns) -> Query:
+        """A projection with the types of another query; NULLs where there are no such columns."""
+        inner = Block(0)
+        source = self.source(inner, frozenset())
+        scalars = Scalars(self.rng, source.cols)
+        items = []
+        for name, type_ in wanted:
+            found = [c.ref for c in scalars.columns if c.type == type_]
+            items.append(f"{self.rng.choice(found) if found else _null(type_)} AS {name}")
+        where = ""
+        if self.menu.allows("where") and self.rng.random() < 0.25 and scalars.keys:
+            inner.use("where")
+            where = f" WHERE {scalars.predicate()}"
+        inner.use("project")
+        return inner.finish(f"SELECT {', '.join(items)} FROM {source.text}{where}", wanted)
+
+    def _bracketed(self, query: Query) -> str:
+        if query.top & (_NEEDS_BRACKETS | set(_OPERATORS)) or query.sql.startswith(("WITH ", "FROM ")):
+            return f"({query.sql})"
+        return query.sql
+
+    # SELECT
+
+    def select(self, block: Block) -> Query:
+        clause = From(self.rng, self.menu, block)
+        self._fill(clause, block)
+        scalars = Scalars(self.rng, clause.usable)
+        where = self._where(clause, block, scalars)
+        head = self._head(block, scalars)
+        source = f"{clause.text}{where}"
+        if "limited result" in block.want or (
+            self.rng.random() < 0.08 and self.menu.allows("limited result")
+        ):
+            block.tail = partial(limited_result, block, scalars)
+        return (HEADS[head] if head is not None else project)(self, block, scalars, source, clause)
+
+    def _fill(self, clause: From, block: Block) -> None:
+        rng, slots = self.rng, slots_wanted(block.want)
+        count = rng.choices((1, 2, 3), (58, 34, 8))[0]
+        if slots & {"join", "condition", "outer condition"} or "nullable side" in block.want:
+            count = max(2, count)
+        lateral_wanted = "lateral" in slots or rng.random() < 0.06
+        is_self_join = "self outer join" in block.want
+        count = 3 if is_self_join and block.child is not None else count
+        child_at = rng.randrange(2 if is_self_join else 0, count) if block.child is not None else -1
+        first: Source | None = None
+        for position in range(count):
+            want = block.child_wanted() if position == child_at else frozenset()
+            again = position == 1 and (is_self_join or rng.random() < 0.1)
+            if again and not want and first is not None and first.table is not None:
+                source = self.table(first.table)
+            elif is_self_join and first is None:
+                source = self.table(rng.choice(sorted(self.relations)))
+            else:
+                source = self.source(block, want)
+            first = first or source
+            clause.add(source, is_last=position == count - 1 and not lateral_wanted)
+        if lateral_wanted:
+            lateral(self, block, clause)
+
+    def _where(self, clause: From, block: Block, scalars: Scalars) -> str:
+        rng, slots = self.rng, slots_wanted(block.want)
+        is_wanted = bool(slots & {"where", "correlation", "position"})
+        if not is_wanted and rng.random() > 0.35:
+            return ""
+        if slots & {"correlation", "position"}:
+            names = [n for n in PREDICATES if self.menu.allows(n)]
+            name = rng.choice(names) if names else None
         else:
-            self._join(text, new, is_last)
-        self.columns += new
+            name = self.menu.choose(rng, "where", Place(scalars.columns, block.depth), block.want)
+        if name == "nullable side":
+            if clause.nullable:
+                block.use(name)
+                return f" WHERE {Scalars(rng, clause.nullable).predicate(0)}"
+            name = "where"
+        if name is None or not scalars.keys:
+            return ""
+        if name in PREDICATES:
+            condition = subquery_predicate(self, block, scalars, name)
+            if rng.random() < 0.2:
+                condition += f" AND {scalars.predicate(0)}"
+            return f" WHERE {condition}"
+        block.use(name)
+        if name == "clock":
+            column = rng.choice(scalars.of("date"))
+            operator = rng.choice((">=", "<", ">"))
+            return f" WHERE {column.ref} {operator} DATE_SUB(CURRENT_DATE(), {rng.choice((0, 7, 30))})"
+        return f" WHERE {scalars.predicate()}" if self.menu.allows("where") else ""
 
-    def _join(self, text: str, new: list[Col], is_last: bool) -> None:
-        common = [c.name for c in new if any(s.name == c.name for s in self.shown)]
-        typed = [
-            n for n in common if self._one(n, self.shown) == self._one(n, new) and self._can_merge(n, new)
-        ]
-        roll = self._rng.random()
-        if roll < 0.15 and common and typed == common:
-            self._has_merged = True
-            self.text += f" NATURAL JOIN {text}"
-            self.shown += [c for c in new if c.name not in common]
-        elif roll < 0.3 and typed:
-            self._has_merged = True
-            chosen = self._rng.sample(typed, self._rng.randint(1, len(typed)))
-            self.text += f" JOIN {text} USING ({', '.join(chosen)})"
-            self.shown += [c for c in new if c.name not in chosen]
-        else:
-            self._join_on(text, new, roll, is_last)
+    def _head(self, block: Block, scalars: Scalars) -> str | None:
+        """What the SELECT does, such that what is wanted can stand in it."""
+        rng, slots = self.rng, slots_wanted(block.want)
+        for slot, heads in _NEEDED_HEADS.items():
+            allowed = [h for h in heads if self.menu.allows(h) and CONSTRUCTS[h].fits(Place(scalars.columns))]
+            if slot in slots and allowed:
+                return rng.choice(allowed)
+        return self.menu.choose(rng, "head", Place(scalars.columns, block.depth), block.want)
 
-    def _join_on(self, text: str, new: list[Col], roll: float, is_last: bool) -> None:
-        self.shown += new
-        pairs = [(a, b) for a in self.columns for b in new if a.type == b.type and a.type.can_be_key]
-        if (roll < 0.37 and len(self.columns) < 5) or not pairs:
-            # The ON of a join that follows a comma does not see what stands before the comma.
-            self.text += f", {text}" if is_last and self._rng.random() < 0.5 else f" CROSS JOIN {text}"
-            return
-        keyed = [(a, b) for a, b in pairs if a.name == b.name == "k"] or pairs
-        left, right = self._rng.choice(keyed if self._rng.random() < 0.75 else pairs)
-        operator = "<=>" if self._rng.random() < 0.2 else "="
-        condition = f"{left.ref} {operator} {right.ref}"
-        if self._rng.random() < 0.15:
-            condition += f" AND {Scalars(self._rng, [*self.columns, *new]).predicate(0)}"
-        self.text += f" {self._rng.choice(('JOIN', 'INNER JOIN'))} {text} ON {condition}"
+    # What stands in FROM
 
-    def _one(self, name: str, columns: list[Col]) -> Type | None:
-        """The type of the only column of this name, None where it is ambiguous."""
-        found = [c.type for c in columns if c.name == name]
-        return found[0] if len(found) == 1 else None
+    def source(self, block: Block, want: frozenset[str]) -> Source:
+        """A relation, a subquery, a CTE or VALUES; a query with ``want`` in it where that is not empty."""
+        roll = self.rng.random()
+        place = Place(depth=block.depth)
+        if want or "source" in slots_wanted(block.want) or (block.depth > 0 and roll < 0.2):
+            name = self.menu.choose(self.rng, "source", place, block.want)
+            if want and (name is None or name == "values"):
+                name = "subquery"
+            if name == "cte" and block.is_expression:
+                name = "subquery"  # DuckDB 2.0 fails over some correlated subqueries that begin with WITH
+            if name == "values":
+                block.use("values")
+                return values(self)
+            if name is not None:
+                return self._nested(name, block, want)
+        return self.table(self.rng.choice(sorted(self.relations)))
 
-    def _can_merge(self, name: str, new: list[Col]) -> bool:
-        type_ = self._one(name, new)
-        return type_ is not None and type_.can_be_key
+    def _nested(self, name: str, block: Block, want: frozenset[str]) -> Source:
+        alias = self.alias("q")
+        query = self.body(max(0, block.depth - 1), want)
+        block.use(name)
+        block.children.append(query)
+        if name == "cte":
+            block.ctes.append(f"c{alias} AS ({query.sql})")
+            self._ctes[f"c{alias}"] = query.columns
+            return Source(f"c{alias} AS {alias}", alias, query.columns, f"c{alias}")
+        return Source(f"({query.sql}) AS {alias}", alias, query.columns)
+
+    def table(self, name: str) -> Source:
+        """A relation, or a CTE of the same block once more."""
+        alias = self.alias(name[0])
+        columns = self.relations[name] if name in self.relations else self._ctes[name]
+        return Source(f"{name} AS {alias}", alias, columns, name)
+
+
+_OPERATORS = ("union all", "union", "intersect", "except", "intersect all", "except all")
+
+_AGGREGATING = ("group by", "global aggregate", "rollup", "cube", "grouping sets")
+
+_NEEDED_HEADS: dict[str, tuple[str, ...]] = {
+    "aggregate": ("group by", "global aggregate"),
+    "having": ("group by", "global aggregate"),
+    "grouping": ("rollup", "cube", "grouping sets"),
+    "window": ("window",),
+    "value": ("project",),
+    "tail": ("group by", "distinct", "project", "window", "explode", "rollup"),
+}
+"""The heads in which something wanted of a slot can stand."""
+
+
+def _levels(names: Iterable[str]) -> int:
+    """How many levels of subqueries these constructs need."""
+    return int(any(not CONSTRUCTS[name].fits(_NO_LEVEL) for name in names))
+
+
+_NO_LEVEL = Place([Col(f"r.{n}", n, t) for n in "ab" for t in (INT, DATE)], 0, [Col("s.a", "a", INT)])
+"""Where everything can stand that needs no subquery."""
+
+
+def _null(type_: Type) -> str:
+    text = f"DECIMAL({type_.precision}, {type_.scale})" if type_.name == "decimal" else type_.name.upper()
+    return "NULL" if type_.name in ("inexact", "array") else f"CAST(NULL AS {text})"
+
+
+Head = Callable[["Queries", Block, Scalars, str, From], Query]

@@ -91,7 +91,7 @@ class Stream:
         rng, delta = self._rng, Delta()
         kind = rng.choices(
             ("insert", "delete", "update", "mixed", "copy", "blink", "empty", "nothing"),
-            (6, 5, 5, 4, 2, 3, 1, 1),
+            (6, 5, 9, 4, 2, 3, 1, 1),
         )[0]
         if len(self._rows[name]) < 3 and rng.random() < 0.6:
             delta.insert += random_rows(rng, self._tables[name], rng.randint(3, 7))

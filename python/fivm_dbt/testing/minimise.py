@@ -1,12 +1,14 @@
-"""Making a failing scenario smaller while it still fails: fewer models, steps and rows."""
+"""Making a failing scenario smaller while it still fails: fewer models, steps and rows, smaller queries."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
 from time import perf_counter
+from typing import Any
 
 from fivm_dbt.testing.check import problems
+from fivm_dbt.testing.minimise_sql import smaller_queries
 from fivm_dbt.testing.scenario import Change, RawRow, Scenario, Step
 
 Fails = Callable[[Scenario], bool]
@@ -42,6 +44,7 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
         for table in step.delta:
             delta = {t: c for t, c in step.delta.items() if t != table}
             yield _with_step(scenario, index, step.model_copy(update={"delta": delta}))
+    yield from _smaller_models(scenario)
     yield from _without_rows(scenario)
     words = set(re.findall(r"\w+", " ".join(m.sql for m in scenario.models)))
     for table in scenario.tables:
@@ -49,6 +52,16 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
             fields = ("tables", "initial", "tables_options")
             kept = {f: {t: v for t, v in getattr(scenario, f).items() if t != table} for f in fields}
             yield scenario.model_copy(update=kept)
+
+
+def _smaller_models(scenario: Scenario) -> Iterator[Scenario]:
+    """With one query made smaller, or one configuration left out."""
+    for index, model in enumerate(scenario.models):
+        changes: Iterator[dict[str, Any]] = ({"sql": sql} for sql in smaller_queries(model.sql))
+        for change in (*changes, *([{"config": {}}] if model.config else [])):
+            changed = model.model_copy(update=change)
+            models = (*scenario.models[:index], changed, *scenario.models[index + 1 :])
+            yield scenario.model_copy(update={"models": models})
 
 
 def _without_rows(scenario: Scenario) -> Iterator[Scenario]:

@@ -14,21 +14,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from time import perf_counter
 
 from fivm_dbt.catalog import Catalog, Column, ForeignKey, Relation
 from fivm_dbt.config import load_config
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import canonical
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.oracle import recompute_sql, splice_inputs
+from fivm_dbt.refresh.oracle import recompute_sql, splice_clock, splice_inputs
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.testing.check import column_types
 from fivm_dbt.testing.compare import Shown
 from fivm_dbt.testing.outcome import Finding, ModelRun, Outcome, Result, ScenarioResult, StepRun
-from fivm_dbt.testing.scenario import RawRows, Scenario, Step, TableOptions
+from fivm_dbt.testing.scenario import Model, RawRows, Scenario, Step, TableOptions
 from fivm_dbt.testing.values import to_rows
 from fivm_dbt.testing.workbench import TableSpec, Workbench
 
@@ -70,17 +72,27 @@ def _tried(
 
 def plan_models(scenario: Scenario, workbench: Workbench, strategy: str | None = None) -> tuple[Plan, ...]:
     """The plans of a scenario's models, each seeing the tables and the models before it. Raises FivmError."""
-    relations = {name: _relation(scenario, name) for name in scenario.tables}
-    plans = []
-    for model in scenario.models:
-        settings = {**model.config, **({"fivm_strategy": strategy} if strategy else {})}
+    planner = ScenarioPlanner(scenario, workbench, strategy)
+    return tuple(planner.plan(model) for model in scenario.models)
+
+
+class ScenarioPlanner:
+    """Plans the models of a scenario one by one; one that is refused is not there for those after it."""
+
+    def __init__(self, scenario: Scenario, workbench: Workbench, strategy: str | None = None) -> None:
+        self._workbench = workbench
+        self._strategy = strategy
+        self._relations = {name: _relation(scenario, name) for name in scenario.tables}
+
+    def plan(self, model: Model) -> Plan:
+        """The plan of the next model. Raises FivmError."""
+        settings = {**model.config, **({"fivm_strategy": self._strategy} if self._strategy else {})}
         config = load_config(settings, model=model.name)
-        request = ModelRequest(canonical(model.name), model.sql, Catalog.of(relations.values()), config)
-        plan = plan_model(request, workbench.describe)
-        plans.append(plan)
+        request = ModelRequest(canonical(model.name), model.sql, Catalog.of(self._relations.values()), config)
+        plan = plan_model(request, self._workbench.describe)
         shown = Relation(plan.relation, plan.output, kind="fivm", presentation=plan.presentation)
-        relations[model.name] = shown
-    return tuple(plans)
+        self._relations[model.name] = shown
+        return plan
 
 
 def table_specs(scenario: Scenario) -> dict[str, TableSpec]:
@@ -149,6 +161,9 @@ class Replay:
         self._types = column_types(scenario)
         self._names = {canonical(m.name): m.name for m in scenario.models}
         self._whole = _over_base_tables(plans)
+        self._reads_clock = any(plan.clock_kinds for plan in plans)
+        self._now: datetime | None = None
+        self._clock: Clock | None = None
 
     def build(self) -> StepRun:
         """Create the tables and build every model."""
@@ -156,10 +171,12 @@ class Replay:
             self.workbench.create(table, self._rows(name, self.scenario.initial.get(name, ())))
         for plan in self.plans:
             self.workbench.make_room(plan.relation)
+        self._set_clock(self.scenario.now)
         return self._refresh_all(0, self.scenario.initial_expected, None)
 
     def step(self, index: int, step: Step) -> StepRun:
         """Change the tables and refresh every model."""
+        self._set_clock(step.now)
         for name, raw in step.recreate.items():
             self.workbench.recreate(self._specs[name], self._rows(name, raw))
         for name, raw in step.replace.items():
@@ -169,6 +186,17 @@ class Replay:
             if insert or delete:
                 self.workbench.change(self._specs[name], insert, delete)
         return self._refresh_all(index, step.expected, step.expected_error)
+
+    def _set_clock(self, now: str | None) -> None:
+        """The time of a step is that of the step before where it says nothing, and the real one where none does.
+
+        It stands still within a step, so that all models of a chain see the same.
+        """
+        if now is not None:
+            self._now = datetime.fromisoformat(now)
+        self.workbench.set_clock(Clock.at(self._now) if self._now is not None else None)
+        self._clock = self.workbench.engine.clock() if self._reads_clock else None
+        self.workbench.set_clock(self._clock)
 
     def _rows(self, table: str, raw: RawRows) -> tuple[tuple[object, ...], ...]:
         return to_rows(raw, self._types[table])
@@ -205,9 +233,10 @@ class Replay:
 
     def _findings(self, plan: Plan, expected: RawRows | None) -> tuple[Finding, ...]:
         shown = Shown(self.workbench.engine, f"SELECT * FROM {plan.relation}", plan.output)
-        references = {"recomputed": recompute_sql(plan, self._versions(plan))}
+        references = {"recomputed": self._recompute(plan)}
         if plan.relation in self._whole:
-            references["recomputed from base tables"] = self._whole[plan.relation]
+            whole = splice_clock(self._whole[plan.relation], self._clock)
+            references["recomputed from base tables"] = whole
         found = []
         for label, reference in references.items():
             difference = shown.against(reference)
@@ -220,12 +249,15 @@ class Replay:
                 found.append(Finding("maintained", "expected", difference))
         return tuple(found)
 
+    def _recompute(self, plan: Plan) -> str:
+        return recompute_sql(plan, self._versions(plan), self._clock)
+
     def _check_types(self, plan: Plan) -> None:
         """Where the engine's types are Spark's, a model must have the very types that its text has."""
         if self.workbench.describe is None:
             return
         shown = self.workbench.describe(f"SELECT * FROM {plan.relation}")
-        wanted = self.workbench.describe(recompute_sql(plan, self._versions(plan)))
+        wanted = self.workbench.describe(self._recompute(plan))
         pairs = zip(shown, wanted, strict=True)
         wrong = [f"{a.name} is {a.type} instead of {b.name} {b.type}" for a, b in pairs if a != b]
         if wrong:

@@ -69,8 +69,8 @@ class Step(_Frozen):
 class Scenario(_Frozen):
     """One scenario. ``sql`` and ``view`` are a short form of a single model without config.
 
-    ``expected_error`` is the code with which one of the models must be refused. ``now`` is kept for models that
-    read the clock, which are refused as yet.
+    ``expected_error`` is the code with which one of the models must be refused. ``now`` is the time of models that
+    read the clock, in UTC, from that step on; without it they read the real one.
     """
 
     id: str

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from fivm_dbt.engines.session import local_session
 from fivm_dbt.engines.spark import SparkEngine
+from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import journal_table, quote, relation_name, split_name
 from fivm_dbt.refresh.engine import Engine, Row
 from fivm_dbt.refresh.journal import Journal, SqlJournal
@@ -67,9 +68,7 @@ class SparkWorkbench:
 
     def load(self, table: TableSpec, file: Path) -> None:
         self.make_room(table.name)
-        cast = ", ".join(f"CAST({quote(c.name)} AS {c.type}) AS {quote(c.name)}" for c in table.columns)
-        rows = f"SELECT {cast} FROM parquet.{quote(str(file.resolve()))}"
-        self._fill("CREATE TABLE", table, rows)
+        self._fill("CREATE TABLE", table, rows_of_file(table, file))
 
     def change(self, table: TableSpec, insert: Sequence[Row], delete: Sequence[Row]) -> None:
         came = values_query(table, insert)
@@ -86,6 +85,9 @@ class SparkWorkbench:
     def recreate(self, table: TableSpec, rows: Sequence[Row]) -> None:
         self._sql(f"DROP TABLE {table.name}")
         self._fill("CREATE TABLE", table, values_query(table, rows))
+
+    def set_clock(self, clock: Clock | None) -> None:
+        self._engine.fixed_clock = clock
 
     def close(self) -> None:
         self._sql("USE default")
@@ -110,6 +112,12 @@ class SparkWorkbench:
 
     def _sql(self, sql: str) -> None:
         self._session.sql(sql)
+
+
+def rows_of_file(table: TableSpec, file: Path) -> str:
+    """A query for the rows of a Parquet file, with the table's column types."""
+    cast = ", ".join(f"CAST({quote(c.name)} AS {c.type}) AS {quote(c.name)}" for c in table.columns)
+    return f"SELECT {cast} FROM parquet.{quote(str(file.resolve()))}"
 
 
 def values_query(table: TableSpec, rows: Sequence[Row]) -> str:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.ir.clock import Clock
 from fivm_dbt.refresh.engine import Engine, Row
 from fivm_dbt.refresh.journal import Journal, MemoryJournal
 from fivm_dbt.sql.typing import Describe
@@ -59,6 +60,9 @@ class Workbench(Protocol):
     def recreate(self, table: TableSpec, rows: Sequence[Row]) -> None:
         """Drop the table and create it with these rows: its version numbers restart."""
 
+    def set_clock(self, clock: Clock | None) -> None:
+        """What the engine's clock says from now on; None is the real time."""
+
     def close(self) -> None:
         """Remove everything that the scenario has created."""
 
@@ -99,6 +103,9 @@ class DuckDbWorkbench:
 
     def recreate(self, table: TableSpec, rows: Sequence[Row]) -> None:
         self._engine.recreate(table.name, rows)
+
+    def set_clock(self, clock: Clock | None) -> None:
+        self._engine.fixed_clock = clock
 
     def close(self) -> None:
         self._engine.close()

@@ -1,0 +1,15 @@
+"""The clock in a statement: literals of the refresh's recorded times, never a function that tells the time."""
+
+from __future__ import annotations
+
+from fivm_dbt.ir.clock import kinds_below, pinned_clock
+from fivm_dbt.ir.nodes import Node
+from fivm_dbt.plan.binding import Binding
+
+
+def at_time(node: Node, binding: Binding) -> Node:
+    """``node`` with the clocks of both sides as literals; itself where it does not read them."""
+    if not kinds_below(node):
+        return node
+    assert binding.clock is not None, "the clock is used but was not read"
+    return pinned_clock(node, binding.clock.old, binding.clock.new)

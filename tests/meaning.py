@@ -1,0 +1,344 @@
+"""What a scenario's models mean on Spark: their own texts against what the planner makes of them, without Delta.
+
+Every table is a view over its rows, so that a whole scenario takes about a second: nothing is written. The user's text
+is run as it stands, and beside it what a model shows after a refresh: the presentation over the root state, which is a
+view too, of the build query, or of the old state and the delta added up as MERGE would.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.queries.suite import Suite
+from sqlglot import exp
+
+from fivm_dbt.catalog import Catalog, Column, Relation, SparkType
+from fivm_dbt.config import load_config
+from fivm_dbt.engines.spark import SparkEngine
+from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.scalar import column_ast
+from fivm_dbt.naming import COUNT, canonical, relation_name, sibling, split_name
+from fivm_dbt.plan.binding import Binding, BoundInput, staged_input, staged_root
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.refresh.engine import Row
+from fivm_dbt.refresh.oracle import splice_inputs
+from fivm_dbt.spark.capture import change_query
+from fivm_dbt.spark.reads import table
+from fivm_dbt.spark.state import build_query, delta_query
+from fivm_dbt.testing.check import column_types
+from fivm_dbt.testing.compare import compare_rows
+from fivm_dbt.testing.replay import table_specs
+from fivm_dbt.testing.scenario import Model, RawRows, Scenario
+from fivm_dbt.testing.spark_workbench import rows_of_file, values_query
+from fivm_dbt.testing.values import to_rows
+from fivm_dbt.testing.workbench import TableSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OLD, NEW = 1, 2
+"""The versions of every table in the statements of a plan: views here."""
+
+BUCKETS = 4
+
+TINY = {
+    "spark.sql.shuffle.partitions": "1",
+    # One partition everywhere needs no exchange, and a few rows no code of their own.
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+Views = Mapping[str, str]
+"""The tables at one time: the query for the rows of each, by canonical name."""
+
+
+@dataclass(frozen=True)
+class State:
+    """The tables at one time, and the rows that models are expected to have then, where that is known."""
+
+    views: Views
+    expected: Mapping[str, RawRows] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Models over tables that pass through states. ``may_refuse`` says that no plan is no problem."""
+
+    tables: tuple[TableSpec, ...]
+    models: tuple[Model, ...]
+    states: tuple[State, ...]
+    may_refuse: bool = False
+
+    @staticmethod
+    def of_scenario(scenario: Scenario, *, may_refuse: bool = False) -> Subject:
+        specs = table_specs(scenario)
+        states = []
+        for rows, expected in _contents(scenario):
+            views = {specs[n].name: values_query(specs[n], rows[n]) for n in specs}
+            # A text reads today's clock, and not the scenario's.
+            states.append(State(views, {} if scenario.now is not None else expected or {}))
+        return Subject(tuple(specs.values()), scenario.models, tuple(states), may_refuse)
+
+    @staticmethod
+    def of_suite(suite: Suite, name: str) -> Subject:
+        """One query of a suite, before its batches and after each."""
+        query = next(q for q in suite.queries if q.name == name)
+        specs = {
+            table.name: table for table in suite.tables if re.search(rf"\b{table.name}\b", query.sql, re.I)
+        }
+        views = {n: _first_rows(spec, suite.contents[n]) for n, spec in specs.items()}
+        states = [State(views)]
+        for batch in suite.batches:
+            moved = {n: c for n, c in batch.changes.items() if n in specs}
+            views = {
+                **views,
+                **{n: _changed(specs[n], views[n], c.insert, c.delete) for n, c in moved.items()},
+            }
+            states.append(State(views))
+        return Subject(tuple(specs.values()), (Model(name=name, sql=query.sql),), tuple(states))
+
+
+def _first_rows(table: TableSpec, contents: tuple[Row, ...] | Path) -> str:
+    return rows_of_file(table, contents) if isinstance(contents, Path) else values_query(table, contents)
+
+
+def _changed(table: TableSpec, rows: str, insert: Sequence[Row], delete: Sequence[Row]) -> str:
+    return f"({rows} EXCEPT ALL {values_query(table, delete)}) UNION ALL {values_query(table, insert)}"
+
+
+def _contents(
+    scenario: Scenario,
+) -> Iterator[tuple[dict[str, tuple[Row, ...]], Mapping[str, RawRows] | None]]:
+    """The tables' rows at the beginning and after each step, and what is expected of the models then."""
+    types = column_types(scenario)
+
+    def typed(tables: Mapping[str, RawRows]) -> dict[str, tuple[Row, ...]]:
+        return {name: to_rows(raw, types[name]) for name, raw in tables.items()}
+
+    rows = {**dict.fromkeys(types, ()), **typed(scenario.initial)}
+    yield rows, scenario.initial_expected
+    for step in scenario.steps:
+        rows = {**rows, **typed(step.recreate), **typed(step.replace)}
+        came = typed({n: c.insert for n, c in step.delta.items()})
+        gone = typed({n: c.delete for n, c in step.delta.items()})
+        for name in step.delta:
+            left = Counter(rows[name])
+            left.subtract(gone[name])
+            left.update(came[name])
+            rows[name] = tuple(left.elements())
+        yield rows, step.expected
+
+
+@dataclass
+class Meaning:
+    """Runs models on a session that shares its context, but not its settings, with the other tests."""
+
+    session: SparkSession
+    made: list[str] = field(default_factory=list)
+
+    @staticmethod
+    def beside(session: SparkSession) -> Meaning:
+        own = session.newSession()
+        for key, value in TINY.items():
+            own.conf.set(key, value)
+        return Meaning(own)
+
+    def problems(self, subject: Subject, *, deltas: bool) -> list[str]:
+        """Where a text and its plan differ, or the text and the rows that are expected; with ``deltas`` also where the
+        old state and the delta of a step are not the new state."""
+        try:
+            return list(_Check(self, subject, deltas).problems())
+        finally:
+            for made in dict.fromkeys(reversed(self.made)):
+                self.session.sql(f"DROP {made}")
+            self.made.clear()
+
+    def rows(self, sql: str) -> tuple[tuple[Column, ...], list[Row]]:
+        frame = self.session.sql(sql)
+        columns = tuple(Column.of(f.name, f.dataType.simpleString()) for f in frame.schema.fields)
+        return columns, [tuple(_hashable(v) for v in row) for row in frame.collect()]
+
+    def view(self, name: str, sql: str) -> None:
+        """A view of a query, which is analysed once, unless its name has a schema."""
+        if len(split_name(name)) == 1:
+            self.session.sql(sql).createOrReplaceTempView(name)
+            self.made.append(f"VIEW {name}")
+            return
+        schema = relation_name(*split_name(name)[:-1])
+        if f"SCHEMA {schema} CASCADE" not in self.made:
+            self.session.sql(f"CREATE SCHEMA {schema}")
+            self.made.append(f"SCHEMA {schema} CASCADE")
+        self.session.sql(f"CREATE OR REPLACE VIEW {name} AS\n{sql}")
+
+
+class _Check:
+    def __init__(self, meaning: Meaning, subject: Subject, deltas: bool) -> None:
+        self.meaning = meaning
+        self.subject = subject
+        self.deltas = deltas
+        self.plans: dict[str, Plan] = {}
+        self.changed: set[str] = set()
+
+    def problems(self) -> Iterator[str]:
+        before: Views = {}
+        for number, state in enumerate(self.subject.states):
+            self._show(state.views, before)
+            if number == 0:
+                yield from self._plan()
+            if number and self.deltas:
+                self._remember(before)
+            if number and len(self.subject.models) > 1:
+                for model in self.subject.models:
+                    self.meaning.view(canonical(model.name), model.sql)
+            for model in self.subject.models:
+                expected = state.expected.get(model.name)
+                for what in self._different(model, expected, is_step=number > 0):
+                    yield f"state {number}, {model.name}: {what}"
+            before = state.views
+
+    # The tables
+
+    def _show(self, views: Views, before: Views) -> None:
+        """Views of the tables that changed."""
+        self.changed = {name for name, rows in views.items() if before.get(name) != rows}
+        for name in self.changed:
+            self.meaning.view(name, views[name])
+
+    def _remember(self, before: Views) -> None:
+        """Views of how the tables that changed, and the models over them, were before."""
+        for name in sorted(self.changed):
+            self.meaning.view(_old(name), before[name])
+        if len(self.subject.models) > 1:
+            for model in self.subject.models:
+                sql = splice_inputs(model.sql, {n: f"(SELECT * FROM {_old(n)})" for n in self.changed})
+                if sql != model.sql:
+                    self.changed.add(canonical(model.name))
+                    self.meaning.view(_old(canonical(model.name)), sql)
+
+    # The models
+
+    def _plan(self) -> Iterator[str]:
+        """Plan every model as dbt does; the models before it are views of their texts."""
+        relations = [Relation(spec.name, spec.columns) for spec in self.subject.tables]
+        describe = SparkEngine.of_session(self.meaning.session).describe
+        for model in self.subject.models:
+            name = canonical(model.name)
+            if len(self.subject.models) > 1:
+                self.meaning.view(name, model.sql)
+            config = load_config(model.config, model=model.name)
+            try:
+                plan = plan_model(ModelRequest(name, model.sql, Catalog.of(relations), config), describe)
+            except FivmError as error:
+                columns = describe(model.sql)
+                if not self.subject.may_refuse:
+                    yield f"{model.name} is refused: {error}"
+            else:
+                columns = plan.output
+                self.plans[model.name] = plan
+            relations.append(Relation(name, columns))
+
+    def _different(self, model: Model, expected: RawRows | None, *, is_step: bool) -> Iterator[str]:
+        """What differs between a model's text, the scenario's rows, and the plan over the tables as they are now."""
+        columns, wanted = self.meaning.rows(model.sql)
+        types = [c.type for c in columns]
+        if expected is not None:
+            yield from _rows_differ(wanted, to_rows(expected, types), types, "text", "expected")
+        plan = self.plans.get(model.name)
+        if plan is None:
+            return
+        yield from _columns_differ("planned", plan.output, columns)
+        ways = {"built": self._built(plan, NEW)}
+        if is_step and self.deltas:
+            ways["old plus delta"] = self._added_up(plan)
+        for way, state in ways.items():
+            self.meaning.view(plan.root.relation, state)
+            shown, found = self.meaning.rows(plan.presentation.sql)
+            yield from _columns_differ(way, shown, columns)
+            yield from _rows_differ(found, wanted, types, way, "text")
+
+    def _built(self, plan: Plan, version: int) -> str:
+        """The root state over the inputs at a version."""
+        inputs = tuple(BoundInput(i.name, "version difference", None, version) for i in plan.inputs)
+        query = build_query(plan, Binding(inputs, frozenset(), BUCKETS))
+        query.set("hint", None)  # it spreads rows over files
+        return self._over_views(query)
+
+    def _added_up(self, plan: Plan) -> str:
+        """The old root state and the delta, added up as MERGE does."""
+        state = plan.root
+        moved = frozenset(i.name for i in plan.inputs if i.name in self.changed)
+        old = _old(state.relation)
+        self.meaning.view(old, self._built(plan, OLD))
+        columns = [
+            *(column_ast("", k.name) for k in state.keys),
+            *(exp.column(n) for n in state.payload_names),
+        ]
+        rows: exp.Query = exp.select(*columns).from_(table(old))
+        if moved:
+            inputs = tuple(BoundInput(i.name, "version difference", OLD, NEW) for i in plan.inputs)
+            for bound in inputs:
+                if bound.name in moved:
+                    self.meaning.view(
+                        staged_input(plan, bound.name), self._over_views(change_query(plan, bound))
+                    )
+            delta = delta_query(plan, Binding(inputs, moved, BUCKETS, OLD))
+            self.meaning.view(staged_root(plan), self._over_views(delta))
+            rows = exp.union(rows, exp.select(*columns).from_(table(staged_root(plan))), distinct=False)
+        keys = columns[: len(state.keys)]
+        sums = [exp.alias_(exp.Sum(this=exp.column(n)), n) for n in state.payload_names]
+        query = exp.select(*keys, *sums).from_(rows.subquery("both"))
+        if keys:
+            query = query.group_by(*keys)
+        if not state.is_global:
+            query = query.having(
+                exp.NEQ(this=exp.Sum(this=exp.column(COUNT)), expression=exp.Literal.number(0))
+            )
+        return query.sql(dialect="spark")
+
+    def _over_views(self, query: exp.Expr) -> str:
+        """A statement with each pinned table replaced by the view that stands for that version."""
+        for source in list(query.find_all(exp.Table)):
+            version = source.args.pop("version", None)
+            if version is None or version.expression.name != str(OLD):
+                continue
+            name = canonical(relation_name(*(part.name for part in source.parts)))
+            if name in self.changed or name in {p.root.relation for p in self.plans.values()}:
+                old = table(_old(name))
+                old.set("alias", source.args.get("alias"))
+                source.replace(old)
+        return query.sql(dialect="spark")
+
+
+def _old(relation: str) -> str:
+    return sibling(relation, "old")
+
+
+def _columns_differ(label: str, seen: tuple[Column, ...], columns: tuple[Column, ...]) -> Iterator[str]:
+    if seen != columns:
+        shown = [", ".join(f"{c.name} {c.type}" for c in side) for side in (seen, columns)]
+        yield f"{label} columns are {shown[0]}\n  instead of {shown[1]}"
+
+
+def _rows_differ(
+    left: Sequence[Row], right: Sequence[Row], types: Sequence[SparkType], label: str, reference: str
+) -> Iterator[str]:
+    lines = compare_rows(left, right, types).lines(label, reference)
+    if lines:
+        yield "\n".join([f"{label} is not {reference}", *lines])
+
+
+def _hashable(value: object) -> object:
+    if isinstance(value, dict):
+        return tuple(sorted((str(k), _hashable(v)) for k, v in value.items()))
+    if isinstance(value, (list, tuple)):
+        return tuple(_hashable(v) for v in value)
+    return value

@@ -1,0 +1,64 @@
+"""Every scenario and every whole query on Spark: the text as written against the plan, without Delta.
+
+That DuckDB agrees with itself says little about Spark: here Spark decides what a text means.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from benchmarks.queries.papers_suite import papers_suites
+from benchmarks.queries.suite import Suite
+from benchmarks.queries.tpch_suite import tpch_suite
+
+from fivm_dbt.testing.load import Located, load_scenarios
+from meaning import Meaning, Subject
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+HERE = Path(__file__).parent
+FILES = sorted((HERE / "scenarios").glob("*"))
+SCENARIOS = [located for located in load_scenarios(FILES) if located.scenario.expected_error is None]
+NOT_YET = frozenset((HERE / "not_yet.txt").read_text(encoding="utf-8").split())
+
+
+@pytest.fixture(scope="module")
+def meaning(spark: SparkSession) -> Meaning:
+    return Meaning.beside(spark)
+
+
+def _parameters() -> list[Any]:
+    """The last scenario of every topic is always run."""
+    last = {located.path.stem: located for located in SCENARIOS}
+    return [
+        pytest.param(s, id=s.scenario.id, marks=[] if s is last[s.path.stem] else [pytest.mark.long])
+        for s in SCENARIOS
+    ]
+
+
+@pytest.mark.parametrize("located", _parameters())
+def test_scenario(located: Located, meaning: Meaning) -> None:
+    subject = Subject.of_scenario(located.scenario, may_refuse=located.scenario.id in NOT_YET)
+    problems = meaning.problems(subject, deltas=True)
+    assert not problems, "\n".join(problems)
+
+
+def _suites() -> tuple[Suite, ...]:
+    small = papers_suites(batches=2, orders=40, racks=4, changes=60, scale=0.001)
+    return (tpch_suite(batches=2, scale=0.001), *small)
+
+
+@pytest.mark.long
+def test_whole_queries(meaning: Meaning) -> None:
+    found = {
+        query.name: meaning.problems(Subject.of_suite(suite, query.name), deltas=True)
+        for suite in _suites()
+        for query in suite.queries
+    }
+    assert len(found) == 42
+    assert not any(found.values()), "\n".join(f"{name}: {p}" for name, ps in found.items() for p in ps)

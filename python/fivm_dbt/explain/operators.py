@@ -38,8 +38,6 @@ def maintenance(plan: Plan) -> list[str]:
         lines += [f"  {line}" for line in _below(view.core, skip_local=view.rows is not None, depth=1)]
         full = sorted(set(reads_in_full(view)))
         lines += [f"  ! reads {name} in full when {' or '.join(when)} changes" for name, when in full]
-        crossing = {s.relation for t in view.terms for n in _crossings(t.node) for s in scans(n)}
-        lines += [f"  reads of {name} what enters or leaves as time passes" for name in sorted(crossing)]
         if not full:
             lines.append("  reads nothing in full")
     return lines
@@ -84,29 +82,23 @@ def _over(node: Node) -> str:
 
 
 def reads_in_full(view: View) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each relation that a term of the delta reads unbounded, and the relations whose change makes it do so.
-
-    Of rows that enter or leave as time passes it reads these alone.
-    """
+    """Each relation that a term of the delta reads unbounded, and the relations whose change makes it do so."""
     for term in view.terms:
         bounded = {id(n.scan) for n in _nodes(term.node) if isinstance(n, Lookup)}
-        bounded |= {id(s) for n in _crossings(term.node) for s in scans(n)}
         sets = {k.name: k for k in view.key_sets}
-        changed = ["the clock"] if any(_crossings(term.node)) else []
+        changed = []
         for s in scans(term.node):
             if s.side is Side.DELTA:
                 of = scans(sets[s.relation].node) if s.relation in sets else (s,)
-                if s.relation in sets and any(_crossings(sets[s.relation].node)):
-                    changed.append("the clock")
                 changed += [c.relation for c in of if c.side is Side.DELTA and c.relation not in sets]
+        staged = [sets[s.relation].node for s in scans(term.node) if s.relation in sets]
+        if any(isinstance(n, Crossing) for node in (term.node, *staged) for n in _nodes(node)):
+            changed.append("the clock")
+        between = {id(s) for n in _nodes(term.node) if isinstance(n, Crossing) for s in scans(n)}
         when = tuple(dict.fromkeys(changed))
         for s in scans(term.node):
-            if s.side is not Side.DELTA and id(s) not in bounded:
+            if s.side is not Side.DELTA and id(s) not in bounded and id(s) not in between:
                 yield s.relation, when
-
-
-def _crossings(node: Node) -> tuple[Crossing, ...]:
-    return tuple(n for n in _nodes(node) if isinstance(n, Crossing))
 
 
 def _nodes(node: Node) -> Iterator[Node]:

@@ -192,12 +192,12 @@ def _reads(plan: Plan, view: View, term: Term) -> list[str]:
     lines = []
     bounded = {n.scan: n for n in _walk(term.node) if isinstance(n, Lookup)}
     own = {view.name, *(v.name for v in plan.helpers)}
-    crossing = {scan for node in _walk(term.node) if _is_crossing(node) for scan in scans(node)}
+    crossing = {id(scan) for node in _walk(term.node) if _is_crossing(node) for scan in scans(node)}
     for scan in scans(term.node):
         if scan.side is Side.DELTA:
             continue
         side = f"{scan.side.value} {scan.relation}"
-        if scan in crossing and scan.side is Side.OLD:
+        if id(scan) in crossing and scan.side is Side.OLD:
             lines.append(f"reads of {side} what enters or leaves as time passes")
         elif scan in bounded:
             keys = ", ".join(ours for ours, _ in bounded[scan].keys)

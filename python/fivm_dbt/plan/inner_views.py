@@ -291,12 +291,18 @@ class _Keeper:
         return next((v for v in self.views if isinstance(node, Scan) and v.name == node.relation), None)
 
     def _is_placed(self, rows: Node, keys: tuple[Item, ...]) -> bool:
+        """Whether ``rows`` come from one kept view whose partitions are told by ``keys`` already."""
+        values = tuple(k.value for k in keys)
+        while isinstance(rows, (Filter, Map)):
+            if isinstance(rows, Map):
+                meaning = {(rows.alias, i.name): i.value for i in rows.items}
+                values = tuple(v.substitute(meaning.get) for v in values)
+            rows = rows.input
         view = self._scanned(rows)
         if view is None:
             return False
         by = view.by or _own_key(view.node)
-        wanted = {_name(k.value) for k in keys if k.value.is_column}
-        return by is not None and set(by) <= wanted
+        return by is not None and set(by) <= {_name(v) for v in values if v.is_column}
 
     def _is_input(self, node: Node) -> bool:
         """Whether ``node`` is an input, or rows that stand in the query, with projections and filters at most."""

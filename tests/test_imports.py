@@ -36,7 +36,7 @@ STRANGERS = {("rewrite", "sql"), ("explain", "refresh")}
 
 SQLGLOT = {
     "ir.dialect", "ir.scalar", "sql.*", "rings.*", "plan.root", "plan.partitioning", "spark.*", "explain.text",
-    "refresh.apply", "refresh.journal", "refresh.oracle", "refresh.recorder",
+    "refresh.apply", "refresh.journal", "refresh.recorder", "refresh.recompute",
     "engines.duckdb", "engines.duckdb_functions", "engines.duckdb_literals", "engines.duckdb_sql",
 }  # fmt: skip
 DBT = {"bridge.*"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fivm_dbt.ir.nodes import (
     Aggregate,
     AggregateCall,
+    AsWritten,
     Distinct,
     Explode,
     Filter,
@@ -36,6 +37,8 @@ def describe(node: Node) -> str:
         return f"Scan {side}{node.relation}{alias} [{', '.join(name for name, _ in node.columns)}]"
     if isinstance(node, Values):
         return f"Values {node.alias} [{', '.join(name for name, _ in node.columns)}] {len(node.rows)} rows"
+    if isinstance(node, AsWritten):
+        return f"AsWritten {node.alias} [{', '.join(name for name, _ in node.columns)}]"
     if isinstance(node, Filter):
         return f"Filter {' and '.join(p.sql for p in node.predicates)}"
     if isinstance(node, Map):

@@ -84,6 +84,19 @@ class StateTable:
 
 
 @dataclass(frozen=True)
+class Recompute:
+    """Why a model is recomputed instead of maintained, and what is known of its text.
+
+    ``changes_by_itself``: every run recomputes, also when no input has moved. ``not_repeatable``: why a second
+    evaluation over the same rows may differ, so that there is nothing to compare with.
+    """
+
+    reason: str
+    changes_by_itself: bool
+    not_repeatable: str | None
+
+
+@dataclass(frozen=True)
 class Plan:
     """How the model ``relation`` is built and refreshed."""
 
@@ -98,6 +111,7 @@ class Plan:
     root: StateTable
     output: tuple[Column, ...]
     presentation: Presentation
+    recompute: Recompute | None = None
 
     @property
     def model(self) -> str:
@@ -124,6 +138,9 @@ class Plan:
             "partitioning": f"{self.root.partitioning.kind} {self._partition_text()}",
             "fivm_static": ", ".join(i.name for i in self.inputs if i.is_static),
         }
+        if self.recompute is not None:
+            # Whatever changes in an input moves its version, and then everything is computed anew.
+            return parts | {"maintenance": "recompute"} | {f"session {k}": v for k, v in self.session}
         for item in self.inputs:
             parts[f"columns of {item.name}"] = ", ".join(f"{c.name} {c.type}" for c in item.columns)
             if item.relation.presentation is not None:

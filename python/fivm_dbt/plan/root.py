@@ -98,7 +98,7 @@ def _local_root(node: Local, outputs: tuple[tuple[str, Scalar], ...], filters: t
 
     def column(wanted: str, value: Scalar, type_: SparkType) -> str:
         if value not in column_of:
-            name = unique_name(_storable(wanted), taken)
+            name = unique_name(storable(wanted), taken)
             taken.add(name)
             item = Item(name, value, type_)
             _check_key(item)
@@ -160,7 +160,7 @@ def _stored_keys(node: Aggregate) -> tuple[Item, ...]:
     keys = []
     for key in node.keys:
         _check_key(key)
-        name = unique_name(_storable(key.name), taken)
+        name = unique_name(storable(key.name), taken)
         taken.add(name)
         keys.append(Item(name, key.value, key.type))
     return tuple(keys)
@@ -207,7 +207,7 @@ def _bag_root(query: Node, names: tuple[str, ...]) -> Root:
             outputs.append((name, constants[field.name]))
             shown.append((name, None))
             continue
-        column = unique_name(_storable(field.name), taken | {COUNT, PARTITION})
+        column = unique_name(storable(field.name), taken | {COUNT, PARTITION})
         taken.add(column.lower())
         keys.append(Item(column, values.get(field.name, field.scalar), field.type))
         _check_key(keys[-1])
@@ -220,7 +220,8 @@ def _bag_root(query: Node, names: tuple[str, ...]) -> Root:
     return Root(core, tuple(keys), (), False, True, tuple(outputs), (), tuple(shown))
 
 
-def _storable(name: str) -> str:
+def storable(name: str) -> str:
+    """A name that a Delta table takes without column mapping."""
     cleaned = "".join(c if c.isalnum() or c == "_" else "_" for c in name).lower()
     return cleaned or "value"
 

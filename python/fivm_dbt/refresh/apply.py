@@ -33,7 +33,9 @@ MAX_LITERALS = 1000
 def build_state(plan: Plan, engine: Recorder, binding: Binding) -> None:
     """Create the root state with everything in it, its change feed on from the first version."""
     check_statements(plan)
-    engine.run(create_table(plan.root.relation, build_query(plan, binding), _properties(plan), PARTITION))
+    engine.run(
+        create_table(plan.root.relation, build_query(plan, binding), state_properties(plan), PARTITION)
+    )
 
 
 def apply_delta(plan: Plan, engine: Recorder, binding: Binding, *, already: int) -> tuple[int, int]:
@@ -101,5 +103,5 @@ def literal(value: object, type_: SparkType) -> exp.Expr:
     return text if type_.is_string else exp.cast(text, type_.text, dialect="spark")
 
 
-def _properties(plan: Plan) -> dict[str, str]:
+def state_properties(plan: Plan) -> dict[str, str]:
     return {"delta.enableChangeDataFeed": "true", "fivm.model": plan.relation}

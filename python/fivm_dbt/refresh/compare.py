@@ -16,8 +16,14 @@ SIDE = "fivm_side"
 def difference_sql(plan: Plan, journal: Journal) -> str:
     """Rows that only the model or only its recompute has, as bags, at the last refresh's own versions.
 
-    Raises FIVM404 where no refresh has finished, or one was interrupted.
+    Raises FIVM404 where no refresh has finished, or one was interrupted, FIVM106 where the SQL has no one answer.
     """
+    if plan.recompute is not None and plan.recompute.not_repeatable is not None:
+        raise FivmError(
+            "FIVM106",
+            f"this model is recomputed, and there is nothing to compare it with: {plan.recompute.not_repeatable}",
+            remedy="take the test fivm_exact off this model, or rewrite the SQL so that it has one answer",
+        )
     state = read_state(journal.entries(plan.relation))
     if state.finished is None or state.unfinished is not None:
         what = "has never been built" if state.finished is None else "was interrupted in a refresh"

@@ -18,7 +18,7 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.apply import apply_delta, build_state, publish, write_snapshots
 from fivm_dbt.refresh.bind import Staged, bind, recorded_binding, stage_inputs
 from fivm_dbt.refresh.decide import (
-    check_static,
+    broken_promise,
     choose_buckets,
     lost_inputs,
     raised_alarm,
@@ -29,6 +29,7 @@ from fivm_dbt.refresh.engine import Engine, VersionUnavailable
 from fivm_dbt.refresh.journal import Entry, Journal
 from fivm_dbt.refresh.observe import Observed, RecordedInput, State, check_free, locked, observe, read_state
 from fivm_dbt.refresh.owner import new_owner, only_refresh_here, release
+from fivm_dbt.refresh.recompute import write_recomputed
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, Report
 from fivm_dbt.spark.state import NEGATIVE, OVERFLOW
@@ -124,6 +125,8 @@ class _Run:
 
     def _build(self, state: State, reason: str | None, snapshots: frozenset[str] = frozenset()) -> Report:
         """Compute the whole state at the inputs' newest versions."""
+        if self.plan.recompute is not None:
+            return self._recompute(state, reason)
         action: Action = "built" if state.finished is None else "rebuilt"
         before = state.inputs if state.finished is not None else {}
         observed = observe(self.plan, self.engine, {})
@@ -141,11 +144,29 @@ class _Run:
         self._finish(claim, detail)
         return self._report(action, claim.refresh, reason=reason)
 
+    def _recompute(self, state: State, reason: str | None) -> Report:
+        """Run the model's text at the inputs' newest versions, as a build does but without own snapshots."""
+        assert self.plan.recompute is not None
+        observed = observe(self.plan, self.engine, {})
+        binding = bind(self.plan, observed, buckets=1)
+        claim = self._claim(state, {"kind": "build"})
+        why = self.plan.recompute.reason if reason is None else f"{reason}; {self.plan.recompute.reason}"
+        self.engine.progress(f"recomputing {self.plan.model}: {why}")
+        write_recomputed(self.plan, self.engine, binding)
+        publish(self.plan, self.engine)
+        detail = self._detail("build", observed, {}, 1) | {"signature": self.plan.signature}
+        self._finish(claim, detail)
+        action: Action = "built" if state.finished is None else "recomputed"
+        return self._report(action, claim.refresh, reason=reason)
+
     # Refreshing
 
     def _refresh(self, state: State, rolled_forward: bool) -> Report:
         assert state.finished is not None
         observed = observe(self.plan, self.engine, state.inputs)
+        recompute = self.plan.recompute
+        if recompute is not None and (recompute.changes_by_itself or any(o.moved for o in observed.values())):
+            return self._recompute(state, None)
         lost = lost_inputs(self.plan, observed, state.inputs)
         if lost is not None:
             return self._build(state, lost[0], lost[1])
@@ -160,7 +181,9 @@ class _Run:
         except VersionUnavailable as error:
             return self._build(state, unreadable(self.plan, error))
         binding = bind(self.plan, observed, buckets=buckets, staged=staged)
-        check_static(self.plan, binding)
+        promise = broken_promise(self.plan, binding)
+        if promise is not None:
+            return self._build(state, promise)
         if not binding.changed:
             return self._advance(state, observed, staged, binding, rolled_forward)
         return self._apply(state, observed, staged, binding, rolled_forward)
@@ -348,4 +371,5 @@ class _Run:
             state_bytes=self.state_bytes,
             seconds=round(perf_counter() - self.started, 3),
             rolled_forward=rolled,
+            recomputed=self.plan.recompute.reason if self.plan.recompute is not None else None,
         )

@@ -8,14 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlglot import exp
-
-from fivm_dbt.ir.scalar import identifier
-from fivm_dbt.naming import canonical, relation_name
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.spark.reads import pinned, presented
-from fivm_dbt.sql.parse import parse, span_of
-from fivm_dbt.sql.relations import names_a_cte
+from fivm_dbt.sql.splice import splice_inputs
 
 
 def recompute_sql(plan: Plan, versions: Mapping[str, int]) -> str:
@@ -29,28 +24,3 @@ def recompute_sql(plan: Plan, versions: Mapping[str, int]) -> str:
             query = presented(presentation, pinned(presentation.root, versions[item.name]))
             replacements[item.name] = f"({query.sql(dialect='spark')})"
     return splice_inputs(plan.sql, replacements)
-
-
-def splice_inputs(sql: str, replacements: Mapping[str, str]) -> str:
-    """``sql`` with the named relations replaced by other FROM items; everything else stays letter by letter.
-
-    >>> splice_inputs("select a from db.t -- t\\nwhere t.a > 0", {"db.t": "db.t VERSION AS OF 3"})
-    'select a from db.t VERSION AS OF 3 -- t\\nwhere t.a > 0'
-    >>> splice_inputs("select a from db.t", {"db.t": "(SELECT 1 AS a)"})
-    'select a from (SELECT 1 AS a) AS t'
-    """
-    found = []
-    for table in parse(sql).find_all(exp.Table):
-        if isinstance(table.this, exp.Func) or names_a_cte(table):
-            continue
-        parts = [p for p in (table.args.get("catalog"), table.args.get("db"), table.this) if p]
-        replacement = replacements.get(canonical(relation_name(*(p.name for p in parts))))
-        spans = [s for p in parts if (s := span_of(p)) is not None]
-        if replacement is None or not spans:
-            continue
-        if replacement.startswith("(") and not table.alias:
-            replacement += f" AS {identifier(table.name).sql(dialect='spark')}"
-        found.append((spans[0].start, spans[-1].end, replacement))
-    for start, end, replacement in sorted(found, reverse=True):
-        sql = sql[:start] + replacement + sql[end:]
-    return sql

@@ -6,7 +6,8 @@ The models go through the same planner and executor as in dbt. After every refre
 * for a model over other fivm models: the whole chain as one query over the base tables,
 * the rows that the scenario expects, where it says so,
 
-always as bags.
+always as bags. A model that is recomputed and has no one answer (``first``, LIMIT without ORDER BY, random values) is
+compared with the expected rows only, and the result says so.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from fivm_dbt.naming import canonical
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.oracle import recompute_sql, splice_inputs
+from fivm_dbt.refresh.oracle import recompute_sql
 from fivm_dbt.refresh.report import Report
+from fivm_dbt.sql.splice import splice_inputs
 from fivm_dbt.testing.check import column_types
 from fivm_dbt.testing.compare import Shown
 from fivm_dbt.testing.outcome import Finding, ModelRun, Outcome, Result, ScenarioResult, StepRun
@@ -76,7 +78,7 @@ def plan_models(scenario: Scenario, workbench: Workbench, strategy: str | None =
         settings = {**model.config, **({"fivm_strategy": strategy} if strategy else {})}
         config = load_config(settings, model=model.name)
         request = ModelRequest(canonical(model.name), model.sql, Catalog.of(relations.values()), config)
-        plan = plan_model(request, workbench.describe)
+        plan = plan_model(request, workbench.describe, workbench.columns_of)
         plans.append(plan)
         shown = Relation(plan.relation, plan.output, kind="fivm", presentation=plan.presentation)
         relations[model.name] = shown
@@ -201,11 +203,13 @@ class Replay:
             Exception
         ) as error:  # whatever an engine raises is a failure of this scenario, not of the replay
             return ModelRun(name, "error", error=f"{type(error).__name__}: {error}")
-        return _run(name, report, findings)
+        return _run(name, report, findings, plan.recompute is None or plan.recompute.not_repeatable is None)
 
     def _findings(self, plan: Plan, expected: RawRows | None) -> tuple[Finding, ...]:
         shown = Shown(self.workbench.engine, f"SELECT * FROM {plan.relation}", plan.output)
-        references = {"recomputed": recompute_sql(plan, self._versions(plan))}
+        references = {}
+        if plan.recompute is None or plan.recompute.not_repeatable is None:
+            references["recomputed"] = recompute_sql(plan, self._versions(plan))
         if plan.relation in self._whole:
             references["recomputed from base tables"] = self._whole[plan.relation]
         found = []
@@ -242,17 +246,23 @@ class Replay:
 
 
 def _over_base_tables(plans: tuple[Plan, ...]) -> dict[str, str]:
-    """The text of every model over other models, with their texts in it as subqueries."""
+    """The text of every model over other models, with their texts in it as subqueries; none where one of these may
+    have another answer at a second evaluation."""
     texts: dict[str, str] = {}
     chained: dict[str, str] = {}
+    without_answer: set[str] = set()
     for plan in plans:
+        above = any(item.name in without_answer for item in plan.inputs)
+        if above or (plan.recompute is not None and plan.recompute.not_repeatable is not None):
+            without_answer.add(plan.relation)
         # A line break, because a text may end with a comment.
         text = splice_inputs(plan.sql, {name: f"(\n{inner}\n)" for name, inner in texts.items()})
-        if text != plan.sql:
+        if text != plan.sql and plan.relation not in without_answer:
             chained[plan.relation] = text
         texts[plan.relation] = text
     return chained
 
 
-def _run(name: str, report: Report, findings: tuple[Finding, ...]) -> ModelRun:
-    return ModelRun(name, "different" if findings else "equal", report, findings)
+def _run(name: str, report: Report, findings: tuple[Finding, ...], is_repeatable: bool) -> ModelRun:
+    good: Result = "equal" if is_repeatable else "not comparable"
+    return ModelRun(name, "different" if findings else good, report, findings)

@@ -37,6 +37,7 @@ STRANGERS = {("rewrite", "sql"), ("explain", "refresh")}
 SQLGLOT = {
     "ir.dialect", "ir.scalar", "sql.*", "rings.*", "plan.root", "plan.partitioning", "spark.*", "explain.text",
     "refresh.apply", "refresh.journal", "refresh.recorder", "refresh.recompute",
+    "refresh.compare", "refresh.tolerance",
     "engines.duckdb", "engines.duckdb_functions", "engines.duckdb_literals", "engines.duckdb_sql",
 }  # fmt: skip
 DBT = {"bridge.*"}

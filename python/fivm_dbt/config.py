@@ -50,7 +50,6 @@ _LATER: tuple[tuple[str, tuple[object, ...]], ...] = (
     ("fivm_strategy", ("reevaluate", "factorized", "recursive")),
     ("fivm_apply", ("replace", "append")),
     ("fivm_result", ("factorized",)),
-    ("fivm_float", ("approximate",)),
     ("fivm_refresh", ("lazy",)),
     ("fivm_expose", ("table",)),
 )

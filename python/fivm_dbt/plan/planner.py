@@ -91,7 +91,9 @@ def _columns_offline(request: ModelRequest, reason: FivmError | None) -> Describ
 
 
 def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Plan:
-    lowered = lower(request.sql, request.catalog, describe)
+    lowered = lower(
+        request.sql, request.catalog, describe, approximate=request.config.fivm_float == "approximate"
+    )
     query = rewrite(lowered.node)
     root = find_root(query, lowered.names)
     static = _static(request.config, request.catalog)
@@ -127,10 +129,15 @@ def check_repeatable(node: Node, root: Node | None) -> None:
     """FIVM108 where an inner result would be recomputed from old inputs and could come out with other bits."""
     if isinstance(node, Aggregate) and node is not root:
         unstable = next((c for c in node.calls if not c.is_repeatable), None)
-        if unstable is not None and unstable.written is not None:
+        if unstable is not None:
+            shown = (
+                unstable.written.sql
+                if unstable.written is not None
+                else f"{unstable.function.upper()} of doubles"
+            )
             raise FivmError(
                 "FIVM108",
-                f"{unstable.written.sql} below other operators depends on the order in which doubles are added",
+                f"{shown} below other operators depends on the order in which doubles are added",
                 remedy="CAST the argument to a decimal type, e.g. CAST(x AS DECIMAL(18, 4))",
             )
     for child in node.inputs:

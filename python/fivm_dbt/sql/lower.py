@@ -55,14 +55,18 @@ class Lowered:
     names: tuple[str, ...]
 
 
-def lower(sql: str, catalog: Catalog, describe: Describe | None = None) -> Lowered:
+def lower(
+    sql: str, catalog: Catalog, describe: Describe | None = None, *, approximate: bool = False
+) -> Lowered:
     """The relational form of a query over the relations of ``catalog``.
+
+    ``approximate`` maintains sums of doubles, and what follows from them, by addition (``fivm_float``).
 
     ``describe`` asks Spark for the columns of a query; without it types follow the rules of :mod:`typing`.
     Raises FIVM101 to FIVM113.
     """
     try:
-        lowering = Lowering(catalog, Typer(describe))
+        lowering = Lowering(catalog, Typer(describe), approximate)
         query = parse(sql)
         lowered = lowering.query(query, {}, "result")
         unusual = not all(name.isidentifier() for name in lowered.names)
@@ -95,7 +99,8 @@ def _names_its_columns(query: exp.Expr) -> bool:
 class Lowering:
     """State of one lowering: the aliases given out so far, so that each is unique in the whole query."""
 
-    def __init__(self, catalog: Catalog, typer: Typer) -> None:
+    def __init__(self, catalog: Catalog, typer: Typer, approximate: bool = False) -> None:
+        self.approximate = approximate
         self.catalog = catalog
         self.typer = typer
         self.taken: set[str] = set()

@@ -67,6 +67,18 @@ def unscaled(total: exp.Expr) -> exp.Expr:
     return exp.Mul(this=total, expression=_double(_UNSCALE))
 
 
+def finite_part(value: exp.Expr) -> exp.Expr:
+    """A double where it is finite, else NULL: its sum needs no counts of what is not."""
+    return exp.Case(ifs=[exp.If(this=_is_finite(value), true=value.copy())])
+
+
+def is_finite_part(lift: Scalar) -> bool:
+    """Whether a lift was made by :func:`finite_part`."""
+    node = lift.ast()
+    is_case = isinstance(node, exp.Case) and len(node.args["ifs"]) == 1
+    return is_case and node == finite_part(node.args["ifs"][0].args["true"])
+
+
 def is_nan(value: Scalar) -> Scalar:
     """The indicator ``[value is NaN]`` as a lift: 0 or 1."""
     return _indicator(exp.IsNan(this=_of(value)))

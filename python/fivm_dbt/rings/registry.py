@@ -25,7 +25,16 @@ from fivm_dbt.catalog.types import BIGINT, DOUBLE, INT
 from fivm_dbt.ir.nodes import AggregateCall
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.rings.decimals import Decimals
-from fivm_dbt.rings.doubles import Doubles, infinity, is_above, is_below, is_nan, nan, unscaled
+from fivm_dbt.rings.doubles import (
+    Doubles,
+    infinity,
+    is_above,
+    is_below,
+    is_finite_part,
+    is_nan,
+    nan,
+    unscaled,
+)
 from fivm_dbt.rings.integers import Integers, presence
 from fivm_dbt.rings.quotient import decimal_average
 from fivm_dbt.rings.ring import Ring
@@ -96,7 +105,7 @@ def _adds_doubles(call: AggregateCall) -> bool:
 
 def _special(call: AggregateCall) -> tuple[Component, ...]:
     """The counts of NaN, +∞ and −∞ among doubles."""
-    if call.argument is None or not _adds_doubles(call):
+    if call.argument is None or not _adds_doubles(call) or is_finite_part(call.argument):
         return ()
     return tuple(Component("integers", lift(call.argument), INT) for lift in (is_nan, is_above, is_below))
 
@@ -105,7 +114,10 @@ def _with_special(
     call: AggregateCall, total: Scalar, count: Scalar, column: Callable[[Component], Scalar]
 ) -> exp.Expr:
     """The finite sum (or mean), NaN or an infinity where such values are among the rows, as Spark adds them."""
-    nans, above, below = (column(c).ast() for c in _special(call))
+    special = _special(call)
+    if not special:
+        return unscaled(total.ast())
+    nans, above, below = (column(c).ast() for c in special)
     zero = exp.Literal.number(0)
     some, others, neither = (exp.NEQ(this=part, expression=zero.copy()) for part in (nans, above, below))
     finite = unscaled(total.ast())

@@ -14,6 +14,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Field, Filter, Item, Map, Node
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, conjuncts, grouped
 from fivm_dbt.naming import unique_name
+from fivm_dbt.rings.doubles import is_finite_part
 from fivm_dbt.sql.aggregates import (
     AROUND_AGGREGATES,
     Call,
@@ -292,7 +293,7 @@ class _Grouping:
         if is_aggregate(node) or isinstance(node, AROUND_AGGREGATES):
             spelled = spelled_out(node, self._type_of) if self.approximate else None
             if spelled is not None:
-                return self._rewrite(exp.paren(spelled), shown)
+                return exp.paren(spelled.transform(self._as_field))
             return column_ast(self.alias, self._call(node).name)
         if isinstance(node, exp.Column) and node.table == MARKS:
             return node
@@ -304,6 +305,9 @@ class _Grouping:
                 remedy="add it to GROUP BY, or aggregate it",
             )
         return _with_children(node, lambda child: self._rewrite(child, shown))
+
+    def _as_field(self, node: exp.Expr) -> exp.Expr:
+        return column_ast(self.alias, self._call(node).name) if is_aggregate(node) else node
 
     def _grouping(self, node: exp.Grouping | exp.GroupingId) -> exp.Expr:
         """GROUPING(x) and GROUPING_ID(...): computed from the number of the set, which is a key."""
@@ -351,7 +355,9 @@ class _Grouping:
 
     def _sum_of_doubles(self, node: exp.Expr, call: Call, argument: Scalar) -> AggregateCall:
         """SUM or AVG by addition: never the same bits twice, so that nothing below other operators may count on it."""
-        scalar = Scalar(exp.cast(argument.ast(), "double", dialect="spark"))
+        scalar = argument
+        if not is_finite_part(argument):
+            scalar = Scalar(exp.cast(argument.ast(), "double", dialect="spark"))
         identity = (call.function, scalar)
         if identity not in self.calls:
             name = self._call_name(node, call.function, argument)

@@ -18,6 +18,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.ir.dialect import SparkText
+from fivm_dbt.rings.doubles import finite_part, infinity, nan
 from fivm_dbt.sql.aggregates import AROUND_AGGREGATES
 from fivm_dbt.sql.functions import function_name
 
@@ -31,17 +32,18 @@ _SYNONYMS = {
     "variance": "var_samp", "variance_pop": "var_pop", "std": "stddev_samp", "stddev": "stddev_samp",
 }  # fmt: skip
 _OF_PAIRS = {
-    "covar_pop": "CASE WHEN n > 0 THEN c / (n * n) END",
-    "covar_samp": "CASE WHEN n > 1 THEN c / (n * (n - 1)) END",
-    "corr": "CASE WHEN n > 1 AND ma <> 0 AND mb <> 0 THEN c / (SQRT(ma) * SQRT(mb)) END",
-    "regr_sxx": "CASE WHEN n > 0 THEN mb / n END",
-    "regr_syy": "CASE WHEN n > 0 THEN ma / n END",
-    "regr_sxy": "CASE WHEN n > 0 THEN c / n END",
-    "regr_slope": "CASE WHEN n > 1 AND mb <> 0 THEN c / mb END",
-    "regr_intercept": "CASE WHEN n > 1 AND mb <> 0 THEN sa / n - c / mb * sb / n END",
+    "covar_pop": (0, "ab", "CASE WHEN n > 0 THEN c / (n * n) END"),
+    "covar_samp": (1, "ab", "CASE WHEN n > 1 THEN c / (n * (n - 1)) END"),
+    "corr": (1, "ab", "CASE WHEN n > 1 AND ma <> 0 AND mb <> 0 THEN c / (SQRT(ma) * SQRT(mb)) END"),
+    "regr_sxx": (0, "b", "CASE WHEN n > 0 THEN mb / n END"),
+    "regr_syy": (0, "a", "CASE WHEN n > 0 THEN ma / n END"),
+    "regr_sxy": (0, "ab", "CASE WHEN n > 0 THEN c / n END"),
+    "regr_slope": (1, "ab", "CASE WHEN n > 1 AND mb <> 0 THEN c / mb END"),
+    "regr_intercept": (1, "ab", "CASE WHEN n > 1 AND mb <> 0 THEN sa / n - c / mb * sb / n END"),
 }
 """Over a and b, in REGR the dependent and the independent variable; ``ma``, ``mb`` and ``c`` are n times the centred
-sums of squares and of products."""
+sums of squares and of products. Before the formula: how many rows are too few for a value, and which of the two make
+it NaN where they are not finite."""
 
 _NOISE = "1E-13"
 _DIGITS = 14
@@ -61,6 +63,7 @@ class _Value:
     exact: exp.Expr | None = None
     digits: tuple[int, int] = (0, 0)
     too_large: exp.Expr | None = None
+    may_be_infinite: bool = False
 
 
 def spelled_out(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
@@ -94,13 +97,14 @@ def _variance(
     if value is None:
         return None
     parts = {"n": _double(_shown_sums(value, value)["n"]), "m": _centred(value, value)}
-    least = "1" if is_sample else "0"
-    return _filled(f"CAST(CASE WHEN n > {least} THEN {formula} END AS DOUBLE)", parts)
+    least = 1 if is_sample else 0
+    return _checked(_filled(f"CASE WHEN n > {least} THEN {formula} END", parts), least, [value])
 
 
 def _of_pair(
-    formula: str, arguments: list[exp.Expr], conditions: list[exp.Expr], type_of: TypeOf
+    rule: tuple[int, str, str], arguments: list[exp.Expr], conditions: list[exp.Expr], type_of: TypeOf
 ) -> exp.Expr | None:
+    least, finite, formula = rule
     here = [*conditions, *_present(arguments)]
     values = [_value(_where(here, a), type_of(a)) for a in arguments]
     a, b = values
@@ -115,18 +119,36 @@ def _of_pair(
         "mb": _centred(b, b),
         "c": _centred(a, b),
     }
-    return _filled(f"CAST({formula} AS DOUBLE)", parts)
+    checked = [value for name, value in (("a", a), ("b", b)) if name in finite]
+    return _checked(_filled(formula, parts), least, checked)
+
+
+def _checked(result: exp.Expr, least: int, values: list[_Value]) -> exp.Expr:
+    """The result as a double, NaN where a value is NaN or infinite, or has a square that is."""
+    finite: list[exp.Expr] = []
+    for value in values:
+        if value.may_be_infinite:
+            square = exp.Mul(this=value.double.copy(), expression=value.double.copy())
+            finite.append(exp.LT(this=exp.Abs(this=square), expression=infinity()))
+    if finite:
+        others = exp.If(this=exp.Not(this=exp.paren(exp.and_(*finite))), true=exp.Literal.number(1))
+        parts: dict[str, exp.Expr] = {
+            "z": exp.Count(this=exp.Case(ifs=[others])),
+            "t": exp.Count(this=values[0].double.copy()),
+        }
+        parts |= {"r": result, "x": nan()}
+        result = _filled(f"CASE WHEN z > 0 AND t > {least} THEN x ELSE r END", parts)
+    return exp.cast(result, "double", dialect="spark")
 
 
 def _centred(a: _Value, b: _Value) -> exp.Expr:
-    """``n·Q − S·S``; of squares never below zero, and zero for a single row, NaN where a value is not finite."""
+    """``n·Q − S·S``; of squares never below zero, and zero for a single row. Over finite values."""
     exact = _exact_sums(a, b)
     doubles = {key: _double(part) for key, part in _shown_sums(a, b).items()}
     difference = _filled("n * q - s * t", doubles)
     if a == b:
         noise = f"CASE WHEN n = 1 THEN s * 0 WHEN d <= n * q * {_NOISE} AND n * q < i THEN 0E0 ELSE d END"
-        infinity = exp.cast(exp.Literal.string("Infinity"), "double", dialect="spark")
-        difference = _filled(noise, {**doubles, "d": difference, "i": infinity})
+        difference = _filled(noise, {**doubles, "d": difference, "i": infinity()})
     if not exact:
         return difference
     exact["n"] = exp.cast(exact["n"], "decimal(19,0)", dialect="spark")
@@ -148,7 +170,8 @@ def _shown_sums(a: _Value, b: _Value) -> dict[str, exp.Expr]:
 
 def _double_sums(a: _Value, b: _Value) -> dict[str, exp.Expr]:
     """n, Sx, Sy and Qxy."""
-    return _sums(a.double, b.double, exp.Mul(this=a.double.copy(), expression=b.double.copy()))
+    product = exp.Mul(this=a.double.copy(), expression=b.double.copy())
+    return _sums(*(finite_part(part) for part in (a.double, b.double, product)))
 
 
 def _exact_sums(a: _Value, b: _Value) -> dict[str, exp.Expr]:
@@ -189,7 +212,7 @@ def _value(argument: exp.Expr, type_: SparkType | None) -> _Value | None:
     if type_.is_decimal and type_.precision <= _DIGITS and type_.scale <= 3:
         exact = exp.cast(argument.copy(), type_.text, dialect="spark")
         return _Value(double, exact, (type_.precision, type_.scale))
-    return _Value(double)
+    return _Value(double, may_be_infinite=not type_.is_decimal)
 
 
 def _arguments(node: exp.Expr) -> list[exp.Expr]:

@@ -27,10 +27,10 @@ from fivm_dbt.plan.binding import Binding, BoundInput, staged_input, staged_root
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.engine import Row
-from fivm_dbt.refresh.oracle import splice_inputs
 from fivm_dbt.spark.capture import change_query
 from fivm_dbt.spark.reads import table
 from fivm_dbt.spark.state import build_query, delta_query
+from fivm_dbt.sql.splice import splice_inputs
 from fivm_dbt.testing.check import column_types
 from fivm_dbt.testing.compare import compare_rows
 from fivm_dbt.testing.replay import table_specs

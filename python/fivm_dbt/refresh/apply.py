@@ -52,7 +52,9 @@ def build_states(plan: Plan, engine: Recorder, binding: Binding) -> None:
     for view in plan.views:
         if view is not plan.top:
             engine.progress(f"building {view.name}: {view.reason}")
-        engine.run(create_table(view.name, build_query(plan, view, binding), _properties(plan), PARTITION))
+        engine.run(
+            create_table(view.name, build_query(plan, view, binding), state_properties(plan), PARTITION)
+        )
         if view is not plan.top:
             version = engine.commits(view.name, None)[0].version
             binding = binding.with_view(BoundInput(view.name, "static", None, version), is_changed=False)
@@ -210,5 +212,5 @@ def literal(value: object, type_: SparkType) -> exp.Expr:
     return text if type_.is_string else exp.cast(text, type_.text, dialect="spark")
 
 
-def _properties(plan: Plan) -> dict[str, str]:
+def state_properties(plan: Plan) -> dict[str, str]:
     return {"delta.enableChangeDataFeed": "true", "fivm.model": plan.relation}

@@ -220,6 +220,30 @@ def test_below_other_operators_it_is_an_inner_view_that_is_added_up(strategy: st
         assert math.isclose(float(str(below)), float(str(above)), rel_tol=1e-12)
 
 
+@pytest.mark.parametrize("merge_by", ["grouped", "per_partition"])
+def test_a_rest_that_is_no_row_is_no_change_of_an_inner_view(merge_by: str) -> None:
+    """The MERGE of such a delta changes nothing, and is no commit: there is no change feed to read."""
+    sums = "select a.k, sum(a.x) as s from raw.a join raw.b on a.j = b.j group by a.k"
+    bench = Bench.of(
+        f"select count(*) as n, sum(s) as t from ({sums}) q",
+        {"raw.a": ("j int, k int, x double", [(2, 1, 0.5)]), "raw.b": ("j int", [(1,), (2,)])},
+        {**APPROXIMATE, "fivm_merge": merge_by},
+    )
+    bench.refresh()
+    (inner,) = bench.plan.helpers
+    before = bench.engine.commits(inner.name, None)
+    bench.engine.change("raw.a", insert=[(1, 7, 0.1), (1, 7, 0.2), (1, 7, 0.3)])
+    bench.engine.change("raw.b", delete=[(1,)])
+    report = bench.refresh()
+    assert [(v.relation, v.rows_merged) for v in report.inner_views] == [(inner.name, 1)]
+    assert bench.engine.commits(inner.name, None) == before
+    assert list(bench.shown()) == [(1, 0.5)]
+    bench.engine.change("raw.b", insert=[(1,)])
+    bench.refresh()
+    ((n, t),) = bench.shown()
+    assert n == 2 and isinstance(t, float) and math.isclose(t, 1.1)
+
+
 def test_the_default_recomputes() -> None:
     plan = plan_of(SUMS, [relation("raw.r", "k int, x double")])
     assert plan.root.payload == ()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,17 +19,18 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import Catalog, Column, Relation, SparkType
 from fivm_dbt.config import load_config
+from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.engines.spark import SparkEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.scalar import column_ast
 from fivm_dbt.naming import COUNT, canonical, relation_name, sibling, split_name
-from fivm_dbt.plan.binding import Binding, BoundInput, staged_input, staged_root
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.binding import Binding, BoundClock, BoundInput, staged_input, staged_state
+from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.spark.capture import change_query
 from fivm_dbt.spark.reads import table
-from fivm_dbt.spark.state import build_query, delta_query
+from fivm_dbt.spark.state import build_query, delta_query, key_set_query
 from fivm_dbt.sql.splice import splice_inputs
 from fivm_dbt.testing.check import column_types
 from fivm_dbt.testing.compare import compare_rows
@@ -243,7 +244,8 @@ class _Check:
                     yield f"{model.name} is refused: {error}"
             else:
                 columns = plan.output
-                self.plans[model.name] = plan
+                if plan.recompute is None:  # else what it shows is its text
+                    self.plans[model.name] = plan
             relations.append(Relation(name, columns))
 
     def _different(self, model: Model, expected: RawRows | None, *, is_step: bool) -> Iterator[str]:
@@ -266,33 +268,63 @@ class _Check:
             yield from _rows_differ(found, wanted, types, way, "text")
 
     def _built(self, plan: Plan, version: int) -> str:
-        """The root state over the inputs at a version."""
+        """The root state over the inputs at a version, its inner views as views of their states."""
         inputs = tuple(BoundInput(i.name, "version difference", None, version) for i in plan.inputs)
-        query = build_query(plan, Binding(inputs, frozenset(), BUCKETS))
+        binding = Binding(inputs, frozenset(), BUCKETS, clock=self._clock(plan))
+        for view in plan.helpers:
+            shown = view.name if version == NEW else _old(view.name)
+            self.meaning.view(shown, self._state(plan, view, binding))
+            binding = binding.with_view(BoundInput(view.name, "static", None, version), is_changed=False)
+        return self._state(plan, plan.top, binding)
+
+    def _clock(self, plan: Plan) -> BoundClock | None:
+        """The time of the texts, which read the clock themselves: now, on both sides."""
+        if not plan.clock_kinds:
+            return None
+        now = SparkEngine.of_session(self.meaning.session).clock().only(plan.clock_kinds)
+        return BoundClock(now, now)
+
+    def _state(self, plan: Plan, view: View, binding: Binding) -> str:
+        query = build_query(plan, view, binding)
         query.set("hint", None)  # it spreads rows over files
         return self._over_views(query)
 
     def _added_up(self, plan: Plan) -> str:
-        """The old root state and the delta, added up as MERGE does."""
-        state = plan.root
+        """The old root state and the delta, added up as MERGE does; of inner views too, whose change is then staged."""
         moved = frozenset(i.name for i in plan.inputs if i.name in self.changed)
-        old = _old(state.relation)
-        self.meaning.view(old, self._built(plan, OLD))
+        self.meaning.view(_old(plan.root.relation), self._built(plan, OLD))
+        inputs = tuple(BoundInput(i.name, "version difference", OLD, NEW) for i in plan.inputs)
+        for bound in inputs:
+            if bound.name in moved:
+                self._stage(staged_input(plan, bound.name), change_query(plan, bound))
+        binding = Binding(
+            inputs, moved, BUCKETS, tuple((v.name, OLD) for v in plan.views), clock=self._clock(plan)
+        )
+        for view in plan.helpers:
+            added, binding = self._with_delta(plan, view, binding)
+            self.meaning.view(view.name, added)
+            bound = BoundInput(view.name, "version difference", OLD, NEW)
+            self._stage(staged_input(plan, view.name), change_query(plan, bound))
+            binding = binding.with_view(bound, is_changed=bool(prune_terms(view.terms, binding.changed)))
+        return self._with_delta(plan, plan.top, binding)[0]
+
+    def _with_delta(self, plan: Plan, view: View, binding: Binding) -> tuple[str, Binding]:
+        """A view's old state and its delta, added up; the binding with the key sets that it looks up."""
+        state = view.state
         columns = [
             *(column_ast("", k.name) for k in state.keys),
             *(exp.column(n) for n in state.payload_names),
         ]
-        rows: exp.Query = exp.select(*columns).from_(table(old))
-        if moved:
-            inputs = tuple(BoundInput(i.name, "version difference", OLD, NEW) for i in plan.inputs)
-            for bound in inputs:
-                if bound.name in moved:
-                    self.meaning.view(
-                        staged_input(plan, bound.name), self._over_views(change_query(plan, bound))
-                    )
-            delta = delta_query(plan, Binding(inputs, moved, BUCKETS, OLD))
-            self.meaning.view(staged_root(plan), self._over_views(delta))
-            rows = exp.union(rows, exp.select(*columns).from_(table(staged_root(plan))), distinct=False)
+        rows: exp.Query = exp.select(*columns).from_(table(_old(state.relation)))
+        for key_set in view.key_sets:
+            keys_query = key_set_query(plan, view, key_set, binding)
+            if keys_query is not None:
+                self._stage(staged_input(plan, key_set.name), keys_query)
+                binding = replace(binding, changed=binding.changed | {key_set.name})
+        if prune_terms(view.terms, binding.changed):
+            staged = staged_state(plan, view)
+            self._stage(staged, delta_query(plan, view, binding))
+            rows = exp.union(rows, exp.select(*columns).from_(table(staged)), distinct=False)
         keys = columns[: len(state.keys)]
         sums = [exp.alias_(exp.Sum(this=exp.column(n)), n) for n in state.payload_names]
         query = exp.select(*keys, *sums).from_(rows.subquery("both"))
@@ -302,7 +334,10 @@ class _Check:
             query = query.having(
                 exp.NEQ(this=exp.Sum(this=exp.column(COUNT)), expression=exp.Literal.number(0))
             )
-        return query.sql(dialect="spark")
+        return query.sql(dialect="spark"), binding
+
+    def _stage(self, name: str, query: exp.Expr) -> None:
+        self.meaning.view(name, self._over_views(query))
 
     def _over_views(self, query: exp.Expr) -> str:
         """A statement with each pinned table replaced by the view that stands for that version."""
@@ -311,7 +346,8 @@ class _Check:
             if version is None or version.expression.name != str(OLD):
                 continue
             name = canonical(relation_name(*(part.name for part in source.parts)))
-            if name in self.changed or name in {p.root.relation for p in self.plans.values()}:
+            states = {v.name for p in self.plans.values() for v in p.views}
+            if name in self.changed or name in states:
                 old = table(_old(name))
                 old.set("alias", source.args.get("alias"))
                 source.replace(old)

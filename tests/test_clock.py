@@ -351,3 +351,19 @@ def test_a_scenario_without_a_time_has_the_real_one() -> None:
         }
     )
     assert replay_scenario(scenario, tiny_workbench).outcome == "passed"
+
+
+def test_inner_views_of_a_model_at_rest_are_not_written() -> None:
+    sql = (
+        "select n, count(*) as m from (select k, count(*) as n from e where t >= now() group by k) group by n"
+    )
+    bench = _bench(sql, _row(5), _row(6))
+    assert bench.plan.helpers
+    states = [view.name for view in bench.plan.views]
+    before = [bench.engine.commits(name, None)[0].version for name in states]
+    _go_to(bench, hours=1)
+    assert bench.refresh().action == "no change"
+    assert [bench.engine.commits(name, None)[0].version for name in states] == before
+    _go_to(bench, days=4)
+    assert bench.refresh().action == "refreshed"
+    assert bench.shown() == bench.newest() == bench.recomputed()

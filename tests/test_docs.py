@@ -10,9 +10,14 @@ A fenced block is tested when an HTML comment stands above it:
 ``<!-- test: FIVM105 -->``      a query (sql), meta keys (yaml) or a scenario (json) that is refused with this code
 ``<!-- test: message -->``      the text of the last refusal, letter by letter
 ``<!-- test: refusals -->``     a table: each row's query is refused with the code in the row
+``<!-- test: explain F W -->``  of ``fivm explain F`` the part whose title has all words W; F may also be a model
+                               of the last scenario
+``<!-- test: scenario -->``     a scenario that is replayed: no refusal, no rebuild, an expectation in each step
+``<!-- test: deltas -->``       what the last scenario staged in each step
 =============================  ===============================================================================
 
-``FIVM_UPDATE=1 pytest tests/test_docs.py`` writes the console and message blocks anew; review the difference.
+A file of SQL gives its CREATE TABLE statements to the queries below it too.
+``FIVM_UPDATE=1 pytest tests/test_docs.py`` writes console, message, explain and deltas anew; review the difference.
 """
 
 from __future__ import annotations
@@ -32,16 +37,19 @@ from click.testing import CliRunner
 from fivm_dbt.cli import main
 from fivm_dbt.config import Config, load_config
 from fivm_dbt.errors import CODES, FivmError
+from fivm_dbt.explain.text import explain
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.report import InputChange, Report
 from fivm_dbt.sql.script import read_script
 from fivm_dbt.testing.load import load_scenarios
+from staged_deltas import staged_deltas
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 _MARK = re.compile(r"<!-- test: (.+?) -->")
 _SECONDS = re.compile(r"\d+\.\d+ s\b")
+_CREATE = re.compile(r"^create table .*?;\n", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -78,11 +86,13 @@ def examples(page: Path) -> Iterator[Example]:
 
 @dataclass
 class Reader:
-    """Follows one page: the files and tables so far, and the last refusal."""
+    """Follows one page: the files and tables so far, the last refusal, and the last scenario."""
 
     directory: Path
     tables: str = ""
     refusal: str = ""
+    deltas: str = ""
+    explained: dict[str, str] = field(default_factory=dict)
     outputs: dict[int, str] = field(default_factory=dict)
     """What each block with an output should hold, by its line."""
 
@@ -90,6 +100,7 @@ class Reader:
         verb, _, rest = example.instruction.partition(" ")
         if verb == "file":
             (self.directory / rest).write_text(example.text, encoding="utf-8")
+            self.tables = "".join(_CREATE.findall(example.text)) or self.tables
         elif verb == "console":
             self.outputs[example.line] = "".join(self._ran(line) for line in _commands(example))
         elif verb == "tables":
@@ -101,6 +112,13 @@ class Reader:
         elif verb == "refusals":
             for query, code in _rows(example):
                 assert self._refused(query, example.place) == code, f"{example.place}: {query}"
+        elif verb == "explain":
+            name, _, words = rest.partition(" ")
+            self.outputs[example.line] = _part(self._explained(name), words.split(), example.place)
+        elif verb == "scenario":
+            self.deltas = self._replayed(example)
+        elif verb == "deltas":
+            self.outputs[example.line] = self.deltas
         elif verb in CODES:
             found = self._refused(example.text, example.place, example.language)
             assert found == verb, f"{example.place}: {found}: {self.refusal}"
@@ -129,6 +147,19 @@ class Reader:
             ModelRequest("analytics.daily", script.sql, script.catalog, load_config(meta, model="daily"))
         )
 
+    def _explained(self, name: str) -> str:
+        if name not in self.explained:
+            self.explained[name] = self._ran(f"fivm explain {name}").partition("\n")[2]
+        return self.explained[name]
+
+    def _replayed(self, example: Example) -> str:
+        file = self.directory / "scenario.yml"
+        file.write_text(example.text, encoding="utf-8")
+        (located,) = load_scenarios([file])
+        plans, deltas = staged_deltas(located.scenario, example.place)
+        self.explained |= {plan.model: explain(plan) for plan in plans}
+        return deltas
+
     def _ran(self, command: str) -> str:
         with _inside(self.directory):
             result = CliRunner().invoke(main, command.split()[1:])
@@ -146,6 +177,15 @@ def _commands(example: Example) -> list[str]:
     commands = [line[2:] for line in example.text.splitlines() if line.startswith("$ ")]
     assert commands and all(c.startswith("fivm ") for c in commands), example.place
     return commands
+
+
+def _part(explained: str, words: list[str], place: str) -> str:
+    """The part of an explained plan, up to the next title, whose title has all these words."""
+    parts = re.split(r"^(?=== |-- )", explained, flags=re.MULTILINE)
+    found = [p for p in parts if all(w in p.partition("\n")[0] for w in words)]
+    titles = "".join(f"\n  {p.partition(chr(10))[0]}" for p in parts)
+    assert len(found) == 1, f"{place}: {len(found)} parts have {' '.join(words)} in their title, of{titles}"
+    return found[0].rstrip("\n") + "\n"
 
 
 def _rows(example: Example) -> list[tuple[str, str]]:
@@ -203,6 +243,25 @@ def test_examples_are_found() -> None:
     assert counts.get("docs/replay.md", 0) >= 2
     assert counts.get("docs/errors.md", 0) >= 30
     assert counts.get("docs/limitations.md", 0) >= 3
+
+
+OPERATORS = sorted(p for p in (DOCS / "operators").glob("*.md") if p.name != "README.md")
+
+
+def test_operators_are_indexed() -> None:
+    index = (DOCS / "operators" / "README.md").read_text(encoding="utf-8")
+    linked = set(re.findall(r"^\| .*\]\(([\w-]+\.md)\) \|$", index, flags=re.MULTILINE))
+    assert linked == {page.name for page in OPERATORS} and len(linked) >= 16
+
+
+@pytest.mark.parametrize("page", OPERATORS, ids=lambda p: p.stem)
+def test_operator_is_shown_whole(page: Path) -> None:
+    verbs = [e.instruction.partition(" ")[0] for e in examples(page)]
+    shown = [e.instruction for e in examples(page) if e.instruction.startswith("explain ")]
+    assert any(i.endswith("how each operator") for i in shown) and any("staged" in i for i in shown)
+    assert {"scenario", "deltas", "refusals"} <= set(verbs)
+    text = _without_code(page.read_text(encoding="utf-8"))
+    assert {"## Rule", "## In numbers", "## Refused", "## Source"} <= set(text.splitlines())
 
 
 def test_errors_has_exactly_the_codes() -> None:

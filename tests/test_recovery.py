@@ -31,6 +31,12 @@ NESTED = (
     "join raw.customers c using (customer) group by o.customer) z group by n"
 )
 
+INNER_VIEWS = (
+    "select segment, count(distinct amount) as amounts, max(day) as last_day from ("
+    "select o.day, o.amount, c.segment, row_number() over (partition by o.customer order by o.day, o.amount) as n "
+    "from raw.orders o left join raw.customers c on o.customer = c.customer) z where n <= 2 group by segment"
+)
+
 ORDERS = "day date, customer int, amount decimal(10,2)"
 CUSTOMERS = "customer int, segment string"
 FIRST_ORDERS: list[Row] = [
@@ -63,7 +69,7 @@ class Setting:
     def bench(self) -> Bench:
         tables = {"raw.orders": (ORDERS, FIRST_ORDERS), "raw.customers": (CUSTOMERS, FIRST_CUSTOMERS)}
         meta: dict[str, object] = {"fivm_merge": self.merge}
-        if self.sql == BAG:
+        if self.sql in (BAG, INNER_VIEWS):
             meta["fivm_buckets"] = 8
         bench = Bench.of(self.sql, tables, meta, recreated=self.recreated, feed=self.feed)
         bench.refresh()
@@ -80,10 +86,12 @@ SETTINGS = [
     Setting("a bag", sql=BAG),
     Setting("one row", sql=TOTAL),
     Setting("nested", sql=NESTED),
+    Setting("inner views", sql=INNER_VIEWS),
+    Setting("inner views and one MERGE per partition", sql=INNER_VIEWS, merge="per_partition"),
 ]
 
 
-THOROUGH = (SETTINGS[0], SETTINGS[3])
+THOROUGH = (SETTINGS[0], SETTINGS[3], SETTINGS[8])
 """Cut off at every place; the others where something is committed and recorded."""
 
 ORDERS_CAME: list[Row] = [("2024-02-08", 2, "4.00"), ("2024-01-05", 3, "1.25"), (None, 1, "3.00")]

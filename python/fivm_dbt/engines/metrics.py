@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _DESCRIPTION = "spark.job.description"
+_ROWS, _FILES = "number of output rows", "number of files read"
 _PAGE = 64
 _ON_LOG = re.compile("Filtering files for query|Compute snapshot for version")
 
@@ -57,18 +58,22 @@ class SessionMetrics:
         # A cached plan shows its scans in every execution that reads the cache, but only the one that filled it
         # counted rows: per accumulator the largest number is the true one.
         counted: dict[int, tuple[str, int]] = {}
+        files: dict[int, int] = {}
         stages: set[int] = set()
         for execution in _tagged(store, tag, started):
             scans = list(_scans(store, execution.executionId()))
-            for table, accumulator, count in scans:
-                counted[accumulator] = max(counted.get(accumulator, (table, 0)), (table, count))
+            for table, measure, accumulator, count in scans:
+                if measure == _FILES:
+                    files[accumulator] = max(files.get(accumulator, 0), count)
+                else:
+                    counted[accumulator] = max(counted.get(accumulator, (table, 0)), (table, count))
             if scans:
                 stages |= set(_integers(execution.stages()))
         rows: Counter[str] = Counter()
         for table, count in counted.values():
             rows[table] += count
         read = sum(_input_bytes(context._jsc.sc().statusStore(), stage) for stage in stages)
-        return Metrics(sum(rows.values()), read, tuple(sorted(rows.items())))
+        return Metrics(sum(rows.values()), read, tuple(sorted(rows.items())), sum(files.values()))
 
 
 def _tagged(store: Any, tag: str, started: float) -> list[Any]:
@@ -95,8 +100,8 @@ def _recent(store: Any, started: float) -> Iterator[Any]:
         end = begin
 
 
-def _scans(store: Any, execution: int) -> Iterator[tuple[str, int, int]]:
-    """Table, accumulator and rows of each scan of an execution."""
+def _scans(store: Any, execution: int) -> Iterator[tuple[str, str, int, int]]:
+    """Of each scan of an execution the table and what was measured: which measure, its accumulator, its value."""
     values = None
     nodes = store.planGraph(execution).allNodes()
     for position in range(nodes.size()):
@@ -109,8 +114,9 @@ def _scans(store: Any, execution: int) -> Iterator[tuple[str, int, int]]:
         for place in range(metrics.size()):
             metric = metrics.apply(place)
             accumulator = metric.accumulatorId()
-            if metric.name() == "number of output rows" and values.contains(accumulator):
-                yield table, int(accumulator), parse_count(str(values.get(accumulator).get()))
+            if metric.name() in (_ROWS, _FILES) and values.contains(accumulator):
+                count = parse_count(str(values.get(accumulator).get()))
+                yield table, str(metric.name()), int(accumulator), count
 
 
 def scanned_table(node: str) -> str | None:

@@ -10,6 +10,7 @@ from fivm_dbt.ir.nodes import (
     Aggregate,
     ClockFilter,
     ClockMap,
+    Crossing,
     Explode,
     Filter,
     Join,
@@ -90,9 +91,13 @@ def reads_in_full(view: View) -> Iterator[tuple[str, tuple[str, ...]]]:
             if s.side is Side.DELTA:
                 of = scans(sets[s.relation].node) if s.relation in sets else (s,)
                 changed += [c.relation for c in of if c.side is Side.DELTA and c.relation not in sets]
+        staged = [sets[s.relation].node for s in scans(term.node) if s.relation in sets]
+        if any(isinstance(n, Crossing) for node in (term.node, *staged) for n in _nodes(node)):
+            changed.append("the clock")
+        between = {id(s) for n in _nodes(term.node) if isinstance(n, Crossing) for s in scans(n)}
         when = tuple(dict.fromkeys(changed))
         for s in scans(term.node):
-            if s.side is not Side.DELTA and id(s) not in bounded:
+            if s.side is not Side.DELTA and id(s) not in bounded and id(s) not in between:
                 yield s.relation, when
 
 

@@ -9,7 +9,20 @@ from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.explain.operators import maintenance
 from fivm_dbt.ir.dialect import SparkText
-from fivm_dbt.ir.nodes import Aggregate, Filter, Lookup, Node, Restrict, Scan, Side
+from fivm_dbt.ir.nodes import (
+    Aggregate,
+    Filter,
+    Join,
+    Lookup,
+    Node,
+    OuterJoin,
+    Restrict,
+    Scan,
+    SemiJoin,
+    Side,
+    UnionAll,
+    Values,
+)
 from fivm_dbt.ir.printer import render
 from fivm_dbt.naming import CLOCK, COUNT, PARTITION
 from fivm_dbt.plan.binding import staged_input, staged_state
@@ -168,6 +181,8 @@ def _product(term: Term) -> str:
 def _factors(node: Node) -> str:
     if isinstance(node, Scan):
         return f"{_side(node.side)}{node.relation} {node.alias}"
+    if isinstance(node, Values):
+        return f"rows {node.alias}"
     if isinstance(node, Restrict):
         keys = ", ".join(left.sql for left, _ in node.keys) or "anything"
         changed = ", ".join(sorted({f"Δ{s.relation}" for s in scans(node.right) if s.side is Side.DELTA}))
@@ -179,8 +194,13 @@ def _factors(node: Node) -> str:
         return f"σ[old time → new time]({_factors(node.inputs[0])})"
     if len(node.inputs) == 1:
         return _factors(node.inputs[0])
-    joined = " ⋈ " if type(node).__name__ == "Join" else " ⊎ "
-    return "(" + joined.join(_factors(child) for child in node.inputs) + ")"
+    return "(" + f" {_symbol(node)} ".join(_factors(child) for child in node.inputs) + ")"
+
+
+def _symbol(node: Node) -> str:
+    if isinstance(node, SemiJoin):
+        return "▷" if node.anti else "⋉"
+    return {Join: "⋈", OuterJoin: "⟕", UnionAll: "⊎"}[type(node)]
 
 
 def _is_crossing(node: Node) -> bool:
@@ -200,12 +220,12 @@ def _reads(plan: Plan, view: View, term: Term) -> list[str]:
     lines = []
     bounded = {n.scan: n for n in _walk(term.node) if isinstance(n, Lookup)}
     own = {view.name, *(v.name for v in plan.helpers)}
-    crossing = {scan for node in _walk(term.node) if _is_crossing(node) for scan in scans(node)}
+    crossing = {id(scan) for node in _walk(term.node) if _is_crossing(node) for scan in scans(node)}
     for scan in scans(term.node):
         if scan.side is Side.DELTA:
             continue
         side = f"{scan.side.value} {scan.relation}"
-        if scan in crossing and scan.side is Side.OLD:
+        if id(scan) in crossing and scan.side is Side.OLD:
             lines.append(f"reads of {side} what enters or leaves as time passes")
         elif scan in bounded:
             keys = ", ".join(ours for ours, _ in bounded[scan].keys)

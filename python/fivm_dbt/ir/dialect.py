@@ -10,8 +10,8 @@ from sqlglot.dialects.dialect import DialectType
 from sqlglot.dialects.spark import Spark
 
 _AS_WRITTEN = frozenset(
-    "DATE_FORMAT FROM_UNIXTIME LISTAGG LOG10 MAX_BY MIN_BY PARSE_JSON PERCENTILE_CONT PERCENTILE_DISC STRING_AGG "
-    "TO_CHAR TO_DATE TO_TIMESTAMP TO_UNIX_TIMESTAMP TO_VARCHAR UNIX_DATE UNIX_TIMESTAMP".split()
+    "COLLATE DATE_FORMAT FROM_UNIXTIME LISTAGG LOG10 MAX_BY MIN_BY PARSE_JSON PERCENTILE_CONT PERCENTILE_DISC "
+    "STRING_AGG TO_CHAR TO_DATE TO_TIMESTAMP TO_UNIX_TIMESTAMP TO_VARCHAR UNIX_DATE UNIX_TIMESTAMP".split()
 )
 """Functions whose calls sqlglot would write as others, or with other arguments, which mean something else in Spark."""
 
@@ -35,7 +35,8 @@ class SparkText(Spark):
         """The tokens; functions that are to stay as they are get names that the parser does not know."""
         tokens = super().tokenize(sql, dialect)
         for token, after in pairwise(tokens):
-            is_call = token.token_type is TokenType.VAR and after.token_type is TokenType.L_PAREN
+            is_name = token.token_type in (TokenType.VAR, TokenType.COLLATE)
+            is_call = is_name and after.token_type is TokenType.L_PAREN
             if is_call and token.text.upper() in _AS_WRITTEN:
                 token.text = f"{_MARK}{token.text.upper()}"
         return tokens
@@ -59,4 +60,12 @@ def as_sqlglot_reads(node: exp.Expr) -> exp.Expr:
     """A call that was left as it is, as sqlglot understands it, which other dialects need."""
     name = node.name.upper()
     build = Spark.Parser.FUNCTIONS.get(name) if name in _AS_WRITTEN else None
-    return node if build is None else build([e.copy() for e in node.expressions])
+    if build is None:
+        return node
+    arguments = [e.copy() for e in node.expressions]
+    known: exp.Expr
+    try:
+        known = build(arguments)
+    except TypeError:  # as sqlglot finds out which take one: compiled functions have no signature
+        known = build(arguments, dialect=Spark())
+    return known

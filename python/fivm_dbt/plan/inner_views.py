@@ -28,6 +28,7 @@ from fivm_dbt.delta.key_sets import equalities
 from fivm_dbt.delta.local import Local, local_key
 from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.clock import kinds_below
 from fivm_dbt.ir.nodes import (
     Aggregate,
     ClockFilter,
@@ -278,7 +279,7 @@ class _Keeper:
 
     def _can_change(self, node: Node) -> bool:
         kept = {v.name: v.node for v in self.views}
-        return any(
+        return bool(kinds_below(node)) or any(
             self._can_change(kept[s.relation]) if s.relation in kept else s.relation not in self.static
             for s in scans(node)
         )

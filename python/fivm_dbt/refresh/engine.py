@@ -32,11 +32,12 @@ class Commit:
 
 @dataclass(frozen=True)
 class Metrics:
-    """What statements read: rows and bytes, and the rows per table. None where the engine cannot tell."""
+    """What statements read: rows and bytes, the rows per table, and files. None where the engine cannot tell."""
 
     rows_read: int | None = None
     bytes_read: int | None = None
     scans: tuple[tuple[str, int], ...] = ()
+    files_read: int | None = None
 
 
 class MissingRelation(Exception):

@@ -421,6 +421,7 @@ class _Run:
             statements=tuple(self.engine.statements),
             rows_read=metrics.rows_read,
             bytes_read=metrics.bytes_read,
+            files_read=metrics.files_read,
             scans=metrics.scans,
             state_bytes=self.state_bytes,
             seconds=round(perf_counter() - self.started, 3),

@@ -47,6 +47,7 @@ class Report:
     statements: tuple[str, ...] = ()
     rows_read: int | None = None
     bytes_read: int | None = None
+    files_read: int | None = None
     scans: tuple[tuple[str, int], ...] = ()
     state_bytes: int | None = None
     seconds: float = 0.0

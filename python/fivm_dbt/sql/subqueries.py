@@ -332,6 +332,7 @@ def _outermost_aggregates(node: exp.Expr) -> list[exp.Expr]:
 
 def with_columns(around: Around, value: exp.Expr) -> tuple[Around, exp.Expr]:
     """``value`` with every subquery replaced by a column that is joined to the relation."""
+    _refuse_quantified(value)
     node = spelled_out(value.copy(), around.scope)
     while True:
         found = outermost_query(node)
@@ -341,6 +342,17 @@ def with_columns(around: Around, value: exp.Expr) -> tuple[Around, exp.Expr]:
         if found is node:
             return around, column
         found.replace(column)
+
+
+def _refuse_quantified(value: exp.Expr) -> None:
+    """FIVM105 for ``x > ALL (query)`` and the like: Spark compares with one value, or with the list after LIKE."""
+    for part in value.find_all(exp.All, exp.Any):
+        if isinstance(part.this, exp.Query):
+            raise unsupported(
+                part,
+                f"{part.key.upper()} over a query is not Spark SQL",
+                "use EXISTS, NOT EXISTS or IN, or compare with MIN or MAX of the query",
+            )
 
 
 def outermost_query(node: exp.Expr) -> exp.Expr | None:

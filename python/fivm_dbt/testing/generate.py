@@ -43,7 +43,8 @@ def random_case(seed: int, models: int = 5, steps: int = 5, menu: Menu | None = 
     tables = random_tables(rng)
     initial = _initial(rng, tables)
     stream = Stream(rng, tables, initial)
-    forward = [stream.step() for _ in range(steps)]
+    forward = [stream.step() for _ in range(steps - 1)]
+    forward.append(stream.thinned() if rng.random() < 0.6 else stream.step())
     backward = [{name: d.inverse for name, d in step.items()} for step in reversed(forward)]
     queries = _queries(rng, tables, menu, seed, models)
     configs = {name: _config(rng) for name in queries}
@@ -75,10 +76,11 @@ def _clock(menu: Menu, steps: int) -> dict[str, object]:
 
 
 def _initial(rng: random.Random, tables: _Tables) -> dict[str, Rows]:
-    if rng.random() < 0.12:
+    if rng.random() < 0.06:
         return {}  # everything arrives later
     return {
-        name: random_rows(rng, columns, rng.choice((0, 4, 5, 6, 7, 8, 9))) for name, columns in tables.items()
+        name: random_rows(rng, columns, rng.choice((0, 6, 7, 8, 9, 10, 11)))
+        for name, columns in tables.items()
     }
 
 

@@ -161,7 +161,7 @@ class Queries:
     def _where(self, clause: From, block: Block, scalars: Scalars) -> str:
         rng, slots = self.rng, slots_wanted(block.want)
         is_wanted = bool(slots & {"where", "correlation", "position"})
-        if not is_wanted and rng.random() > 0.35:
+        if not is_wanted and rng.random() > 0.25:
             return ""
         if slots & {"correlation", "position"}:
             names = [n for n in PREDICATES if self.menu.allows(n)]

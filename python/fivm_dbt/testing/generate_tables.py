@@ -29,15 +29,17 @@ _VALUES: dict[str, list[object]] = {
     "d": ["2024-01-30", "2024-02-01", "2024-02-29", "2024-04-10"],
     "f": [True, False],
 }
-_NULLS = 0.25
+_NULLS = 0.18
 _TABLES = ("r", "s", "t", "u")
 
 
 def random_tables(rng: random.Random) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Three or four tables; each has the key ``k`` and one to three other columns."""
+    """Three or four tables; each has the key ``k`` and one to four other columns."""
     tables = {}
     for name in _TABLES[: rng.choice((3, 3, 4))]:
-        others = rng.sample([c for c in TYPES if c != "k"], rng.randint(1, 3))
+        others = set(rng.sample([c for c in TYPES if c != "k"], rng.randint(1, 3)))
+        if rng.random() < 0.5:
+            others.add("d")  # a table without dates has no late rows
         columns = ["k", *sorted(others)]
         tables[name] = tuple((column, TYPES[column]) for column in columns)
     return tables
@@ -83,24 +85,33 @@ class Stream:
     def step(self) -> dict[str, Delta]:
         """The next step: nothing, one table, or several at once."""
         names = sorted(self._tables)
-        changed = self._rng.sample(names, self._rng.choice((0, 1, 1, 1, 1, 1, 2, 2, len(names))))
+        changed = self._rng.sample(names, self._rng.choice((0, 1, 1, 1, 2, 2, 2, len(names))))
         deltas = {name: self._change(name) for name in sorted(changed)}
         return {name: delta for name, delta in deltas.items() if delta.insert or delta.delete}
+
+    def thinned(self) -> dict[str, Delta]:
+        """A step after which about every third row is left: groups disappear, and whole results."""
+        deltas = {}
+        for name in sorted(self._tables):
+            deltas[name] = Delta(delete=[row for row in self._rows[name] if self._rng.random() < 0.65])
+            self._apply(name, deltas[name])
+        return {name: delta for name, delta in deltas.items() if delta.delete}
 
     def _change(self, name: str) -> Delta:
         rng, delta = self._rng, Delta()
         kind = rng.choices(
             ("insert", "delete", "update", "mixed", "copy", "blink", "empty", "nothing"),
-            (6, 5, 9, 4, 2, 3, 1, 1),
+            (4, 6, 7, 7, 2, 3, 3, 1),
         )[0]
-        if len(self._rows[name]) < 3 and rng.random() < 0.6:
-            delta.insert += random_rows(rng, self._tables[name], rng.randint(3, 7))
+        if len(self._rows[name]) < 4 and rng.random() < 0.7:
+            delta.insert += random_rows(rng, self._tables[name], rng.randint(4, 8))
         elif kind in ("insert", "mixed"):
             delta.insert += random_rows(rng, self._tables[name], rng.randint(1, 3))
         if kind in ("delete", "mixed"):
             delta.delete += self._some(name, rng.randint(1, 3))
-        if kind == "update":
-            for row in self._some(name, rng.randint(1, 2)):
+        if kind in ("update", "mixed"):
+            rest = [row for row in self._rows[name] if row not in delta.delete]
+            for row in rng.sample(rest, min(len(rest), rng.randint(1, 2))):
                 delta.delete.append(row)
                 delta.insert.append(self._updated(name, row))
         if kind == "copy" and self._rows[name]:

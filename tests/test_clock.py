@@ -12,7 +12,7 @@ from fivm_dbt.engines.spark import Answer, SparkEngine
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.engine import Row
-from fivm_dbt.refresh.oracle import splice_clock
+from fivm_dbt.sql.splice import splice_clock
 from fivm_dbt.testing.differential import tiny_workbench
 from fivm_dbt.testing.replay import replay_scenario
 from fivm_dbt.testing.scenario import Scenario

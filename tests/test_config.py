@@ -81,7 +81,6 @@ def test_wrong_values(meta: dict[str, object]) -> None:
         ({"fivm_apply": "replace"}, "fivm_apply: replace"),
         ({"fivm_apply": "append"}, "fivm_apply: append"),
         ({"fivm_result": "factorized"}, "fivm_result: factorized"),
-        ({"fivm_float": "approximate"}, "fivm_float: approximate"),
         ({"fivm_refresh": "lazy"}, "fivm_refresh: lazy"),
         ({"fivm_expose": "table"}, "fivm_expose: table"),
         ({"fivm_depth": 1}, "fivm_depth: 1"),

@@ -29,7 +29,7 @@ QUERIES = {
     "FIVM102": "select colour from raw.a",
     "FIVM103": "select k from raw.nothing",
     "FIVM104": "select name from raw.a, raw.b",
-    "FIVM105": "select * except (v) from raw.a",
+    "FIVM105": "select k from raw.a version as of 3",
     "FIVM106": "select k, rand() as r from raw.a",
     "FIVM107": "select k from raw.a limit 3",
     "FIVM108": (

@@ -36,7 +36,8 @@ STRANGERS = {("rewrite", "sql"), ("explain", "refresh")}
 
 SQLGLOT = {
     "ir.clock", "ir.dialect", "ir.scalar", "sql.*", "rings.*", "plan.root", "plan.partitioning", "spark.*",
-    "explain.text", "refresh.apply", "refresh.journal", "refresh.oracle", "refresh.recorder",
+    "explain.text", "refresh.apply", "refresh.journal", "refresh.recorder", "refresh.recompute",
+    "refresh.compare", "refresh.tolerance",
     "engines.duckdb", "engines.duckdb_functions", "engines.duckdb_literals", "engines.duckdb_shapes",
     "engines.duckdb_sql", "testing.minimise_sql",
 }  # fmt: skip

@@ -7,7 +7,8 @@ import pytest
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import load_config
 from fivm_dbt.plan.planner import ModelRequest, plan_model
-from fivm_dbt.refresh.oracle import recompute_sql, splice_inputs
+from fivm_dbt.refresh.oracle import recompute_sql
+from fivm_dbt.sql.splice import splice_inputs
 from fixtures.models import plan_of, relation
 
 PIN = {"raw.a": "raw.a VERSION AS OF 3", "raw.b": "raw.b VERSION AS OF 4"}

@@ -174,6 +174,25 @@ def test_rebuild_counts_only_when_strict(tmp_path: Path) -> None:
     assert replay_files([path], strict=True, echo=lines.append) == 1
 
 
+def test_recompute_counts_only_when_strict(tmp_path: Path) -> None:
+    model = {"name": "v", "sql": "select first(a) as f from r", "config": {"fivm_policy": "auto"}}
+    table = {"tables": {"r": [["a", "int"]]}, "steps": [{"delta": {"r": {"insert": [[1]]}}}]}
+    path, report = tmp_path / "recomputed.json", tmp_path / "report.json"
+    path.write_text(json.dumps({"id": "recomputed", "models": [model], **table}))
+    lines: list[str] = []
+    assert replay_files([path], report=report, echo=lines.append) == 0
+    assert lines[0].startswith("passed   recomputed: 1 steps, 2 refreshes, 2 not comparable (")
+    assert lines[1].startswith("  model v: recomputed: FIVM106 non-deterministic expression: FIRST(r.a)")
+    built, changed = (s["models"][0] for s in json.loads(report.read_text())["scenarios"][0]["steps"])
+    assert (built["action"], changed["action"], changed["result"]) == (
+        "built",
+        "recomputed",
+        "not comparable",
+    )
+    assert built["recomputed"] == changed["recomputed"] and "FIVM106" in changed["recomputed"]
+    assert replay_files([path], strict=True, echo=lines.append) == 1
+
+
 def test_one_of_several(tmp_path: Path) -> None:
     path = _write(tmp_path / "two.jsonl", WRONG, {**WRONG, "id": "right", "steps": []})
     lines: list[str] = []

@@ -47,11 +47,9 @@ class Config(BaseModel):
 
 # Values whose capability is not built yet, as (key, predicate on the value).
 _LATER: tuple[tuple[str, tuple[object, ...]], ...] = (
-    ("fivm_policy", ("auto", "full")),
     ("fivm_strategy", ("reevaluate", "factorized", "recursive")),
     ("fivm_apply", ("replace", "append")),
     ("fivm_result", ("factorized",)),
-    ("fivm_float", ("approximate",)),
     ("fivm_refresh", ("lazy",)),
     ("fivm_expose", ("table",)),
 )

@@ -263,7 +263,9 @@ def _progress() -> Callable[[str], None]:
     started = time.monotonic()
 
     def tell(message: str) -> None:
-        is_long = time.monotonic() - started > _PATIENCE or message.startswith(("building", "finishing"))
+        is_long = time.monotonic() - started > _PATIENCE or message.startswith(
+            ("building", "finishing", "recomputing")
+        )
         event = JinjaLogInfo if is_long else JinjaLogDebug
         fire_event(event(msg=f"fivm: {message}", node_info=get_node_info()))
 

@@ -234,7 +234,19 @@ def _subquery(node: exp.Expr) -> exp.Expr:
     return to_duckdb_pivot(node) if isinstance(node, exp.Subquery) else node
 
 
+def _named_range(node: exp.Expr) -> exp.Expr:
+    """Spark calls the column of ``range`` id."""
+    call, alias = node.this, node.args.get("alias")
+    is_range = isinstance(call, exp.Anonymous) and call.name.lower() == "range"
+    if is_range and not (alias is not None and alias.args.get("columns")):
+        name = alias.this if alias is not None and alias.this else exp.to_identifier("range")
+        node.set("alias", exp.TableAlias(this=name, columns=[exp.to_identifier("id")]))
+        call.set("expressions", call.expressions[:3])
+    return node
+
+
 _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
+    exp.Table: _named_range,
     exp.DataType: _data_type,
     exp.Cast: _cast,
     exp.TryCast: _cast,

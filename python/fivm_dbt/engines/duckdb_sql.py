@@ -228,10 +228,13 @@ def is_cte(table: exp.Table) -> bool:
         with_ = parent.args.get("with_") if isinstance(parent, (exp.Query, exp.DML)) else None
         if with_ is not None:
             for cte in with_.expressions:
-                if node is with_ and cte is within:
+                is_own = node is with_ and cte is within
+                if is_own and not with_.args.get("recursive"):
                     break
                 if cte.alias.lower() == name:
                     return True
+                if is_own:
+                    break
         node = parent
     return False
 

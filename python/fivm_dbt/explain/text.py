@@ -26,7 +26,7 @@ from fivm_dbt.ir.nodes import (
 from fivm_dbt.ir.printer import render
 from fivm_dbt.naming import CLOCK, COUNT, PARTITION
 from fivm_dbt.plan.binding import staged_input, staged_state
-from fivm_dbt.plan.plan import Plan, PlanInput, View
+from fivm_dbt.plan.plan import Plan, PlanInput, Recompute, View
 from fivm_dbt.spark.capture import change_query
 from fivm_dbt.spark.check import EXAMPLE_TIMES, example
 from fivm_dbt.spark.state import build_query, create_table, delta_query, key_set_query, merge
@@ -37,6 +37,8 @@ _OLD, _NEW = 1, 2
 
 def explain(plan: Plan) -> str:
     """The whole plan as text."""
+    if plan.recompute is not None:
+        return _recomputed(plan, plan.recompute)
     parts = [
         _heading(f"model {plan.relation}"),
         plan.sql.strip(),
@@ -63,6 +65,32 @@ def explain(plan: Plan) -> str:
     parts += [
         _heading(f"statements (old side = version {_OLD}, new side = version {_NEW}{_times(plan)})"),
         *_statements(plan),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _recomputed(plan: Plan, recompute: Recompute) -> str:
+    """A model that is not maintained: why, what moves it, what it leaves."""
+    when = "when an input or the clock has moved" if plan.clock_kinds else "when an input has moved"
+    if recompute.changes_by_itself:
+        when = "in every run: its result changes by itself"
+    columns = [f"  {k.name} {k.type}" for k in plan.root.keys]
+    by = plan.root.partitioning
+    partition = f"  {PARTITION} {by.type}  -- {by.reason}"
+    parts = [
+        _heading(f"model {plan.relation}"),
+        plan.sql.strip(),
+        _heading(f"recomputed, {when}"),
+        recompute.reason,
+        *([f"not comparable: {recompute.not_repeatable}"] if recompute.not_repeatable else []),
+        _heading("inputs"),
+        *(f"{item.name}\n  read in full, at its newest version" for item in plan.inputs),
+        *_clock(plan),
+        _heading("state"),
+        f"{plan.root.relation}, replaced as a whole by the rows of the query above",
+        *columns,
+        partition,
+        f"shown by view {plan.relation}:\n{_indent(_pretty_sql(plan.presentation))}",
     ]
     return "\n".join(parts) + "\n"
 

@@ -117,6 +117,25 @@ class Values(Node):
 
 
 @dataclass(frozen=True)
+class AsWritten(Node):
+    """A query of which nothing is known but its columns: it is run as it stands."""
+
+    alias: str
+    columns: tuple[tuple[str, SparkType], ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(Field(self.alias, name, type_) for name, type_ in self.columns)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return ()
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> AsWritten:
+        return self
+
+
+@dataclass(frozen=True)
 class Filter(Node):
     """Rows of ``input`` for which every predicate is true."""
 

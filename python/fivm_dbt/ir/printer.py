@@ -5,6 +5,7 @@ from __future__ import annotations
 from fivm_dbt.ir.nodes import (
     Aggregate,
     AggregateCall,
+    AsWritten,
     ClockFilter,
     ClockMap,
     Crossing,
@@ -42,6 +43,8 @@ def describe(node: Node) -> str:
         return f"Lookup {node.key_set}"
     if isinstance(node, Values):
         return f"Values {node.alias} [{', '.join(name for name, _ in node.columns)}] {len(node.rows)} rows"
+    if isinstance(node, AsWritten):
+        return f"AsWritten {node.alias} [{', '.join(name for name, _ in node.columns)}]"
     if isinstance(node, (Filter, ClockFilter, Crossing)):
         return f"{type(node).__name__} {' and '.join(p.sql for p in node.predicates)}"
     if isinstance(node, (Map, ClockMap)):

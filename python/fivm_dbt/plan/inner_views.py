@@ -346,10 +346,15 @@ def _check_repeatable(node: Aggregate) -> None:
     """FIVM108 for a result that can neither be kept nor be computed again to the last bit."""
     unstable = next((c for c in node.calls if not c.is_repeatable), None)
     odd = next((f for f in node.fields if not f.type.is_groupable), None)
-    if odd is not None and unstable is not None and unstable.written is not None:
+    if odd is not None and unstable is not None:
+        shown = (
+            unstable.written.sql
+            if unstable.written is not None
+            else f"{unstable.function.upper()} of doubles"
+        )
         raise FivmError(
             "FIVM108",
-            f"{unstable.written.sql} depends on the order in which doubles are added, and its group cannot be kept: "
+            f"{shown} depends on the order in which doubles are added, and its group cannot be kept: "
             f"{odd.name} has type {odd.type}",
             remedy="CAST the argument to a decimal type, e.g. CAST(x AS DECIMAL(18, 4))",
         )

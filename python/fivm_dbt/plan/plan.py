@@ -117,6 +117,21 @@ class View:
 
 
 @dataclass(frozen=True)
+class Recompute:
+    """Why a model is recomputed instead of maintained, and what is known of its text.
+
+    ``changes_by_itself``: every run recomputes, also when no input has moved. ``not_repeatable``: why a second
+    evaluation over the same rows may differ, so that there is nothing to compare with. ``clock``: the columns of the
+    clock in whose places the text gets literals, so that it is evaluated at the time of the refresh.
+    """
+
+    reason: str
+    changes_by_itself: bool
+    clock: tuple[str, ...]
+    not_repeatable: str | None
+
+
+@dataclass(frozen=True)
 class Plan:
     """How the model ``relation`` is built and refreshed: its ``views`` in this order, the root last.
 
@@ -131,6 +146,7 @@ class Plan:
     query: Node
     views: tuple[View, ...]
     output: tuple[Column, ...]
+    recompute: Recompute | None = None
 
     @property
     def model(self) -> str:
@@ -169,6 +185,8 @@ class Plan:
     @cached_property
     def clock_kinds(self) -> frozenset[str]:
         """What the plan reads of the clock: date, timestamp, timestamp_ntz, or nothing."""
+        if self.recompute is not None:
+            return frozenset(self.recompute.clock)
         return kinds_below(self.query)
 
     @cached_property
@@ -185,6 +203,9 @@ class Plan:
             "partitioning": f"{self.root.partitioning.kind} {_partition_text(self.root)}",
             "fivm_static": ", ".join(i.name for i in self.inputs if i.is_static),
         }
+        if self.recompute is not None:
+            # Whatever changes in an input moves its version, and then everything is computed anew.
+            return parts | {"maintenance": "recompute"} | {f"session {k}": v for k, v in self.session}
         for view in self.helpers:
             partitioned = f"{view.state.partitioning.kind} {_partition_text(view.state)}"
             parts[f"inner view {view.name}"] = f"{_layout(view.state)} {partitioned} {render(view.core)}"

@@ -13,6 +13,7 @@ from fivm_dbt.ir.nodes import Node
 from fivm_dbt.naming import PREFIX, canonical, sibling, split_name
 from fivm_dbt.plan.inner_views import keep_inner_views
 from fivm_dbt.plan.plan import Plan, PlanInput
+from fivm_dbt.plan.recompute import in_words, recompute_plan
 from fivm_dbt.plan.views import Views
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.sql.lower import lower
@@ -35,20 +36,60 @@ class ModelRequest:
     session: tuple[tuple[str, str], ...] = ()
 
 
-def plan_model(request: ModelRequest, describe: Describe | None = None) -> Plan:
+def plan_model(
+    request: ModelRequest, describe: Describe | None = None, columns_of: Describe | None = None
+) -> Plan:
     """The plan of a model. ``describe`` asks Spark for types and names; without it Spark's rules are applied here.
 
+    ``columns_of`` asks whoever runs it for the columns of a model that is recomputed (``fivm_policy``).
     Raises FivmError with the model's name and, for FIVM1xx, the position in its SQL.
     """
     relation = canonical(request.relation)
     try:
-        return _plan(relation, request, describe)
+        return _by_policy(relation, request, describe, columns_of or describe)
     except FivmError as error:
         raise error.located(sql=request.sql, model=split_name(relation)[-1]) from None
 
 
+def _by_policy(
+    relation: str, request: ModelRequest, describe: Describe | None, columns_of: Describe | None
+) -> Plan:
+    """``fivm_policy``: refuse what cannot be maintained, recompute it, or recompute everything."""
+    policy, reason = request.config.fivm_policy, None
+    if policy != "full":
+        try:
+            return _plan(relation, request, describe)
+        except FivmError as error:
+            if policy != "auto" or error.code.fault != "query":
+                raise
+            reason = error
+    plan = recompute_plan(relation, request, columns_of or _columns_offline(request, reason), reason)
+    assert plan.recompute is not None
+    logger.info("%s is recomputed: %s", relation, plan.recompute.reason)
+    return plan
+
+
+def _columns_offline(request: ModelRequest, reason: FivmError | None) -> Describe:
+    """The columns of a model that nobody can be asked for, where its text can be read as if it were maintained."""
+    if reason is not None:
+        raise FivmError(
+            "FIVM109",
+            f"fivm_policy: auto recomputes this model ({in_words(reason)}), but its columns are not known "
+            "without a connection",
+            remedy="dbt run-operation fivm_explain --args '{model: NAME}'",
+        )
+
+    def columns(question: str) -> tuple[Column, ...]:
+        lowered = lower(request.sql, request.catalog)
+        return tuple(Column(n, f.type) for n, f in zip(lowered.names, lowered.node.fields, strict=True))
+
+    return columns
+
+
 def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Plan:
-    lowered = lower(request.sql, request.catalog, describe)
+    lowered = lower(
+        request.sql, request.catalog, describe, approximate=request.config.fivm_float == "approximate"
+    )
     query = rewrite(lowered.node)
     static = _static(request.config, request.catalog)
     only_needed = request.config.fivm_strategy == "first_order"

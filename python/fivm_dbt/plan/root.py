@@ -180,6 +180,10 @@ def _key_shown(value: Scalar, stored: Mapping[ColumnId, str]) -> str | None:
     return stored.get(column)
 
 
+_KINDS = ("sum", "count", "nan", "infinity", "minus_infinity")
+"""What the components of a sum are, in the names of their columns."""
+
+
 def _payload(node: Aggregate) -> tuple[PayloadColumn, ...]:
     """The components of all calls, equal ones once, named after what they add up."""
     found: dict[Component, str] = {}
@@ -187,7 +191,7 @@ def _payload(node: Aggregate) -> tuple[PayloadColumn, ...]:
     for call in node.calls:
         for position, component in enumerate(components(call)):
             if component not in found:
-                kind = "sum" if position == 0 and call.function != "count" else "count"
+                kind = "count" if call.function == "count" else _KINDS[position]
                 name = unique_name(f"{PREFIX}{kind}_{_label(call.argument)}", taken)
                 taken.add(name)
                 found[component] = name

@@ -52,7 +52,9 @@ def build_states(plan: Plan, engine: Recorder, binding: Binding) -> None:
     for view in plan.views:
         if view is not plan.top:
             engine.progress(f"building {view.name}: {view.reason}")
-        engine.run(create_table(view.name, build_query(plan, view, binding), _properties(plan), PARTITION))
+        engine.run(
+            create_table(view.name, build_query(plan, view, binding), state_properties(plan), PARTITION)
+        )
         if view is not plan.top:
             version = engine.commits(view.name, None)[0].version
             binding = binding.with_view(BoundInput(view.name, "static", None, version), is_changed=False)
@@ -87,7 +89,7 @@ def apply_deltas(
     merged = []
     for view in plan.views:
         done = already.get(view.name, 0)
-        if done and plan.config.fivm_merge != "per_partition":
+        if done and not _is_by_partition(plan, view):
             change = None
         else:
             change = _apply_delta(plan, view, engine, binding, already=done)
@@ -114,7 +116,7 @@ def _apply_delta(
     type_ = view.state.partitioning.type
     literals = [literal(row[0], type_) for row in touched]
     rows = sum(int(str(row[1])) for row in touched)
-    if plan.config.fivm_merge == "per_partition":
+    if _is_by_partition(plan, view):
         for number, (value, row) in enumerate(zip(literals, touched, strict=True), start=1):
             if number > already:
                 engine.progress(
@@ -125,6 +127,15 @@ def _apply_delta(
         engine.progress(f"{plan.model}: merging {rows:,} rows into {len(touched)} partitions of {view.name}")
         engine.run(merge(plan, view, literals if len(literals) <= MAX_LITERALS else None))
     return Merged(view.name, rows, len(touched))
+
+
+def _is_by_partition(plan: Plan, view: View) -> bool:
+    """Whether each partition has a MERGE of its own.
+
+    Not where doubles are added up: a MERGE of nothing but their rest is no commit, and those that are done are counted.
+    """
+    has_rest = any(p.component.type.is_floating for p in view.state.payload)
+    return plan.config.fivm_merge == "per_partition" and not has_rest
 
 
 def _with_key_sets(plan: Plan, view: View, engine: Recorder, binding: Binding) -> Binding:
@@ -162,9 +173,10 @@ def _with_view(
 ) -> Binding:
     """The binding for the views above one that is up to date now, its change staged if it has any."""
     before = binding.version_before(view.name)
-    if not is_merged:
+    version = engine.commits(view.name, None)[0].version if is_merged else before
+    if version == before:
+        # Nothing to merge, or nothing but the rest of doubles, of which no row came.
         return binding.with_view(BoundInput(view.name, "static", before, before), is_changed=False)
-    version = engine.commits(view.name, None)[0].version
     if change is not None and view.rows is not None:
         return binding.with_view(BoundInput(view.name, "staged", before, version), is_changed=True)
     bound = BoundInput(view.name, "change feed", before, version)
@@ -210,5 +222,5 @@ def literal(value: object, type_: SparkType) -> exp.Expr:
     return text if type_.is_string else exp.cast(text, type_.text, dialect="spark")
 
 
-def _properties(plan: Plan) -> dict[str, str]:
+def state_properties(plan: Plan) -> dict[str, str]:
     return {"delta.enableChangeDataFeed": "true", "fivm.model": plan.relation}

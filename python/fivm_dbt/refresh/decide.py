@@ -66,16 +66,23 @@ def raised_alarm(error: BaseException) -> str | None:
     return found.group(1) if found else None
 
 
-def check_static(plan: Plan, binding: Binding) -> None:
-    """Raise FIVM305 where rows of an input changed that was promised not to change."""
+def broken_promise(plan: Plan, binding: Binding) -> str | None:
+    """Why the model has to be rebuilt when rows of an input changed that was promised not to change.
+
+    Raises FIVM305 where ``fivm_policy`` does not allow to compute it anew.
+    """
     moved = sorted(name for name in binding.changed if plan.input(name).is_static)
-    if moved:
+    if not moved:
+        return None
+    what = f"{', '.join(moved)} is declared static but its rows changed"
+    if plan.config.fivm_policy == "incremental":
         raise FivmError(
             "FIVM305",
-            f"{', '.join(moved)} is declared static but its rows changed",
+            what,
             remedy="run with --full-refresh, or take it out of fivm_static",
             model=plan.model,
         )
+    return what
 
 
 def choose_buckets(plan: Plan, engine: Recorder, observed: Mapping[str, Observed]) -> int:

@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.plan.binding import Binding
+from fivm_dbt.plan.binding import Binding, BoundClock
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.apply import (
     Merged,
@@ -26,7 +26,7 @@ from fivm_dbt.refresh.apply import (
 from fivm_dbt.refresh.bind import Staged, bind, recorded_binding, stage_inputs
 from fivm_dbt.refresh.clock import finished_clock, is_by_the_day, movement, read_clock
 from fivm_dbt.refresh.decide import (
-    check_static,
+    broken_promise,
     choose_buckets,
     lost_inputs,
     raised_alarm,
@@ -37,6 +37,7 @@ from fivm_dbt.refresh.engine import Engine, MissingRelation, VersionUnavailable
 from fivm_dbt.refresh.journal import Entry, Journal
 from fivm_dbt.refresh.observe import Observed, RecordedInput, State, check_free, locked, observe, read_state
 from fivm_dbt.refresh.owner import new_owner, only_refresh_here, release
+from fivm_dbt.refresh.recompute import write_recomputed
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InnerChange, Report
 from fivm_dbt.spark.state import NEGATIVE, OVERFLOW
@@ -132,6 +133,8 @@ class _Run:
 
     def _build(self, state: State, reason: str | None, snapshots: frozenset[str] = frozenset()) -> Report:
         """Compute the whole state at the inputs' newest versions."""
+        if self.plan.recompute is not None:
+            return self._recompute(state, reason)
         action: Action = "built" if state.finished is None else "rebuilt"
         before = state.inputs if state.finished is not None else {}
         clock = read_clock(self.plan, self.engine, None)
@@ -149,16 +152,36 @@ class _Run:
         self._finish(claim, detail)
         return self._report(action, claim.refresh, reason=reason)
 
+    def _recompute(self, state: State, reason: str | None, clock: BoundClock | None = None) -> Report:
+        """Run the model's text at the inputs' newest versions, as a build does but without own snapshots."""
+        assert self.plan.recompute is not None
+        clock = clock or read_clock(self.plan, self.engine, None)
+        observed = observe(self.plan, self.engine, {})
+        binding = bind(self.plan, observed, buckets=1, clock=clock)
+        claim = self._claim(state, {"kind": "build"})
+        why = self.plan.recompute.reason if reason is None else f"{reason}; {self.plan.recompute.reason}"
+        self.engine.progress(f"recomputing {self.plan.model}: {why}")
+        write_recomputed(self.plan, self.engine, binding)
+        publish(self.plan, self.engine)
+        detail = self._detail("build", observed, {}, binding) | {"signature": self.plan.signature}
+        self._finish(claim, detail)
+        action: Action = "built" if state.finished is None else "recomputed"
+        return self._report(action, claim.refresh, reason=reason)
+
     # Refreshing
 
     def _refresh(self, state: State, rolled_forward: bool) -> Report:
         assert state.finished is not None
         clock = read_clock(self.plan, self.engine, state.finished.detail)
         observed = observe(self.plan, self.engine, state.inputs)
+        is_moved = any(o.moved for o in observed.values()) or (clock is not None and clock.moved)
+        recompute = self.plan.recompute
+        if recompute is not None and (recompute.changes_by_itself or is_moved):
+            return self._recompute(state, movement(clock), clock)
         lost = lost_inputs(self.plan, observed, state.inputs)
         if lost is not None:
             return self._build(state, lost[0], lost[1])
-        if not any(o.moved for o in observed.values()) and (clock is None or not clock.moved):
+        if not is_moved:
             self._show()
             return self._report(
                 "refreshed" if rolled_forward else "no change", state.finished.refresh, rolled=rolled_forward
@@ -169,7 +192,9 @@ class _Run:
         except VersionUnavailable as error:
             return self._build(state, unreadable(self.plan, error))
         binding = bind(self.plan, observed, buckets=buckets, staged=staged, clock=clock)
-        check_static(self.plan, binding)
+        promise = broken_promise(self.plan, binding)
+        if promise is not None:
+            return self._build(state, promise)
         if not binding.moved:
             return self._advance(state, observed, staged, binding, rolled_forward)
         if not binding.changed:
@@ -401,4 +426,5 @@ class _Run:
             state_bytes=self.state_bytes,
             seconds=round(perf_counter() - self.started, 3),
             rolled_forward=rolled,
+            recomputed=self.plan.recompute.reason if self.plan.recompute is not None else None,
         )

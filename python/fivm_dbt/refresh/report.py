@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-Action = Literal["built", "refreshed", "no change", "rebuilt"]
+Action = Literal["built", "refreshed", "no change", "rebuilt", "recomputed"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,10 @@ class InnerChange:
 
 @dataclass(frozen=True)
 class Report:
-    """One model's run. ``seconds`` are wall-clock; None means that the connection cannot tell."""
+    """One model's run. ``seconds`` are wall-clock; None means that the connection cannot tell.
+
+    ``recomputed`` is the reason why this model is recomputed instead of maintained, whatever this run did.
+    """
 
     model: str
     action: Action
@@ -49,6 +52,7 @@ class Report:
     state_bytes: int | None = None
     seconds: float = 0.0
     rolled_forward: bool = False
+    recomputed: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: statements are counted, not listed."""
@@ -64,8 +68,11 @@ class Report:
 
         >>> Report("daily", "no change", 4, seconds=0.25).line()
         'daily: no change; 0 statements; read n/a rows, n/a bytes; state n/a bytes; 0.2 s'
+        >>> Report("top", "recomputed", 4, recomputed="fivm_policy: full").line().split("; ")[0]
+        'top: recomputed: fivm_policy: full'
         """
-        action = f"{self.action}: {self.reason}" if self.reason else self.action
+        why = "; ".join(w for w in (self.reason, self._why_recomputed()) if w)
+        action = f"{self.action}: {why}" if why else self.action
         parts = [f"{self.model}: {action}"]
         parts += [f"{c.relation} +{c.inserted:,} -{c.deleted:,} ({c.capture})" for c in self.inputs]
         if self.action == "refreshed":
@@ -79,6 +86,12 @@ class Report:
         parts.append(f"state {_number(self.state_bytes)} bytes")
         parts.append(f"{self.seconds:.1f} s")
         return "; ".join(parts)
+
+    def _why_recomputed(self) -> str | None:
+        """A build and a run without changes say too that the model is not maintained."""
+        if self.recomputed is None or self.action == "recomputed":
+            return self.recomputed
+        return f"is recomputed: {self.recomputed}"
 
 
 def _number(value: int | None) -> str:

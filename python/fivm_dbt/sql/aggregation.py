@@ -14,6 +14,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Field, Filter, Item, Map, Node
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, conjuncts, grouped
 from fivm_dbt.naming import CLOCK, unique_name
+from fivm_dbt.rings.doubles import is_finite_part
 from fivm_dbt.sql.aggregates import (
     AROUND_AGGREGATES,
     Call,
@@ -26,6 +27,7 @@ from fivm_dbt.sql.aggregates import (
 from fivm_dbt.sql.expressions import MARKS, check_row_level, qualify, to_scalar, unparenthesized
 from fivm_dbt.sql.functions import is_aggregate
 from fivm_dbt.sql.grouping_sets import SET_NUMBER, GroupingSets, read_grouping_sets, repeat_for_sets
+from fivm_dbt.sql.moments import spelled_out
 from fivm_dbt.sql.outer_scope import CARRIED
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import GroupScope, Scope
@@ -73,7 +75,17 @@ def aggregated_parts(
 ) -> tuple[Node, list[Scalar]]:
     """``Filter(HAVING, Aggregate(...))``, and the select list over its fields, window functions left as they are."""
     around, node, projections = _without_inner_subqueries(around, node, projections)
-    grouping = _Grouping(lowering, around.scope, projections)
+    grouping = _Grouping(lowering, around.scope, projections, lowering.approximate)
+    found = _parts(grouping, node, around, projections)
+    if lowering.approximate and any(call.written is not None for call in grouping.calls.values()):
+        # A group that is recomputed for one call is recomputed for all of them, with Spark's own functions.
+        found = _parts(_Grouping(lowering, around.scope, projections, False), node, around, projections)
+    return found
+
+
+def _parts(
+    grouping: _Grouping, node: exp.Select, around: Around, projections: Projections
+) -> tuple[Node, list[Scalar]]:
     grouping.add_keys(node)
     outputs = [grouping.above(value) for _, value in projections]
     having = node.args.get("having")
@@ -123,8 +135,9 @@ def _without_inner_subqueries(
 class _Grouping:
     """Collects keys and aggregate calls while rewriting the expressions above the aggregate."""
 
-    def __init__(self, lowering: Lowering, scope: Scope, projections: Projections) -> None:
+    def __init__(self, lowering: Lowering, scope: Scope, projections: Projections, approximate: bool) -> None:
         self.lowering = lowering
+        self.approximate = approximate
         self.scope = scope
         self.projections = projections
         self.alias = lowering.alias("grouped")
@@ -282,6 +295,9 @@ class _Grouping:
         if isinstance(node, (exp.Grouping, exp.GroupingId)):
             return self._grouping(node)
         if is_aggregate(node) or isinstance(node, AROUND_AGGREGATES):
+            spelled = spelled_out(node, self._type_of) if self.approximate else None
+            if spelled is not None:
+                return exp.paren(spelled.transform(self._as_field))
             return column_ast(self.alias, self._call(node).name)
         if isinstance(node, exp.Column) and node.table in (MARKS, CLOCK):
             return node
@@ -293,6 +309,9 @@ class _Grouping:
                 remedy="add it to GROUP BY, or aggregate it",
             )
         return _with_children(node, lambda child: self._rewrite(child, shown))
+
+    def _as_field(self, node: exp.Expr) -> exp.Expr:
+        return column_ast(self.alias, self._call(node).name) if is_aggregate(node) else node
 
     def _grouping(self, node: exp.Grouping | exp.GroupingId) -> exp.Expr:
         """GROUPING(x) and GROUPING_ID(...): computed from the number of the set, which is a key."""
@@ -327,6 +346,8 @@ class _Grouping:
             scalar = Scalar(unparenthesized(call.argument)) if call.argument is not None else None
             argument_type = self._type(scalar) if scalar is not None else None
             if not adds_exactly(call.function, argument_type, node):
+                if self.approximate and scalar is not None and _is_double(argument_type):
+                    return self._sum_of_doubles(node, call, scalar)
                 return self._general(node, call)
             identity = (call.function, scalar)
             if identity not in self.calls:
@@ -336,6 +357,19 @@ class _Grouping:
             return self.calls[identity]
         return self._general(node, call)
 
+    def _sum_of_doubles(self, node: exp.Expr, call: Call, argument: Scalar) -> AggregateCall:
+        """SUM or AVG by addition: never the same bits twice, so that nothing below other operators may count on it."""
+        scalar = argument
+        if not is_finite_part(argument):
+            scalar = Scalar(exp.cast(argument.ast(), "double", dialect="spark"))
+        identity = (call.function, scalar)
+        if identity not in self.calls:
+            name = self._call_name(node, call.function, argument)
+            self.calls[identity] = AggregateCall(
+                name, call.function, scalar, DOUBLE, DOUBLE, is_repeatable=False
+            )
+        return self.calls[identity]
+
     def _general(self, node: exp.Expr, call: Call) -> AggregateCall:
         """An aggregate that is recomputed per group, as it is written."""
         check_deterministic(node, call)
@@ -344,11 +378,14 @@ class _Grouping:
         if identity not in self.calls:
             type_ = self.lowering.typer.aggregate_type(written, call, self.scope.types)
             name = self._call_name(node, call.function, None)
-            repeatable = is_repeatable(call, lambda ast: self._type(Scalar(unparenthesized(ast))))
+            repeatable = is_repeatable(call, self._type_of)
             self.calls[identity] = AggregateCall(
                 name, call.function, None, None, known_type(type_, node), written, repeatable
             )
         return self.calls[identity]
+
+    def _type_of(self, node: exp.Expr) -> SparkType | None:
+        return self._type(Scalar(unparenthesized(node)))
 
     def _type(self, scalar: Scalar) -> SparkType | None:
         return self.lowering.typer.types([scalar], self.scope.types)[0]
@@ -363,6 +400,11 @@ class _Grouping:
             relation = repeat_for_sets(relation, self.sets_alias, self.sets)
         keys = tuple(self.keys.values())
         return Aggregate(relation, self.alias, keys, tuple(self.calls.values()), self.is_global)
+
+
+def _is_double(type_: SparkType | None) -> bool:
+    """Whether Spark adds values of this type as doubles."""
+    return type_ is not None and (type_.is_floating or type_.is_string)
 
 
 def result_type(function: str, argument: SparkType | None, node: exp.Expr) -> SparkType:

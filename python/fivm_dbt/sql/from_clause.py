@@ -14,6 +14,7 @@ from fivm_dbt.naming import canonical, relation_name
 from fivm_dbt.sql.expressions import to_scalar
 from fivm_dbt.sql.generators import lateral_view
 from fivm_dbt.sql.lateral import lateral_join
+from fivm_dbt.sql.number_ranges import is_range, number_range
 from fivm_dbt.sql.outer_joins import Matching, as_one_item, behind_generators, outer_join
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.part import Part
@@ -198,6 +199,9 @@ class _FromClause:
         return Part((source,), source.columns, inner.factors, inner.predicates)
 
     def _table(self, node: exp.Table) -> Part:
+        if is_range(node):
+            name = node.alias or "range"
+            return _part(name, number_range(self.lowering, node, name), node)
         self._refuse_parts(node)
         parts = [p.name for p in (node.args.get("catalog"), node.args.get("db"), node.this) if p]
         name = node.alias or parts[-1]

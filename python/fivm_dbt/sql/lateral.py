@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from fivm_dbt.ir.nodes import Field, Filter, Item, Join, Map, Node, OuterJoin
@@ -24,7 +26,7 @@ def lateral_join(around: Around, left: Part, join: exp.Join, *, outer: bool) -> 
     given = [c.name for c in alias.args.get("columns") or []] if alias is not None else []
     on = join.args.get("on")
     if isinstance(query, exp.Select) and is_one_group(query):
-        joined = _with_totals(around, left, query, name, given)
+        joined = _with_totals(around, left, query, name, given, keeps_all=outer)
         if outer and on is not None and unparenthesized(on) != exp.Boolean(this=True):
             raise unsupported(on, "LEFT JOIN LATERAL of a total with a condition", "filter in WHERE")
     else:
@@ -45,8 +47,13 @@ def lateral_join(around: Around, left: Part, join: exp.Join, *, outer: bool) -> 
     return Part(joined.sources, joined.outputs, (Filter(joined.node, predicates),))
 
 
-def _with_totals(around: Around, left: Part, query: exp.Select, name: str, given: list[str]) -> Part:
-    """A query without GROUP BY has one row for every row on the left: each of its columns is a scalar subquery."""
+def _with_totals(
+    around: Around, left: Part, query: exp.Select, name: str, given: list[str], *, keeps_all: bool
+) -> Part:
+    """A query without GROUP BY has one row for every row on the left: each of its columns is a scalar subquery.
+
+    With HAVING it may have none: then the row on the left goes, or, in a LEFT JOIN, stays with NULLs.
+    """
     lowering = around.lowering
     before = around.relation.fields
     names, values = [], []
@@ -56,6 +63,11 @@ def _with_totals(around: Around, left: Part, query: exp.Select, name: str, given
         around, value = joined_value(around, one.subquery())
         values.append(to_scalar(value, around.scope))
         names.append(expression.alias_or_name or expression.sql(dialect="spark").lower())
+    if query.args.get("having") is not None and not keeps_all:
+        one = query.copy()
+        one.set("expressions", [exp.true()])
+        around, passes = joined_value(around, one.subquery())
+        around = replace(around, relation=Filter(around.relation, (to_scalar(passes, around.scope),)))
     alias = lowering.alias("totals")
     items, meaning = gathered(before, alias)
     types = lowering.typer.types(values, around.scope.types)

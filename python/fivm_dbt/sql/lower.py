@@ -57,14 +57,18 @@ class Lowered:
     names: tuple[str, ...]
 
 
-def lower(sql: str, catalog: Catalog, describe: Describe | None = None) -> Lowered:
+def lower(
+    sql: str, catalog: Catalog, describe: Describe | None = None, *, approximate: bool = False
+) -> Lowered:
     """The relational form of a query over the relations of ``catalog``.
+
+    ``approximate`` maintains sums of doubles, and what follows from them, by addition (``fivm_float``).
 
     ``describe`` asks Spark for the columns of a query; without it types follow the rules of :mod:`typing`.
     Raises FIVM101 to FIVM113.
     """
     try:
-        lowering = Lowering(catalog, Typer(describe))
+        lowering = Lowering(catalog, Typer(describe), approximate)
         query = parse(sql)
         lowered = lowering.query(query, {}, "result")
         unusual = not all(name.isidentifier() for name in lowered.names)
@@ -97,7 +101,8 @@ def _names_its_columns(query: exp.Expr) -> bool:
 class Lowering:
     """State of one lowering: the aliases given out so far, so that each is unique in the whole query."""
 
-    def __init__(self, catalog: Catalog, typer: Typer) -> None:
+    def __init__(self, catalog: Catalog, typer: Typer, approximate: bool = False) -> None:
+        self.approximate = approximate
         self.catalog = catalog
         self.typer = typer
         self.taken: set[str] = set()
@@ -213,12 +218,11 @@ class Lowering:
                 isinstance(expression, exp.Column) and isinstance(expression.this, exp.Star)
             ):
                 star = expression if isinstance(expression, exp.Star) else expression.this
-                if any(star.args.get(k) for k in ("except_", "except", "replace", "rename", "ilike")):
-                    raise unsupported(
-                        expression, "* EXCEPT / REPLACE is not supported yet", "list the columns"
-                    )
+                if any(star.args.get(k) for k in ("replace", "rename", "ilike")):
+                    raise unsupported(expression, "* REPLACE / RENAME is not Spark SQL", "list the columns")
                 table = expression.table if isinstance(expression, exp.Column) else None
-                result += scope.star(table or None, expression)
+                columns = scope.star(table or None, expression)
+                result += _without(columns, star.args.get("except_") or [], scope, expression)
                 continue
             if isinstance(expression, exp.Aliases):
                 result.append(("", expression))
@@ -246,6 +250,26 @@ class Lowering:
         """``node`` with each row once: a group per row."""
         items = tuple(Item(f.name, f.scalar, f.type) for f in node.fields)
         return Aggregate(node, self.alias(f"{wanted}_distinct"), items, ())
+
+
+def _without(columns: Projections, excepted: Sequence[exp.Expr], scope: Scope, star: exp.Expr) -> Projections:
+    """The columns of a star without those in EXCEPT, each of which has to be there."""
+    for written in excepted:
+        column = exp.column(written) if isinstance(written, exp.Identifier) else written
+        if not isinstance(column, exp.Column) or column.args.get("db"):
+            raise unsupported(written, "a field in EXCEPT is not supported", "list the columns")
+        kept = [(n, c) for n, c in columns if not _is_called(n, c, column)]
+        if len(kept) == len(columns):
+            raise scope.unknown(column)
+        columns = kept
+    if not columns:
+        raise unsupported(star, "* EXCEPT leaves no column", "keep one")
+    return columns
+
+
+def _is_called(name: str, value: exp.Expr, column: exp.Column) -> bool:
+    of_relation = isinstance(value, exp.Column) and value.table.lower() == column.table.lower()
+    return name.lower() == column.name.lower() and (not column.table or of_relation)
 
 
 def _carried(domain: Domain | None) -> Projections:

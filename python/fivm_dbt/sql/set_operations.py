@@ -35,7 +35,7 @@ def set_operation(
     alias = lowering.alias(wanted)
     left, right = (lowering.query(part, ctes, f"{wanted}_branch", domain) for part in (node.left, node.right))
     if node.args.get("by_name"):
-        raise unsupported(node, "UNION BY NAME is not maintained yet", "list the columns in the same order")
+        raise unsupported(node, "BY NAME is not Spark SQL", "list the columns in the same order")
     _check_width(left, right, node)
     # Both end in the columns of the domain, if there is one.
     types = [_common(lowering, f, g, node) for f, g in zip(left.node.fields, right.node.fields, strict=True)]

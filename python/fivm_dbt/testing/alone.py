@@ -14,7 +14,7 @@ from fivm_dbt.catalog import Column
 from fivm_dbt.catalog.types import STRING
 from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.refresh.engine import Row
-from fivm_dbt.refresh.oracle import splice_inputs
+from fivm_dbt.sql.splice import splice_inputs
 from fivm_dbt.testing.compare import compare_rows
 from fivm_dbt.testing.constructs import Menu
 from fivm_dbt.testing.generate import base_relations, directed

@@ -11,12 +11,9 @@ from functools import cached_property
 
 from fivm_dbt.catalog import Column, SparkType
 from fivm_dbt.refresh.engine import Engine, Row
+from fivm_dbt.refresh.tolerance import ABSOLUTE, RELATIVE, is_close
 from fivm_dbt.testing.values import quantized
 
-RELATIVE = 1e-9
-"""Engines add doubles in any order; the last digits of a result are nobody's."""
-
-_ABSOLUTE = 1e-12
 _COUNT = "fivm_copies"
 
 
@@ -136,12 +133,12 @@ def _is_close(left: Row, right: Row) -> bool:
 
 def _is_close_value(left: object, right: object) -> bool:
     if isinstance(left, float) and isinstance(right, float):
-        return math.isclose(left, right, rel_tol=RELATIVE, abs_tol=_ABSOLUTE)
+        return is_close(left, right)
     if isinstance(left, Decimal) and isinstance(right, float):
         exponent = left.as_tuple().exponent
         digits = -exponent if isinstance(exponent, int) else 0
         # Half a unit of the decimal's last digit: where the double would have been rounded to it.
-        return abs(float(left) - right) <= 0.5 * 10.0**-digits * (1 + RELATIVE) + _ABSOLUTE
+        return abs(float(left) - right) <= 0.5 * 10.0**-digits * (1 + RELATIVE) + ABSOLUTE
     if isinstance(left, float) and isinstance(right, Decimal):
         return _is_close_value(right, left)
     return left == right

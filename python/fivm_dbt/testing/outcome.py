@@ -9,7 +9,10 @@ from fivm_dbt.refresh.report import Report
 from fivm_dbt.testing.compare import Difference
 from fivm_dbt.testing.values import from_value
 
-Result = Literal["equal", "different", "error", "expected error"]
+Result = Literal["equal", "not comparable", "different", "error", "expected error"]
+"""``not comparable``: recomputed, and a second evaluation may differ, so that there is nothing to be equal to."""
+
+_GOOD = ("equal", "not comparable", "expected error")
 Outcome = Literal["passed", "refused", "failed"]
 
 
@@ -58,7 +61,7 @@ class StepRun:
 
     @property
     def is_good(self) -> bool:
-        return self.problem is None and all(m.result in ("equal", "expected error") for m in self.models)
+        return self.problem is None and all(m.result in _GOOD for m in self.models)
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,17 @@ class ScenarioResult:
         return sum(run.report is not None and run.report.action == "rebuilt" for run in runs)
 
     @property
+    def recomputed(self) -> dict[str, str]:
+        """The models that are recomputed instead of maintained, with the reason."""
+        runs = [run for step in self.steps for run in step.models if run.report is not None]
+        return {r.model: r.report.recomputed for r in runs if r.report and r.report.recomputed is not None}
+
+    @property
+    def not_comparable(self) -> int:
+        """How often a model was not compared, because a second evaluation may differ."""
+        return sum(run.result == "not comparable" for step in self.steps for run in step.models)
+
+    @property
     def refreshes(self) -> int:
         return sum(len(step.models) for step in self.steps)
 
@@ -90,12 +104,14 @@ class ScenarioResult:
             return f"refused  {name}: {(self.message or '').splitlines()[0]}"
         counts = f"{max(0, len(self.steps) - 1)} steps, {self.refreshes} refreshes"
         rebuilds = f", {self.rebuilds} rebuilds" if self.rebuilds else ""
+        skipped = f", {self.not_comparable} not comparable" if self.not_comparable else ""
         verb = "passed " if self.outcome == "passed" else "FAILED "
-        return f"{verb}  {name}: {counts}{rebuilds} ({self.seconds:.2f} s)"
+        return f"{verb}  {name}: {counts}{rebuilds}{skipped} ({self.seconds:.2f} s)"
 
     def details(self) -> list[str]:
-        """Everything that is wrong, for people."""
-        lines = [f"  {self.message}"] if self.outcome == "failed" and self.message else []
+        """Everything that is wrong, and every model that is recomputed, for people."""
+        lines = [f"  model {model}: recomputed: {reason}" for model, reason in self.recomputed.items()]
+        lines += [f"  {self.message}"] if self.outcome == "failed" and self.message else []
         for step in self.steps:
             if step.problem is not None:
                 lines.append(f"  step {step.step}: {step.problem}")

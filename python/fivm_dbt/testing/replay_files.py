@@ -32,8 +32,8 @@ def replay_files(
 ) -> int:
     """Replay the scenarios of ``paths``; returns the exit code.
 
-    ``strategy`` None takes each model's own configuration. ``strict`` counts refusals and rebuilds as
-    failures, except refusals that a scenario expects. Raises FIVM601 for files that are not valid.
+    ``strategy`` None takes each model's own configuration. ``strict`` counts refusals, rebuilds and
+    recomputes as failures, except refusals that a scenario expects. Raises FIVM601 for files that are not valid.
     """
     strategies = _strategies(strategy)
     chosen = [located.scenario for located in load_scenarios(paths)]
@@ -75,7 +75,7 @@ def summary(results: Sequence[ScenarioResult]) -> str:
 def _is_failure(result: ScenarioResult, strict: bool) -> bool:
     if result.outcome == "failed":
         return True
-    return strict and (result.outcome == "refused" or result.rebuilds > 0)
+    return strict and (result.outcome == "refused" or result.rebuilds > 0 or bool(result.recomputed))
 
 
 def _strategies(strategy: str | None) -> tuple[str | None, ...]:

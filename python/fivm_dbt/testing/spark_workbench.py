@@ -8,6 +8,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fivm_dbt.catalog import Column
 from fivm_dbt.engines.session import local_session
 from fivm_dbt.engines.spark import SparkEngine
 from fivm_dbt.ir.clock import Clock
@@ -55,6 +56,9 @@ class SparkWorkbench:
     @property
     def describe(self) -> Describe:
         return self._engine.describe
+
+    def columns_of(self, sql: str) -> tuple[Column, ...]:
+        return self._engine.describe(sql)
 
     def make_room(self, relation: str) -> None:
         schema = relation_name(*split_name(relation)[:-1])

@@ -39,6 +39,9 @@ class Workbench(Protocol):
     def describe(self) -> Describe | None:
         """Spark's answer to what types a query has, None where plans follow the rules written down here."""
 
+    def columns_of(self, sql: str) -> tuple[Column, ...]:
+        """The columns of a query as this engine sees them, for models that are recomputed."""
+
     def make_room(self, relation: str) -> None:
         """See to it that the schema of a model to come exists."""
 
@@ -85,6 +88,9 @@ class DuckDbWorkbench:
     @property
     def describe(self) -> None:
         return None  # DuckDB's types are not Spark's
+
+    def columns_of(self, sql: str) -> tuple[Column, ...]:
+        return self._engine.describe(sql)
 
     def make_room(self, relation: str) -> None:
         pass  # names are flat here

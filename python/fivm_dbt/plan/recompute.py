@@ -1,0 +1,139 @@
+"""The Plan of a model that is not maintained: its own text, run anew whenever an input moved (``fivm_policy``).
+
+The state has the user's columns and no multiplicity: rows are kept as the text gives them, also such that cannot be
+grouped. Everything else is as for other plans: pinned versions, the journal, the view, models over this one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fivm_dbt.catalog import Catalog, Column, Presentation
+from fivm_dbt.catalog.types import INT
+from fivm_dbt.config import Config
+from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.nodes import AsWritten, Item
+from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.naming import PARTITION, sibling, storable, unique_name
+from fivm_dbt.plan.partitioning import choose_partitioning
+from fivm_dbt.plan.plan import Partitioning, Plan, PlanInput, Recompute, StateTable, View
+from fivm_dbt.plan.root import Root
+from fivm_dbt.sql.parse import parse
+from fivm_dbt.sql.relations import relations_read
+from fivm_dbt.sql.repeatable import clock_read, reads_a_past, why_not_repeatable, why_other_each_time
+from fivm_dbt.sql.splice import over_no_rows
+from fivm_dbt.sql.typing import Describe, Typer
+
+if TYPE_CHECKING:
+    from fivm_dbt.plan.planner import ModelRequest
+
+
+def recompute_plan(
+    relation: str, request: ModelRequest, columns_of: Describe, reason: FivmError | None
+) -> Plan:
+    """The plan that runs the text as it stands; ``reason`` is why it cannot be maintained, None where nobody tried.
+
+    ``columns_of`` tells the columns of a query without running it. Raises ``reason`` itself where a recompute has no
+    answer either: the text is wrong, reads a version of its own, or its columns are no columns of a table.
+    """
+    sql, catalog, config = request.sql, request.catalog, request.config
+    query = parse(sql)
+    past = reads_a_past(query)
+    if past is not None and reason is None:
+        reason = FivmError(
+            "FIVM105", f"{past.sql('spark')} reads a version of its own", remedy="read the plain table"
+        )
+    if past is not None and reason is not None:
+        raise reason
+    inputs = _inputs(sql, catalog, reason)
+    output = _output(over_no_rows(sql, catalog.relations), columns_of, reason)
+    keys, shown = _stored(output)
+    root = Root(AsWritten("result", ()), keys, (), False, False, shown, (), ())
+    name = sibling(relation, "root")
+    state = StateTable(name, keys, (), _partitioning(keys, shown, config), False)
+    presentation = Presentation(name, root.presentation(name).sql(dialect="spark"))
+    node = AsWritten("result", tuple((c.name, c.type) for c in output))
+    names = frozenset(c.name.lower() for i in inputs for c in i.columns)
+    root_view = View(state, node, (), (), output, presentation, None, "the model itself, written as a whole")
+    return Plan(
+        relation=relation,
+        sql=sql,
+        config=config,
+        session=tuple(sorted(request.session)),
+        inputs=inputs,
+        query=node,
+        views=(root_view,),
+        output=output,
+        recompute=Recompute(
+            in_words(reason) if reason is not None else "fivm_policy: full",
+            why_other_each_time(query, names) is not None,
+            tuple(sorted(clock_read(query, names))),
+            why_not_repeatable(query, names),
+        ),
+    )
+
+
+def in_words(error: FivmError) -> str:
+    """An error in one line, as the reason of a recompute."""
+    return f"{error.code.number} {error.code.title}: {error.message}"
+
+
+def _inputs(sql: str, catalog: Catalog, reason: FivmError | None) -> tuple[PlanInput, ...]:
+    """Every relation that the text names, with all its columns: nothing is known of which it reads."""
+    found = []
+    for named in relations_read(sql):
+        relation = catalog.find(named.name)
+        if relation is None:
+            raise reason or FivmError(
+                "FIVM103",
+                f"{named.name} is not a relation of this model",
+                span=named.span,
+                remedy="use ref()",
+            )
+        found.append(PlanInput(relation, relation.columns, False))
+    return tuple(found)
+
+
+def _output(question: str, columns_of: Describe, reason: FivmError | None) -> tuple[Column, ...]:
+    """The columns of the text. Whatever is wrong with it, the error that it had at first says it best."""
+    try:
+        columns = columns_of(question)
+    except Exception as error:
+        why = str(error).strip().split("\n")[0]
+        raise reason or FivmError(
+            "FIVM101", f"Spark does not accept it: {why}", remedy="correct the SQL"
+        ) from error
+    names = [c.name.lower() for c in columns]
+    double = sorted({n for n in names if names.count(n) > 1})
+    if double:
+        raise reason or FivmError(
+            "FIVM112", f"several columns are called {', '.join(double)}", remedy="give each its own alias"
+        )
+    for column in columns:
+        if "interval" in column.type.text or column.type.text == "void":
+            raise reason or FivmError(
+                "FIVM111", f"{column.name} has type {column.type}, which no table can store", remedy="CAST it"
+            )
+    return columns
+
+
+def _stored(output: tuple[Column, ...]) -> tuple[tuple[Item, ...], tuple[tuple[str, Scalar], ...]]:
+    """The state's columns, under names that a Delta table takes, and what the model shows of them."""
+    taken = {PARTITION}
+    items, shown = [], []
+    for column in output:
+        name = unique_name(storable(column.name), taken)
+        taken.add(name)
+        items.append(Item(name, Scalar.column("recomputed", name), column.type))
+        shown.append((column.name, Scalar.column("", name)))
+    return tuple(items), tuple(shown)
+
+
+def _partitioning(
+    keys: tuple[Item, ...], shown: tuple[tuple[str, Scalar], ...], config: Config
+) -> Partitioning:
+    """As configured: a table that is written as a whole gains nothing by partitions of its own."""
+    if config.fivm_partition_by is None:
+        return Partitioning("bucket", None, INT, "written as a whole", 1)
+    names = {name.lower(): key.name for (name, _), key in zip(shown, keys, strict=True)}
+    return choose_partitioning(keys, dict(names), config, Typer(), False)

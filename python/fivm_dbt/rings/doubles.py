@@ -1,0 +1,120 @@
+"""Finite doubles under addition, for ``fivm_float: approximate``: sums that come and go without a recompute.
+
+Addition cannot take an infinity or a NaN away again, so only finite values are added here, and those three are counted
+beside (:func:`is_nan`, :func:`is_above`, :func:`is_below`): exact integers that come back to zero. Values are kept
+scaled by 2^−64, which is exact, so that no sum of 2^64 doubles overflows; the shown sum is infinite where it is out of
+range, and finite again as soon as it is not.
+
+What is left is rounding: each addition errs by at most 2^−53 of the sum as it then is, so a group that once summed up
+to 10^17 may be wrong by 10 for as long as it has rows (and no longer: its row goes with the last of them).
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import DOUBLE
+from fivm_dbt.ir.scalar import Scalar
+
+_SCALE, _UNSCALE = 2.0**-64, 2.0**64
+
+
+class Doubles:
+    """Finite doubles under + and ×, up to rounding: the laws hold wherever no digit is lost."""
+
+    name = "doubles"
+    has_inverse = True
+    commutes = True
+
+    def zero(self) -> float:
+        return 0.0
+
+    def one(self) -> float:
+        return 1.0
+
+    def add(self, left: float, right: float) -> float:
+        return left + right
+
+    def negate(self, value: float) -> float:
+        return -value
+
+    def multiply(self, left: float, right: float) -> float:
+        return left * right
+
+    def is_zero(self, value: float) -> bool:
+        return value == 0
+
+    def column_type(self, lifted: SparkType) -> SparkType:
+        return DOUBLE
+
+    def term(self, multiplicity: Scalar, lift: Scalar, lifted: SparkType) -> Scalar:
+        """``multiplicity × lift × 2^−64``, zero for what is not finite."""
+        value = exp.cast(lift.ast(), "double", dialect="spark")
+        scaled: exp.Expr = exp.Mul(this=value, expression=_double(_SCALE))
+        sign = multiplicity.as_number
+        if sign == -1:
+            scaled = exp.Neg(this=exp.paren(scaled))
+        elif sign != 1:
+            factor = exp.cast(multiplicity.ast(), "double", dialect="spark")
+            scaled = exp.Mul(this=scaled, expression=factor)
+        zero = exp.cast(exp.Literal.number(0), "double", dialect="spark")
+        return Scalar(exp.Case(ifs=[exp.If(this=_is_finite(value), true=scaled)], default=zero))
+
+
+def unscaled(total: exp.Expr) -> exp.Expr:
+    """A state's column as the sum of the values."""
+    return exp.Mul(this=total, expression=_double(_UNSCALE))
+
+
+def finite_part(value: exp.Expr) -> exp.Expr:
+    """A double where it is finite, else NULL: its sum needs no counts of what is not."""
+    return exp.Case(ifs=[exp.If(this=_is_finite(value), true=value.copy())])
+
+
+def is_finite_part(lift: Scalar) -> bool:
+    """Whether a lift was made by :func:`finite_part`."""
+    node = lift.ast()
+    is_case = isinstance(node, exp.Case) and len(node.args["ifs"]) == 1
+    return is_case and node == finite_part(node.args["ifs"][0].args["true"])
+
+
+def is_nan(value: Scalar) -> Scalar:
+    """The indicator ``[value is NaN]`` as a lift: 0 or 1."""
+    return _indicator(exp.IsNan(this=_of(value)))
+
+
+def is_above(value: Scalar) -> Scalar:
+    """The indicator ``[value is +∞]``."""
+    return _indicator(exp.EQ(this=_of(value), expression=infinity()))
+
+
+def is_below(value: Scalar) -> Scalar:
+    """The indicator ``[value is −∞]``."""
+    return _indicator(exp.EQ(this=_of(value), expression=exp.Neg(this=infinity())))
+
+
+def infinity() -> exp.Expr:
+    return exp.cast(exp.Literal.string("Infinity"), "double", dialect="spark")
+
+
+def nan() -> exp.Expr:
+    return exp.cast(exp.Literal.string("NaN"), "double", dialect="spark")
+
+
+def _is_finite(value: exp.Expr) -> exp.Expr:
+    # NaN is above infinity in Spark; NULL is not below it either.
+    return exp.LT(this=exp.Abs(this=value.copy()), expression=infinity())
+
+
+def _of(value: Scalar) -> exp.Expr:
+    return exp.cast(value.ast(), "double", dialect="spark")
+
+
+def _indicator(condition: exp.Expr) -> Scalar:
+    one, zero = exp.Literal.number(1), exp.Literal.number(0)
+    return Scalar(exp.Case(ifs=[exp.If(this=condition, true=one)], default=zero))
+
+
+def _double(value: float) -> exp.Expr:
+    return exp.cast(exp.Literal.string(repr(value)), "double", dialect="spark")

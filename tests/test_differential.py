@@ -168,7 +168,7 @@ def test_random_scenarios(
         print(total.tables())
         assert total.pairs >= 2000
         _check_cells(total)
-        assert total.too_large <= 0.08 * total.queries
+        assert total.too_large <= 0.01 * total.queries
 
 
 @pytest.mark.long
@@ -195,7 +195,7 @@ def test_many_random_scenarios(
         _check_cells(total)
         missing = total.missing_nestings(ACCEPTED)
         assert len(missing) <= 0.05 * len(Menu().families) ** 2, missing
-        assert total.too_large <= 0.08 * total.queries
+        assert total.too_large <= 0.01 * total.queries
 
 
 def test_what_is_refused_is_what_the_list_says() -> None:

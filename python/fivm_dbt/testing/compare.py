@@ -124,7 +124,12 @@ def _without_close(left: list[Row], right: list[Row]) -> tuple[list[Row], list[R
 
 
 def _without_numbers(row: Row) -> Row:
-    return tuple(None if isinstance(v, (float, Decimal)) else v for v in row)
+    return tuple(None if isinstance(v, (float, Decimal)) else _hashable(v) for v in row)
+
+
+def _hashable(value: object) -> object:
+    """A value with its lists as tuples, on every level."""
+    return tuple(_hashable(v) for v in value) if isinstance(value, list) else value
 
 
 def _is_close(left: Row, right: Row) -> bool:
@@ -151,7 +156,7 @@ def _plain(row: Row, types: Sequence[SparkType]) -> Row:
 def _plain_value(value: object, type_: SparkType) -> object:
     """One Python object per value: sums are int or Decimal, dates come as datetimes, NaN equals itself."""
     if isinstance(value, list):
-        return tuple(value)
+        return _hashable(value)
     if isinstance(value, float) and math.isnan(value):
         return "NaN"
     if isinstance(value, Decimal) and type_.is_decimal:

@@ -279,8 +279,8 @@ def _over_base_tables(plans: tuple[Plan, ...]) -> dict[str, str]:
     chained: dict[str, str] = {}
     for plan in plans:
         # A line break, because a text may end with a comment.
-        text = splice_inputs(plan.sql, {name: f"(\n{inner}\n)" for name, inner in texts.items()})
-        if text != plan.sql:
+        text = splice_inputs(plan.completed_sql, {name: f"(\n{inner}\n)" for name, inner in texts.items()})
+        if text != plan.completed_sql:
             chained[plan.relation] = text
         texts[plan.relation] = text
     return chained

@@ -16,8 +16,8 @@ from fivm_dbt.plan.binding import staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, PlanInput, View
 from fivm_dbt.spark.capture import change_query
 from fivm_dbt.spark.check import EXAMPLE_TIMES, example
-from fivm_dbt.sql.edits import Edit
 from fivm_dbt.spark.state import build_query, create_table, delta_query, key_set_query, merge
+from fivm_dbt.sql.edits import Edit
 
 _OLD, _NEW = 1, 2
 """The versions shown: every old side is version 1, every new side version 2."""

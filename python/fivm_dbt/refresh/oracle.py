@@ -22,7 +22,10 @@ from fivm_dbt.sql.relations import names_a_cte
 
 
 def recompute_sql(plan: Plan, versions: Mapping[str, int], clock: Clock | None = None) -> str:
-    """The model's SQL, completed where it depends on ties, with each input read at its version (of its root state, for a fivm model), at a time."""
+    """The model's SQL, completed where it depends on ties, with each input read at its version, at a time.
+
+    Of a fivm model as input that is the version of its root state.
+    """
     replacements = {}
     for item in plan.inputs:
         presentation = item.relation.presentation

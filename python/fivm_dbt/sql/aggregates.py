@@ -138,7 +138,9 @@ def check_deterministic(node: exp.Expr, call: Call) -> None:
     if call.function in _ORDER_DEPENDENT and not _is_ordered(call):
         extreme = "max_by" if call.function.startswith("last") else "min_by"
         value = call.first_argument.sql("spark")
-        raise _depends_on_order(node, f"say which row: {extreme}({value}, ...), or MIN({value}) where all are equal")
+        raise _depends_on_order(
+            node, f"say which row: {extreme}({value}, ...), or MIN({value}) where all are equal"
+        )
     if call.function in ("listagg", "string_agg", "group_concat") and not _is_ordered(call):
         raise _depends_on_order(node, "order it: listagg(x, ',') WITHIN GROUP (ORDER BY x)")
 

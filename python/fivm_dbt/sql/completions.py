@@ -4,9 +4,9 @@ Spark may answer ``row_number() over (order by ts)`` in several ways where two r
 two evaluations need not agree. So the text is completed to ask for one of them, always one that the text as written
 allows, and the completed text is what is maintained *and* recomputed.
 
-A window is completed by a key of what its SELECT reads, if one is known, which are the group keys above GROUP BY; else by
-the columns that the SELECT uses. Rows that are equal in the order and in all that is used give equal rows of the result,
-whichever comes first; but only if all windows put them in the same order.
+A window is completed by a key of what its SELECT reads, if one is known, which are the group keys above GROUP BY;
+else by the columns that the SELECT uses. Rows that are equal in the order and in all that is used give equal rows of
+the result, whichever comes first; but only if all windows put them in the same order.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class _Select:
         visible = {f.id for s in scope.sources for _, f in s.columns} | {f.id for _, f in scope.outputs}
         self.keys = [key for key in unique_keys(relation, lowering.catalog) if key <= visible]
         self.orders: set[_Order] = set()
-        """PARTITION BY and ORDER BY of the windows over relations with equal rows: these must be in one order for all."""
+        """Of the windows where rows may be equal: these must be in one order for all."""
         self.is_grouped = is_aggregated(node, [*projections, *conditions])
 
     # Windows
@@ -184,7 +184,9 @@ class _Select:
         given = [*(definition.args.get("partition_by") or []), *(o.this for o in order.expressions)]
         rows = frozenset(Scalar(p.copy()) for p in definition.args.get("partition_by") or [])
         order_text = (rows, tuple(Scalar(o.copy()) for o in order.expressions))
-        missing = self._missing_keys(given) if self.is_grouped else self._missing_columns(given, order_text, window)
+        missing = (
+            self._missing_keys(given) if self.is_grouped else self._missing_columns(given, order_text, window)
+        )
         if missing and not _may_complete(name, frame, window):
             what = "has rows that are equal in its ORDER BY, among which it"
             raise _depends(window, what, "order by columns that tell all rows apart, or write a ROWS frame")
@@ -227,7 +229,8 @@ class _Select:
         if any(key <= fixed for key in self.keys):
             return []
         if self.keys:
-            used: set[ColumnId] = set(min(self.keys, key=lambda k: (len(k - fixed), sorted(k))))
+            key = min(self.keys, key=lambda k: (len(k.difference(fixed)), sorted(k)))
+            used = set(key)
         elif self.orders and order not in self.orders:
             what = "is ordered in another way than a window beside it, so where rows are equal it"
             remedy = "compute one of the two in a subquery, and order the other by it too; or declare a key"
@@ -250,7 +253,10 @@ class _Select:
     def _used_columns(self) -> set[ColumnId]:
         used: set[ColumnId] = set()
         parts = [value for _, value in self.projections]
-        clauses = (*(self.node.args.get(k) for k in ("qualify", "order")), *(self.node.args.get("windows") or []))
+        clauses = (
+            *(self.node.args.get(k) for k in ("qualify", "order")),
+            *(self.node.args.get("windows") or []),
+        )
         for part in (*parts, *(c for c in clauses if c is not None)):
             for column in part.find_all(exp.Column):
                 if isinstance(column.this, exp.Star):
@@ -269,15 +275,13 @@ class _Select:
 
     def _column(self, value: exp.Expr) -> ColumnId | None:
         """The column that an item of an order is, maybe by an alias of the select list."""
-        if not isinstance(value, exp.Column):
-            return None
-        found = list(self._meant(value))
-        if not found and not value.table and value.name.lower() in self.aliases:
-            meaning = unparenthesized(self.aliases[value.name.lower()])
-            found = list(self._meant(meaning)) if isinstance(meaning, exp.Column) else []
-            value = meaning
+        if isinstance(value, exp.Column) and not value.table and not list(self._meant(value)):
+            value = unparenthesized(self.aliases.get(value.name.lower(), value))
+        found = list(self._meant(value)) if isinstance(value, exp.Column) else []
         # A field of a struct does not tell what the whole is.
-        is_whole = len(found) == 1 and isinstance(self.scope.resolve(value), exp.Column)
+        is_whole = (
+            isinstance(value, exp.Column) and found and isinstance(self.scope.resolve(value), exp.Column)
+        )
         return found[0] if is_whole else None
 
     def _written(self, source: str, name: str, field: Field, window: exp.Window) -> str:
@@ -295,7 +299,9 @@ class _Select:
         clauses = [self.node.args.get("from_"), *(self.node.args.get("joins") or [])]
         names: set[str] = set()
         for clause in (*(c for c in clauses if c is not None), *(self.node.args.get("laterals") or [])):
-            for part in clause.walk(prune=lambda n: isinstance(n, exp.Subquery) and not isinstance(n.this, exp.Table)):
+            for part in clause.walk(
+                prune=lambda n: isinstance(n, exp.Subquery) and not isinstance(n.this, exp.Table)
+            ):
                 alias = part.args.get("alias")
                 name = alias.this if isinstance(alias, exp.TableAlias) else part.this
                 if isinstance(name, exp.Identifier) and self.text.stands_at(name) is not None:
@@ -308,7 +314,11 @@ class _Select:
 
         keys = group_keys(self.node, self.scope, self.projections)
         fixed = {self._scalar(g) for g in given}
-        missing = {self._scalar(k): k.sql(dialect="spark", comments=False) for k in keys.expressions if not _is_outer(k)}
+        missing = {
+            self._scalar(k): k.sql(dialect="spark", comments=False)
+            for k in keys.expressions
+            if not _is_outer(k)
+        }
         written = [text for scalar, text in missing.items() if scalar not in fixed]
         by_set = keys.in_sets and not any(isinstance(g, exp.GroupingId) and not g.expressions for g in given)
         return [*written, "grouping_id()"] if by_set else written
@@ -338,7 +348,7 @@ class _Select:
             self._joined(call)
 
     def _collected(self, call: exp.Expr) -> None:
-        """``sort_array(collect_list(x))``, where the list is not sorted or only counted, nor in the order of a window."""
+        """``sort_array(collect_list(x))``, where the list is not sorted, only counted, or in a window's order."""
         outer = call
         while isinstance(outer.parent, AROUND_AGGREGATES):
             outer = outer.parent
@@ -358,7 +368,11 @@ class _Select:
     def _extreme_by(self, call: exp.Expr) -> None:
         """``max_by(x, y)``: of the rows with the greatest y that with the greatest x."""
         value, by = call.expressions[:2]
+        column = self._column(unparenthesized(by))
         if names_its_ties(value, by):
+            return
+        if column is not None and any(key <= {column} for key in self.keys):
+            self.found.settle(call)
             return
         place = self.text.call(call)
         arguments = self.text.arguments(place[1], place[2]) if place is not None else []

@@ -135,7 +135,9 @@ class Text:
     def behind(self, closing: int, word: str) -> int | None:
         """The token ``word`` that belongs to the call that ends at ``closing``: FILTER, WITHIN or OVER."""
         number = closing + 1
-        while self._is(number, "FILTER", "WITHIN", "WITHIN GROUP", "GROUP", "IGNORE", "RESPECT", "NULLS", "OVER", "("):
+        while self._is(
+            number, "FILTER", "WITHIN", "WITHIN GROUP", "GROUP", "IGNORE", "RESPECT", "NULLS", "OVER", "("
+        ):
             if self._is(number, word):
                 return number
             if self._is(number, "OVER"):

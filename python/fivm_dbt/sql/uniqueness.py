@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import islice, product
 
 from fivm_dbt.catalog import Catalog
-from fivm_dbt.ir.nodes import Aggregate, ClockFilter, Distinct, Filter, Join, Map, Node, Scan, SemiJoin, Window
+from fivm_dbt.ir.nodes import (
+    Aggregate,
+    ClockFilter,
+    Distinct,
+    Filter,
+    Join,
+    Map,
+    Node,
+    Scan,
+    SemiJoin,
+    Window,
+)
 from fivm_dbt.ir.scalar import ColumnId
 
 Key = frozenset[ColumnId]
 _MANY = 8
+"""More keys of a join are not looked at: their number is the product of those of its factors."""
 
 
 def unique_keys(node: Node, catalog: Catalog) -> tuple[Key, ...]:
@@ -21,7 +33,9 @@ def unique_keys(node: Node, catalog: Catalog) -> tuple[Key, ...]:
         relation = catalog.find(node.relation)
         declared = relation.keys if relation is not None else ()
         fields = {f.name.lower(): f.id for f in node.fields}
-        return tuple(frozenset(fields[n] for n in key) for key in declared if key and set(key) <= fields.keys())
+        return tuple(
+            frozenset(fields[n] for n in key) for key in declared if key and set(key) <= fields.keys()
+        )
     if isinstance(node, (Filter, ClockFilter, SemiJoin)):
         return unique_keys(node.inputs[0], catalog)
     if isinstance(node, (Map, Window)):
@@ -34,6 +48,6 @@ def unique_keys(node: Node, catalog: Catalog) -> tuple[Key, ...]:
     if isinstance(node, Distinct):
         return (frozenset(f.id for f in node.fields),)
     if isinstance(node, Join):
-        choices = product(*(unique_keys(factor, catalog) for factor in node.factors))
-        return tuple(frozenset().union(*choice) for choice, _ in zip(choices, range(_MANY), strict=False))
+        choices = islice(product(*(unique_keys(factor, catalog) for factor in node.factors)), _MANY)
+        return tuple(frozenset[ColumnId]().union(*choice) for choice in choices)
     return ()

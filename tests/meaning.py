@@ -199,7 +199,7 @@ class _Check:
                 self._remember(before)
             if number and len(self.subject.models) > 1:
                 for model in self.subject.models:
-                    self.meaning.view(canonical(model.name), model.sql)
+                    self.meaning.view(canonical(model.name), self._text(model))
             for model in self.subject.models:
                 expected = state.expected.get(model.name)
                 for what in self._different(model, expected, is_step=number > 0):
@@ -220,8 +220,9 @@ class _Check:
             self.meaning.view(_old(name), before[name])
         if len(self.subject.models) > 1:
             for model in self.subject.models:
-                sql = splice_inputs(model.sql, {n: f"(SELECT * FROM {_old(n)})" for n in self.changed})
-                if sql != model.sql:
+                text = self._text(model)
+                sql = splice_inputs(text, {n: f"(SELECT * FROM {_old(n)})" for n in self.changed})
+                if sql != text:
                     self.changed.add(canonical(model.name))
                     self.meaning.view(_old(canonical(model.name)), sql)
 
@@ -246,11 +247,18 @@ class _Check:
                 columns = plan.output
                 if plan.recompute is None:  # else what it shows is its text
                     self.plans[model.name] = plan
+                if plan.completions and len(self.subject.models) > 1:
+                    self.meaning.view(name, plan.completed_sql)
             relations.append(Relation(name, columns))
+
+    def _text(self, model: Model) -> str:
+        """The model's text, completed where it depends on ties."""
+        plan = self.plans.get(model.name)
+        return model.sql if plan is None else plan.completed_sql
 
     def _different(self, model: Model, expected: RawRows | None, *, is_step: bool) -> Iterator[str]:
         """What differs between a model's text, the scenario's rows, and the plan over the tables as they are now."""
-        columns, wanted = self.meaning.rows(model.sql)
+        columns, wanted = self.meaning.rows(self._text(model))
         types = [c.type for c in columns]
         if expected is not None:
             yield from _rows_differ(wanted, to_rows(expected, types), types, "text", "expected")

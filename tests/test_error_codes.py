@@ -34,7 +34,7 @@ QUERIES = {
     "FIVM107": "select k from raw.a limit 3",
     "FIVM108": (
         "select q.s, size(q.m) as n, count(*) as c from (select v, sum(x) as s, "
-        "max_by(map(k, x), k) as m from raw.a group by v) q group by q.s, size(q.m)"
+        "max_by(map('a', 1), k) as m from raw.a group by v) q group by q.s, size(q.m)"
     ),
     "FIVM109": "select my_function(k) as p from raw.a",
     "FIVM110": "select k, v, count(*) as c from raw.a group by k",

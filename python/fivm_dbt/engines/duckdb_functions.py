@@ -142,12 +142,22 @@ def _median(node: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this="MEDIAN", expressions=[_double(node.this)])
 
 
+def _mode(node: exp.Expr) -> exp.Expr:
+    """``MODE(x, TRUE)`` is the least of the most frequent values; DuckDB gives the first that it meets."""
+    if not node.args.get("deterministic"):
+        return node
+    return exp.Mode(this=exp.Order(this=node.this.copy(), expressions=[exp.Ordered(this=node.this.copy())]))
+
+
 _PERCENTILES = {"percentile_cont": "QUANTILE_CONT", "percentile_disc": "QUANTILE_DISC"}
 
 
 def _within_group(node: exp.Expr) -> exp.Expr:
     """``PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x)``; a share below 0 counts from the end in DuckDB."""
     call = node.this
+    if isinstance(call, exp.Mode):
+        (ordered,) = node.expression.expressions
+        return exp.Mode(this=exp.Order(this=ordered.this.copy(), expressions=[ordered.copy()]))
     if not isinstance(call, exp.Anonymous) or call.name.lower() not in _PERCENTILES:
         return node
     (share,), (ordered,) = call.expressions, node.expression.expressions
@@ -267,6 +277,7 @@ _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.GenerateSeries: _series,
     exp.Quantile: _quantile,
     exp.Median: _median,
+    exp.Mode: _mode,
     exp.WithinGroup: _within_group,
     exp.Filter: _collected,
     exp.Window: _collected,

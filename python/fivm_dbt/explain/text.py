@@ -30,6 +30,7 @@ from fivm_dbt.plan.plan import Plan, PlanInput, Recompute, View
 from fivm_dbt.spark.capture import change_query
 from fivm_dbt.spark.check import EXAMPLE_TIMES, example
 from fivm_dbt.spark.state import build_query, create_table, delta_query, key_set_query, merge
+from fivm_dbt.sql.edits import Edit
 
 _OLD, _NEW = 1, 2
 """The versions shown: every old side is version 1, every new side version 2."""
@@ -42,6 +43,7 @@ def explain(plan: Plan) -> str:
     parts = [
         _heading(f"model {plan.relation}"),
         plan.sql.strip(),
+        *_completions(plan),
         _heading("operators"),
         render(plan.query),
         _heading("inputs"),
@@ -93,6 +95,22 @@ def _recomputed(plan: Plan, recompute: Recompute) -> str:
         f"shown by view {plan.relation}:\n{_indent(_pretty_sql(plan.presentation))}",
     ]
     return "\n".join(parts) + "\n"
+
+
+def _completions(plan: Plan) -> list[str]:
+    """What is put into the text so that it has one answer, and the text that is maintained and recomputed."""
+    if not plan.completions:
+        return []
+    put = [f"  {underlined}" for edit in plan.completions for underlined in [_edit(plan.sql, edit)]]
+    heading = _heading("completed where rows may tie: this is maintained, and recomputed")
+    return [heading, *put, plan.completed_sql.strip()]
+
+
+def _edit(sql: str, edit: Edit) -> str:
+    start = sql.rfind("\n", 0, edit.position) + 1
+    where = f"line {sql.count(chr(10), 0, edit.position) + 1}, column {edit.position - start + 1}"
+    gone = sql[edit.position : edit.position + edit.length]
+    return f"{where}: {edit.text.strip()}" + (f" in the place of {gone}" if gone else "")
 
 
 def _heading(text: str) -> str:

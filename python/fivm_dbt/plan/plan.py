@@ -18,6 +18,7 @@ from fivm_dbt.ir.printer import render
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT, digest, sibling, split_name
 from fivm_dbt.rings import Component
+from fivm_dbt.sql.edits import Edit, edited
 
 STATE_VERSION = 1
 """Raised when the layout of state tables or the journal changes; part of every plan hash."""
@@ -135,7 +136,8 @@ class Recompute:
 class Plan:
     """How the model ``relation`` is built and refreshed: its ``views`` in this order, the root last.
 
-    ``query`` is what was read, before inner views were taken out of it.
+    ``query`` is what was read, before inner views were taken out of it. ``completions`` are the edits of the user's
+    text after which it does not depend on ties: ``completed_sql`` is what is maintained and recomputed.
     """
 
     relation: str
@@ -147,6 +149,12 @@ class Plan:
     views: tuple[View, ...]
     output: tuple[Column, ...]
     recompute: Recompute | None = None
+    completions: tuple[Edit, ...] = ()
+
+    @cached_property
+    def completed_sql(self) -> str:
+        """The user's text with its completions, which a full recompute runs."""
+        return edited(self.sql, self.completions)
 
     @property
     def model(self) -> str:
@@ -206,6 +214,8 @@ class Plan:
         if self.recompute is not None:
             # Whatever changes in an input moves its version, and then everything is computed anew.
             return parts | {"maintenance": "recompute"} | {f"session {k}": v for k, v in self.session}
+        if self.completions:
+            parts["completed SQL"] = self.completed_sql
         for view in self.helpers:
             partitioned = f"{view.state.partitioning.kind} {_partition_text(view.state)}"
             parts[f"inner view {view.name}"] = f"{_layout(view.state)} {partitioned} {render(view.core)}"

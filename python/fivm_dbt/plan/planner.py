@@ -107,6 +107,7 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         query=query,
         views=tuple(views.views),
         output=tuple(Column(n, f.type) for n, f in zip(lowered.names, query.fields, strict=True)),
+        completions=lowered.completions,
     )
 
 

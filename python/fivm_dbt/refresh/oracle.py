@@ -1,7 +1,8 @@
 """The full recompute that everything is compared with: the user's own text over the inputs at pinned versions.
 
-It shares nothing with the planner: the text is taken as it stands, and only the names of the inputs and the functions
-that read the clock are replaced, at the places where the tokenizer finds them.
+It shares nothing with the planner but the completions of the text, without which a recompute would have no single
+answer where rows tie. The text is taken as it stands otherwise, and only the names of the inputs and the functions that
+read the clock are replaced, at the places where the tokenizer finds them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from fivm_dbt.sql.splice import splice_clock, splice_inputs
 
 
 def recompute_sql(plan: Plan, versions: Mapping[str, int], clock: Clock | None = None) -> str:
-    """The model's SQL with each input read at its version (of its root state, for a fivm model), at a time."""
+    """The model's SQL, completed where it depends on ties, with each input read at its version, at a time.
+
+    Of a fivm model as input that is the version of its root state.
+    """
     replacements = {}
     for item in plan.inputs:
         presentation = item.relation.presentation
@@ -24,4 +28,4 @@ def recompute_sql(plan: Plan, versions: Mapping[str, int], clock: Clock | None =
         else:
             query = presented(presentation, pinned(presentation.root, versions[item.name]))
             replacements[item.name] = f"({query.sql(dialect='spark')})"
-    return splice_inputs(splice_clock(plan.sql, clock), replacements)
+    return splice_inputs(splice_clock(plan.completed_sql, clock), replacements)

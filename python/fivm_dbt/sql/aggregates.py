@@ -29,9 +29,9 @@ _DOUBLES = frozenset(
     "percentile_cont quantile percentile_disc".split()
 )
 _ADDS_DOUBLES = _DOUBLES - frozenset("median percentile percentile_cont quantile percentile_disc".split())
-_LISTS = frozenset("collect_list collect_set array_agg array_unique_agg".split())
-_ORDER_DEPENDENT = frozenset("any_value first first_value last last_value mode".split())
-_BY_TIES = frozenset("max_by min_by arg_max arg_min".split())
+COLLECTS = frozenset("collect_list collect_set array_agg array_unique_agg".split())
+_ORDER_DEPENDENT = frozenset("any_value first first_value last last_value".split())
+EXTREME_BY = frozenset("max_by min_by arg_max arg_min".split())
 _MAYBE_SEVERAL = frozenset("percentile quantile percentile_approx approx_percentile approx_quantile".split())
 """Percentiles that are asked for several shares at once give arrays."""
 _ORDERLESS = frozenset("sort_array array_sort size cardinality array_size array_distinct_count".split())
@@ -58,6 +58,9 @@ class Call:
     def first_argument(self) -> exp.Expr:
         """What the function is applied to, without DISTINCT."""
         node = self.function_node
+        if isinstance(node, exp.Mode) and node.this is None and isinstance(node.parent, exp.WithinGroup):
+            ordered: exp.Expr = node.parent.expression.expressions[0].this
+            return ordered
         first: exp.Expr = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
         return first.expressions[0] if isinstance(first, exp.Distinct) else first
 
@@ -121,21 +124,49 @@ def adds_exactly(function: str, argument: SparkType | None, node: exp.Expr) -> b
 
 
 def check_deterministic(node: exp.Expr, call: Call) -> None:
-    """Refuse what may have another result when the same rows come in another order."""
-    if call.function in _LISTS and not _is_sorted(node) and not _is_ordered(call):
-        raise _depends_on_order(node, f"write sort_array({node.sql('spark')}), whose order is fixed")
+    """Refuse what may have another result when the same rows come in another order.
+
+    :mod:`completions` makes most of these exact where they stand in a SELECT; those do not come here.
+    """
+    shown = node.sql("spark")
+    if call.function in COLLECTS and not is_sorted(node) and not _is_ordered(call):
+        raise _depends_on_order(node, f"write sort_array({shown}), whose order is fixed")
+    if call.function in EXTREME_BY and not names_its_ties(*call.function_node.expressions[:2]):
+        raise _depends_on_order(node, f"write {call.function}(x, struct(y, x)) where y is not NULL")
+    if call.function == "mode" and not call.function_node.args.get("deterministic") and not _is_ordered(call):
+        raise _depends_on_order(node, "write mode(x, true), the least of the most frequent values")
     if call.function in _ORDER_DEPENDENT and not _is_ordered(call):
-        raise _depends_on_order(node, "use MIN or MAX, or max_by over columns that tell all rows apart")
+        extreme = "max_by" if call.function.startswith("last") else "min_by"
+        value = call.first_argument.sql("spark")
+        raise _depends_on_order(
+            node, f"say which row: {extreme}({value}, ...), or MIN({value}) where all are equal"
+        )
     if call.function in ("listagg", "string_agg", "group_concat") and not _is_ordered(call):
         raise _depends_on_order(node, "order it: listagg(x, ',') WITHIN GROUP (ORDER BY x)")
 
 
-def _is_sorted(node: exp.Expr) -> bool:
-    """Whether the list is only counted or sorted where it stands."""
+def is_sorted(node: exp.Expr) -> bool:
+    """Whether the list is only counted or sorted where it stands; by a comparison of the user's, ties stay open."""
     parent = node.parent
     while isinstance(parent, exp.Paren):
         parent = parent.parent
-    return parent is not None and function_name(parent) in _ORDERLESS
+    if parent is None or function_name(parent) not in _ORDERLESS:
+        return False
+    return function_name(parent) != "array_sort" or parent.find(exp.Lambda) is None
+
+
+def names_its_ties(value: exp.Expr, by: exp.Expr) -> bool:
+    """Whether ``max_by(value, by)`` has one right answer: rows with equal ``by`` have equal values.
+
+    >>> import sqlglot
+    >>> names_its_ties(*sqlglot.parse("x; if(y is null, null, struct(y, x))", dialect="spark"))
+    True
+    """
+    if isinstance(by, exp.If) and isinstance(by.args["true"], exp.Null) and by.args.get("false") is not None:
+        by = by.args["false"]
+    parts = [p.expression if isinstance(p, exp.PropertyEQ) else p.unalias() for p in by.expressions]
+    candidates = [by, *(parts if isinstance(by, exp.Struct) else [])]
+    return value in candidates or value.find(exp.Column, exp.AggFunc) is None
 
 
 def _is_ordered(call: Call) -> bool:
@@ -155,7 +186,7 @@ def _depends_on_order(node: exp.Expr, remedy: str) -> FivmError:
 
 def is_repeatable(call: Call, type_of: Callable[[exp.Expr], SparkType | None]) -> bool:
     """Whether the call gives the same bits for the same rows in any order: additions of doubles do not."""
-    if call.function in _ADDS_DOUBLES or call.function in _LISTS:
+    if call.function in _ADDS_DOUBLES or call.function in COLLECTS:
         return False
     if call.function in ("sum", "avg", "try_sum", "try_avg"):
         type_ = type_of(call.first_argument)
@@ -178,11 +209,11 @@ def static_aggregate_type(call: Call, type_of: Callable[[exp.Expr], SparkType | 
     type_ = type_of(call.first_argument)
     if type_ is None:
         return None
-    if call.function in _BY_TIES and len(call.function_node.expressions) > 2:
+    if call.function in EXTREME_BY and len(call.function_node.expressions) > 2:
         return SparkType(f"array<{type_.text}>")
     if call.function in _OF_ARGUMENT:
         return type_
-    if call.function in _LISTS:
+    if call.function in COLLECTS:
         return SparkType(f"array<{type_.text}>")
     if call.function in ("sum", "try_sum"):
         return _sum_type(type_)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -132,6 +132,32 @@ def _without_inner_subqueries(
     return around, changed, result
 
 
+@dataclass(frozen=True)
+class GroupKeys:
+    """What a SELECT groups by, as it is written, and whether in several grouping sets."""
+
+    expressions: list[exp.Expr]
+    in_sets: bool
+
+
+def group_keys(node: exp.Select, scope: Scope, projections: Projections) -> GroupKeys:
+    """The keys of a SELECT with aggregates; none without GROUP BY, where there is one group."""
+    group = node.args.get("group")
+    if group is None:
+        return GroupKeys([], False)
+    sets = read_grouping_sets(group)
+    return GroupKeys(_written_keys(group, sets, scope, projections), sets is not None)
+
+
+def _written_keys(
+    group: exp.Group, sets: GroupingSets | None, scope: Scope, projections: Projections
+) -> list[exp.Expr]:
+    if group.args.get("all"):
+        return [v for n, v in projections if not _aggregates_here(v) and not n.startswith(CARRIED)]
+    expressions = sets.expressions if sets is not None else group.expressions
+    return [grouped_expression(e, scope, projections) for e in expressions]
+
+
 class _Grouping:
     """Collects keys and aggregate calls while rewriting the expressions above the aggregate."""
 
@@ -171,12 +197,7 @@ class _Grouping:
             # GROUPING SETS (()) is no GROUP BY at all, also in that it has a row over nothing.
             self.sets, self.is_global = None, not any(n.startswith(CARRIED) for n, _ in self.projections)
             return
-        if group.args.get("all"):
-            wanted = [v for n, v in self.projections if not _aggregates_here(v) and not n.startswith(CARRIED)]
-        elif self.sets is not None:
-            wanted = [grouped_expression(e, self.scope, self.projections) for e in self.sets.expressions]
-        else:
-            wanted = [grouped_expression(e, self.scope, self.projections) for e in group.expressions]
+        wanted = _written_keys(group, self.sets, self.scope, self.projections)
         scalars = [to_scalar(e, self.scope) for e in wanted]
         types = self.lowering.typer.types(scalars, self.scope.types)
         if self.sets is not None:
@@ -372,7 +393,8 @@ class _Grouping:
 
     def _general(self, node: exp.Expr, call: Call) -> AggregateCall:
         """An aggregate that is recomputed per group, as it is written."""
-        check_deterministic(node, call)
+        if not self.lowering.completions.makes_exact(call.function_node):
+            check_deterministic(node, call)
         written = Scalar(node.copy())
         identity = ("", written)
         if identity not in self.calls:

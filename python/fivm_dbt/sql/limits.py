@@ -112,7 +112,8 @@ def limited_rows(
     outer = rows.node.fields[len(rows.names) : len(rows.names) + carried]
     computed = iter(rows.node.fields[len(rows.names) + carried :])
     order = order_of(node)
-    by_outputs = items if items is not None else [_named_output(by, rows.names) for by in order]
+    by_outputs = list(items) if items is not None else [_named_output(by, rows.names) for by in order]
+    lowering.completions.of_limit(node, by_outputs, outputs)
     fields = [outputs[item] if isinstance(item, int) else next(computed) for item in by_outputs]
     keys = [_ordered(by, field.scalar) for by, field in zip(order, fields, strict=True)]
     keys += [exp.Ordered(this=f.scalar.ast(), nulls_first=True) for f in outputs]

@@ -16,6 +16,8 @@ from fivm_dbt.ir.nodes import Aggregate, Filter, Item, Map, Node
 from fivm_dbt.ir.scalar import Scalar, conjuncts
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.aggregation import Projections, aggregated, is_aggregated
+from fivm_dbt.sql.completions import Completions
+from fivm_dbt.sql.edits import Edit, edited, named
 from fivm_dbt.sql.expressions import to_scalar, unparenthesized
 from fivm_dbt.sql.from_clause import from_clause
 from fivm_dbt.sql.generators import generated_columns
@@ -51,10 +53,14 @@ Ctes = dict[str, BoundCte]
 
 @dataclass(frozen=True)
 class Lowered:
-    """A lowered query: its node, whose fields are the query's columns in order."""
+    """A lowered query: its node, whose fields are the query's columns in order.
+
+    ``completions`` are the edits after which its text means just this node, whatever is read first.
+    """
 
     node: Node
     names: tuple[str, ...]
+    completions: tuple[Edit, ...] = ()
 
 
 def lower(
@@ -62,23 +68,49 @@ def lower(
 ) -> Lowered:
     """The relational form of a query over the relations of ``catalog``.
 
-    ``approximate`` maintains sums of doubles, and what follows from them, by addition (``fivm_float``).
-
+    Where the query depends on ties its text is completed (:mod:`completions`), and the completed text is what is
+    lowered. ``approximate`` maintains sums of doubles, and what follows from them, by addition (``fivm_float``).
     ``describe`` asks Spark for the columns of a query; without it types follow the rules of :mod:`typing`.
-    Raises FIVM101 to FIVM113.
+    Raises FIVM101 to FIVM113, with a position in ``sql``.
     """
     try:
-        lowering = Lowering(catalog, Typer(describe), approximate)
-        query = parse(sql)
-        lowered = lowering.query(query, {}, "result")
-        unusual = not all(name.isidentifier() for name in lowered.names)
-        if describe is not None and unusual and not _names_its_columns(query):
-            # Spark has names of its own for columns without an alias.
-            lowered = replace(lowered, names=tuple(column.name for column in describe(sql)))
+        lowered = _lowered(sql, catalog, describe, approximate)
         _check_names(lowered)
-        return lowered
     except FivmError as error:
         raise error.located(sql=sql) from None
+    return _completed(sql, lowered, catalog, describe, approximate) if lowered.completions else lowered
+
+
+def _lowered(sql: str, catalog: Catalog, describe: Describe | None, approximate: bool) -> Lowered:
+    lowering = Lowering(catalog, Typer(describe), Completions(sql), approximate)
+    query = parse(sql)
+    lowered = lowering.query(query, {}, "result")
+    names = lowered.names
+    unusual = not all(name.isidentifier() for name in names)
+    if describe is not None and unusual and not _names_its_columns(query):
+        # Spark has names of its own for columns without an alias.
+        names = tuple(column.name for column in describe(sql))
+    return replace(lowered, names=names, completions=lowering.completions.edits)
+
+
+def _completed(
+    sql: str, written: Lowered, catalog: Catalog, describe: Describe | None, approximate: bool
+) -> Lowered:
+    """The completed text, lowered. What can be said against the query was said of the text as written."""
+    edits = written.completions
+    try:
+        lowered = _lowered(edited(sql, edits), catalog, describe, approximate)
+        if lowered.names != written.names:
+            # A column without an alias is named after its expression, which is another one now.
+            edits = named(sql, edits, written.names)
+            lowered = _lowered(edited(sql, edits), catalog, describe, approximate)
+    except FivmError as error:
+        error.span = None
+        raise error.located(sql=sql) from None
+    if lowered.completions:
+        more = edited(edited(sql, edits), lowered.completions)
+        raise FivmError("FIVM901", f"the completed text is not complete: {more}", sql=sql)
+    return replace(lowered, names=written.names, completions=edits)
 
 
 def _check_names(lowered: Lowered) -> None:
@@ -101,10 +133,13 @@ def _names_its_columns(query: exp.Expr) -> bool:
 class Lowering:
     """State of one lowering: the aliases given out so far, so that each is unique in the whole query."""
 
-    def __init__(self, catalog: Catalog, typer: Typer, approximate: bool = False) -> None:
-        self.approximate = approximate
+    def __init__(
+        self, catalog: Catalog, typer: Typer, completions: Completions, approximate: bool = False
+    ) -> None:
         self.catalog = catalog
         self.typer = typer
+        self.completions = completions
+        self.approximate = approximate
         self.taken: set[str] = set()
 
     def alias(self, wanted: str) -> str:
@@ -165,6 +200,7 @@ class Lowering:
         scope, relation = from_clause(self, node, ctes, domain)
         around = self._where(Around(self, relation, scope, ctes), node.args.get("where"), domain)
         projections = self.projections(node, around.scope)
+        self.completions.of_select(self, node, around.scope, around.relation, projections)
         scope, relation, projections = generated_columns(self, around.scope, around.relation, projections)
         if (domain is None or domain.node is None) and any(has_subquery(v) for _, v in projections):
             part = behind_generators(self, Part(scope.sources, scope.outputs, (relation,)))

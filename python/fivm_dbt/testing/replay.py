@@ -288,8 +288,8 @@ def _over_base_tables(plans: tuple[Plan, ...]) -> dict[str, str]:
         if above or (plan.recompute is not None and plan.recompute.not_repeatable is not None):
             without_answer.add(plan.relation)
         # A line break, because a text may end with a comment.
-        text = splice_inputs(plan.sql, {name: f"(\n{inner}\n)" for name, inner in texts.items()})
-        if text != plan.sql and plan.relation not in without_answer:
+        text = splice_inputs(plan.completed_sql, {name: f"(\n{inner}\n)" for name, inner in texts.items()})
+        if text != plan.completed_sql and plan.relation not in without_answer:
             chained[plan.relation] = text
         texts[plan.relation] = text
     return chained

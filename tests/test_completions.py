@@ -1,0 +1,288 @@
+"""Where rows may tie the text is completed: what is put in, where, and that it then has one answer."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fivm_dbt.catalog import Catalog, Column, Relation
+from fivm_dbt.config import load_config
+from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.errors import FivmError
+from fivm_dbt.explain.text import explain
+from fivm_dbt.ir.printer import render
+from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.refresh.oracle import recompute_sql
+from fivm_dbt.sql.edits import edited
+from fivm_dbt.sql.lower import lower
+from fixtures.models import plan_of, relation
+
+R = relation("r", "id int, g int, ts timestamp, x int, s string, m map<string,int>, l array<int>")
+KEYED = replace(relation("keyed", "id int, g int, ts timestamp"), keys=(("id",),))
+NAMED = relation("db.`odd one`", "id int, ts int")
+ODD = Relation("odd", (Column.of("the id", "int"), Column.of("Order", "int"), Column.of("ts", "int")))
+TABLES = Catalog.of([R, KEYED, NAMED, ODD, relation("b", "id int, w int")])
+
+
+def completed(sql: str) -> str:
+    return edited(sql, lower(sql, TABLES).completions)
+
+
+def unchanged(sql: str) -> tuple[str, str]:
+    return sql, sql
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (
+            "select id, row_number() over (partition by g order by ts) as n from r",
+            "select id, row_number() over (partition by g order by ts, r.id) as n from r",
+        ),
+        unchanged("select g, ts, row_number() over (partition by g order by ts) as n from r"),
+        unchanged("select id, rank() over (order by ts) as n, sum(x) over (order by ts) as t from r"),
+        unchanged("select id, last_value(g) over (order by id) as n from keyed"),
+        (
+            "select g, row_number() over (order by ts) as n, row_number() over (order by ts desc) as d from keyed",
+            "select g, row_number() over (order by ts, keyed.id) as n, "
+            "row_number() over (order by ts desc, keyed.id) as d from keyed",
+        ),
+        (
+            "select t.id, sum(t.x) over (order by t.ts rows between 1 preceding and current row) as n from r t",
+            "select t.id, sum(t.x) over (order by t.ts, t.id, t.x rows between 1 preceding and current "
+            "row) as n from r t",
+        ),
+        (
+            "select id, lag(id) over (order by ts -- order by rows (\n) as n from r",
+            "select id, lag(id) over (order by ts, r.id -- order by rows (\n) as n from r",
+        ),
+        (
+            "select id, 'over (order by' as t, lag(id) over (order by concat(s, ') rows') /* ) */) as n from r",
+            "select id, 'over (order by' as t, lag(id) over (order by concat(s, ') rows'), r.id, r.s "
+            "/* ) */) as n from r",
+        ),
+        (
+            "select id, row_number() over w as n, rank() over w as k, lag(x) over (w) as p from r "
+            "window w as (partition by g order by ts)",
+            "select id, row_number() over (partition by g order by ts, r.id, r.x) as n, rank() over w as k, "
+            "lag(x) over (partition by g order by ts, r.id, r.x) as p from r window w as (partition by g order by ts)",
+        ),
+        (
+            "select id from r qualify row_number() over (order by ts) = 1",
+            "select id from r qualify row_number() over (order by ts, r.id) = 1",
+        ),
+        (
+            "select `the id`, `Order`, lead(ts) over (order by ts) as n from odd",
+            "select `the id`, `Order`, lead(ts) over (order by ts, odd.`the id`, odd.`Order`) as n from odd",
+        ),
+        (
+            "select id, lead(id) over (order by ts) as n from db.`odd one`",
+            "select id, lead(id) over (order by ts, `odd one`.id) as n from db.`odd one`",
+        ),
+        (
+            "select id, row_number() over (order by ts) as n from (select id, ts from r)",
+            "select id, row_number() over (order by ts, id) as n from (select id, ts from r)",
+        ),
+        (
+            "with c as (select id, row_number() over (order by ts) as n from r) select a.n from c a "
+            "join c d using (id)",
+            "with c as (select id, row_number() over (order by ts, r.id) as n from r) "
+            "select a.n from c a join c d using (id)",
+        ),
+        (
+            "select id, (select max_by(w, b.id) from b where b.id = r.id) as m from r",
+            "select id, (select max_by(w, if((b.id) is null, null, struct(b.id, w))) from b where b.id "
+            "= r.id) as m from r",
+        ),
+        (
+            "select a.id, b.w, row_number() over (order by a.ts) as n from r a join b on a.id = b.id",
+            "select a.id, b.w, row_number() over (order by a.ts, a.id, b.w) as n from r a join b on a.id = b.id",
+        ),
+        (
+            "select id, e.k, row_number() over (order by ts) as n from r lateral view explode(l) e as k",
+            "select id, e.k, row_number() over (order by ts, r.id, e.k) as n from r lateral view explode(l) e as k",
+        ),
+        (
+            "select g, sum(x) as t, row_number() over (order by sum(x) desc) as n from r group by g, 1 + x",
+            "select g, sum(x) as t, row_number() over (order by sum(x) desc, g, 1 + x) as n from r group by g, 1 + x",
+        ),
+        (
+            "select g, s, row_number() over (order by count(*)) as n from r group by cube(g, s)",
+            "select g, s, row_number() over (order by count(*), g, s, grouping_id()) as n from r group by cube(g, s)",
+        ),
+        (
+            "with d as (select g, ts, count(*) as n from r group by g, ts) "
+            "select g, lag(n) over (partition by g order by ts) as p, ntile(2) over (order by n) as t from d",
+            "with d as (select g, ts, count(*) as n from r group by g, ts) "
+            "select g, lag(n) over (partition by g order by ts) as p, ntile(2) over (order by n, d.g, "
+            "d.ts) as t from d",
+        ),
+        (
+            "from b |> extend row_number() over (order by w) as n |> select id, n |> order by n |> limit 3",
+            "from b |> extend row_number() over (order by w, b.id) as n |> select id, n |> order by n, 1 |> limit 3",
+        ),
+    ],
+)
+def test_windows(sql: str, expected: str) -> None:
+    assert completed(sql) == expected
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("max_by(x, ts)", "max_by(x, if((ts) is null, null, struct(ts, x)))"),
+        (
+            "min_by(s, x + 1 /* , */) filter (where x > 1)",
+            "min_by(s, if((x + 1) is null, null, struct(x + 1, s)) /* , */) filter (where x > 1)",
+        ),
+        ("max_by(x, ts, 2)", "max_by(x, if((ts) is null, null, struct(ts, x)), 2)"),
+        ("max_by(x, struct(ts, x))", "max_by(x, struct(ts, x))"),
+        ("max_by(x, x)", "max_by(x, x)"),
+        ("max_by(1, ts)", "max_by(1, ts)"),
+        ("collect_list(x)", "sort_array(collect_list(x))"),
+        ("array_join(collect_set(s), ',')", "array_join(sort_array(collect_set(s)), ',')"),
+        (
+            "array_agg(distinct x) filter (where (x > 1))",
+            "sort_array(array_agg(distinct x) filter (where (x > 1)))",
+        ),
+        ("size(collect_list(x))", "size(collect_list(x))"),
+        ("sort_array((collect_list(x)), false)", "sort_array((collect_list(x)), false)"),
+        (
+            "array_sort(collect_list(x), (a, b) -> a % 2 - b % 2)",
+            "array_sort(sort_array(collect_list(x)), (a, b) -> a % 2 - b % 2)",
+        ),
+        ("mode(x)", "mode(x, true)"),
+        ("mode(x, true)", "mode(x, true)"),
+        ("mode() within group (order by x)", "mode() within group (order by x)"),
+        (
+            "listagg(s, ',') within group (order by ts desc)",
+            "listagg(s, ',') within group (order by ts desc, s)",
+        ),
+        ("listagg(s) within group (order by x, s)", "listagg(s) within group (order by x, s)"),
+        ("listagg(distinct s) within group (order by s)", "listagg(distinct s) within group (order by s)"),
+    ],
+)
+def test_aggregates(written: str, expected: str) -> None:
+    assert (
+        completed(f"select g, {written} as a from r group by g")
+        == f"select g, {expected} as a from r group by g"
+    )
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("select id, x from r order by x limit 3", "select id, x from r order by x, 1 limit 3"),
+        ("select id, x from r order by 2, 1 desc limit 3", "select id, x from r order by 2, 1 desc limit 3"),
+        ("select x from r order by id offset 3", "select x from r order by id, 1 offset 3"),
+        ("select x from r order by id", "select x from r order by id"),
+        (
+            "(select id, x from r order by x /* limit 1 */ limit 1) union all select id, w from b order by x limit 2",
+            "(select id, x from r order by x, 1 /* limit 1 */ limit 1) union all select id, w from b "
+            "order by x, 1 limit 2",
+        ),
+        (
+            "select id from r order by row_number() over (order by ts) limit 2",
+            "select id from r order by row_number() over (order by ts, r.id), 1 limit 2",
+        ),
+    ],
+)
+def test_limits(sql: str, expected: str) -> None:
+    assert completed(sql) == expected
+
+
+def test_columns_keep_the_names_of_the_text_as_written() -> None:
+    sql = "select g, collect_list(x) from r group by g -- and no more\n;"
+    lowered = lower(sql, TABLES)
+    assert lowered.names == ("g", "collect_list(x)")
+    assert edited(sql, lowered.completions) == (
+        "SELECT * FROM (\nselect g, sort_array(collect_list(x)) from r group by g\n"
+        ") AS completed(g, `collect_list(x)`) -- and no more\n;"
+    )
+
+
+def test_errors_point_into_the_text_as_written() -> None:
+    with pytest.raises(FivmError) as caught:
+        lower("select id, row_number() over (order by ts) as n,\n rand() as q from r", TABLES)
+    assert "line 2, column 2\n     rand() as q from r\n     ^^^^" in str(caught.value)
+
+
+SQL = "select id, row_number() over (order by ts) as n from raw.t"
+
+
+def test_both_sides_run_the_completed_text() -> None:
+    plan = plan_of(SQL, [relation("raw.t", "id int, ts int")])
+    assert "ORDER BY t.ts, t.id" in render(plan.query).replace("order by", "ORDER BY")
+    assert recompute_sql(plan, {"raw.t": 3}) == (
+        "select id, row_number() over (order by ts, t.id) as n from raw.t VERSION AS OF 3"
+    )
+    assert plan.signature["SQL"] == SQL
+    assert plan.signature["completed SQL"] == plan.completed_sql
+
+
+def test_a_text_without_ties_has_the_signature_that_it_had() -> None:
+    plan = plan_of("select id from raw.t", [relation("raw.t", "id int, ts int")])
+    assert "completed SQL" not in plan.signature
+
+
+def test_explain_shows_what_was_put_in() -> None:
+    text = explain(plan_of(SQL, [relation("raw.t", "id int, ts int")]))
+    assert (
+        "== completed where rows may tie: this is maintained, and recomputed\n"
+        "  line 1, column 42: , t.id\n"
+        "select id, row_number() over (order by ts, t.id) as n from raw.t\n"
+    ) in text
+
+
+SCENARIOS = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "scenarios" / "ties.jsonl").read_text().splitlines()
+    if "expected_error" not in line
+]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s["id"])
+def test_the_order_of_reading_does_not_matter(scenario: dict) -> None:  # type: ignore[type-arg]
+    """The completed texts over the same rows in twenty orders."""
+    keys = tuple((name,) for name in scenario.get("keys", {}).get("r", []))
+    relations = [Relation("r", tuple(Column.of(n, t) for n, t in scenario["tables"]["r"]), keys=keys)]
+    rows = list(scenario["initial"]["r"])
+    texts = {}
+    for model in scenario.get("models") or [{"name": "v", "sql": scenario["sql"]}]:
+        request = ModelRequest(model["name"], model["sql"], Catalog.of(relations), load_config({}))
+        plan = plan_model(request)
+        texts[model["name"]] = plan.completed_sql
+        relations.append(Relation(model["name"], plan.output))
+    answers = [_answers(texts, rows, seed) for seed in range(20)]
+    assert all(answer == answers[0] for answer in answers)
+
+
+def test_without_completions_the_order_of_reading_matters() -> None:
+    """So the test above can fail."""
+    rows = [[i, None, 1, i, "a"] for i in range(5)]
+    texts = {"v": "select id, row_number() over (order by ts) as n from r"}
+    assert _answers(texts, rows, 0) != _answers(texts, rows, 1)
+
+
+def _answers(texts: dict[str, str], rows: list[list[object]], seed: int) -> dict[str, Counter[str]]:
+    engine = DuckDbEngine()
+    shuffled = random.Random(seed).sample(rows, len(rows))
+    values = ", ".join(f"({', '.join(_literal(v) for v in row)})" for row in shuffled)
+    columns = "CAST(id AS INT) AS id, CAST(g AS INT) AS g, CAST(ts AS INT) AS ts, CAST(x AS INT) AS x, s"
+    engine.run(
+        f"CREATE OR REPLACE TABLE r USING DELTA AS SELECT {columns} FROM VALUES {values} AS t(id, g, ts, x, s)"
+    )
+    found = {}
+    for name, text in texts.items():
+        found[name] = Counter(map(str, engine.query(text)))
+        engine.run(f"CREATE OR REPLACE TABLE {name} USING DELTA AS {text}")
+    return found
+
+
+def _literal(value: object) -> str:
+    return "NULL" if value is None else (f"'{value}'" if isinstance(value, str) else str(value))

@@ -196,6 +196,21 @@ def test_limits(sql: str, expected: str) -> None:
     assert completed(sql) == expected
 
 
+TWO = "select g, ntile(2) over (order by ts) as a, {} over (order by ts desc {}) as b from r"
+
+
+def test_only_one_order_may_decide_among_equal_rows() -> None:
+    """Which a goes with which b is open where two rows have one g and one ts."""
+    with pytest.raises(FivmError, match="is ordered in another way than a window beside it"):
+        completed(TWO.format("row_number()", ""))
+    for function in ("rank()", "first_value(g)"):
+        assert completed(TWO.format(function, "")).startswith(
+            "select g, ntile(2) over (order by ts, r.g) as a"
+        )
+    with pytest.raises(FivmError, match="is ordered in another way"):
+        completed(TWO.format("sum(g)", "rows 1 preceding"))
+
+
 def test_columns_keep_the_names_of_the_text_as_written() -> None:
     sql = "select g, collect_list(x) from r group by g -- and no more\n;"
     lowered = lower(sql, TABLES)

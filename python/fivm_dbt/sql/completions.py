@@ -182,11 +182,12 @@ class _Select:
         if order is None:
             raise _depends(window, "has no ORDER BY, so it", "add ORDER BY to the window")
         given = [*(definition.args.get("partition_by") or []), *(o.this for o in order.expressions)]
-        rows = frozenset(Scalar(p.copy()) for p in definition.args.get("partition_by") or [])
-        order_text = (rows, tuple(Scalar(o.copy()) for o in order.expressions))
-        missing = (
-            self._missing_keys(given) if self.is_grouped else self._missing_columns(given, order_text, window)
-        )
+        if self.is_grouped:
+            missing = self._missing_keys(given)
+        else:
+            missing = self._missing_columns(given, window)
+            if _tells_equal_rows_apart(name, frame, window):
+                self._must_be_the_only_order(given, definition, window)
         if missing and not _may_complete(name, frame, window):
             what = "has rows that are equal in its ORDER BY, among which it"
             raise _depends(window, what, "order by columns that tell all rows apart, or write a ROWS frame")
@@ -223,7 +224,21 @@ class _Select:
         last = self.text.closing(over + 1) if self.text.tokens[over + 1].text == "(" else over + 1
         self.found.replace(over + 1, last, self.text.slice(opening, end) + text + rest)
 
-    def _missing_columns(self, given: Sequence[exp.Expr], order: _Order, window: exp.Window) -> list[str]:
+    def _must_be_the_only_order(
+        self, given: Sequence[exp.Expr], definition: exp.Window, window: exp.Window
+    ) -> None:
+        """FIVM106 for a second order of rows that may be equal: which of them goes with which of the first is open."""
+        if self.keys:
+            return
+        rows = frozenset(Scalar(p.copy()) for p in definition.args.get("partition_by") or [])
+        order = (rows, tuple(Scalar(o.copy()) for o in definition.args["order"].expressions))
+        if self.orders and order not in self.orders:
+            what = "is ordered in another way than a window beside it, so where rows are equal it"
+            remedy = "compute one of the two in a subquery, and order the other by it too; or declare a key"
+            raise _depends(window, what, remedy)
+        self.orders.add(order)
+
+    def _missing_columns(self, given: Sequence[exp.Expr], window: exp.Window) -> list[str]:
         """The columns that the SELECT uses besides those of the window's PARTITION BY and ORDER BY."""
         fixed = {c for g in given for c in [self._column(unparenthesized(g))] if c is not None}
         if any(key <= fixed for key in self.keys):
@@ -231,13 +246,8 @@ class _Select:
         if self.keys:
             key = min(self.keys, key=lambda k: (len(k.difference(fixed)), sorted(k)))
             used = set(key)
-        elif self.orders and order not in self.orders:
-            what = "is ordered in another way than a window beside it, so where rows are equal it"
-            remedy = "compute one of the two in a subquery, and order the other by it too; or declare a key"
-            raise _depends(window, what, remedy)
         else:
             used = self._used_columns()
-        self.orders.add(order)
         missing = []
         for source in self.scope.sources:
             for name, field in source.columns:
@@ -461,6 +471,15 @@ def _may_complete(name: str, frame: _Frame, window: exp.Window) -> bool:
     if name in _FIRST and not ignores:
         return frame.from_first
     return name in _LAST and not ignores and frame.to_last
+
+
+def _tells_equal_rows_apart(name: str, frame: _Frame, window: exp.Window) -> bool:
+    """Whether rows that are equal in everything that is used may get different values, by their places."""
+    if name in _BY_POSITION:
+        return True
+    ignores = window.find(exp.IgnoreNulls) is not None
+    from_an_end = (name in _FIRST and frame.from_first) or (name in _LAST and frame.to_last)
+    return frame.by_rows and (ignores or not from_an_end)
 
 
 def _is_sorted_list(window: exp.Window, frame: _Frame) -> bool:

@@ -169,9 +169,9 @@ def _window(queries: Queries, block: Block, s: Scalars, source: str, clause: Fro
     block.use("window")
     items, columns = _keys_shown(s)
     named = []
-    for number in range(rng.choice((1, 1, 2))):
+    for number in range(rng.choice((1, 1, 2)) if queries.menu.allows("whole partition") else 1):
         alias = queries.alias("w")
-        call = windowed(queries.menu, block, s, alias)
+        call = windowed(queries.menu, block, s, alias, beside=number > 0)
         _show(items, columns, f"w{number}", call.text, call.type)
         if call.named:
             named.append(call.named)

@@ -1,4 +1,4 @@
-"""Random window functions. What depends on the order among equal rows gets an order over everything that is used."""
+"""Random window functions. Where the order among equal rows matters it is at times left to the planner to complete."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ _ROWS = (
 )
 
 
+_BY_PLACE = frozenset(
+    ("row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value", "rows frame")
+)
+
+
 @dataclass(frozen=True)
 class Windowed:
     """A window function call with its type, and the named window that it needs."""
@@ -26,13 +31,18 @@ class Windowed:
     named: str = ""
 
 
-def windowed(menu: Menu, block: Block, scalars: Scalars, alias: str) -> Windowed:
-    """A call over the columns that can be compared, which are all that the query may then show."""
+def windowed(menu: Menu, block: Block, scalars: Scalars, alias: str, *, beside: bool = False) -> Windowed:
+    """A call over the columns that can be compared, which are all that the query may then show.
+
+    ``beside`` another window none whose order decides among equal rows: two such orders are refused.
+    """
     over = Scalars(scalars.rng, scalars.keys)
     name = menu.choose(scalars.rng, "window", Place(over.columns), block.want) or "row_number"
     if name in ("window over groups", "named window"):
         block.use("named window")
         return _named(over, alias)
+    if beside and name in _BY_PLACE:
+        name = "whole partition"
     block.use(name)
     text, type_ = _FUNCTIONS[name](over)
     return Windowed(text, type_)
@@ -49,6 +59,13 @@ def total_order(s: Scalars, columns: Sequence[Col] | None = None) -> str:
     chosen = list(columns if columns is not None else s.keys)
     s.rng.shuffle(chosen)
     return ", ".join(order_item(s, column.ref) for column in chosen)
+
+
+def some_order(s: Scalars) -> str:
+    """A total order, or one that leaves ties, which the planner completes."""
+    if s.rng.random() < 0.5:
+        return total_order(s)
+    return total_order(s, s.rng.sample(s.keys, s.rng.randint(1, min(2, len(s.keys)))))
 
 
 def order_item(s: Scalars, ref: str) -> str:
@@ -74,21 +91,21 @@ def _added(s: Scalars) -> tuple[str, Type]:
 
 def _ranked(call: str, type_: Type, *, ties: bool) -> Callable[[Scalars], tuple[str, Type]]:
     def function(s: Scalars) -> tuple[str, Type]:
-        order = order_item(s, _some(s).ref) if ties else total_order(s)
+        order = order_item(s, _some(s).ref) if ties else some_order(s)
         return f"{call} OVER ({partition(s)}ORDER BY {order})", type_
 
     return function
 
 
 def _ntile(s: Scalars) -> tuple[str, Type]:
-    return f"NTILE({s.rng.randint(2, 3)}) OVER ({partition(s)}ORDER BY {total_order(s)})", INT
+    return f"NTILE({s.rng.randint(2, 3)}) OVER ({partition(s)}ORDER BY {some_order(s)})", INT
 
 
 def _neighbour(function: str) -> Callable[[Scalars], tuple[str, Type]]:
     def call(s: Scalars) -> tuple[str, Type]:
         column = _some(s)
         offset = s.rng.choice(("", ", 1", ", 2"))
-        return f"{function}({column.ref}{offset}) OVER ({partition(s)}ORDER BY {total_order(s)})", column.type
+        return f"{function}({column.ref}{offset}) OVER ({partition(s)}ORDER BY {some_order(s)})", column.type
 
     return call
 
@@ -98,7 +115,8 @@ def _picked(function: str) -> Callable[[Scalars], tuple[str, Type]]:
         column = _some(s)
         second = f", {s.rng.randint(1, 3)}" if function == "NTH_VALUE" else ""
         frame = f" ROWS BETWEEN {s.rng.choice(_ROWS)}" if s.rng.random() < 0.6 else ""
-        over = f"{partition(s)}ORDER BY {total_order(s)}{frame}"
+        # Where all equal rows have one frame, a text that leaves ties is refused.
+        over = f"{partition(s)}ORDER BY {some_order(s) if frame else total_order(s)}{frame}"
         return f"{function}({column.ref}{second}) OVER ({over})", column.type
 
     return call
@@ -111,7 +129,7 @@ def _whole(s: Scalars) -> tuple[str, Type]:
 
 def _rows_frame(s: Scalars) -> tuple[str, Type]:
     call, type_ = _added(s)
-    return f"{call} OVER ({partition(s)}ORDER BY {total_order(s)} ROWS BETWEEN {s.rng.choice(_ROWS)})", type_
+    return f"{call} OVER ({partition(s)}ORDER BY {some_order(s)} ROWS BETWEEN {s.rng.choice(_ROWS)})", type_
 
 
 def _range_frame(s: Scalars) -> tuple[str, Type]:

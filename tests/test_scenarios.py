@@ -119,7 +119,8 @@ def test_there_are_scenarios_of_every_topic() -> None:
         "team",
     }
     assert len(SCENARIOS) >= 500
-    with_rows = [s for s in SCENARIOS if s.scenario.expected_error is None]
+    # Of tied rows no hand can say which come first: those scenarios are compared with the completed text alone.
+    with_rows = [s for s in SCENARIOS if s.scenario.expected_error is None and s.path.stem != "ties"]
     assert all(any(step.expected for step in located.scenario.steps) for located in with_rows)
 
 

@@ -110,6 +110,11 @@ def _count(node: exp.Expr) -> exp.Expr:
     return exp.Count(this=exp.Case(ifs=[exp.If(this=exp.and_(*given), true=exp.Literal.number(1))]))
 
 
+def _regr_count(node: exp.Expr) -> exp.Expr:
+    """DuckDB's REGR_COUNT is unsigned, so that one could not subtract from it."""
+    return _count(exp.Count(this=node.this.copy(), expressions=[node.expression.copy()]))
+
+
 def _count_if(node: exp.Expr) -> exp.Expr:
     """DuckDB's COUNT_IF over nothing but NULLs is NULL, Spark's is 0."""
     case = exp.Case(ifs=[exp.If(this=node.this.copy(), true=exp.Literal.number(1))])
@@ -273,6 +278,7 @@ _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Collate: _collate,
     exp.Count: _count,
     exp.CountIf: _count_if,
+    exp.RegrCount: _regr_count,
     exp.Anonymous: _anonymous,
     exp.GenerateSeries: _series,
     exp.Quantile: _quantile,

@@ -7,7 +7,7 @@ JARS := .venv/.jars
 FILES ?= $(wildcard tests/scenarios/*.jsonl tests/saved_cases/*.jsonl)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-fast test-more test-spark test-long golden check format bench queries demo replay clean
+.PHONY: help setup test test-fast test-more test-spark test-long golden check format bench queries constructs demo replay clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-11s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ bench: setup ## measure refresh against recompute
 queries: $(INSTALLED) ## TPC-H and the papers' queries through changes; ARGS='--engine spark --batches 3'
 	$(BIN)/python -m benchmarks.tpch $(ARGS)
 	$(BIN)/python -m benchmarks.papers $(ARGS)
+
+constructs: setup ## what a refresh reads of a million rows, construct by construct; ARGS='--only window'
+	$(BIN)/python -m benchmarks.constructs $(ARGS)
 
 demo: ## real flights, real changes, dbt run after each: recompute against refresh
 	$(PYTHON) -m demo.environment

@@ -244,6 +244,17 @@ def test_an_interrupted_refresh_of_another_plan_is_rebuilt() -> None:
     bench.check()
 
 
+def test_inner_views_that_the_model_no_longer_has_are_dropped() -> None:
+    bench = Setting("orphans", sql=INNER_VIEWS).bench()
+    states = [view.name for view in bench.plan.helpers]
+    assert len(states) > 2 and all(bench.engine.exists(name) for name in states)
+    bench.with_plan(sql=JOIN)
+    assert bench.refresh().action == "rebuilt"
+    bench.check()
+    assert not any(bench.engine.exists(name) for name in states)
+    assert bench.engine.exists(bench.plan.root.relation)
+
+
 def test_what_an_interrupted_refresh_needs_was_cleaned_up() -> None:
     bench = Setting("vacuumed", feed=False).bench()
     _change(bench)

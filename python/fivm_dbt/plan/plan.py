@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -22,6 +23,9 @@ from fivm_dbt.sql.edits import Edit, edited
 
 STATE_VERSION = 1
 """Raised when the layout of state tables or the journal changes; part of every plan hash."""
+
+_INNER_VIEW = "inner view "
+"""What a part of the signature about an inner view begins with; then its relation."""
 
 Capture = Literal["change feed", "version difference", "snapshot", "static", "staged"]
 
@@ -218,7 +222,7 @@ class Plan:
             parts["completed SQL"] = self.completed_sql
         for view in self.helpers:
             partitioned = f"{view.state.partitioning.kind} {_partition_text(view.state)}"
-            parts[f"inner view {view.name}"] = f"{_layout(view.state)} {partitioned} {render(view.core)}"
+            parts[f"{_INNER_VIEW}{view.name}"] = f"{_layout(view.state)} {partitioned} {render(view.core)}"
         for item in self.inputs:
             parts[f"columns of {item.name}"] = ", ".join(f"{c.name} {c.type}" for c in item.columns)
             if item.relation.presentation is not None:
@@ -242,6 +246,11 @@ class Plan:
         from fivm_dbt.plan.encode import encode
 
         return json.dumps(encode(self), indent=2, sort_keys=True)
+
+
+def inner_views(signature: Mapping[str, str]) -> set[str]:
+    """The inner views of a plan by its signature, as it is recorded with a build."""
+    return {part.removeprefix(_INNER_VIEW) for part in signature if part.startswith(_INNER_VIEW)}
 
 
 def _layout(state: StateTable) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -21,6 +21,7 @@ from fivm_dbt.plan.plan import Plan, StateTable, View
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.capture import change_query, snapshot_query
 from fivm_dbt.spark.check import check_statements
+from fivm_dbt.spark.reads import table as relation_table
 from fivm_dbt.spark.state import (
     build_query,
     column_mapping,
@@ -182,6 +183,12 @@ def _with_view(
     bound = BoundInput(view.name, "change feed", before, version)
     engine.stage(staged_input(plan, view.name), change_query(plan, bound))
     return binding.with_view(bound, is_changed=True)
+
+
+def drop_states(engine: Recorder, names: Collection[str]) -> None:
+    """Drop states that nothing reads any more."""
+    for name in sorted(names):
+        engine.run(exp.Drop(tables=[relation_table(name)], kind="TABLE", exists=True))
 
 
 def write_snapshots(

@@ -14,11 +14,12 @@ from typing import Any
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.binding import Binding, BoundClock
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.plan import Plan, inner_views
 from fivm_dbt.refresh.apply import (
     Merged,
     apply_deltas,
     build_states,
+    drop_states,
     is_unchanged,
     publish,
     write_snapshots,
@@ -148,6 +149,7 @@ class _Run:
         build_states(self.plan, self.engine, binding)
         recorded = write_snapshots(self.plan, self.engine, binding, kept & {i.name for i in self.plan.inputs})
         publish(self.plan, self.engine)
+        self._remove_orphans(state)
         detail = self._detail("build", observed, recorded, binding) | {"signature": self.plan.signature}
         self._finish(claim, detail)
         return self._report(action, claim.refresh, reason=reason)
@@ -163,10 +165,19 @@ class _Run:
         self.engine.progress(f"recomputing {self.plan.model}: {why}")
         write_recomputed(self.plan, self.engine, binding)
         publish(self.plan, self.engine)
+        self._remove_orphans(state)
         detail = self._detail("build", observed, {}, binding) | {"signature": self.plan.signature}
         self._finish(claim, detail)
         action: Action = "built" if state.finished is None else "recomputed"
         return self._report(action, claim.refresh, reason=reason)
+
+    def _remove_orphans(self, state: State) -> None:
+        """Drop the inner views of the last build that this plan does not have: nothing shows them any more."""
+        build = self.journal.last_build(self.plan.relation) if state.finished is not None else None
+        if build is not None:
+            drop_states(
+                self.engine, inner_views(build.detail["signature"]) - {v.name for v in self.plan.views}
+            )
 
     # Refreshing
 

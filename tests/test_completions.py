@@ -96,7 +96,7 @@ def unchanged(sql: str) -> tuple[str, str]:
         ),
         (
             "select id, (select max_by(w, b.id) from b where b.id = r.id) as m from r",
-            "select id, (select max_by(w, if((b.id) is null, null, struct(b.id, w))) from b where b.id "
+            "select id, (select max_by(w, if((b.id) is null, null, named_struct('y', b.id, 'x', w))) from b where b.id "
             "= r.id) as m from r",
         ),
         (
@@ -135,12 +135,12 @@ def test_windows(sql: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        ("max_by(x, ts)", "max_by(x, if((ts) is null, null, struct(ts, x)))"),
+        ("max_by(x, ts)", "max_by(x, if((ts) is null, null, named_struct('y', ts, 'x', x)))"),
         (
             "min_by(s, x + 1 /* , */) filter (where x > 1)",
-            "min_by(s, if((x + 1) is null, null, struct(x + 1, s)) /* , */) filter (where x > 1)",
+            "min_by(s, if((x + 1) is null, null, named_struct('y', x + 1, 'x', s)) /* , */) filter (where x > 1)",
         ),
-        ("max_by(x, ts, 2)", "max_by(x, if((ts) is null, null, struct(ts, x)), 2)"),
+        ("max_by(x, ts, 2)", "max_by(x, if((ts) is null, null, named_struct('y', ts, 'x', x)), 2)"),
         ("max_by(x, struct(ts, x))", "max_by(x, struct(ts, x))"),
         ("max_by(x, x)", "max_by(x, x)"),
         ("max_by(1, ts)", "max_by(1, ts)"),

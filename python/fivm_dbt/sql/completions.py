@@ -390,7 +390,7 @@ class _Select:
             raise _not_found(call)
         self._must_be_ordered(call, value, "struct")
         x, y = (self.text.slice(*a) for a in arguments[:2])
-        self.found.wrap(*arguments[1], "if((", f") is null, null, struct({y}, {x}))")
+        self.found.wrap(*arguments[1], "if((", f") is null, null, named_struct('y', {y}, 'x', {x}))")
         self.found.settle(call)
 
     def _mode(self, call: exp.Expr) -> None:

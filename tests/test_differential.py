@@ -50,8 +50,8 @@ CHUNKS = 8
 SCENARIOS_PER_CHUNK = 7
 LONG_CHUNKS = 20
 SCENARIOS_PER_LONG_CHUNK = 18
-SPARK_CHUNKS = 2
-LONG_SPARK_CHUNKS = 18
+SPARK_CHUNKS = 1
+LONG_SPARK_CHUNKS = 19
 SAVED_CASES = Path(__file__).parent / "saved_cases"
 
 
@@ -302,10 +302,10 @@ def _on_spark(spark: SparkSession, seed: int) -> Coverage:
 @pytest.mark.spark
 @pytest.mark.parametrize("chunk", range(SPARK_CHUNKS))
 def test_random_scenarios_on_spark(spark: SparkSession, chunk: int, all_chunks: AddChunk) -> None:
-    """100 pairs of a query and a step."""
+    """50 pairs of a query and a step: a chunk takes ten minutes on two cores, and `make test` has forty."""
     coverage = _on_spark(spark, SEED * 1000 + 300 + chunk)
     total = all_chunks("spark", chunk, SPARK_CHUNKS, coverage)
-    assert total is None or total.pairs >= 100
+    assert total is None or total.pairs >= 45
 
 
 @pytest.mark.long

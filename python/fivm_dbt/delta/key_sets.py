@@ -27,7 +27,6 @@ from fivm_dbt.ir.nodes import (
     Scan,
     SemiJoin,
     Side,
-    Values,
 )
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 
@@ -60,14 +59,8 @@ def bound_reads(
 
 def lookups(terms: tuple[Term, ...]) -> tuple[Lookup, ...]:
     """What the terms look up: each key set in each kept view once."""
-
-    def below(node: Node) -> Iterator[Lookup]:
-        if isinstance(node, Lookup):
-            yield node
-        for child in node.inputs:
-            yield from below(child)
-
-    found = {(n.key_set, n.scan.relation): n for term in terms for n in below(term.node)}
+    nodes = (n for term in terms for n in term.node.walk() if isinstance(n, Lookup))
+    found = {(n.key_set, n.scan.relation): n for n in nodes}
     return tuple(found.values())
 
 
@@ -261,7 +254,7 @@ def _compares_alike(one: SparkType, other: SparkType) -> bool:
 def _is_change(node: Node) -> bool:
     """Whether ``node`` is made of staged rows alone."""
     found = scans(node)
-    return bool(found) and all(s.side is Side.DELTA for s in found) and not isinstance(node, Values)
+    return bool(found) and all(s.side is Side.DELTA for s in found)
 
 
 def _as(column: ColumnId, actual: SparkType, type_: SparkType) -> Scalar:

@@ -46,6 +46,4 @@ def items_at(items: tuple[Item, ...], side: Side) -> tuple[Item, ...]:
 
 def scans(node: Node) -> tuple[Scan, ...]:
     """The scans below ``node``, left to right."""
-    if isinstance(node, Scan):
-        return (node,)
-    return tuple(scan for child in node.inputs for scan in scans(child))
+    return tuple(n for n in node.walk() if isinstance(n, Scan))

@@ -84,7 +84,7 @@ def _over(node: Node) -> str:
 def reads_in_full(view: View) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each relation that a term of the delta reads unbounded, and the relations whose change makes it do so."""
     for term in view.terms:
-        bounded = {id(n.scan) for n in _nodes(term.node) if isinstance(n, Lookup)}
+        bounded = {id(n.scan) for n in term.node.walk() if isinstance(n, Lookup)}
         sets = {k.name: k for k in view.key_sets}
         changed = []
         for s in scans(term.node):
@@ -92,16 +92,10 @@ def reads_in_full(view: View) -> Iterator[tuple[str, tuple[str, ...]]]:
                 of = scans(sets[s.relation].node) if s.relation in sets else (s,)
                 changed += [c.relation for c in of if c.side is Side.DELTA and c.relation not in sets]
         staged = [sets[s.relation].node for s in scans(term.node) if s.relation in sets]
-        if any(isinstance(n, Crossing) for node in (term.node, *staged) for n in _nodes(node)):
+        if any(isinstance(n, Crossing) for node in (term.node, *staged) for n in node.walk()):
             changed.append("the clock")
-        between = {id(s) for n in _nodes(term.node) if isinstance(n, Crossing) for s in scans(n)}
+        between = {id(s) for n in term.node.walk() if isinstance(n, Crossing) for s in scans(n)}
         when = tuple(dict.fromkeys(changed))
         for s in scans(term.node):
             if s.side is not Side.DELTA and id(s) not in bounded and id(s) not in between:
                 yield s.relation, when
-
-
-def _nodes(node: Node) -> Iterator[Node]:
-    yield node
-    for child in node.inputs:
-        yield from _nodes(child)

@@ -236,9 +236,9 @@ def _side(side: Side) -> str:
 def _reads(plan: Plan, view: View, term: Term) -> list[str]:
     """One line per relation that the term reads besides deltas, marking what is read in full."""
     lines = []
-    bounded = {n.scan: n for n in _walk(term.node) if isinstance(n, Lookup)}
+    bounded = {n.scan: n for n in term.node.walk() if isinstance(n, Lookup)}
     own = {view.name, *(v.name for v in plan.helpers)}
-    crossing = {id(scan) for node in _walk(term.node) if _is_crossing(node) for scan in scans(node)}
+    crossing = {id(scan) for node in term.node.walk() if _is_crossing(node) for scan in scans(node)}
     for scan in scans(term.node):
         if scan.side is Side.DELTA:
             continue
@@ -255,10 +255,6 @@ def _reads(plan: Plan, view: View, term: Term) -> list[str]:
         else:
             lines.append(f"reads {side} in full: no inner view holds what is needed of it")
     return list(dict.fromkeys(lines)) or ["reads nothing but the change"]
-
-
-def _walk(node: Node) -> list[Node]:
-    return [node, *(n for child in node.inputs for n in _walk(child))]
 
 
 def _statements(plan: Plan) -> list[str]:

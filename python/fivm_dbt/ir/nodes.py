@@ -6,6 +6,7 @@ inner part can be merged into the SELECT around it. Relations are bags (section 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -63,6 +64,17 @@ class Node:
     def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
         """The same operator over other inputs."""
         raise NotImplementedError
+
+    @property
+    def ids(self) -> frozenset[ColumnId]:
+        """What its fields are referred to by."""
+        return frozenset(f.id for f in self.fields)
+
+    def walk(self) -> Iterator[Node]:
+        """The operator and everything below it, from above and from the left."""
+        yield self
+        for child in self.inputs:
+            yield from child.walk()
 
     def _check(self, *scalars: Scalar) -> None:
         """Every column used is a field of an input or of the clock: a mistake here is ours, not the user's."""

@@ -21,7 +21,7 @@ materialise the siblings of delta paths; DBToaster, section 3: deltas are joined
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from fivm_dbt.delta.key_sets import equalities
@@ -49,6 +49,7 @@ from fivm_dbt.ir.nodes import (
 from fivm_dbt.ir.rename import renamed, substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import sibling, split_name, storable, unique_name
+from fivm_dbt.plan.root import leads_to
 
 Meaning = dict[ColumnId, Scalar]
 
@@ -70,7 +71,7 @@ def keep_inner_views(
 
     ``only_needed`` keeps just what could not be recomputed to the last bit.
     """
-    aliases = {f.table.lower() for node in _nodes(query) for f in node.fields}
+    aliases = {f.table.lower() for node in query.walk() for f in node.fields}
     keeper = _Keeper(relation, static, only_needed, aliases)
     return keeper.top(query), tuple(keeper.views)
 
@@ -86,7 +87,7 @@ class _Keeper:
 
     def top(self, node: Node) -> Node:
         """The query with everything below its topmost operator taken care of; that operator is the root's own."""
-        if isinstance(node, (Map, Filter)) and _leads_to(node, (Aggregate, Window)):
+        if isinstance(node, (Map, Filter)) and leads_to(node, Aggregate, Window):
             return node.with_inputs((self.top(node.inputs[0]),))
         if isinstance(node, (Aggregate, Window)):
             return self._local(node)
@@ -100,7 +101,7 @@ class _Keeper:
         if isinstance(node, Aggregate):
             _check_repeatable(node)
             return self._aggregate(self._local(node)), {}
-        if isinstance(node, (Map, Filter, Window)) and _leads_to(node, (Window,)):
+        if isinstance(node, (Map, Filter, Window)) and leads_to(node, Window):
             return self._window(node), {}
         if isinstance(node, UnionAll):
             return node.with_inputs(tuple(self._in_order(branch) for branch in node.branches)), {}
@@ -175,13 +176,13 @@ class _Keeper:
         pairs = _compared(predicates, left, right)
         if pairs and is_single:
             keys = tuple(_item(a, left) for a, _ in pairs)
-            kept = self._by_key(left, _all(left), keys, "the left rows of a join, by its key")
+            kept = self._by_key(left, left.ids, keys, "the left rows of a join, by its key")
             left, meaning, predicates = kept.applied(meaning, predicates)
         if isinstance(node, SemiJoin):
-            used = frozenset(c for p in predicates for c in p.columns) & _all(right)
+            used = frozenset(c for p in predicates for c in p.columns) & right.ids
             what = "the keys that a semi or anti join looks for"
         else:
-            used, what = _all(right), "the right side of an outer join"
+            used, what = right.ids, "the right side of an outer join"
         if (pairs and (is_single or isinstance(node, SemiJoin))) or not self._is_input(right):
             kept = self._by_key(right, used, tuple(_item(b, right) for _, b in pairs), what)
             right, meaning, predicates = kept.applied(meaning, predicates)
@@ -198,7 +199,7 @@ class _Keeper:
             return node, meaning
         parts: list[tuple[Node, bool]] = [(f, self._scanned(f) is not None) for f in inner]
         for members in _connected(inputs, predicates):
-            own = frozenset(c for m in members for c in _all(m))
+            own = frozenset(c for m in members for c in m.ids)
             within = tuple(p for p in predicates if p.columns and p.columns <= own)
             predicates = tuple(p for p in predicates if p not in within)
             whole = members[0] if len(members) == 1 and not within else Join(tuple(members), within)
@@ -210,7 +211,7 @@ class _Keeper:
                 continue
             others = Join(tuple(p for i, (p, _) in enumerate(parts) if i != position), ())
             keys = tuple(_item(a, part) for a, _ in _compared(predicates, part, others))
-            kept = self._by_key(part, _all(part), keys, "the rows that an inner view is joined with")
+            kept = self._by_key(part, part.ids, keys, "the rows that an inner view is joined with")
             new, meaning, predicates = kept.applied(meaning, predicates)
             parts[position] = (new, True)
             factors.append(new)
@@ -360,18 +361,6 @@ def _check_repeatable(node: Aggregate) -> None:
         )
 
 
-def _nodes(node: Node) -> Iterator[Node]:
-    yield node
-    for child in node.inputs:
-        yield from _nodes(child)
-
-
-def _leads_to(node: Node, kinds: tuple[type[Node], ...]) -> bool:
-    while isinstance(node, (Map, Filter)):
-        node = node.input
-    return isinstance(node, kinds)
-
-
 def _has_one_sided(node: Node) -> bool:
     """Whether rows of ``node`` are left rows of an outer or semi join."""
     if isinstance(node, (OuterJoin, SemiJoin)):
@@ -413,15 +402,15 @@ def _connected(nodes: list[Node], predicates: tuple[Scalar, ...]) -> Iterable[li
 
 
 def _are_connected(part: list[Node], node: Node, nodes: list[Node], predicates: tuple[Scalar, ...]) -> bool:
-    there = frozenset(c for member in part for c in _all(member))
-    here = _all(node)
-    every = frozenset(c for n in nodes for c in _all(n))
+    there = frozenset(c for member in part for c in member.ids)
+    here = node.ids
+    every = frozenset(c for n in nodes for c in n.ids)
     return any(p.columns & there and p.columns & here and p.columns <= every for p in predicates)
 
 
 def _compared(predicates: tuple[Scalar, ...], one: Node, other: Node) -> list[tuple[ColumnId, ColumnId]]:
     """Pairs of columns, of the one and of the other, that have to be equal."""
-    ours, theirs = _all(one), _all(other)
+    ours, theirs = one.ids, other.ids
     found = []
     for left, right in equalities(predicates):
         if left in ours and right in theirs:
@@ -433,10 +422,6 @@ def _compared(predicates: tuple[Scalar, ...], one: Node, other: Node) -> list[tu
 
 def _item(column: ColumnId, node: Node) -> Item:
     return next(Item(f.name, f.scalar, f.type) for f in node.fields if f.id == column)
-
-
-def _all(node: Node) -> frozenset[ColumnId]:
-    return frozenset(f.id for f in node.fields)
 
 
 def _name(column: Scalar) -> str:

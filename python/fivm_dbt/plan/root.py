@@ -73,7 +73,7 @@ def find_root(query: Node, names: tuple[str, ...]) -> Root:
             filters += node.predicates
             node = node.input
             continue
-        if not _leads_to_local(node):
+        if not leads_to(node, Aggregate, Window):
             break
         meaning = {(node.alias, i.name): i.value for i in node.items}
         outputs = {key: value.substitute(meaning.get) for key, value in outputs.items()}
@@ -87,10 +87,11 @@ def find_root(query: Node, names: tuple[str, ...]) -> Root:
     return _bag_root(query, names)
 
 
-def _leads_to_local(node: Node) -> bool:
+def leads_to(node: Node, *kinds: type[Node]) -> bool:
+    """Whether projections and filters, if any, stand over an operator of one of these kinds."""
     while isinstance(node, (Map, Filter)):
         node = node.input
-    return isinstance(node, (Aggregate, Window))
+    return isinstance(node, kinds)
 
 
 def _local_root(node: Local, outputs: tuple[tuple[str, Scalar], ...], filters: tuple[Scalar, ...]) -> Root:

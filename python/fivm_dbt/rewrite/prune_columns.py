@@ -45,17 +45,17 @@ def prune_columns(node: Node, needed: frozenset[ColumnId] | None = None) -> Node
         return Filter(prune_columns(node.input, needed | _used(node.predicates)), node.predicates)
     if isinstance(node, Join):
         wanted = needed | _used(node.predicates)
-        return Join(tuple(prune_columns(f, wanted & _ids(f)) for f in node.factors), node.predicates)
+        return Join(tuple(prune_columns(f, wanted & f.ids) for f in node.factors), node.predicates)
     if isinstance(node, (OuterJoin, SemiJoin)):
         wanted = needed | _used(node.predicates)
-        return node.with_inputs(tuple(prune_columns(side, wanted & _ids(side)) for side in node.inputs))
+        return node.with_inputs(tuple(prune_columns(side, wanted & side.ids) for side in node.inputs))
     if isinstance(node, Window):
         items = tuple(i for i in node.items if (node.alias, i.name) in needed)
         used = _used(i.value for i in (*node.partition, *items))
         return Window(prune_columns(node.input, used), node.alias, node.partition, items)
     if isinstance(node, Explode):
         wanted = needed | _used([node.generator])
-        return node.with_inputs((prune_columns(node.input, wanted & _ids(node.input)),))
+        return node.with_inputs((prune_columns(node.input, wanted & node.input.ids),))
     if isinstance(node, Aggregate):
         calls = tuple(c for c in node.calls if (node.alias, c.name) in needed)
         parts = [s for c in calls for s in (c.argument, c.written) if s is not None]
@@ -81,7 +81,3 @@ def _positions(branch: Node, kept: list[int]) -> Node:
 
 def _used(scalars: Iterable[Scalar]) -> frozenset[ColumnId]:
     return frozenset(c for scalar in scalars for c in scalar.columns)
-
-
-def _ids(node: Node) -> frozenset[ColumnId]:
-    return frozenset(f.id for f in node.fields)

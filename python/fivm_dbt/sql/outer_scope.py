@@ -95,15 +95,15 @@ class Outer:
 
 def _covering(node: Node, columns: frozenset[ColumnId]) -> Node:
     """The part of ``node`` that has the columns: without left-joined rows and without factors of a mere product."""
-    if isinstance(node, OuterJoin) and columns <= _all(node.left):
+    if isinstance(node, OuterJoin) and columns <= node.left.ids:
         return _covering(node.left, columns)
     if isinstance(node, Filter):
         inner = _covering(node.input, columns)
-        kept = tuple(p for p in node.predicates if p.columns <= _all(inner))
+        kept = tuple(p for p in node.predicates if p.columns <= inner.ids)
         return Filter(inner, kept) if kept else inner
     if isinstance(node, Join):
         factors = _reached(node, columns)
-        wanted = frozenset(c for f in factors for c in _all(f))
+        wanted = frozenset(c for f in factors for c in f.ids)
         predicates = tuple(p for p in node.predicates if p.columns <= wanted)
         if len(factors) == 1:
             inner = _covering(factors[0], columns | frozenset(c for p in predicates for c in p.columns))
@@ -114,15 +114,11 @@ def _covering(node: Node, columns: frozenset[ColumnId]) -> Node:
 
 def _reached(node: Join, columns: frozenset[ColumnId]) -> tuple[Node, ...]:
     """The factors that have the columns, and those that predicates connect with them."""
-    reached = frozenset(c for f in node.factors for c in _all(f) if columns & _all(f))
+    reached = frozenset(c for f in node.factors for c in f.ids if columns & f.ids)
     while True:
         known = reached
         for predicate in node.predicates:
             if predicate.columns & reached:
-                reached |= frozenset(c for f in node.factors for c in _all(f) if predicate.columns & _all(f))
+                reached |= frozenset(c for f in node.factors for c in f.ids if predicate.columns & f.ids)
         if reached == known:
-            return tuple(f for f in node.factors if _all(f) & reached)
-
-
-def _all(node: Node) -> frozenset[ColumnId]:
-    return frozenset(f.id for f in node.fields)
+            return tuple(f for f in node.factors if f.ids & reached)

@@ -36,7 +36,7 @@ from fivm_dbt.testing.check import column_types
 from fivm_dbt.testing.compare import compare_rows
 from fivm_dbt.testing.replay import table_specs
 from fivm_dbt.testing.scenario import Model, RawRows, Scenario
-from fivm_dbt.testing.spark_workbench import rows_of_file, values_query
+from fivm_dbt.testing.spark_workbench import TINY, rows_of_file, values_query
 from fivm_dbt.testing.values import to_rows
 from fivm_dbt.testing.workbench import TableSpec
 
@@ -47,16 +47,6 @@ OLD, NEW = 1, 2
 """The versions of every table in the statements of a plan: views here."""
 
 BUCKETS = 4
-
-TINY = {
-    "spark.sql.shuffle.partitions": "1",
-    # One partition everywhere needs no exchange, and a few rows no code of their own.
-    "spark.sql.leafNodeDefaultParallelism": "1",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
 
 Views = Mapping[str, str]
 """The tables at one time: the query for the rows of each, by canonical name."""

@@ -326,7 +326,9 @@ def test_two_refreshes_at_once() -> None:
 @pytest.fixture
 def as_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Refreshes of this process stand for those of several: only the journal keeps them apart."""
-    monkeypatch.setattr("fivm_dbt.refresh.executor.only_refresh_here", lambda model: nullcontext(True))
+    monkeypatch.setattr(
+        "fivm_dbt.refresh.executor.only_refresh_here", lambda journal, model: nullcontext(True)
+    )
 
 
 def test_a_second_refresh_in_another_thread() -> None:

@@ -149,7 +149,7 @@ def test_metrics_name_the_tables_and_count_each_row_once(engine: SparkEngine) ->
     engine.unstage("fivm_measured")
     engine.query("SELECT count(k) FROM engine.t VERSION AS OF 3")
     engine.start_measuring("metrics 2")
-    assert engine.measured("metrics 2") == Metrics(0, 0, ())
+    assert engine.measured("metrics 2") == Metrics(0, 0, (), 0)
 
 
 def test_threads_are_measured_apart(spark: SparkSession, engine: SparkEngine) -> None:

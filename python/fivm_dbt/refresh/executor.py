@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -24,7 +24,7 @@ from fivm_dbt.refresh.apply import (
     publish,
     write_snapshots,
 )
-from fivm_dbt.refresh.bind import Staged, bind, recorded_binding, stage_inputs
+from fivm_dbt.refresh.bind import bind, recorded_binding, stage_inputs
 from fivm_dbt.refresh.clock import finished_clock, is_by_the_day, movement, read_clock
 from fivm_dbt.refresh.decide import (
     broken_promise,
@@ -40,7 +40,7 @@ from fivm_dbt.refresh.observe import Observed, RecordedInput, State, check_free,
 from fivm_dbt.refresh.owner import new_owner, only_refresh_here, release
 from fivm_dbt.refresh.recompute import write_recomputed
 from fivm_dbt.refresh.recorder import Recorder
-from fivm_dbt.refresh.report import Action, InnerChange, Report
+from fivm_dbt.refresh.report import Action, InnerChange, InputChange, Report
 from fivm_dbt.spark.state import NEGATIVE, OVERFLOW
 
 logger = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ def refresh(
     Raises FIVM301 to FIVM306 for inputs, FIVM401 to FIVM404 for the state. After an error nothing is half
     visible, and the next call goes on where this one stopped.
     """
-    with only_refresh_here(plan.relation) as is_only:
+    with only_refresh_here(journal.name, plan.relation) as is_only:
         if not is_only:
             raise locked(plan, "by another thread of this process")
         recorder = Recorder(engine, plan, progress)
@@ -85,6 +85,17 @@ def refresh(
 
 class _Overtaken(Exception):
     """A claim came too late."""
+
+
+@dataclass(frozen=True)
+class _Moved:
+    """What a refresh starts from, when versions have moved: the state that was left, and what there is now."""
+
+    state: State
+    observed: dict[str, Observed]
+    changes: tuple[InputChange, ...]
+    binding: Binding
+    rolled_forward: bool
 
 
 class _Run:
@@ -206,71 +217,52 @@ class _Run:
         promise = broken_promise(self.plan, binding)
         if promise is not None:
             return self._build(state, promise)
+        changes = tuple(s.change for s in staged.values())
+        moved = _Moved(state, observed, changes, binding, rolled_forward)
         if not binding.moved:
-            return self._advance(state, observed, staged, binding, rolled_forward)
+            return self._advance(moved)
         if not binding.changed:
-            return self._only_time_passed(state, observed, staged, binding, rolled_forward)
-        return self._apply(state, observed, staged, binding, rolled_forward)
+            return self._only_time_passed(moved)
+        return self._apply(moved)
 
-    def _only_time_passed(
-        self,
-        state: State,
-        observed: dict[str, Observed],
-        staged: dict[str, Staged],
-        binding: Binding,
-        rolled: bool,
-    ) -> Report:
+    def _only_time_passed(self, moved: _Moved) -> Report:
         """No row that the model reads changed, but it may be in another range by now.
 
         If none is, nothing is written: the recorded time is as right as the present one. A new date is recorded, so
         that the rest of the day does not look for what has not moved.
         """
-        assert state.finished is not None
+        assert moved.state.finished is not None
         try:
-            is_same = is_unchanged(self.plan, self.engine, self._at_states(binding))
+            is_same = is_unchanged(self.plan, self.engine, self._at_states(moved.binding))
         except MissingRelation as error:
-            return self._build(state, f"a state table is missing: {error}")
+            return self._build(moved.state, f"a state table is missing: {error}")
         if not is_same:
-            return self._apply(state, observed, staged, binding, rolled)
-        if is_by_the_day(self.plan) or any(o.moved for o in observed.values()):
-            return self._advance(state, observed, staged, binding, rolled)
+            return self._apply(moved)
+        if is_by_the_day(self.plan) or any(o.moved for o in moved.observed.values()):
+            return self._advance(moved)
         self._show()
-        action: Action = "refreshed" if rolled else "no change"
-        return self._report(action, state.finished.refresh, rolled=rolled)
+        action: Action = "refreshed" if moved.rolled_forward else "no change"
+        return self._report(action, moved.state.finished.refresh, rolled=moved.rolled_forward)
 
     def _at_states(self, binding: Binding) -> Binding:
         """The binding with the versions of the states that deltas are added to. Raises MissingRelation."""
         versions = ((v.name, self.engine.commits(v.name, None)[0].version) for v in self.plan.views)
         return replace(binding, before=tuple(versions))
 
-    def _advance(
-        self,
-        state: State,
-        observed: dict[str, Observed],
-        staged: dict[str, Staged],
-        binding: Binding,
-        rolled: bool,
-    ) -> Report:
+    def _advance(self, moved: _Moved) -> Report:
         """Versions moved, or the date, but the model is the same: only the journal goes forward."""
-        assert state.finished is not None
+        state = moved.state
         recorded = {name: record.snapshot for name, record in state.inputs.items()}
-        detail = self._detail("advance", observed, recorded, binding) | self._state_detail()
+        detail = self._detail("advance", moved.observed, recorded, moved.binding) | self._state_detail()
         entry = Entry(self.plan.relation, state.next_refresh, 0, "finished", self.plan.plan_hash, detail)
         if not self.journal.claim(entry):
             raise _Overtaken
         self._show()
-        changes = tuple(s.change for s in staged.values())
-        return self._report("no change", entry.refresh, inputs=changes, rolled=rolled)
+        return self._report("no change", entry.refresh, inputs=moved.changes, rolled=moved.rolled_forward)
 
-    def _apply(
-        self,
-        state: State,
-        observed: dict[str, Observed],
-        staged: dict[str, Staged],
-        binding: Binding,
-        rolled: bool,
-    ) -> Report:
+    def _apply(self, moved: _Moved) -> Report:
         """Claim, merge, record."""
+        state, observed, binding = moved.state, moved.observed, moved.binding
         snapshots = {name: record.snapshot for name, record in state.inputs.items()}
         observed_inputs = self._detail("refresh", observed, snapshots, binding)["inputs"]
         try:
@@ -295,9 +287,9 @@ class _Run:
             "refreshed",
             claim.refresh,
             reason=movement(binding.clock),
-            inputs=tuple(s.change for s in staged.values()),
+            inputs=moved.changes,
             merged=merged,
-            rolled=rolled,
+            rolled=moved.rolled_forward,
         )
 
     def _show(self) -> None:

@@ -7,6 +7,7 @@ models, being other partitions, do not conflict. Rows are never updated.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import threading
@@ -24,6 +25,7 @@ from fivm_dbt.spark.state import table_properties
 
 Event = Literal["started", "finished"]
 _CREATING = threading.Lock()
+_NUMBERS = itertools.count(1)
 _PATIENCE = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Seconds between looks at whether another process has finished creating the journal."""
 _AT_IT = re.compile(
@@ -55,6 +57,10 @@ class Entry:
 class Journal(Protocol):
     """Where entries are kept."""
 
+    @property
+    def name(self) -> str:
+        """Tells it from other journals, whose models may have the same names."""
+
     def entries(self, model: str) -> Sequence[Entry]:
         """The newest entries of a model, newest refresh first; at least those of its last two refreshes."""
 
@@ -75,6 +81,7 @@ class MemoryJournal:
     """A journal in memory, for replay on DuckDB: the same protocol without a table."""
 
     def __init__(self) -> None:
+        self.name = f"in memory, {next(_NUMBERS)}"
         self._entries: list[Entry] = []
         self._guard = threading.Lock()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 _live: set[str] = set()
-_at_work: set[str] = set()
+_at_work: set[tuple[str, str]] = set()
 _guard = threading.Lock()
 
 
@@ -31,17 +31,21 @@ def new_owner() -> dict[str, Any]:
 
 
 @contextmanager
-def only_refresh_here(model: str) -> Iterator[bool]:
-    """Whether this is the only refresh of ``model`` in this process: its staged deltas have names of the session."""
+def only_refresh_here(journal: str, model: str) -> Iterator[bool]:
+    """Whether this is the only refresh of ``model``, of that journal, in this process.
+
+    Its staged deltas have names of the session, so that a second one would read them.
+    """
+    work = (journal, model)
     with _guard:
-        is_only = model not in _at_work
-        _at_work.add(model)
+        is_only = work not in _at_work
+        _at_work.add(work)
     try:
         yield is_only
     finally:
         if is_only:
             with _guard:
-                _at_work.discard(model)
+                _at_work.discard(work)
 
 
 def release(owner: Mapping[str, Any]) -> None:

@@ -62,15 +62,16 @@ def run_random(
     menu: Menu | None = None,
     models: int = 5,
     steps: int = 5,
+    most_views: int | None = None,
 ) -> Verdict:
-    """Run the random case of ``seed``; a failure names the seed.
+    """Run the random case of ``seed``; a failure names the seed. Plans of more than ``most_views`` are left out.
 
     Of the queries that the planner refuses it is only counted what they are made of; but each has to have a
     construct in it that is said to be refused, and no query that is accepted may have one.
     """
     case = random_case(seed, models, steps, menu)
     with closing(open_workbench()) as workbench:
-        planned = plan_case(case, workbench)
+        planned = plan_case(case, workbench, most_views)
         if planned.failures:
             return Verdict(planned.coverage, f"seed {seed}: " + "\n".join(planned.failures))
         verdict = _replayed(Replay(planned.scenario, planned.plans, workbench), case.queries)
@@ -91,7 +92,7 @@ class Planned:
     failures: tuple[str, ...]
 
 
-def plan_case(case: Case, workbench: Workbench) -> Planned:
+def plan_case(case: Case, workbench: Workbench, most_views: int | None = None) -> Planned:
     """Plan the models of a case one by one. Too large ones are left out, with those that read them."""
     planner, coverage = ScenarioPlanner(case.scenario, workbench), Coverage()
     accepted: list[tuple[Model, Plan]] = []
@@ -111,7 +112,8 @@ def plan_case(case: Case, workbench: Workbench) -> Planned:
             continue
         if known:
             failures.append(f"accepted: take {', '.join(known)} off NOT_YET\n{model.sql}")
-        if operators(plan) > LARGEST or any(item.name in left_out for item in plan.inputs):
+        is_large = operators(plan) > LARGEST or (most_views is not None and len(plan.views) > most_views)
+        if is_large or any(item.name in left_out for item in plan.inputs):
             coverage += Coverage(too_large=1)
             left_out.add(plan.relation)
             continue

@@ -160,7 +160,7 @@ def _range_between_intervals(s: Scalars) -> tuple[str, Type]:
     bounds = s.rng.choice(
         (
             "INTERVAL 3 DAYS PRECEDING AND CURRENT ROW",
-            "INTERVAL 1 MONTH PRECEDING AND INTERVAL 1 DAY PRECEDING",
+            "INTERVAL 2 MONTHS PRECEDING AND INTERVAL 1 MONTH PRECEDING",
             "CURRENT ROW AND INTERVAL 30 DAYS FOLLOWING",
         )
     )

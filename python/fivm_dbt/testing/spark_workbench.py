@@ -24,6 +24,24 @@ if TYPE_CHECKING:
 
 _SCHEMA = "fivm_replay"
 
+TINY = {
+    "spark.sql.shuffle.partitions": "1",
+    # One partition everywhere needs no exchange, and a few rows no code of their own.
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # Checks of Spark's own optimizer after each of its rules.
+    "spark.sql.lightweightPlanChangeValidation": "false",
+    # Nobody skips files of a table that has one or two.
+    "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": "false",
+    "spark.databricks.delta.stats.collect": "false",
+    "spark.databricks.delta.stats.skipping": "false",
+    "spark.databricks.delta.properties.defaults.checkpointInterval": "1000",
+}
+"""Settings under which statements over a handful of rows take the least time."""
+
 
 def spark_workbenches(directory: Path) -> Callable[[], Workbench]:
     """Opens workbenches that share one local Spark session, whose tables are files in ``directory``."""
@@ -33,16 +51,22 @@ def spark_workbenches(directory: Path) -> Callable[[], Workbench]:
 
 
 class SparkWorkbench:
-    """A scenario in a schema of its own; relations with a schema in their name are in that one, made for them."""
+    """A scenario in a schema of its own; relations with a schema in their name are in that one, made for them.
+
+    Several may be open on one session, each in a thread.
+    """
 
     def __init__(self, session: SparkSession, schema: str) -> None:
-        self._session = session
+        # A session of its own, for its settings, its staged rows and its current schema.
+        self._session = session.newSession()
         self._schema = schema
         self._made: list[str] = []
+        for key, value in TINY.items():
+            self._session.conf.set(key, value)
         self._sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
         self._sql(f"CREATE SCHEMA {schema}")
         self._sql(f"USE {schema}")
-        self._engine = SparkEngine.of_session(session)
+        self._engine = SparkEngine.of_session(self._session)
         self._journal = SqlJournal(self._engine, journal_table(f"{schema}.model"))
 
     @property

@@ -270,6 +270,34 @@ def test_what_an_interrupted_refresh_needs_was_cleaned_up() -> None:
     bench.check()
 
 
+@dataclass
+class _Vacuuming:
+    """An engine beside which somebody cleans a table up, once a refresh has staged its first delta."""
+
+    engine: DuckDbEngine
+    table: str
+
+    def stage(self, name: str, sql: str) -> None:
+        if "_state" in name:
+            self.engine.vacuum(self.table)
+        self.engine.stage(name, sql)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.engine, name)
+
+
+def test_what_a_refresh_needs_is_cleaned_up_under_it() -> None:
+    bench = Setting("vacuumed meanwhile").bench()
+    _change(bench)
+    report = bench.refresh(_Vacuuming(bench.engine, "raw.customers"))
+    assert report.action == "rebuilt"
+    assert report.reason is not None and "can no longer be read" in report.reason
+    bench.check()
+    _change(bench, back=True)
+    assert bench.refresh().action == "refreshed"
+    bench.check()
+
+
 # Two at a time
 
 

@@ -277,6 +277,8 @@ class _Run:
         claim = self._claim(state, detail)
         try:
             merged = apply_deltas(self.plan, self.engine, binding, {})
+        except VersionUnavailable as error:
+            return self._lost_meanwhile(error)
         except Exception as error:
             return self._alarm(error, state)
         kept = frozenset(name for name in binding.changed if snapshots.get(name) is not None)
@@ -312,6 +314,11 @@ class _Run:
             ) from error
         raise error
 
+    def _lost_meanwhile(self, error: VersionUnavailable) -> Report:
+        """A version that a claimed refresh reads was cleaned up after it had been chosen."""
+        state = read_state(self.journal.entries(self.plan.relation))
+        return self._build(state, unreadable(self.plan, error))
+
     # Rolling forward
 
     def _roll_forward(self, state: State) -> Report | None:
@@ -330,9 +337,7 @@ class _Run:
                 stage_inputs(self.plan, self.engine, {}, {}, bound=binding)
                 apply_deltas(self.plan, self.engine, binding, done)
         except VersionUnavailable as error:
-            return self._build(
-                read_state(self.journal.entries(self.plan.relation)), unreadable(self.plan, error)
-            )
+            return self._lost_meanwhile(error)
         except Exception as error:
             return self._alarm(error, state)
         kept = frozenset(n for n in binding.changed if recorded[n].snapshot is not None)

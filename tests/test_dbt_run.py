@@ -114,6 +114,11 @@ def test_exactness_test_finds_a_damaged_state(shop: Project) -> None:
     run = shop.dbt("test", "--select", "revenue_by_day", expect=False)
     [result] = run.results.values()
     assert result.failures == 2
+    shop.insert("orders", (7, 2, "2024-05-03", "15.00"))
+    run = shop.dbt("run", "--select", "revenue_by_day")
+    assert run.actions() == {"revenue_by_day": "rebuilt"}
+    assert "changed by somebody else (UPDATE)" in run.figures("revenue_by_day")["reason"]
+    shop.dbt("test", "--select", "revenue_by_day")
 
 
 def test_deferral_reads_production_and_writes_here(spark: SparkSession, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ import pytest
 from cached_statements import cache_statements, skip_statement_checks
 from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.errors import FivmError
-from fivm_dbt.refresh.engine import Row
+from fivm_dbt.refresh.decide import changed_by_others
+from fivm_dbt.refresh.engine import Commit, Row
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.journal import Entry, MemoryJournal
 from fivm_dbt.refresh.owner import new_owner
@@ -579,6 +580,47 @@ def test_an_input_is_missing_or_no_table() -> None:
     assert _codes(bench) == "FIVM301"
 
 
+@pytest.mark.parametrize("sql", [JOIN, INNER_VIEWS])
+def test_somebody_else_wrote_to_a_state(sql: str) -> None:
+    for number in range(len(Setting("foreign", sql=sql).bench().plan.views)):
+        bench = Setting("foreign", sql=sql).bench()
+        state = bench.plan.views[number].name
+        bench.engine.run(f"DELETE FROM {state} WHERE TRUE")
+        _change(bench)
+        report = bench.refresh()
+        assert report.action == "rebuilt"
+        assert report.reason is not None
+        assert report.reason.startswith(f"state table {state} was changed by somebody else")
+        bench.check()
+        _change(bench, back=True)
+        assert bench.refresh().action == "refreshed"
+        bench.check()
+
+
+def test_somebody_else_wrote_to_a_state_and_must_not() -> None:
+    bench = Setting("foreign").bench()
+    bench.with_plan(meta={"fivm_on_change": "fail"})
+    bench.engine.run(f"DELETE FROM {bench.plan.root.relation} WHERE TRUE")
+    _change(bench)
+    assert _codes(bench) == "FIVM404"
+    assert bench.refresh(full_refresh=True).action == "rebuilt"
+    bench.check()
+
+
+def test_what_others_may_do_to_a_state() -> None:
+    """OPTIMIZE lays files out anew and is done at night; RESTORE takes rows back."""
+    plan = Setting("foreign").bench().plan
+    name = plan.root.relation
+    commits = [Commit(7, "later", "VACUUM END"), Commit(6, "then", "OPTIMIZE"), Commit(5, "then", "MERGE")]
+    assert changed_by_others(plan, {name: commits}, {name: 5}) is None
+    assert changed_by_others(plan, {name: commits}, {name: 4}) == (
+        f"state table {name} was changed by somebody else (MERGE)"
+    )
+    assert changed_by_others(plan, {name: commits}, {name: 9}) == (
+        f"state table {name} was dropped and created anew by somebody else"
+    )
+
+
 def test_the_state_is_missing() -> None:
     bench = Setting("dropped").bench()
     bench.engine.drop(bench.plan.root.relation)
@@ -598,7 +640,7 @@ def test_the_view_is_missing() -> None:
 def test_a_tampered_state_is_noticed(merge: str) -> None:
     bench = Setting("tampered", merge=merge).bench()
     root = bench.plan.root.relation
-    bench.engine.run(f"DELETE FROM {root} WHERE segment = 'a'")
+    bench.tamper(f"DELETE FROM {root} WHERE segment = 'a'")
     bench.engine.change("raw.orders", delete=FIRST_ORDERS[:1])
     before = bench.shown()
     assert _codes(bench) == "FIVM401"
@@ -610,7 +652,7 @@ def test_a_tampered_state_is_noticed(merge: str) -> None:
 
 def test_a_multiplicity_below_zero_is_noticed() -> None:
     bench = Setting("below zero").bench()
-    bench.engine.run(f"UPDATE {bench.plan.root.relation} SET __fivm_count = 1 WHERE segment = 'a'")
+    bench.tamper(f"UPDATE {bench.plan.root.relation} SET __fivm_count = 1 WHERE segment = 'a'")
     bench.engine.change("raw.orders", delete=FIRST_ORDERS[2:4])
     assert _codes(bench) == "FIVM401"
     assert bench.refresh(full_refresh=True).action == "rebuilt"
@@ -628,7 +670,7 @@ def test_an_overflow_is_rebuilt_from() -> None:
     }
     bench = Bench.of("select g, count(*) as c, sum(v) as s from raw.f group by g", tables)
     bench.refresh()
-    bench.engine.run(f"UPDATE {bench.plan.root.relation} SET __fivm_sum_v = NULL WHERE g = 'q'")
+    bench.tamper(f"UPDATE {bench.plan.root.relation} SET __fivm_sum_v = NULL WHERE g = 'q'")
     bench.engine.change("raw.f", insert=[("q", Decimal(2))])
     report = bench.refresh()
     assert report.action == "rebuilt"

@@ -47,9 +47,13 @@ class Merged:
     partitions: int
 
 
-def build_states(plan: Plan, engine: Recorder, binding: Binding) -> None:
-    """Create the state of every view with everything in it, its change feed on from the first version."""
+def build_states(plan: Plan, engine: Recorder, binding: Binding) -> dict[str, int]:
+    """Create the state of every view with everything in it, its change feed on from the first version.
+
+    Returns the versions of the inner views' states.
+    """
     check_statements(plan)
+    versions = {}
     for view in plan.views:
         if view is not plan.top:
             engine.progress(f"building {view.name}: {view.reason}")
@@ -57,8 +61,10 @@ def build_states(plan: Plan, engine: Recorder, binding: Binding) -> None:
             create_table(view.name, build_query(plan, view, binding), state_properties(plan), PARTITION)
         )
         if view is not plan.top:
-            version = engine.commits(view.name, None)[0].version
-            binding = binding.with_view(BoundInput(view.name, "static", None, version), is_changed=False)
+            versions[view.name] = engine.commits(view.name, None)[0].version
+            bound = BoundInput(view.name, "static", None, versions[view.name])
+            binding = binding.with_view(bound, is_changed=False)
+    return versions
 
 
 def is_unchanged(plan: Plan, engine: Recorder, binding: Binding) -> bool:
@@ -82,12 +88,12 @@ def is_unchanged(plan: Plan, engine: Recorder, binding: Binding) -> bool:
 
 def apply_deltas(
     plan: Plan, engine: Recorder, binding: Binding, already: Mapping[str, int]
-) -> tuple[Merged, ...]:
+) -> tuple[tuple[Merged, ...], dict[str, int]]:
     """Bring every view up to date, inner views first. ``already`` MERGEs of this refresh into a state are not repeated.
 
-    Returns what came to the views that changed.
+    Returns what came to the views that changed, and the versions of the inner views' states.
     """
-    merged = []
+    merged, versions = [], {}
     for view in plan.views:
         done = already.get(view.name, 0)
         if done and not _is_by_partition(plan, view):
@@ -100,7 +106,8 @@ def apply_deltas(
             binding = _with_view(
                 plan, view, engine, binding, change, is_merged=bool(done) or change is not None
             )
-    return tuple(merged)
+            versions[view.name] = binding.input(view.name).new
+    return tuple(merged), versions
 
 
 def _apply_delta(

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.refresh.engine import VersionUnavailable
+from fivm_dbt.refresh.engine import Commit, VersionUnavailable
 from fivm_dbt.refresh.journal import Entry, Journal
 from fivm_dbt.refresh.observe import Observed, RecordedInput
 from fivm_dbt.refresh.recorder import Recorder
 
 BYTES_PER_BUCKET = 32 * 2**20
 MAX_BUCKETS = 512
+
+KEEPS_ROWS = frozenset(
+    {
+        "OPTIMIZE",
+        "REORG",
+        "CLUSTER BY",
+        "VACUUM START",
+        "VACUUM END",
+        "SET TBLPROPERTIES",
+        "UNSET TBLPROPERTIES",
+        "UPGRADE PROTOCOL",
+    }
+)
+"""Delta's operations that others may do to a state: the rows stay what they are."""
 
 _REBUILD = "run with --full-refresh, or set fivm_on_change: rebuild"
 
@@ -55,6 +69,28 @@ def unreadable(plan: Plan, error: VersionUnavailable) -> str:
     if plan.config.fivm_on_change == "fail":
         raise FivmError("FIVM306", str(error), remedy=_REBUILD, model=plan.model)
     return f"the recorded version can no longer be read: {error}"
+
+
+def changed_by_others(
+    plan: Plan, found: Mapping[str, Sequence[Commit]], left: Mapping[str, int]
+) -> str | None:
+    """Why the states are not what the last refresh left, None if they are: others may lay files out anew, no more.
+
+    ``found`` has the newest commits of each state, back to the version that was ``left``. Raises FIVM404 where
+    ``fivm_on_change`` is ``fail``.
+    """
+    for name, commits in found.items():
+        foreign = [c for c in commits if c.version > left[name] and c.operation not in KEEPS_ROWS]
+        if commits[0].version < left[name]:
+            what = f"state table {name} was dropped and created anew by somebody else"
+        elif foreign:
+            what = f"state table {name} was changed by somebody else ({foreign[-1].operation})"
+        else:
+            continue
+        if plan.config.fivm_on_change == "fail":
+            raise FivmError("FIVM404", what, remedy=_REBUILD, model=plan.model)
+        return what
+    return None
 
 
 def raised_alarm(error: BaseException) -> str | None:

@@ -28,6 +28,7 @@ from fivm_dbt.refresh.bind import bind, recorded_binding, stage_inputs
 from fivm_dbt.refresh.clock import finished_clock, is_by_the_day, movement, read_clock
 from fivm_dbt.refresh.decide import (
     broken_promise,
+    changed_by_others,
     choose_buckets,
     lost_inputs,
     raised_alarm,
@@ -36,7 +37,16 @@ from fivm_dbt.refresh.decide import (
 )
 from fivm_dbt.refresh.engine import Engine, MissingRelation, VersionUnavailable
 from fivm_dbt.refresh.journal import Entry, Journal
-from fivm_dbt.refresh.observe import Observed, RecordedInput, State, check_free, locked, observe, read_state
+from fivm_dbt.refresh.observe import (
+    Observed,
+    RecordedInput,
+    State,
+    check_free,
+    locked,
+    observe,
+    read_state,
+    recorded_states,
+)
 from fivm_dbt.refresh.owner import new_owner, only_refresh_here, release
 from fivm_dbt.refresh.recompute import write_recomputed
 from fivm_dbt.refresh.recorder import Recorder
@@ -87,6 +97,10 @@ class _Overtaken(Exception):
     """A claim came too late."""
 
 
+class _Unusable(Exception):
+    """Nothing can be added to the states; the text says why."""
+
+
 @dataclass(frozen=True)
 class _Moved:
     """What a refresh starts from, when versions have moved: the state that was left, and what there is now."""
@@ -107,7 +121,7 @@ class _Run:
         self.journal = journal
         self.started = perf_counter()
         self.owner = new_owner()
-        self.state_version = 0
+        self.states: dict[str, int] = {}
         self.state_bytes: int | None = None
 
     def execute(self, full_refresh: bool) -> Report:
@@ -123,7 +137,7 @@ class _Run:
             return self._build(state, "full refresh")
         if state.finished is None:
             return self._build(state, None)
-        self.state_version = int(state.finished.detail["state_version"])
+        self.states = recorded_states(state.finished)
         self.state_bytes = state.finished.detail["state_bytes"]
         reason = why_rebuild(self.plan, self.engine, self.journal, state.finished)
         if reason:
@@ -157,7 +171,7 @@ class _Run:
         binding = bind(self.plan, observed, buckets=buckets, clock=clock)
         claim = self._claim(state, {"kind": "build"})
         self.engine.progress(f"building {self.plan.model}" + (f": {reason}" if reason else ""))
-        build_states(self.plan, self.engine, binding)
+        self.states = build_states(self.plan, self.engine, binding)
         recorded = write_snapshots(self.plan, self.engine, binding, kept & {i.name for i in self.plan.inputs})
         publish(self.plan, self.engine)
         self._remove_orphans(state)
@@ -175,6 +189,7 @@ class _Run:
         why = self.plan.recompute.reason if reason is None else f"{reason}; {self.plan.recompute.reason}"
         self.engine.progress(f"recomputing {self.plan.model}: {why}")
         write_recomputed(self.plan, self.engine, binding)
+        self.states = {}
         publish(self.plan, self.engine)
         self._remove_orphans(state)
         detail = self._detail("build", observed, {}, binding) | {"signature": self.plan.signature}
@@ -194,6 +209,7 @@ class _Run:
 
     def _refresh(self, state: State, rolled_forward: bool) -> Report:
         assert state.finished is not None
+        self.states = recorded_states(state.finished)
         clock = read_clock(self.plan, self.engine, state.finished.detail)
         observed = observe(self.plan, self.engine, state.inputs)
         is_moved = any(o.moved for o in observed.values()) or (clock is not None and clock.moved)
@@ -234,8 +250,8 @@ class _Run:
         assert moved.state.finished is not None
         try:
             is_same = is_unchanged(self.plan, self.engine, self._at_states(moved.binding))
-        except MissingRelation as error:
-            return self._build(moved.state, f"a state table is missing: {error}")
+        except _Unusable as error:
+            return self._build(moved.state, str(error))
         if not is_same:
             return self._apply(moved)
         if is_by_the_day(self.plan) or any(o.moved for o in moved.observed.values()):
@@ -245,9 +261,18 @@ class _Run:
         return self._report(action, moved.state.finished.refresh, rolled=moved.rolled_forward)
 
     def _at_states(self, binding: Binding) -> Binding:
-        """The binding with the versions of the states that deltas are added to. Raises MissingRelation."""
-        versions = ((v.name, self.engine.commits(v.name, None)[0].version) for v in self.plan.views)
-        return replace(binding, before=tuple(versions))
+        """The binding with the versions of the states that deltas are added to.
+
+        Raises _Unusable where a state is gone, or is not what the last refresh left.
+        """
+        try:
+            found = {v.name: self.engine.commits(v.name, self.states.get(v.name)) for v in self.plan.views}
+        except MissingRelation as error:
+            raise _Unusable(f"a state table is missing: {error}") from error
+        reason = changed_by_others(self.plan, found, self.states)
+        if reason is not None:
+            raise _Unusable(reason)
+        return replace(binding, before=tuple((name, commits[0].version) for name, commits in found.items()))
 
     def _advance(self, moved: _Moved) -> Report:
         """Versions moved, or the date, but the model is the same: only the journal goes forward."""
@@ -267,8 +292,8 @@ class _Run:
         observed_inputs = self._detail("refresh", observed, snapshots, binding)["inputs"]
         try:
             binding = self._at_states(binding)
-        except MissingRelation as error:
-            return self._build(state, f"a state table is missing: {error}")
+        except _Unusable as error:
+            return self._build(state, str(error))
         detail = {
             "binding": recorded_binding(binding),
             "inputs": observed_inputs,
@@ -276,13 +301,14 @@ class _Run:
         }
         claim = self._claim(state, detail)
         try:
-            merged = apply_deltas(self.plan, self.engine, binding, {})
+            merged, versions = apply_deltas(self.plan, self.engine, binding, {})
         except VersionUnavailable as error:
             return self._lost_meanwhile(error)
         except Exception as error:
             return self._alarm(error, state)
         kept = frozenset(name for name in binding.changed if snapshots.get(name) is not None)
         written = snapshots | write_snapshots(self.plan, self.engine, binding, kept)
+        self.states |= versions
         self._finish(claim, self._detail("refresh", observed, written, binding))
         self._show()
         return self._report(
@@ -345,6 +371,7 @@ class _Run:
             self.plan, self.engine, binding, kept
         )
         inputs = {n: RecordedInput(r.table, r.commit, snapshots[n]).as_dict() for n, r in recorded.items()}
+        self.states |= {v.name: self.engine.commits(v.name, None)[0].version for v in self.plan.helpers}
         times = finished_clock(binding.clock)
         self._finish(claim, {"kind": "refresh", "inputs": inputs, "buckets": binding.buckets, **times})
         return None
@@ -367,7 +394,7 @@ class _Run:
 
     def _finish(self, claim: Entry, detail: dict[str, Any]) -> None:
         seconds = round(perf_counter() - self.started, 3)
-        self._measure_state(since=None if detail["kind"] == "build" else self.state_version)
+        self._measure_state()
         entry = Entry(
             claim.model,
             claim.refresh,
@@ -380,9 +407,10 @@ class _Run:
         if claim.refresh % COMPACT_EVERY == 0:
             self.journal.compact(claim.model)
 
-    def _measure_state(self, since: int | None) -> None:
-        """Note the state's version and size; its history tells both, if it tells how much every commit added."""
+    def _measure_state(self) -> None:
+        """Note the root's version and size; its history tells both, if it tells how much every commit added."""
         root = self.plan.root.relation
+        since = self.states.get(root)
         commits = self.engine.commits(root, since)
         growth = [c.growth for c in commits if since is not None and c.version > since]
         is_known = bool(growth) and commits[-1].version == since and None not in growth
@@ -390,10 +418,10 @@ class _Run:
             self.state_bytes += sum(g for g in growth if g is not None)
         else:
             self.state_bytes = self.engine.size(root)
-        self.state_version = commits[0].version
+        self.states[root] = commits[0].version
 
     def _state_detail(self) -> dict[str, Any]:
-        return {"state_version": self.state_version, "state_bytes": self.state_bytes}
+        return {"states": self.states, "state_bytes": self.state_bytes}
 
     def _detail(
         self, kind: str, observed: dict[str, Observed], snapshots: dict[str, int | None], binding: Binding

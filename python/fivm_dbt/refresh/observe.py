@@ -59,6 +59,11 @@ def read_state(entries: Sequence[Entry]) -> State:
     return State(finished, unfinished, (newest.refresh if newest else 0) + (0 if unfinished else 1))
 
 
+def recorded_states(finished: Entry) -> dict[str, int]:
+    """The versions of the model's states when that refresh was finished."""
+    return {name: int(version) for name, version in finished.detail["states"].items()}
+
+
 def check_free(plan: Plan, state: State) -> None:
     """Raise FIVM403 when another process is at work on the model."""
     entry = state.unfinished

@@ -312,12 +312,110 @@ class TestMeaning:
             ("AGGREGATE(ARRAY_REPEAT(2.5, 3), CAST(0 AS DECIMAL(10,1)), (t, i) -> t + i)", Decimal("7.5")),
             ("XXHASH64(1, NULL) = XXHASH64(CAST(1 AS BIGINT), NULL)", True),
             ("PMOD(XXHASH64(NULL), 16) BETWEEN 0 AND 15", True),
+            ("TO_DATE('2024-01-05', 'yyyy-MM-dd')", date(2024, 1, 5)),
+            ("TO_DATE('2024-1-5', 'yyyy-MM-dd')", None),
+            ("TO_DATE('2024-1-5', 'yyyy-M-d')", date(2024, 1, 5)),
+            ("TO_DATE('2024-13-05', 'yyyy-MM-dd')", None),
+            ("TO_DATE('5 at 2024/01', \"d 'at' yyyy/MM\")", date(2024, 1, 5)),
+            (
+                "TO_TIMESTAMP('20240105101112345', 'yyyyMMddHHmmssSSS')",
+                datetime(2024, 1, 5, 10, 11, 12, 345000),
+            ),
+            ("TO_TIMESTAMP('2024-01-05 10', 'yyyy-MM-dd')", None),
+            ("DATE_FORMAT(TIMESTAMP '2024-01-05 10:11:12.345', 'H:m:s.SSS d/M/yy')", "10:11:12.345 5/1/24"),
+            ("DATE_FORMAT(DATE '2024-01-05', 'EEE dd MMM')", "Fri 05 Jan"),
+            ("DATE '2024-01-05' + INTERVAL '1-2' YEAR TO MONTH", datetime(2025, 3, 5)),
+            (
+                "TIMESTAMP '2024-01-05 10:00:00' - INTERVAL '-1 2:03:04.5' DAY TO SECOND",
+                datetime(2024, 1, 6, 12, 3, 4, 500000),
+            ),
+            (
+                "TIMESTAMP '2024-01-05 10:00:00' + INTERVAL -'2:03' HOUR TO MINUTE",
+                datetime(2024, 1, 5, 7, 57),
+            ),
+            ("EXISTS(ARRAY(1, NULL), x -> x > 0)", True),
+            ("EXISTS(ARRAY(1, NULL), x -> x > 1)", None),
+            ("EXISTS(ARRAY(1, 2), x -> x > 2)", False),
+            ("EXISTS(CAST(NULL AS ARRAY<INT>), x -> x > 2)", None),
+            ("FORALL(ARRAY(1, NULL), x -> x > 1)", False),
+            ("FORALL(ARRAY(1, NULL), x -> x > 0)", None),
+            ("FORALL(ARRAY(1, 2), x -> x > 0)", True),
+            ("SORT_ARRAY(ARRAY(1, NULL, 2))", [None, 1, 2]),
+            ("SORT_ARRAY(ARRAY(1, NULL, 2), FALSE)", [2, 1, None]),
+            ("ARRAY_SORT(ARRAY(2, NULL, 1))", [1, 2, None]),
+            ("1 IN (SELECT CAST(NULL AS INT))", False),
+            ("(1 IN (SELECT CAST(NULL AS INT))) IS NULL", False),
+            ("1 NOT IN (SELECT CAST(NULL AS INT))", False),
+            ("NOT (1 IN (SELECT CAST(NULL AS INT)) OR FALSE)", False),
+            ("(1 IN (SELECT CAST(NULL AS INT))) = FALSE", False),
+            ("CAST(NULL AS INT) NOT IN (SELECT 1 WHERE FALSE)", True),
+            ("COALESCE(2 NOT IN (SELECT 1), FALSE)", True),
         ],
     )
     def test_expression(self, engine: DuckDbEngine, expression: str, value: object) -> None:
         result = one(engine, expression)
         assert result == value
         assert type(result) is type(value)
+
+    @pytest.mark.parametrize(
+        ("call", "values", "value"),
+        [
+            ("CORR(x, y)", "(1, 1)", None),
+            ("CORR(x, y)", "(1, 1), (2, 1)", None),
+            ("CORR(x, y) FILTER (WHERE x < 3)", "(1, 1), (2, 2), (3, 3)", 1.0),
+            ("CORR(x, y)", "(1, NULL), (NULL, 1)", None),
+            ("REGR_SLOPE(y, x)", "(1, 1), (1, 2)", None),
+            ("REGR_SLOPE(y, x)", "(1, 1), (2, 1)", 0.0),
+            ("REGR_INTERCEPT(y, x)", "(1, 1), (1, 2)", None),
+            ("SKEWNESS(x)", "(1, 0), (2, 0)", 0.0),
+            ("SKEWNESS(x) OVER ()", "(7, 0)", None),
+            ("SKEWNESS(x)", "(0.1, 0), (0.1, 0), (0.1, 0)", None),
+            ("KURTOSIS(x)", "(1, 0), (2, 0), (NULL, 0)", -2.0),
+            ("KURTOSIS(x)", "(NULL, 0)", None),
+        ],
+    )
+    def test_statistics(self, engine: DuckDbEngine, call: str, values: str, value: float | None) -> None:
+        ((result,),) = engine.query(f"SELECT {call} FROM VALUES {values} AS t(x, y)")
+        assert result == (value if value is None else pytest.approx(value))
+
+    @pytest.mark.parametrize(
+        ("clause", "rows"),
+        [
+            ("raw.r PIVOT (COUNT(b) FOR a IN (1, 2))", [(None, None, None), ("x", 2, None)]),
+            ("raw.r VERSION AS OF 0 AS q PIVOT (SUM(q.b) AS t, MAX(s) FOR a IN (1 AS one)) AS p", [(5, "x")]),
+            (
+                "(SELECT a, s FROM raw.r) PIVOT (COUNT(*) FOR (a, s) IN ((1, 'x') AS x, (2, 'x')))",
+                [(2, None)],
+            ),
+            ("raw.r UNPIVOT (v FOR k IN (A))", [(Decimal("2.50"), "x", "A", 1)] * 2),
+            (
+                "(SELECT a FROM raw.r) UNPIVOT INCLUDE NULLS (v FOR k IN (a AS n)) AS u",
+                [("n", None), *[("n", 1)] * 2],
+            ),
+        ],
+    )
+    def test_pivots(self, engine: DuckDbEngine, clause: str, rows: list[object]) -> None:
+        found = engine.query(f"SELECT * FROM {clause}")
+        assert sorted(found, key=str) == sorted(rows, key=str)
+
+    def test_names_of_cells(self, engine: DuckDbEngine) -> None:
+        names = "PIVOT (SUM(b) AS t, COUNT(b) FOR a IN (1 AS one, 2, NULL))"
+        found = [c.name for c in engine.describe(f"SELECT * FROM raw.r {names}")]
+        assert found == ["s", "one_t", "one_count(b)", "2_t", "2_count(b)", "null_t", "null_count(b)"]
+
+    def test_stack_beside_other_columns(self, engine: DuckDbEngine) -> None:
+        query = "SELECT *, STACK(2, a, 'a', 7) AS (s, a) FROM raw.r WHERE a IS NULL"
+        assert set(engine.query(query)) == {(None, None, None, None, "a"), (None, None, None, 7, None)}
+
+    def test_groupings_of_nothing(self, engine: DuckDbEngine) -> None:
+        query = "SELECT COUNT(*) FROM raw.r WHERE a > 9 GROUP BY {}"
+        assert engine.query(query.format("GROUPING SETS (())")) == [(0,)]
+        assert engine.query(query.format("GROUPING SETS ((), ())")) == []
+        assert engine.query(query.format("ROLLUP (a)")) == []
+
+    def test_an_order_that_cannot_be_had_is_an_error(self, engine: DuckDbEngine) -> None:
+        with pytest.raises(UnsupportedStatement, match="ARRAY_SORT"):
+            engine.query("SELECT ARRAY_SORT(ARRAY(1, 2), (x, y) -> y - x)")
 
     def test_raise_error_only_where_it_is_reached(self, engine: DuckDbEngine) -> None:
         query = "SELECT CASE WHEN a > {} THEN CAST(RAISE_ERROR('too large') AS INT) ELSE a END FROM raw.r"

@@ -38,8 +38,9 @@ SQLGLOT = {
     "ir.clock", "ir.dialect", "ir.scalar", "sql.*", "rings.*", "plan.root", "plan.partitioning", "spark.*",
     "explain.text", "refresh.apply", "refresh.journal", "refresh.recorder", "refresh.recompute",
     "refresh.compare", "refresh.tolerance",
-    "engines.duckdb", "engines.duckdb_functions", "engines.duckdb_literals", "engines.duckdb_shapes",
-    "engines.duckdb_sql", "testing.minimise_sql",
+    "engines.duckdb", "engines.duckdb_aggregates", "engines.duckdb_functions", "engines.duckdb_literals",
+    "engines.duckdb_pivot", "engines.duckdb_predicates", "engines.duckdb_shapes", "engines.duckdb_sql",
+    "engines.duckdb_times", "testing.minimise_sql",
 }  # fmt: skip
 DBT = {"bridge.*"}
 PYSPARK = {"engines.*", "testing.spark_workbench", "doctor", "bridge.adapter"}

@@ -102,6 +102,7 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
     [
         ({"models": [{"name": "v", "sql": "select 1"}]}, "scenario: give either models, or sql and view"),
         ({"view": "r"}, "models: the name r is used twice"),
+        ({"only_on": "duckdb"}, "only_on: input should be 'spark'"),
         (
             {"tables": {"r": [["a", "map<int,int>"]]}, "initial": {}, "steps": []},
             "tables.r.a: type map<int,int>",

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 SCENARIOS = load_scenarios(sorted((HERE / "scenarios").glob("*")))
 NOT_YET = frozenset((HERE / "not_yet.txt").read_text(encoding="utf-8").split())
-ONLY_ON_SPARK = frozenset((HERE / "only_on_spark.txt").read_text(encoding="utf-8").split())
 """Scenarios whose constructs are refused as yet, by id. They must be refused: a line that is no longer true goes."""
 
 SAVED = load_scenarios(sorted((HERE / "saved_cases").glob("*.jsonl")))
@@ -65,14 +64,14 @@ def test_scenario(located: Located, monkeypatch: pytest.MonkeyPatch) -> None:
     if located.scenario.id in NOT_YET:
         assert result.outcome == "refused", f"to be taken off not_yet.txt: {_explained(result)}"
         return
-    if located.scenario.id in ONLY_ON_SPARK:
-        assert result.outcome == "failed", f"to be taken off only_on_spark.txt: {_explained(result)}"
+    if located.scenario.only_on == "spark":
+        assert result.outcome == "failed", f"it need not be only on Spark: {_explained(result)}"
         return
     assert result.outcome == "passed", _explained(result)
 
 
 def test_what_is_not_maintained_yet_has_scenarios() -> None:
-    assert {located.scenario.id for located in SCENARIOS} >= NOT_YET | ONLY_ON_SPARK
+    assert {located.scenario.id for located in SCENARIOS} >= NOT_YET
 
 
 @pytest.mark.parametrize("located", SAVED, ids=_ids(SAVED))
@@ -192,6 +191,15 @@ def test_recompute_counts_only_when_strict(tmp_path: Path) -> None:
     )
     assert built["recomputed"] == changed["recomputed"] and "FIVM106" in changed["recomputed"]
     assert replay_files([path], strict=True, echo=lines.append) == 1
+
+
+def test_what_is_for_another_engine_is_skipped(tmp_path: Path) -> None:
+    path, report = _write(tmp_path / "wrong.jsonl", {**WRONG, "only_on": "spark"}), tmp_path / "report.json"
+    lines: list[str] = []
+    assert replay_files([path], strict=True, report=report, echo=lines.append) == 0
+    assert lines == ["skipped  wrong: only on spark", "1 scenarios: 0 passed, 0 refused, 0 failed, 1 skipped"]
+    (found,) = json.loads(report.read_text())["scenarios"]
+    assert (found["outcome"], found["message"], found["steps"]) == ("skipped", "only on spark", [])
 
 
 def test_one_of_several(tmp_path: Path) -> None:

@@ -7,7 +7,12 @@ from collections.abc import Callable
 import sqlglot
 from sqlglot import exp
 
-from fivm_dbt.engines.duckdb_shapes import to_duckdb_pivot, to_duckdb_select
+from fivm_dbt.engines import duckdb_aggregates, duckdb_predicates
+from fivm_dbt.engines.duckdb_aggregates import to_duckdb_aggregate
+from fivm_dbt.engines.duckdb_pivot import without_pivots
+from fivm_dbt.engines.duckdb_predicates import to_array_condition, with_known_membership
+from fivm_dbt.engines.duckdb_shapes import to_duckdb_select
+from fivm_dbt.engines.duckdb_times import as_date, to_duckdb_interval, to_duckdb_time, truncated
 from fivm_dbt.ir.dialect import as_sqlglot_reads
 
 MACROS = (
@@ -16,6 +21,8 @@ MACROS = (
     "CREATE MACRO array_repeat(x, n) AS list_transform(range(n), lambda i: x)",
     "CREATE MACRO assert_true(condition) AS CASE WHEN condition THEN NULL ELSE error('assertion failed') END",
     "CREATE MACRO timestamp_seconds(n) AS make_timestamp(n * 1000000)",
+    *duckdb_aggregates.MACROS,
+    *duckdb_predicates.MACROS,
 )
 
 SETTINGS = ("SET threads = 1", "SET error_on_division_by_zero = false")
@@ -29,6 +36,11 @@ _OPTIMIZERS = (
 NO_OPTIMIZER = f"SET disabled_optimizers = '{_OPTIMIZERS}'"
 """For tables of a few dozen rows, where optimising takes longer than running: a third of the time."""
 
+
+class UnsupportedStatement(Exception):
+    """The engine does not know this kind of statement, or a call in it."""
+
+
 _INTEGRAL = {
     exp.DType.TINYINT,
     exp.DType.SMALLINT,
@@ -36,12 +48,11 @@ _INTEGRAL = {
     exp.DType.BIGINT,
 }
 _SYNONYMS = {"some": "BOOL_OR", "every": "BOOL_AND", "try_sum": "SUM", "try_avg": "AVG"}
-_UNITS = {"MM": "MONTH", "MON": "MONTH", "YYYY": "YEAR", "YY": "YEAR", "Q": "QUARTER", "DD": "DAY"}
 
 
 def duckdb_text(ast: exp.Expr) -> str:
     """DuckDB's SQL for a Spark tree, which is changed."""
-    ast = to_duckdb_functions(ast)
+    ast = to_duckdb_functions(with_known_membership(without_pivots(ast)))
     return ast.sql(dialect="duckdb", copy=False, unsupported_level=sqlglot.ErrorLevel.IGNORE)
 
 
@@ -86,19 +97,6 @@ def _cast(node: exp.Expr) -> exp.Expr:
 def _integer_division(node: exp.Expr) -> exp.Expr:
     quotient = exp.IntDiv(this=node.this.copy(), expression=node.expression.copy())
     return exp.TryCast(this=exp.Trunc(this=quotient), to=exp.DataType.build("BIGINT"))
-
-
-def _as_date(value: exp.Expr) -> exp.Expr:
-    return exp.Cast(this=value.copy(), to=exp.DataType.build("DATE"))
-
-
-def _truncated(node: exp.Expr) -> exp.Expr:
-    """``TRUNC(d, unit)`` is a date, ``DATE_TRUNC(unit, ts)`` a timestamp."""
-    unit = node.args["unit"].name.upper()
-    call = exp.Anonymous(
-        this="DATE_TRUNC", expressions=[exp.Literal.string(_UNITS.get(unit, unit).lower()), node.this.copy()]
-    )
-    return _as_date(call) if isinstance(node, exp.DateTrunc) else call
 
 
 def _count(node: exp.Expr) -> exp.Expr:
@@ -170,16 +168,6 @@ def _within_group(node: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=_PERCENTILES[call.name.lower()], expressions=[_double(ordered.this), share])
 
 
-def _collected(node: exp.Expr) -> exp.Expr:
-    """Of no values Spark collects an empty array, DuckDB NULL."""
-    collects = (exp.ArrayAgg, exp.ArrayUniqueAgg)
-    inner = node.this if isinstance(node, (exp.Filter, exp.Window)) else node
-    is_inner = isinstance(node.parent, (exp.Filter, exp.Window)) and node.parent.this is node
-    if not isinstance(inner, collects) or is_inner:
-        return node
-    return exp.Coalesce(this=node.copy(), expressions=[exp.Array()])
-
-
 def _collate(node: exp.Expr) -> exp.Expr:
     """DuckDB has another name for the comparison that ignores case."""
     if node.expression.name.upper() == "UTF8_LCASE":
@@ -224,6 +212,11 @@ def _anonymous(node: exp.Expr) -> exp.Expr:
 
     ``XXHASH64`` must be deterministic, and the same for equal values of several types: hash their text.
     """
+    if node.name.lower() == "forall":
+        return to_array_condition(node)
+    time = to_duckdb_time(node) if isinstance(node, exp.Anonymous) else None
+    if time is not None:
+        return time
     if node.name.lower() in _SYNONYMS:
         return exp.Anonymous(this=_SYNONYMS[node.name.lower()], expressions=node.expressions)
     if node.name.lower() in ("listagg", "string_agg") and len(node.expressions) == 1:
@@ -241,12 +234,19 @@ def _anonymous(node: exp.Expr) -> exp.Expr:
     )
 
 
+def _sorted(node: exp.Expr) -> exp.Expr:
+    """SORT_ARRAY has NULLs before all values, or after them downwards, ARRAY_SORT at the end."""
+    if node.args.get("expression") is not None:
+        raise UnsupportedStatement("ARRAY_SORT with an order of its own")
+    is_down, is_first = node.args.get("asc") == exp.false(), node.args.get("nulls_first") == exp.true()
+    order = ["DESC" if is_down else "ASC", "NULLS FIRST" if is_first else "NULLS LAST"]
+    return exp.Anonymous(
+        this="LIST_SORT", expressions=[node.this.copy(), *(exp.Literal.string(part) for part in order)]
+    )
+
+
 def _select(node: exp.Expr) -> exp.Expr:
     return to_duckdb_select(node) if isinstance(node, exp.Select) else node
-
-
-def _subquery(node: exp.Expr) -> exp.Expr:
-    return to_duckdb_pivot(node) if isinstance(node, exp.Subquery) else node
 
 
 def _named_range(node: exp.Expr) -> exp.Expr:
@@ -266,15 +266,14 @@ _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Cast: _cast,
     exp.TryCast: _cast,
     exp.IntDiv: _integer_division,
-    exp.DateTrunc: _truncated,
-    exp.TimestampTrunc: _truncated,
-    exp.TsOrDsAdd: _as_date,
-    exp.AddMonths: _as_date,
+    exp.DateTrunc: truncated,
+    exp.TimestampTrunc: truncated,
+    exp.TsOrDsAdd: as_date,
+    exp.AddMonths: as_date,
     exp.Any: _any,
     exp.ArgMax: _renamed("ARG_MAX_NULL"),  # the value of the last row may be NULL
     exp.ArgMin: _renamed("ARG_MIN_NULL"),
-    exp.ArrayAgg: _collected,
-    exp.ArrayUniqueAgg: _collected,
+    exp.ArraySort: _sorted,
     exp.Collate: _collate,
     exp.Count: _count,
     exp.CountIf: _count_if,
@@ -285,9 +284,11 @@ _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Median: _median,
     exp.Mode: _mode,
     exp.WithinGroup: _within_group,
-    exp.Filter: _collected,
-    exp.Window: _collected,
+    exp.Filter: to_duckdb_aggregate,
+    exp.Window: to_duckdb_aggregate,
+    **dict.fromkeys(duckdb_aggregates.RULES, to_duckdb_aggregate),
+    exp.Exists: to_array_condition,
+    exp.Interval: to_duckdb_interval,
     type(_EXPLODE_OUTER): _exploded,
     exp.Select: _select,
-    exp.Subquery: _subquery,
 }

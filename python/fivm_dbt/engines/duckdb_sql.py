@@ -14,7 +14,7 @@ from typing import Literal
 import sqlglot
 from sqlglot import exp
 
-from fivm_dbt.engines.duckdb_functions import duckdb_text
+from fivm_dbt.engines.duckdb_functions import UnsupportedStatement, duckdb_text
 from fivm_dbt.engines.duckdb_literals import CHANGES, MARK
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.naming import relation_name
@@ -23,10 +23,6 @@ Kind = Literal["query", "create", "define", "view", "merge", "insert", "overwrit
 
 TARGET = "fivm slot target"
 """Stands in a statement's text for the copy that a write works on."""
-
-
-class UnsupportedStatement(Exception):
-    """The engine does not know this kind of statement."""
 
 
 @dataclass(frozen=True)

@@ -413,7 +413,7 @@ class _Grouping:
         return self.lowering.typer.types([scalar], self.scope.types)[0]
 
     def _call_name(self, node: exp.Expr, function: str, scalar: Scalar | None) -> str:
-        label = next((n for n, v in self.projections if v.sql() == node.sql()), None)
+        label = next((n for n, v in self.projections if v == node), None)
         suffix = _plain(scalar.sql.split(".")[-1]) if scalar is not None and scalar.is_column else ""
         return self._name(label or (f"{function}_{suffix}" if suffix else function))
 

@@ -39,7 +39,7 @@ def _pivot(
     from fivm_dbt.sql.subqueries import Around
 
     (turned,) = pivot.args["fields"]
-    keys = _columns(turned.this)
+    keys = turned_columns(turned.this)
     used = {c.name.lower() for e in (turned.this, *pivot.expressions) for c in e.find_all(exp.Column)}
     others = [n for n, _ in part.outputs if n.lower() not in used]
     projections: list[tuple[str, exp.Expr]] = [(n, exp.column(n)) for n in others]
@@ -48,12 +48,12 @@ def _pivot(
         condition = exp.and_(
             *(
                 exp.NullSafeEQ(this=key.copy(), expression=v.copy())
-                for key, v in zip(keys, _columns(literal), strict=True)
+                for key, v in zip(keys, turned_columns(literal), strict=True)
             )
         )
         for call in pivot.expressions:
             projections.append(
-                (_cell_name(value, call, len(pivot.expressions)), _cell(call.unalias(), condition))
+                (cell_name(value, call, len(pivot.expressions)), _cell(call.unalias(), condition))
             )
     select = exp.Select(group=exp.Group(expressions=[exp.column(n) for n in others]))
     around = Around(lowering, part.node, part.scope, ctes)
@@ -63,7 +63,7 @@ def _pivot(
     return node, outputs
 
 
-def _columns(node: exp.Expr) -> list[exp.Expr]:
+def turned_columns(node: exp.Expr) -> list[exp.Expr]:
     inner = unparenthesized(node)
     return list(inner.expressions) if isinstance(inner, exp.Tuple) else [inner]
 
@@ -87,7 +87,7 @@ def _cell(call: exp.Expr, condition: exp.Expr) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=there, true=found)])
 
 
-def _cell_name(value: exp.Expr, call: exp.Expr, calls: int) -> str:
+def cell_name(value: exp.Expr, call: exp.Expr, calls: int) -> str:
     named = isinstance(value, (exp.PivotAlias, exp.Alias))
     shown = value.args["alias"].name if named else _shown(value)
     if calls == 1:

@@ -23,6 +23,11 @@ def splice_inputs(sql: str, replacements: Mapping[str, str]) -> str:
     'select a from db.t VERSION AS OF 3 -- t\\nwhere t.a > 0'
     >>> splice_inputs("select a from db.t", {"db.t": "(SELECT 1 AS a)"})
     'select a from (SELECT 1 AS a) AS t'
+
+    The name stands again before PIVOT, which sqlglot would take for an alias behind a version.
+
+    >>> splice_inputs("select * from t pivot (sum(a) for b in (1))", {"t": "t VERSION AS OF 3"})
+    'select * from t VERSION AS OF 3 AS t pivot (sum(a) for b in (1))'
     """
     found = []
     for table in parse(sql).find_all(exp.Table):
@@ -33,7 +38,7 @@ def splice_inputs(sql: str, replacements: Mapping[str, str]) -> str:
         spans = [s for p in parts if (s := span_of(p)) is not None]
         if replacement is None or not spans:
             continue
-        if replacement.startswith("(") and not table.alias:
+        if (replacement.startswith("(") or table.args.get("pivots")) and not table.alias:
             replacement += f" AS {identifier(table.name).sql(dialect='spark')}"
         found.append((spans[0].start, spans[-1].end, replacement))
     for start, end, replacement in sorted(found, reverse=True):

@@ -371,7 +371,8 @@ def spelled_out(node: exp.Expr, scope: Scope) -> exp.Expr:
     ``x NOT IN (q)``. As Spark does before it looks at subqueries, NOT is therefore first moved inwards.
     """
     if any(isinstance(part, exp.In) for part in _own_predicates(node)):
-        node = _with_negations_inside(node)
+        # A copy has no parent: NOT (x NOT IN (q)) is the IN that still hangs in the two NOTs.
+        node = _with_negations_inside(node).copy()
     for part in _own_predicates(node):
         if not isinstance(part, exp.In):
             node = _replaced(node, part, _is_above_zero(_count_of(query_of(part.this), ())))

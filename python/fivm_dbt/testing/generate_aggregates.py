@@ -141,7 +141,9 @@ def _spread(*functions: str) -> Callable[[Scalars, Menu, Block], Call]:
 
 def _covariance(s: Scalars, menu: Menu, block: Block) -> Call:
     """Of two numbers, or of one with itself. Of doubles, so that DuckDB and Spark divide alike."""
-    function = s.rng.choice(("COVAR_POP", "COVAR_SAMP", "CORR", "REGR_SLOPE", "REGR_COUNT"))
+    function = s.rng.choice(
+        ("COVAR_POP", "COVAR_SAMP", "CORR", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_SXX", "REGR_COUNT")
+    )
     first, second = (f"CAST({s.rng.choice(s.summable).ref} AS DOUBLE)" for _ in range(2))
     return f"{function}({first}, {second})", BIGINT if function == "REGR_COUNT" else DOUBLE
 
@@ -188,7 +190,7 @@ _CALLS: dict[str, Callable[[Scalars, Menu, Block], Call]] = {
     "bit_and": _bits("BIT_AND"),
     "bit_or": _bits("BIT_OR"),
     "bit_xor": _bits("BIT_XOR"),
-    "variance": _spread("VAR_POP", "VAR_SAMP", "VARIANCE"),
+    "variance": _spread("VAR_POP", "VAR_SAMP", "VARIANCE", "SKEWNESS", "KURTOSIS"),
     "stddev": _spread("STDDEV", "STDDEV_POP", "STDDEV_SAMP"),
     "covariance": _covariance,
     "count_if": _count_if,

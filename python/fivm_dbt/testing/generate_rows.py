@@ -84,10 +84,7 @@ def _array(name: str, scalars: Scalars) -> tuple[str, Type]:
 
 
 def pivot(queries: Queries, block: Block) -> Query | None:
-    """``PIVOT`` over a projection, so that the columns that it groups by are written down.
-
-    No COUNT: where a value does not occur, it is NULL in Spark.
-    """
+    """``PIVOT`` over a projection, so that the columns that it groups by are few."""
     rng = queries.rng
     source = queries.source(block, block.child_wanted())
     scalars = Scalars(rng, source.cols)
@@ -97,14 +94,14 @@ def pivot(queries: Queries, block: Block) -> Query | None:
     if not pivoted or not summed_up or len(kept) < 2:
         return None
     column, number, group = rng.choice(pivoted), rng.choice(summed_up), rng.choice(kept)
-    functions = [f for f in ("SUM", "MAX", "MIN") if queries.menu.allows(f.lower())] or ["SUM"]
+    functions = [f for f in ("SUM", "MAX", "MIN", "COUNT") if queries.menu.allows(f.lower())] or ["SUM"]
     function = rng.choice(functions)
     block.use("pivot", function.lower())
     literals = ("1", "2", "3") if column.type == INT else ("'a'", "'b'", "'ab'")
     chosen = rng.sample(literals, rng.randint(1, 2))
     listed = ", ".join(f"{literal} AS p{number_}" for number_, literal in enumerate(chosen))
     inner = f"SELECT {group.ref} AS g0, {column.ref} AS i0, {number.ref} AS n0 FROM {source.text}"
-    type_ = summed(number.type) if function == "SUM" else number.type
+    type_ = {"SUM": summed(number.type), "COUNT": BIGINT}.get(function, number.type)
     columns = (("g0", group.type), *((f"p{i}", type_) for i in range(len(chosen))))
     return block.finish(f"SELECT * FROM ({inner}) PIVOT ({function}(n0) FOR i0 IN ({listed}))", columns)
 

@@ -10,8 +10,8 @@ from fivm_dbt.testing.generate_aggregates import aggregate, having
 from fivm_dbt.testing.generate_joins import From
 from fivm_dbt.testing.generate_query import Block, Query
 from fivm_dbt.testing.generate_rows import alike, sequence
-from fivm_dbt.testing.generate_scalars import BIGINT, INT, Col, Scalars, Type
-from fivm_dbt.testing.generate_subqueries import scalar_subquery
+from fivm_dbt.testing.generate_scalars import BIGINT, BOOLEAN, INT, Col, Scalars, Type
+from fivm_dbt.testing.generate_subqueries import scalar_subquery, subquery_truth
 from fivm_dbt.testing.generate_windows import order_item, partition, total_order, windowed
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def project(queries: Queries, block: Block, s: Scalars, source: str, clause: Fro
             _show(items, columns, "c8", f"CASE WHEN {s.predicate()} THEN {column.ref} END", column.type)
         if name == "scalar in select":
             block.use(name)
-            _show(items, columns, "c9", *scalar_subquery(queries, block, s))
+            truth = subquery_truth(queries, block, s) if rng.random() < 0.4 else None
+            _show(items, columns, "c9", *((truth, BOOLEAN) if truth else scalar_subquery(queries, block, s)))
     if rng.random() < 0.1:
         _show(items, columns, "constant", str(rng.randint(0, 3)), INT)
     return block.finish(f"SELECT {', '.join(items)} FROM {source}", columns)

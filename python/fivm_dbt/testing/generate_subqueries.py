@@ -26,6 +26,16 @@ def subquery_predicate(queries: Queries, block: Block, scalars: Scalars, name: s
     return condition
 
 
+def subquery_truth(queries: Queries, block: Block, scalars: Scalars) -> str | None:
+    """EXISTS or IN as a value, which Spark never finds unknown; None where none of them is wanted."""
+    names = [n for n in PREDICATES[:4] if queries.menu.allows(n)]
+    if not names:
+        return None
+    truth = f"({_predicate(queries, block, scalars, queries.rng.choice(names))})"
+    forms = ("{0}", "{0}", "NOT {0}", "{0} = FALSE", "{0} IS NULL", "COALESCE({0}, TRUE)", "({0} AND {1})")
+    return queries.rng.choice(forms).format(truth, scalars.predicate(0))
+
+
 def _predicate(queries: Queries, block: Block, scalars: Scalars, name: str) -> str:
     rng = queries.rng
     inner = _Inner(queries, block, scalars)

@@ -13,7 +13,8 @@ Result = Literal["equal", "not comparable", "different", "error", "expected erro
 """``not comparable``: recomputed, and a second evaluation may differ, so that there is nothing to be equal to."""
 
 _GOOD = ("equal", "not comparable", "expected error")
-Outcome = Literal["passed", "refused", "failed"]
+Outcome = Literal["passed", "refused", "failed", "skipped"]
+"""``skipped``: it says that it is for another engine, and nothing was run."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,8 @@ class ScenarioResult:
         name = f"{self.id} [{self.strategy}]" if self.strategy else self.id
         if self.outcome == "refused":
             return f"refused  {name}: {(self.message or '').splitlines()[0]}"
+        if self.outcome == "skipped":
+            return f"skipped  {name}: {self.message}"
         counts = f"{max(0, len(self.steps) - 1)} steps, {self.refreshes} refreshes"
         rebuilds = f", {self.rebuilds} rebuilds" if self.rebuilds else ""
         skipped = f", {self.not_comparable} not comparable" if self.not_comparable else ""

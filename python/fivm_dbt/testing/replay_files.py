@@ -33,7 +33,8 @@ def replay_files(
     """Replay the scenarios of ``paths``; returns the exit code.
 
     ``strategy`` None takes each model's own configuration. ``strict`` counts refusals, rebuilds and
-    recomputes as failures, except refusals that a scenario expects. Raises FIVM601 for files that are not valid.
+    recomputes as failures, except refusals that a scenario expects. What is only for another engine is
+    skipped. Raises FIVM601 for files that are not valid.
     """
     strategies = _strategies(strategy)
     chosen = [located.scenario for located in load_scenarios(paths)]
@@ -48,7 +49,12 @@ def replay_files(
         open_workbench = _opener(engine_name, Path(directory))
         for scenario in chosen:
             for name in strategies:
-                result = replay_scenario(scenario, open_workbench, name)
+                if scenario.only_on not in (None, engine_name):
+                    result = ScenarioResult(
+                        scenario.id, name or "", "skipped", message=f"only on {scenario.only_on}"
+                    )
+                else:
+                    result = replay_scenario(scenario, open_workbench, name)
                 results.append(result)
                 for line in [result.line(), *result.details()]:
                     echo(line)
@@ -69,7 +75,10 @@ def summary(results: Sequence[ScenarioResult]) -> str:
     codes = Counter(result.code for result in results if result.outcome == "refused")
     listed = ", ".join(f"{code}: {count}" for code, count in sorted(codes.items(), key=str))
     refused = f"{counts['refused']} refused" + (f" ({listed})" if listed else "")
-    return f"{len(results)} scenarios: {counts['passed']} passed, {refused}, {counts['failed']} failed"
+    skipped = f", {counts['skipped']} skipped" if counts["skipped"] else ""
+    return (
+        f"{len(results)} scenarios: {counts['passed']} passed, {refused}, {counts['failed']} failed{skipped}"
+    )
 
 
 def _is_failure(result: ScenarioResult, strict: bool) -> bool:

@@ -6,7 +6,7 @@ together is checked by :mod:`fivm_dbt.testing.check`, files are read by :mod:`fi
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -70,10 +70,12 @@ class Scenario(_Frozen):
     """One scenario. ``sql`` and ``view`` are a short form of a single model without config.
 
     ``expected_error`` is the code with which one of the models must be refused. ``now`` is the time of models that
-    read the clock, in UTC, from that step on; without it they read the real one.
+    read the clock, in UTC, from that step on; without it they read the real one. ``only_on`` names the engine whose
+    meaning no other one shares, so that there is nothing to be compared elsewhere.
     """
 
     id: str
+    only_on: Literal["spark"] | None = None
     tables: dict[str, tuple[tuple[str, str], ...]]
     initial: dict[str, RawRows] = Field(default_factory=dict)
     tables_options: dict[str, TableOptions] = Field(default_factory=dict)

@@ -21,7 +21,7 @@ from fivm_dbt.naming import COUNT, digest, sibling, split_name
 from fivm_dbt.rings import Component
 from fivm_dbt.sql.edits import Edit, edited
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 """Raised when the layout of state tables or the journal changes; part of every plan hash."""
 
 _INNER_VIEW = "inner view "

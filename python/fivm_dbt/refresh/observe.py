@@ -60,8 +60,11 @@ def read_state(entries: Sequence[Entry]) -> State:
 
 
 def recorded_states(finished: Entry) -> dict[str, int]:
-    """The versions of the model's states when that refresh was finished."""
-    return {name: int(version) for name, version in finished.detail["states"].items()}
+    """The versions of the model's states when that refresh was finished.
+
+    Empty for an entry of before they were written down, which is of an older ``STATE_VERSION`` and leads to a rebuild.
+    """
+    return {name: int(version) for name, version in finished.detail.get("states", {}).items()}
 
 
 def check_free(plan: Plan, state: State) -> None:

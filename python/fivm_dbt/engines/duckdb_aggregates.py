@@ -7,7 +7,9 @@ from collections.abc import Callable
 from sqlglot import exp
 
 MACROS = (
-    "CREATE MACRO central_moment(l, k) AS list_sum(list_transform(l, lambda x: (x - list_avg(l)) ** k))",
+    # The mean is bound by a lambda, so that it is computed once and not for each element.
+    "CREATE MACRO central_moment(l, k) AS list_transform([list_avg(l)], "
+    "lambda m: list_sum(list_transform(l, lambda x: (x - m) ** k)))[1]",
     "CREATE MACRO spark_skewness(l) AS CASE WHEN list_var_pop(l) <> 0 THEN "
     "sqrt(list_count(l)) * central_moment(l, 3) / sqrt(central_moment(l, 2) ** 3) END",
     "CREATE MACRO spark_kurtosis(l) AS CASE WHEN list_var_pop(l) <> 0 THEN "

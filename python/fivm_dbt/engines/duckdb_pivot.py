@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.sql.functions import is_aggregate
 from fivm_dbt.sql.pivot import cell_name, turned_columns
+
+_NUMBERS = "BOOLEAN|TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT|FLOAT|DOUBLE|DECIMAL.*"
+"""DuckDB's names of the types of which Spark's PIVOT makes NULL in a cell without rows."""
 
 
 def without_pivots(ast: exp.Expr) -> exp.Expr:
@@ -48,11 +53,12 @@ def _group(item: exp.Table | exp.Subquery) -> None:
 
 
 def _grouped(relation: exp.Expr, pivot: exp.Pivot) -> exp.Select:
-    """A group for each value of the columns that PIVOT does not name; a cell without rows is NULL, even of COUNT."""
+    """A group for each value of the columns that PIVOT does not name."""
     (turned,) = pivot.args["fields"]
     keys = turned_columns(turned.this)
     named = [c for e in (*pivot.expressions, *keys) for c in e.find_all(exp.Column)]
     used = {c.name.lower(): exp.to_identifier(c.name, quoted=c.this.args.get("quoted")) for c in named}
+    calls = [call.unalias() for call in pivot.expressions]
     items: list[exp.Expr] = [exp.Star(except_=list(used.values()))]
     for value in turned.expressions:
         literal = value.this if isinstance(value, (exp.PivotAlias, exp.Alias)) else value
@@ -60,12 +66,14 @@ def _grouped(relation: exp.Expr, pivot: exp.Pivot) -> exp.Select:
         condition = exp.and_(*(exp.NullSafeEQ(this=key.copy(), expression=v.copy()) for key, v in pairs))
         for call in pivot.expressions:
             name = cell_name(value, call, len(pivot.expressions))
-            items.append(exp.alias_(_cell(call.unalias(), condition), name, quoted=True))
+            items.append(exp.alias_(_cell(call.unalias(), condition, calls), name, quoted=True))
     group = exp.Group(all=True)
     return exp.Select(expressions=items, from_=exp.From(this=relation), group=group)
 
 
-def _cell(call: exp.Expr, condition: exp.Expr) -> exp.Expr:
+def _cell(call: exp.Expr, condition: exp.Expr, calls: Sequence[exp.Expr]) -> exp.Expr:
+    """The aggregate over the rows of a cell; NULL if there are none and all aggregates are numbers or truth values."""
+
     def among(aggregate: exp.Expr) -> exp.Expr:
         return exp.Filter(this=aggregate.copy(), expression=exp.Where(this=condition.copy()))
 
@@ -73,7 +81,13 @@ def _cell(call: exp.Expr, condition: exp.Expr) -> exp.Expr:
     for part in [p for p in found.walk(prune=is_aggregate) if is_aggregate(p)]:
         part.replace(among(part))
     there = exp.GT(this=among(exp.Count(this=exp.Star())), expression=exp.Literal.number(0))
-    return exp.Case(ifs=[exp.If(this=there, true=found.this)])
+    unknown = [c for c in calls if not isinstance(c, (exp.Count, exp.Sum, exp.Avg))]
+    kinds = [exp.Anonymous(this="TYPEOF", expressions=[c.copy()]) for c in unknown]
+    others = [
+        exp.not_(exp.Anonymous(this="REGEXP_FULL_MATCH", expressions=[kind, exp.Literal.string(_NUMBERS)]))
+        for kind in kinds
+    ]
+    return exp.Case(ifs=[exp.If(this=exp.or_(there, *others), true=found.this)])
 
 
 def _label(pivot: exp.Pivot) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from fivm_dbt.catalog.types import STRING
+from fivm_dbt.catalog.types import STRING, SparkType
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Explode, Field, Filter, Item, Map
 from fivm_dbt.ir.scalar import Scalar
@@ -34,7 +35,7 @@ def pivoted(lowering: Lowering, part: Part, pivot: exp.Pivot, ctes: Ctes) -> Par
 def _pivot(
     lowering: Lowering, part: Part, pivot: exp.Pivot, ctes: Ctes
 ) -> tuple[Map, tuple[tuple[str, Field], ...]]:
-    """A group per value of the other columns; a cell is NULL where it has no row, also for COUNT."""
+    """A group per value of the other columns. A cell without a row is NULL, also for COUNT, but see ``has_numbers``."""
     from fivm_dbt.sql.aggregation import aggregated
     from fivm_dbt.sql.subqueries import Around
 
@@ -42,7 +43,7 @@ def _pivot(
     keys = turned_columns(turned.this)
     used = {c.name.lower() for e in (turned.this, *pivot.expressions) for c in e.find_all(exp.Column)}
     others = [n for n, _ in part.outputs if n.lower() not in used]
-    projections: list[tuple[str, exp.Expr]] = [(n, exp.column(n)) for n in others]
+    cells: list[tuple[str, exp.Expr, exp.Expr]] = []
     for value in turned.expressions:
         literal = value.this if isinstance(value, (exp.PivotAlias, exp.Alias)) else value
         condition = exp.and_(
@@ -52,15 +53,32 @@ def _pivot(
             )
         )
         for call in pivot.expressions:
-            projections.append(
-                (cell_name(value, call, len(pivot.expressions)), _cell(call.unalias(), condition))
-            )
-    select = exp.Select(group=exp.Group(expressions=[exp.column(n) for n in others]))
+            cells.append((cell_name(value, call, len(pivot.expressions)), call.unalias(), condition))
+    select = (
+        exp.Select(group=exp.Group(expressions=[exp.column(n) for n in others])) if others else exp.Select()
+    )
     around = Around(lowering, part.node, part.scope, ctes)
-    node = aggregated(lowering, select if others else exp.Select(), around, projections, "pivoted")
-    assert isinstance(node, Map)
-    outputs = tuple((n, f) for (n, _), f in zip(projections, node.fields, strict=True))
-    return node, outputs
+
+    def read(cell: Callable[[exp.Expr, exp.Expr], exp.Expr]) -> tuple[Map, tuple[tuple[str, Field], ...]]:
+        projections: list[tuple[str, exp.Expr]] = [(n, exp.column(n)) for n in others]
+        projections += [(name, cell(call, condition)) for name, call, condition in cells]
+        node = aggregated(lowering, select, around, projections, "pivoted")
+        assert isinstance(node, Map)
+        return node, tuple((n, f) for (n, _), f in zip(projections, node.fields, strict=True))
+
+    node, outputs = read(_cell)
+    if has_numbers([field.type for _, field in outputs[len(others) :]]):
+        return node, outputs
+    return read(_among)
+
+
+def has_numbers(types: Sequence[SparkType]) -> bool:
+    """Whether Spark makes a group for each value first, so that a cell of no rows is NULL whatever its aggregate.
+
+    It does so where every cell is a number or a truth value; otherwise each aggregate is of the rows of its cell,
+    and of none COUNT is 0 and COLLECT_LIST the empty array.
+    """
+    return all(t.is_numeric or t.text == "boolean" for t in types)
 
 
 def turned_columns(node: exp.Expr) -> list[exp.Expr]:
@@ -69,6 +87,13 @@ def turned_columns(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _cell(call: exp.Expr, condition: exp.Expr) -> exp.Expr:
+    """``call`` over the rows of one cell, NULL where it has none."""
+    one = exp.Case(ifs=[exp.If(this=condition.copy(), true=exp.Literal.number(1))])
+    there = exp.GT(this=exp.Count(this=one), expression=exp.Literal.number(0))
+    return exp.Case(ifs=[exp.If(this=there, true=_among(call, condition))])
+
+
+def _among(call: exp.Expr, condition: exp.Expr) -> exp.Expr:
     """The aggregates of ``call`` over the rows of one cell."""
 
     def visit(part: exp.Expr) -> exp.Expr:
@@ -82,17 +107,29 @@ def _cell(call: exp.Expr, condition: exp.Expr) -> exp.Expr:
     else:
         for part in [p for p in found.walk() if is_aggregate(p)]:
             part.replace(visit(part))
-    one = exp.Case(ifs=[exp.If(this=condition.copy(), true=exp.Literal.number(1))])
-    there = exp.GT(this=exp.Count(this=one), expression=exp.Literal.number(0))
-    return exp.Case(ifs=[exp.If(this=there, true=found)])
+    return found
 
 
 def cell_name(value: exp.Expr, call: exp.Expr, calls: int) -> str:
+    """The name of a cell as Spark gives it. Raises FIVM105 for one of several aggregates that has no plain name."""
     named = isinstance(value, (exp.PivotAlias, exp.Alias))
     shown = value.args["alias"].name if named else _shown(value)
     if calls == 1:
         return shown
-    return f"{shown}_{call.alias or call.sql(dialect='spark').lower()}"
+    return f"{shown}_{call.alias or _plain_name(call)}"
+
+
+def _plain_name(call: exp.Expr) -> str:
+    """The name of a simple aggregate over a column."""
+    argument = call.this
+    if isinstance(call, (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)):
+        if isinstance(argument, exp.Star):
+            return f"{call.key}(1)"
+        if isinstance(argument, exp.Column):
+            return f"{call.key}({argument.name})"
+    raise unsupported(
+        call, "one of several aggregates of PIVOT without a name", "write it with AS and a name"
+    )
 
 
 def _shown(value: exp.Expr) -> str:

@@ -58,21 +58,33 @@ def _grouped(relation: exp.Expr, pivot: exp.Pivot) -> exp.Select:
     keys = turned_columns(turned.this)
     named = [c for e in (*pivot.expressions, *keys) for c in e.find_all(exp.Column)]
     used = {c.name.lower(): exp.to_identifier(c.name, quoted=c.this.args.get("quoted")) for c in named}
-    calls = [call.unalias() for call in pivot.expressions]
+    others = _are_other_types([call.unalias() for call in pivot.expressions])
     items: list[exp.Expr] = [exp.Star(except_=list(used.values()))]
     for value in turned.expressions:
-        literal = value.this if isinstance(value, (exp.PivotAlias, exp.Alias)) else value
-        pairs = zip(keys, turned_columns(literal), strict=True)
+        pairs = zip(keys, turned_columns(value), strict=True)
         condition = exp.and_(*(exp.NullSafeEQ(this=key.copy(), expression=v.copy()) for key, v in pairs))
         for call in pivot.expressions:
             name = cell_name(value, call, len(pivot.expressions))
-            items.append(exp.alias_(_cell(call.unalias(), condition, calls), name, quoted=True))
+            items.append(exp.alias_(_cell(call.unalias(), condition, others), name, quoted=True))
     group = exp.Group(all=True)
     return exp.Select(expressions=items, from_=exp.From(this=relation), group=group)
 
 
-def _cell(call: exp.Expr, condition: exp.Expr, calls: Sequence[exp.Expr]) -> exp.Expr:
-    """The aggregate over the rows of a cell; NULL if there are none and all aggregates are numbers or truth values."""
+def _are_other_types(calls: Sequence[exp.Expr]) -> list[exp.Expr]:
+    """Conditions of which one holds if not all of the aggregates are numbers or truth values."""
+    kinds = [
+        exp.Anonymous(this="TYPEOF", expressions=[call.copy()])
+        for call in calls
+        if not isinstance(call, (exp.Count, exp.Sum, exp.Avg))
+    ]
+    return [
+        exp.not_(exp.Anonymous(this="REGEXP_FULL_MATCH", expressions=[kind, exp.Literal.string(_NUMBERS)]))
+        for kind in kinds
+    ]
+
+
+def _cell(call: exp.Expr, condition: exp.Expr, others: Sequence[exp.Expr]) -> exp.Expr:
+    """The aggregate over the rows of a cell; NULL if there are none and none of ``others`` holds."""
 
     def among(aggregate: exp.Expr) -> exp.Expr:
         return exp.Filter(this=aggregate.copy(), expression=exp.Where(this=condition.copy()))
@@ -81,12 +93,6 @@ def _cell(call: exp.Expr, condition: exp.Expr, calls: Sequence[exp.Expr]) -> exp
     for part in [p for p in found.walk(prune=is_aggregate) if is_aggregate(p)]:
         part.replace(among(part))
     there = exp.GT(this=among(exp.Count(this=exp.Star())), expression=exp.Literal.number(0))
-    unknown = [c for c in calls if not isinstance(c, (exp.Count, exp.Sum, exp.Avg))]
-    kinds = [exp.Anonymous(this="TYPEOF", expressions=[c.copy()]) for c in unknown]
-    others = [
-        exp.not_(exp.Anonymous(this="REGEXP_FULL_MATCH", expressions=[kind, exp.Literal.string(_NUMBERS)]))
-        for kind in kinds
-    ]
     return exp.Case(ifs=[exp.If(this=exp.or_(there, *others), true=found.this)])
 
 

@@ -209,7 +209,6 @@ class _Run:
 
     def _refresh(self, state: State, rolled_forward: bool) -> Report:
         assert state.finished is not None
-        self.states = recorded_states(state.finished)
         clock = read_clock(self.plan, self.engine, state.finished.detail)
         observed = observe(self.plan, self.engine, state.inputs)
         is_moved = any(o.moved for o in observed.values()) or (clock is not None and clock.moved)
@@ -421,7 +420,7 @@ class _Run:
         self.states[root] = commits[0].version
 
     def _state_detail(self) -> dict[str, Any]:
-        return {"states": self.states, "state_bytes": self.state_bytes}
+        return {"states": dict(self.states), "state_bytes": self.state_bytes}
 
     def _detail(
         self, kind: str, observed: dict[str, Observed], snapshots: dict[str, int | None], binding: Binding

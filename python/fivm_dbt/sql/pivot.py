@@ -35,7 +35,7 @@ def pivoted(lowering: Lowering, part: Part, pivot: exp.Pivot, ctes: Ctes) -> Par
 def _pivot(
     lowering: Lowering, part: Part, pivot: exp.Pivot, ctes: Ctes
 ) -> tuple[Map, tuple[tuple[str, Field], ...]]:
-    """A group per value of the other columns. A cell without a row is NULL, also for COUNT, but see ``has_numbers``."""
+    """A group per value of the other columns. A cell without a row is NULL, also of COUNT; see ``_has_numbers``."""
     from fivm_dbt.sql.aggregation import aggregated
     from fivm_dbt.sql.subqueries import Around
 
@@ -45,11 +45,10 @@ def _pivot(
     others = [n for n, _ in part.outputs if n.lower() not in used]
     cells: list[tuple[str, exp.Expr, exp.Expr]] = []
     for value in turned.expressions:
-        literal = value.this if isinstance(value, (exp.PivotAlias, exp.Alias)) else value
         condition = exp.and_(
             *(
                 exp.NullSafeEQ(this=key.copy(), expression=v.copy())
-                for key, v in zip(keys, turned_columns(literal), strict=True)
+                for key, v in zip(keys, turned_columns(value), strict=True)
             )
         )
         for call in pivot.expressions:
@@ -67,12 +66,12 @@ def _pivot(
         return node, tuple((n, f) for (n, _), f in zip(projections, node.fields, strict=True))
 
     node, outputs = read(_cell)
-    if has_numbers([field.type for _, field in outputs[len(others) :]]):
+    if _has_numbers([field.type for _, field in outputs[len(others) :]]):
         return node, outputs
     return read(_among)
 
 
-def has_numbers(types: Sequence[SparkType]) -> bool:
+def _has_numbers(types: Sequence[SparkType]) -> bool:
     """Whether Spark makes a group for each value first, so that a cell of no rows is NULL whatever its aggregate.
 
     It does so where every cell is a number or a truth value; otherwise each aggregate is of the rows of its cell,
@@ -82,7 +81,8 @@ def has_numbers(types: Sequence[SparkType]) -> bool:
 
 
 def turned_columns(node: exp.Expr) -> list[exp.Expr]:
-    inner = unparenthesized(node)
+    """The columns that PIVOT turns, or the parts of one of their values, without the value's alias."""
+    inner = unparenthesized(node.this if _is_named(node) else node)
     return list(inner.expressions) if isinstance(inner, exp.Tuple) else [inner]
 
 
@@ -112,11 +112,14 @@ def _among(call: exp.Expr, condition: exp.Expr) -> exp.Expr:
 
 def cell_name(value: exp.Expr, call: exp.Expr, calls: int) -> str:
     """The name of a cell as Spark gives it. Raises FIVM105 for one of several aggregates that has no plain name."""
-    named = isinstance(value, (exp.PivotAlias, exp.Alias))
-    shown = value.args["alias"].name if named else _shown(value)
+    shown = value.args["alias"].name if _is_named(value) else _shown(value)
     if calls == 1:
         return shown
     return f"{shown}_{call.alias or _plain_name(call)}"
+
+
+def _is_named(value: exp.Expr) -> bool:
+    return isinstance(value, (exp.PivotAlias, exp.Alias))
 
 
 def _plain_name(call: exp.Expr) -> str:
@@ -183,7 +186,7 @@ def _unpivot(lowering: Lowering, part: Part, pivot: exp.Pivot) -> tuple[Map, tup
 
 def _listed(node: exp.Expr) -> tuple[str, str]:
     """A column of UNPIVOT and the label of its rows."""
-    if isinstance(node, (exp.PivotAlias, exp.Alias)):
+    if _is_named(node):
         return node.this.name, node.args["alias"].name
     return node.name, node.name
 

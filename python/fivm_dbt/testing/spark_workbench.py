@@ -34,8 +34,8 @@ TINY = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Checks of Spark's own optimizer after each of its rules.
     "spark.sql.lightweightPlanChangeValidation": "false",
-    # Nobody skips files of a table that has one or two.
     "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": "false",
+    # Nobody skips files of a table that has one or two.
     "spark.databricks.delta.stats.collect": "false",
     "spark.databricks.delta.stats.skipping": "false",
     "spark.databricks.delta.properties.defaults.checkpointInterval": "1000",

@@ -42,6 +42,7 @@ from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.report import InputChange, Report
 from fivm_dbt.sql.script import read_script
 from fivm_dbt.testing.load import load_scenarios
+from fivm_dbt.viewtree.order_file import read_order
 from staged_deltas import staged_deltas
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -133,6 +134,8 @@ class Reader:
                 file = self.directory / "scenario.json"
                 file.write_text(text, encoding="utf-8")
                 load_scenarios([file])
+            elif language == "text":
+                read_order(text, "order.txt")
             else:
                 self._plan(text)
         except FivmError as error:

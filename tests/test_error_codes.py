@@ -16,6 +16,7 @@ from fivm_dbt.refresh.journal import Entry, MemoryJournal
 from fivm_dbt.refresh.owner import new_owner, release
 from fivm_dbt.spark.validate import validate
 from fivm_dbt.testing.load import load_scenarios
+from fivm_dbt.viewtree.order_file import read_order
 from fixtures.models import Bench, plan_of, relation
 
 TESTS = Path(__file__).resolve().parent
@@ -132,6 +133,7 @@ TRIGGERS: dict[str, Callable[[], object]] = {
     "FIVM201": lambda: load_config({"fivm_merge": "all"}, model="m"),
     "FIVM202": lambda: plan_of("select k from raw.a", TABLES, {"fivm_partition_by": "v"}),
     "FIVM203": lambda: load_config({"fivm_expose": "table"}, model="m"),
+    "FIVM204": lambda: read_order("1 1\n0 A int -1 {} 0\nR 0 A,B\n"),
     "FIVM301": _no_delta,
     "FIVM302": _missing,
     "FIVM304": _other_plan,

@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     # What an SQL aggregate means is asked while SQL is read, so rings come before sql.
     ("rings",),
     ("sql", "rewrite"),
-    ("delta",),
+    ("delta", "viewtree"),
     ("plan",),
     ("spark",),
     ("refresh", "explain"),

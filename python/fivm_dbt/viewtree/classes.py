@@ -1,0 +1,79 @@
+"""Classes of join queries, and the order that a q-hierarchical one has by its very shape.
+
+(F-IVM article, sections 7.1 to 7.3, definitions 4 and 5.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from fivm_dbt.viewtree.hypergraph import Edge, FunctionalDependency, Hypergraph
+from fivm_dbt.viewtree.variable_order import OrderNode, VariableOrder
+
+
+def is_hierarchical(graph: Hypergraph) -> bool:
+    """Whether for any two variables the sets of relations that have them are disjoint or one is in the other."""
+    sets = list(dict.fromkeys(graph.edges_of.values()))
+    return all(a <= b or b <= a or not a & b for i, a in enumerate(sets) for b in sets[:i])
+
+
+def is_q_hierarchical(graph: Hypergraph) -> bool:
+    """Hierarchical, and no bound variable is in more relations than a free one is, among the same ones.
+
+    Then a change of one row costs constant time, and the rows of the result are listed with constant delay.
+    """
+    if not is_hierarchical(graph):
+        return False
+    of = graph.edges_of
+    bound = [v for v in graph.variables if v not in graph.free]
+    return not any(of[x] > of[y] for x in bound for y in graph.free)
+
+
+def is_acyclic(graph: Hypergraph) -> bool:
+    """Whether the hypergraph reduces to nothing: an edge goes when another covers all that it shares (GYO)."""
+    edges = [set(e.variables) for e in graph.edges]
+    while True:
+        ear = next((e for i, e in enumerate(edges) if _is_ear(e, edges[:i] + edges[i + 1 :])), None)
+        if ear is None:
+            return not edges
+        edges.remove(ear)
+
+
+def _is_ear(edge: set[str], others: list[set[str]]) -> bool:
+    shared = edge & set[str]().union(*others)
+    return not shared or any(shared <= other for other in others)
+
+
+def is_free_connex(graph: Hypergraph) -> bool:
+    """Acyclic, also with one more relation of just the free variables."""
+    with_free = Hypergraph((*graph.edges, Edge("\0free", tuple(sorted(graph.free)))))
+    return is_acyclic(graph) and is_acyclic(with_free)
+
+
+def canonical_order(
+    graph: Hypergraph, dependencies: Collection[FunctionalDependency] = ()
+) -> VariableOrder | None:
+    """The free-top order of a query that is q-hierarchical, maybe only under its functional dependencies; else None.
+
+    Each relation's path is its (extended) schema, variables of more relations above those of fewer, and free ones
+    above bound ones of the same relations.
+    """
+    reduct = graph.closed(dependencies)
+    if not is_q_hierarchical(reduct):
+        return None
+    position = {v: i for i, v in enumerate(graph.variables)}
+    of = reduct.edges_of
+
+    def before(variable: str) -> tuple[int, bool, int]:
+        return (-len(of[variable]), variable not in reduct.free, position[variable])
+
+    tree: dict[str, dict] = {}  # type: ignore[type-arg]
+    for edge in reduct.edges:
+        level = tree
+        for variable in sorted(edge.variables, key=before):
+            level = level.setdefault(variable, {})
+
+    def nodes(level: dict[str, dict]) -> tuple[OrderNode, ...]:  # type: ignore[type-arg]
+        return tuple(OrderNode(variable, nodes(below)) for variable, below in level.items())
+
+    return VariableOrder(nodes(tree))

@@ -1,0 +1,100 @@
+"""Finding a variable order: the canonical one where the query has one, else the cheapest by estimate.
+
+The cost of an order is what its view tree keeps and what changes meet on their way to the root. Every order of the
+variables that relations share is tried where there are few, with equal parts computed once; with many, variables of
+more relations go first. The result is a function of query, updates and statistics alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from fivm_dbt.viewtree.classes import canonical_order
+from fivm_dbt.viewtree.hypergraph import FunctionalDependency, Hypergraph
+from fivm_dbt.viewtree.statistics import Statistics
+from fivm_dbt.viewtree.variable_order import OrderNode, VariableOrder, chain
+
+EXHAUSTIVE = 9
+"""Up to so many shared variables all orders are compared."""
+
+
+def find_order(
+    graph: Hypergraph,
+    updatable: Collection[str],
+    statistics: Statistics | None = None,
+    dependencies: Collection[FunctionalDependency] = (),
+) -> VariableOrder:
+    """The order to build a view tree on, for changes of the relations ``updatable``."""
+    canonical = canonical_order(graph, dependencies)
+    if canonical is not None:
+        return canonical
+    return _Search(graph, frozenset(updatable), statistics or Statistics()).order()
+
+
+@dataclass(frozen=True)
+class _Found:
+    cost: float
+    nodes: tuple[OrderNode, ...]
+
+
+@dataclass
+class _Search:
+    graph: Hypergraph
+    updatable: frozenset[str]
+    statistics: Statistics
+    memo: dict[tuple[tuple[str, ...], frozenset[str]], _Found] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.shared = [v for v in self.graph.variables if len(self.graph.edges_of[v]) > 1]
+
+    def order(self) -> VariableOrder:
+        nodes: list[OrderNode] = []
+        every = tuple(e.name for e in self.graph.edges)
+        for part in self.graph.components(every, frozenset()):
+            nodes += self._best(part, frozenset()).nodes
+        return VariableOrder(tuple(nodes))
+
+    def _best(self, part: tuple[str, ...], above: frozenset[str]) -> _Found:
+        """The cheapest order of a connected part, given the variables ``above`` that it shares with others."""
+        schema = self.graph.schema(part)
+        context = above & schema
+        known = self.memo.get((part, context))
+        if known is None:
+            known = self.memo[(part, context)] = self._cheapest(part, context)
+        return known
+
+    def _cheapest(self, part: tuple[str, ...], context: frozenset[str]) -> _Found:
+        schema = self.graph.schema(part)
+        # A variable that only one relation of the part has, or that a relation alone is left with, is its own matter.
+        joining = [
+            v for v in self.shared if v in schema - context and len(self.graph.edges_of[v] & set(part)) > 1
+        ]
+        if not joining:
+            own = tuple(v for v in self.graph.variables if v in schema - context)
+            return _Found(self._size(part, context), chain(own))
+        if len(joining) > EXHAUSTIVE:
+            joining = [max(joining, key=lambda v: len(self.graph.edges_of[v] & set(part)))]
+        return min((self._with_root(v, part, context) for v in joining), key=lambda f: f.cost)
+
+    def _with_root(self, variable: str, part: tuple[str, ...], context: frozenset[str]) -> _Found:
+        bound = context | {variable}
+        below = [(p, self._best(p, bound)) for p in self.graph.components(part, bound)]
+        cost = self._size(part, context) + sum(found.cost for _, found in below)
+        nodes = tuple(node for _, found in below for node in found.nodes)
+        if len(below) > 1:
+            cost += sum(self._met(p, part, bound) for p, _ in below)
+        return _Found(cost, (OrderNode(variable, nodes),))
+
+    def _size(self, part: tuple[str, ...], context: frozenset[str]) -> float:
+        """Rows that the view of a part has; of one that is not kept they are at least passed on."""
+        if len(part) == 1:
+            return 0.0
+        return self.statistics.groups(self.graph, part, context | self.graph.kept_of(part))
+
+    def _met(self, part: tuple[str, ...], whole: tuple[str, ...], bound: frozenset[str]) -> float:
+        """Rows that changes of its siblings can meet in the view of a part."""
+        if not (set(whole) - set(part)) & self.updatable:
+            return 0.0
+        keys = (bound & self.graph.schema(part)) | self.graph.kept_of(part)
+        return self.statistics.groups(self.graph, part, keys)

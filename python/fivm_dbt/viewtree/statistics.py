@@ -1,0 +1,50 @@
+"""What is known of the sizes of relations, and what follows for the sizes of joins and views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import prod
+
+from fivm_dbt.viewtree.hypergraph import Hypergraph
+
+ROWS, DISTINCT = 1_000_000, 1_000
+"""Of a relation of which nothing is known. Equal ones for all make the number of keys decide."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Rows per relation of the query, and distinct values per relation and variable; both as far as known."""
+
+    rows: dict[str, int] = field(default_factory=dict)
+    distinct: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def rows_of(self, name: str) -> int:
+        return max(1, self.rows.get(name, ROWS))
+
+    def distinct_of(self, graph: Hypergraph, variable: str) -> int:
+        """Values that a variable can have in a join: those of the relation that has the fewest."""
+        return min(self._distinct(name, variable) for name in graph.edges_of[variable])
+
+    def _distinct(self, name: str, variable: str) -> int:
+        return max(1, min(self.rows_of(name), self.distinct.get((name, variable), DISTINCT)))
+
+    def rows_of_join(self, graph: Hypergraph, names: Iterable[str]) -> float:
+        """Rows of a natural join with independent columns: the product, less a factor per further occurrence."""
+        members = set(names)
+        product = prod(float(self.rows_of(name)) for name in members)
+        for variable in graph.schema(members):
+            values = sorted(
+                (self._distinct(n, variable) for n in graph.edges_of[variable] & members), reverse=True
+            )
+            product /= prod(values[:-1])
+        return max(1.0, product)
+
+    def groups(self, graph: Hypergraph, names: Iterable[str], keys: Iterable[str]) -> float:
+        """Rows of a view: there are no more groups than key values, and no more than joined rows."""
+        members = set(names)
+        values = prod(
+            float(min(self._distinct(n, key) for n in graph.edges_of[key] & members or graph.edges_of[key]))
+            for key in keys
+        )
+        return min(values, self.rows_of_join(graph, members))

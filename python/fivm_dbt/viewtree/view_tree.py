@@ -1,0 +1,122 @@
+"""View trees: a view per variable of an order, over the views below it; what is kept of them for some updates.
+
+The functions τ and μ of the F-IVM article (section 4, figures 5 and 8), with chains of single children collapsed
+(thesis, section 4.9.1) and keys that hold what conditions and SUM terms still need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from fivm_dbt.viewtree.hypergraph import Edge, Hypergraph
+from fivm_dbt.viewtree.variable_order import OrderNode, VariableOrder
+
+
+@dataclass(frozen=True)
+class View:
+    """``V@X[keys] = Σ over what is no key of the product of the children``.
+
+    ``variables`` is the chain of variables at which it stands, the topmost first; none where a view joins independent
+    trees. ``relations`` are those below it. ``keys`` stand in the sequence of the order.
+    """
+
+    variables: tuple[str, ...]
+    relations: tuple[str, ...]
+    keys: tuple[str, ...]
+    children: tuple[View | Edge, ...]
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """The children that are views."""
+        return tuple(c for c in self.children if isinstance(c, View))
+
+    def walk(self) -> Iterator[View]:
+        """All views of the tree, children first and the root last: the sequence in which they are refreshed."""
+        for child in self.views:
+            yield from child.walk()
+        yield self
+
+    def __str__(self) -> str:
+        at = self.variables[0] if self.variables else "∅"
+        return f"V@{at}[{', '.join(self.keys)}] over {', '.join(self.relations)}"
+
+
+def view_tree(graph: Hypergraph, order: VariableOrder) -> View:
+    """τ: the view tree of a query over a variable order. The order is checked (FIVM204).
+
+    ``keys(V@X) = dep(X) ∪ free variables below ∪ variables below that a condition or SUM term waits with``.
+    """
+    order.check(graph)
+    return _Builder(graph, order).tree()
+
+
+@dataclass
+class _Builder:
+    graph: Hypergraph
+    order: VariableOrder
+
+    def __post_init__(self) -> None:
+        self.dependencies = self.order.dependencies(self.graph)
+        self.position = {v: i for i, v in enumerate(self.order.variables)}
+        self.leaves: dict[str | None, list[Edge]] = {}
+        for edge in self.graph.edges:
+            self.leaves.setdefault(self.order.lowest(edge), []).append(edge)
+
+    def tree(self) -> View:
+        children: list[View | Edge] = [self._view(root) for root in self.order.roots]
+        children += self.leaves.get(None, [])
+        if len(children) == 1 and isinstance(children[0], View):
+            return children[0]
+        return self._made((), (), tuple(children))
+
+    def _view(self, node: OrderNode) -> View:
+        children: list[View | Edge] = [self._view(child) for child in node.children]
+        children += self.leaves.get(node.variable, [])
+        dependencies = self.dependencies[node.variable]
+        only = children[0] if len(children) == 1 else None
+        if isinstance(only, View):
+            return self._made((node.variable, *only.variables), dependencies, only.children)
+        return self._made((node.variable,), dependencies, tuple(children))
+
+    def _made(
+        self, variables: tuple[str, ...], dependencies: tuple[str, ...], children: tuple[View | Edge, ...]
+    ) -> View:
+        below = {n for c in children for n in (c.relations if isinstance(c, View) else (c.name,))}
+        relations = tuple(e.name for e in self.graph.edges if e.name in below)
+        keys = self.graph.kept_of(relations) | set(dependencies)
+        return View(variables, relations, tuple(sorted(keys, key=self.position.__getitem__)), children)
+
+
+def materialised(tree: View, updatable: Collection[str]) -> tuple[View, ...]:
+    """μ: the views to keep so that every delta meets kept siblings, the root last.
+
+    ``V is kept ⇔ V is the root, or (rels(parent(V)) \\ rels(V)) ∩ updatable ≠ ∅``.
+    """
+    kept: list[View] = []
+
+    def visit(view: View, parent: View | None) -> None:
+        for child in view.views:
+            visit(child, view)
+        siblings = set(parent.relations) - set(view.relations) if parent is not None else set()
+        if parent is None or siblings & set(updatable):
+            kept.append(view)
+
+    visit(tree, None)
+    return tuple(kept)
+
+
+def looked_up(tree: View, updatable: Collection[str]) -> tuple[Edge, ...]:
+    """The relations that deltas meet as they are, because they hang beside something that changes."""
+    found = []
+    for view in tree.walk():
+        for child in view.children:
+            others = set(view.relations) - {child.name} if isinstance(child, Edge) else set()
+            if isinstance(child, Edge) and others & set(updatable):
+                found.append(child)
+    return tuple(found)
+
+
+def delta_path(tree: View, relation: str) -> tuple[View, ...]:
+    """The views that change with a relation, from its leaf to the root (article, figure 7)."""
+    return tuple(view for view in tree.walk() if relation in view.relations)

@@ -23,7 +23,7 @@ from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.engines.spark import SparkEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.scalar import column_ast
-from fivm_dbt.naming import COUNT, canonical, relation_name, sibling, split_name
+from fivm_dbt.naming import COUNT, PREFIX, canonical, relation_name, sibling, split_name
 from fivm_dbt.plan.binding import Binding, BoundClock, BoundInput, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.plan.planner import ModelRequest, plan_model
@@ -68,6 +68,8 @@ class Subject:
     models: tuple[Model, ...]
     states: tuple[State, ...]
     may_refuse: bool = False
+    keys: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    """Declared keys, by the canonical name of their table."""
 
     @staticmethod
     def of_scenario(scenario: Scenario, *, may_refuse: bool = False) -> Subject:
@@ -77,7 +79,8 @@ class Subject:
             views = {specs[n].name: values_query(specs[n], rows[n]) for n in specs}
             # A text reads today's clock, and not the scenario's.
             states.append(State(views, {} if scenario.now is not None else expected or {}))
-        return Subject(tuple(specs.values()), scenario.models, tuple(states), may_refuse)
+        keys = {specs[name].name: declared for name, declared in scenario.keys.items()}
+        return Subject(tuple(specs.values()), scenario.models, tuple(states), may_refuse, keys)
 
     @staticmethod
     def of_suite(suite: Suite, name: str) -> Subject:
@@ -159,7 +162,10 @@ class Meaning:
         return columns, [tuple(_hashable(v) for v in row) for row in frame.collect()]
 
     def view(self, name: str, sql: str) -> None:
-        """A view of a query, which is analysed once, unless its name has a schema."""
+        """A view of a query, which is analysed once. Under a name with a schema it is for good, and a state a table:
+
+        a view for good could not read what is staged.
+        """
         if len(split_name(name)) == 1:
             self.session.sql(sql).createOrReplaceTempView(name)
             self.made.append(f"VIEW {name}")
@@ -168,7 +174,10 @@ class Meaning:
         if f"SCHEMA {schema} CASCADE" not in self.made:
             self.session.sql(f"CREATE SCHEMA {schema}")
             self.made.append(f"SCHEMA {schema} CASCADE")
-        self.session.sql(f"CREATE OR REPLACE VIEW {name} AS\n{sql}")
+        if f"{PREFIX}root" in name:
+            self.session.sql(sql).write.mode("overwrite").saveAsTable(name)
+        else:
+            self.session.sql(f"CREATE OR REPLACE VIEW {name} AS\n{sql}")
 
 
 class _Check:
@@ -220,7 +229,10 @@ class _Check:
 
     def _plan(self) -> Iterator[str]:
         """Plan every model as dbt does; the models before it are views of their texts."""
-        relations = [Relation(spec.name, spec.columns) for spec in self.subject.tables]
+        relations = [
+            Relation(spec.name, spec.columns, keys=self.subject.keys.get(spec.name, ()))
+            for spec in self.subject.tables
+        ]
         describe = SparkEngine.of_session(self.meaning.session).describe
         for model in self.subject.models:
             name = canonical(model.name)

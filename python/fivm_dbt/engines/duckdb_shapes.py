@@ -58,9 +58,35 @@ def _spell_grouping(node: exp.Select, group: exp.Group) -> None:
         if written and not written[0].expressions:
             written[0].set("expressions", group.expressions)
             group.set("expressions", [])
+    _spell_alike(node, group)
     is_there = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
     having = node.args.get("having")
     node.set("having", exp.Having(this=is_there if having is None else exp.and_(having.this, is_there)))
+
+
+def _spell_alike(node: exp.Select, group: exp.Group) -> None:
+    """``CUBE(r.k, k)`` has one column twice. DuckDB takes another spelling for another column, which it groups by too.
+
+    After USING and NATURAL the bare name means the first table's column, but in RIGHT and FULL joins none of a table.
+    """
+    merging = [j for j in node.args.get("joins") or [] if j.args.get("using") or j.args.get("method")]
+    if any(j.side in ("RIGHT", "FULL") for j in merging):
+        return
+    from_ = node.args.get("from_")
+    first = from_.this.alias_or_name if from_ is not None else ""
+    tables: dict[str, set[str]] = {}
+    for column in group.find_all(exp.Column):
+        tables.setdefault(column.name.lower(), set()).add(column.table)
+    for name, spelled in tables.items():
+        meant = {first} & spelled if merging else spelled - {""}
+        if "" not in spelled or len(meant) != 1:
+            continue
+        (table,) = meant
+        parts = (group, *node.expressions, node.args.get("having"))
+        for column in [c for part in parts if part is not None for c in part.find_all(exp.Column)]:
+            is_here = column.find_ancestor(exp.Select) is node
+            if is_here and not column.table and column.name.lower() == name:
+                column.set("table", exp.to_identifier(table))
 
 
 def _is_the_empty_set(group: exp.Group) -> bool:

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 RECENT_COMMITS = 10
 
+UNIONS_AS_THEY_WERE = ("spark.sql.unionOutputPartitioning", "false")
+"""Since 4.1 Spark passes on how the rows of a UNION are spread if its branches agree. 4.2 may find at run time that
+they do not, when a join above has been planned on it already ("PartitioningCollection requires all of its partitionings
+have the same numPartitions"): deltas are unions of joins. It saves an exchange at most."""
+
 _CLOCK = "SELECT CAST(current_date() AS STRING), unix_micros(current_timestamp()), CAST(localtimestamp() AS STRING)"
 
 
@@ -62,6 +67,8 @@ class SparkEngine:
     def __init__(self, execute: Execute, session: SparkSession | None = None) -> None:
         self._execute = execute
         self._metrics = SessionMetrics.of(session)
+        if session is not None:
+            session.conf.set(*UNIONS_AS_THEY_WERE)
         self.fixed_clock: Clock | None = None
 
     @staticmethod

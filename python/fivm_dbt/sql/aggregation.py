@@ -199,6 +199,9 @@ class _Grouping:
             return
         wanted = _written_keys(group, self.sets, self.scope, self.projections)
         scalars = [to_scalar(e, self.scope) for e in wanted]
+        if self.sets is not None:
+            self.sets, firsts = self.sets.merged(scalars)
+            wanted, scalars = [wanted[i] for i in firsts], [scalars[i] for i in firsts]
         types = self.lowering.typer.types(scalars, self.scope.types)
         if self.sets is not None:
             self.sets_alias = self.lowering.alias("grouping_sets")

@@ -7,6 +7,7 @@ levels are maintained like any other aggregate, in one pass, and a NULL of the d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain, combinations, product
@@ -29,6 +30,16 @@ class GroupingSets:
 
     expressions: tuple[exp.Expr, ...]
     sets: tuple[frozenset[int], ...]
+
+    def merged(self, values: Sequence[Scalar]) -> tuple[GroupingSets, list[int]]:
+        """The sets over the expressions with different ``values``, and the positions of these.
+
+        ``CUBE(r.k, k)`` spells one column twice: a set that has either has it, and GROUPING_ID has one bit for it.
+        """
+        firsts = [i for i, value in enumerate(values) if values.index(value) == i]
+        new = [firsts.index(values.index(value)) for value in values]
+        expressions = tuple(self.expressions[i] for i in firsts)
+        return GroupingSets(expressions, tuple(frozenset(new[i] for i in s) for s in self.sets)), firsts
 
     def number(self, alias: str) -> Scalar:
         """The number of the set that a row stands for."""

@@ -76,7 +76,6 @@ def test_wrong_values(meta: dict[str, object]) -> None:
     ("meta", "what"),
     [
         ({"fivm_strategy": "reevaluate"}, "fivm_strategy: reevaluate"),
-        ({"fivm_strategy": "factorized"}, "fivm_strategy: factorized"),
         ({"fivm_strategy": "recursive"}, "fivm_strategy: recursive"),
         ({"fivm_apply": "replace"}, "fivm_apply: replace"),
         ({"fivm_apply": "append"}, "fivm_apply: append"),

@@ -148,10 +148,9 @@ def _state(plan: Plan, view: View) -> list[str]:
     state = view.state
     by = state.partitioning
     keys = [f"  key {k.name} {k.type} = {k.value.sql}" for k in state.keys] or ["  no key: one row"]
-    payload = [f"  {COUNT} bigint = Σ multiplicity"]
-    payload += [
-        f"  {p.name} {p.component.type} = Σ multiplicity × ({p.component.lift.sql})" for p in state.payload
-    ]
+    rows = "" if state.rows is None else f" × {state.rows.sql}"
+    payload = [f"  {COUNT} bigint = Σ multiplicity{rows}"]
+    payload += [f"  {p.name} {p.type} = Σ multiplicity × ({p.lift_sql})" for p in state.payload]
     hashed = ", ".join(state.grouped_by) or "key"
     rule = (
         by.expression.sql

@@ -6,11 +6,12 @@ inner part can be merged into the SELECT around it. Relations are bags (section 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from fivm_dbt.catalog.types import SparkType
+from fivm_dbt.ir.factored import Factored
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import CLOCK
 
@@ -484,19 +485,26 @@ class AggregateCall:
 
 @dataclass(frozen=True)
 class Aggregate(Node):
-    """GROUP BY ``keys``; without keys a global aggregate, which has one row even over nothing (``is_global``)."""
+    """GROUP BY ``keys``; without keys a global aggregate, which has one row even over nothing (``is_global``).
+
+    ``factored`` says how its payload is added up where the input has payloads of a view tree instead of the rows that
+    ``calls`` speak of.
+    """
 
     input: Node
     alias: str
     keys: tuple[Item, ...]
     calls: tuple[AggregateCall, ...]
     is_global: bool = False
+    factored: Factored | None = None
 
     def __post_init__(self) -> None:
-        self._check(
-            *(k.value for k in self.keys),
-            *(s for c in self.calls for s in (c.argument, c.written) if s is not None),
-        )
+        used: Iterable[Scalar | None]
+        if self.factored is not None:
+            used = self.factored.scalars
+        else:
+            used = (s for c in self.calls for s in (c.argument, c.written))
+        self._check(*(k.value for k in self.keys), *(s for s in used if s is not None))
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -513,7 +521,7 @@ class Aggregate(Node):
         return all(call.written is None for call in self.calls)
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Aggregate:
-        return Aggregate(inputs[0], self.alias, self.keys, self.calls, self.is_global)
+        return replace(self, input=inputs[0])
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
 import sqlglot
@@ -137,6 +137,23 @@ def conjuncts(predicate: exp.Expr) -> list[exp.Expr]:
     if isinstance(node, exp.And):
         return [*conjuncts(node.left), *conjuncts(node.right)]
     return [node]
+
+
+def replaced(scalar: Scalar, known: Mapping[Scalar, Scalar]) -> Scalar:
+    """``scalar`` with each part that ``known`` has, the largest ones first, replaced."""
+
+    def visit(node: exp.Expr) -> exp.Expr:
+        new = known.get(Scalar(node.unnest()))
+        if new is not None:
+            return grouped(new.ast())
+        for key, value in list(node.args.items()):
+            if isinstance(value, exp.Expr):
+                node.set(key, visit(value))
+            elif isinstance(value, list):
+                node.set(key, [visit(v) if isinstance(v, exp.Expr) else v for v in value])
+        return node
+
+    return Scalar(_ungrouped(visit(scalar.ast())))
 
 
 def grouped(ast: exp.Expr) -> exp.Expr:

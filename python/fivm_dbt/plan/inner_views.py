@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from fivm_dbt.delta.key_sets import equalities
 from fivm_dbt.delta.local import Local, local_key
@@ -49,9 +50,11 @@ from fivm_dbt.ir.nodes import (
 from fivm_dbt.ir.rename import renamed, substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import sibling, split_name, storable, unique_name
+from fivm_dbt.plan.factorise import Factoriser, block_of
 from fivm_dbt.plan.root import leads_to
 
 Meaning = dict[ColumnId, Scalar]
+Strategy = Literal["auto", "first_order", "reevaluate", "factorized", "recursive"]
 
 
 @dataclass(frozen=True)
@@ -65,14 +68,15 @@ class InnerView:
 
 
 def keep_inner_views(
-    query: Node, relation: str, static: frozenset[str], *, only_needed: bool
+    query: Node, relation: str, static: frozenset[str], *, strategy: Strategy
 ) -> tuple[Node, tuple[InnerView, ...]]:
     """``query`` over scans of its inner views, and these views, each after those that it scans.
 
-    ``only_needed`` keeps just what could not be recomputed to the last bit.
+    ``first_order`` keeps just what could not be recomputed to the last bit; ``factorized`` a view tree per join below
+    an aggregate.
     """
     aliases = {f.table.lower() for node in query.walk() for f in node.fields}
-    keeper = _Keeper(relation, static, only_needed, aliases)
+    keeper = _Keeper(relation, static, strategy, aliases)
     return keeper.top(query), tuple(keeper.views)
 
 
@@ -80,10 +84,14 @@ def keep_inner_views(
 class _Keeper:
     relation: str
     static: frozenset[str]
-    only_needed: bool
+    strategy: Strategy
     aliases: set[str]
     views: list[InnerView] = field(default_factory=list)
     known: dict[tuple[Node, tuple[str, ...]], str] = field(default_factory=dict)
+
+    @property
+    def only_needed(self) -> bool:
+        return self.strategy == "first_order"
 
     def top(self, node: Node) -> Node:
         """The query with everything below its topmost operator taken care of; that operator is the root's own."""
@@ -93,11 +101,13 @@ class _Keeper:
             return self._local(node)
         return self._in_order(node)
 
-    def _visit(self, node: Node, *, in_row: bool = False) -> tuple[Node, Meaning]:
+    def _visit(self, node: Node, *, in_row: bool = False, in_block: bool = False) -> tuple[Node, Meaning]:
         """``node`` over kept views, and what columns of it mean that are called otherwise now.
 
-        ``in_row`` says that its rows are the left ones of an outer or semi join.
+        ``in_row`` says that its rows are the left ones of an outer or semi join, ``in_block`` that its joins become
+        a view tree.
         """
+        in_block = in_block and isinstance(node, (Map, Filter, Join))
         if isinstance(node, Aggregate):
             _check_repeatable(node)
             return self._aggregate(self._local(node)), {}
@@ -108,14 +118,14 @@ class _Keeper:
         is_one_sided = isinstance(node, (OuterJoin, SemiJoin))
         is_single = is_one_sided and not in_row and not _has_one_sided(node.inputs[0])
         visited = [
-            self._visit(child, in_row=is_one_sided and position == 0)
+            self._visit(child, in_row=is_one_sided and position == 0, in_block=in_block)
             for position, child in enumerate(node.inputs)
         ]
         meaning = {column: value for _, inner in visited for column, value in inner.items()}
         over = substituted(node, tuple(child for child, _ in visited), meaning)
         if isinstance(over, (OuterJoin, SemiJoin)):
             return self._one_sided(over, meaning, is_single=is_single)
-        if isinstance(over, Join):
+        if isinstance(over, Join) and not in_block:
             return self._join(over, meaning)
         return over, {} if isinstance(node, (Map, ClockMap)) else meaning
 
@@ -134,8 +144,12 @@ class _Keeper:
 
     def _local(self, node: Local) -> Local:
         """An aggregate or windows over the visited input, which is kept by key where keys are recomputed from it."""
-        inner, meaning = self._visit(node.input)
+        is_block = self.strategy == "factorized" and isinstance(node, Aggregate) and node.adds_up
+        inner, meaning = self._visit(node.input, in_block=is_block)
         over = _same(node, substituted(node, (inner,), meaning))
+        block = block_of(over) if is_block and isinstance(over, Aggregate) else None
+        if block is not None:
+            return Factoriser(block, self._can_change, self._kept, self._alias).root()
         if self.only_needed or (isinstance(over, Aggregate) and over.adds_up):
             return over
         kept = self._by_key(

@@ -14,11 +14,13 @@ from fivm_dbt.config import Config
 from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.clock import kinds_below
+from fivm_dbt.ir.factored import Product
 from fivm_dbt.ir.nodes import Item, Node
 from fivm_dbt.ir.printer import render
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT, digest, sibling, split_name
 from fivm_dbt.rings import Component
+from fivm_dbt.rings.products import sum_of_products
 from fivm_dbt.sql.edits import Edit, edited
 
 STATE_VERSION = 2
@@ -54,6 +56,25 @@ class PayloadColumn:
 
     name: str
     component: Component
+    products: tuple[Product, ...] | None = None
+    """What is added up over payloads of a view tree, instead of the component's lift over rows."""
+
+    @property
+    def type(self) -> SparkType:
+        return self.component.type
+
+    @property
+    def lift_sql(self) -> str:
+        """What one row contributes, for people."""
+        if self.products is None:
+            return self.component.lift.sql
+        return " + ".join(p.sql for p in self.products).replace("+ - ", "- ") or "0"
+
+    def term(self, multiplicity: Scalar) -> Scalar:
+        """The contribution of one signed row."""
+        if self.products is None:
+            return self.component.term(multiplicity)
+        return sum_of_products(self.products, multiplicity, self.component.ring, self.type)
 
 
 @dataclass(frozen=True)
@@ -84,6 +105,8 @@ class StateTable:
     partitioning: Partitioning
     is_global: bool
     grouped_by: tuple[str, ...] = ()
+    rows: Product | None = None
+    """How many rows one of the input stands for, where that has payloads of a view tree."""
 
     @property
     def payload_names(self) -> tuple[str, ...]:
@@ -97,7 +120,8 @@ class View:
 
     ``key_sets`` are the affected keys that the delta looks up. ``rows`` are the shown columns as expressions over a
     state's row, where a row of the state's delta is a row of the view's delta: in a bag, but not where components are
-    added up. ``reason`` says why the view is kept.
+    added up. Of a view of a view tree (``is_payload``) they are what is added to keys and payloads, each row once.
+    ``reason`` says why the view is kept.
     """
 
     state: StateTable
@@ -108,6 +132,7 @@ class View:
     presentation: Presentation
     rows: tuple[tuple[str, Scalar], ...] | None
     reason: str
+    is_payload: bool = False
 
     @property
     def name(self) -> str:
@@ -255,7 +280,8 @@ def inner_views(signature: Mapping[str, str]) -> set[str]:
 
 def _layout(state: StateTable) -> str:
     keys = [[k.name, k.value.sql, k.type.text] for k in state.keys]
-    return json.dumps(keys + [[p.name, p.component.lift.sql, p.component.type.text] for p in state.payload])
+    rows = [] if state.rows is None else [["rows", state.rows.sql]]
+    return json.dumps(keys + rows + [[p.name, p.lift_sql, p.type.text] for p in state.payload])
 
 
 def _partition_text(state: StateTable) -> str:

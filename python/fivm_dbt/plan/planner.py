@@ -92,8 +92,7 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
     )
     query = rewrite(lowered.node)
     static = _static(request.config, request.catalog)
-    only_needed = request.config.fivm_strategy == "first_order"
-    over, inner = keep_inner_views(query, relation, static, only_needed=only_needed)
+    over, inner = keep_inner_views(query, relation, static, strategy=request.config.fivm_strategy)
     views = Views(request.config, Typer(describe), static)
     for view in inner:
         views.add(view.name, view.node, tuple(f.name for f in view.node.fields), view.reason, by=view.by)

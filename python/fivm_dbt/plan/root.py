@@ -15,12 +15,13 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import INT
 from fivm_dbt.delta.local import Local
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.factored import Product
 from fivm_dbt.ir.nodes import Aggregate, Field, Filter, Item, Map, Node, Window
 from fivm_dbt.ir.scalar import ColumnId, Scalar, identifier
 from fivm_dbt.naming import COUNT, PARTITION, PREFIX, storable, unique_name
 from fivm_dbt.plan.plan import PayloadColumn
 from fivm_dbt.rings import Component, components, finish
-from fivm_dbt.rings.registry import ROWS
+from fivm_dbt.rings.registry import ROWS, TOTAL
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,17 @@ class Root:
     shown: tuple[tuple[str, str | None], ...]
     local: Local | None = None
     local_keys: tuple[str, ...] = ()
+    rows: Product | None = None
 
     @property
     def is_aggregate(self) -> bool:
         """Whether a state row adds up a group, so that its change is no row's coming or going."""
         return not self.is_bag and self.local is None
+
+    @property
+    def has_one_row(self) -> bool:
+        """Whether it is an aggregate without keys: its bucket must not be told by its values, which change."""
+        return self.is_global or (isinstance(self.local, Aggregate) and self.local.is_global)
 
     def presentation(self, state: str) -> exp.Select:
         """``SELECT outputs FROM state WHERE filters``, each row of a bag as often as its multiplicity says."""
@@ -159,7 +166,8 @@ def _aggregate_root(
     shown = tuple((name, _key_shown(value, stored)) for name, value in outputs)
     present = tuple((name, value.substitute(meaning.get)) for name, value in outputs)
     kept = tuple(f.substitute(meaning.get) for f in filters)
-    return Root(node.input, keys, payload, node.is_global, False, present, kept, shown)
+    rows = node.factored.rows if node.factored is not None else None
+    return Root(node.input, keys, payload, node.is_global, False, present, kept, shown, rows=rows)
 
 
 def _stored_keys(node: Aggregate) -> tuple[Item, ...]:
@@ -187,16 +195,19 @@ _KINDS = ("sum", "count", "nan", "infinity", "minus_infinity")
 
 def _payload(node: Aggregate) -> tuple[PayloadColumn, ...]:
     """The components of all calls, equal ones once, named after what they add up."""
-    found: dict[Component, str] = {}
+    found: dict[Component, PayloadColumn] = {}
     taken: set[str] = {COUNT}
-    for call in node.calls:
+    for number, call in enumerate(node.calls):
         for position, component in enumerate(components(call)):
-            if component not in found:
-                kind = "count" if call.function == "count" else _KINDS[position]
-                name = unique_name(f"{PREFIX}{kind}_{_label(call.argument)}", taken)
-                taken.add(name)
-                found[component] = name
-    return tuple(PayloadColumn(name, component) for component, name in found.items())
+            if component in found:
+                continue
+            kind = "count" if call.function == "count" else _KINDS[position]
+            label = call.name if call.function == TOTAL else f"{kind}_{_label(call.argument)}"
+            name = unique_name(f"{PREFIX}{label}", taken)
+            taken.add(name)
+            products = node.factored.calls[number][position] if node.factored is not None else None
+            found[component] = PayloadColumn(name, component, products)
+    return tuple(found.values())
 
 
 def _label(argument: Scalar | None) -> str:

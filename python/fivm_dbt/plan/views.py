@@ -11,7 +11,9 @@ from fivm_dbt.delta.key_sets import Placed, bound_reads
 from fivm_dbt.delta.own_state import delta_over_own_state
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.nodes import Map, Node
+from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import split_name
+from fivm_dbt.plan.factorise import is_payload_view
 from fivm_dbt.plan.partitioning import choose_partitioning
 from fivm_dbt.plan.plan import StateTable, View
 from fivm_dbt.plan.root import Root, find_root
@@ -38,6 +40,7 @@ class Views:
         ``by`` are the columns that place a row of an inner view (all keys if empty); None says that this is the root.
         """
         root = find_root(node, names)
+        is_payload = is_payload_view(node)
         grouped_by = root.local_keys or tuple(by or ())
         state = self._state(name, root, grouped_by, is_root=by is None)
         derived = self._delta(root, state)
@@ -52,8 +55,9 @@ class Views:
                 key_sets=key_sets,
                 columns=tuple(Column(n, f.type) for n, f in zip(names, node.fields, strict=True)),
                 presentation=Presentation(name, root.presentation(name).sql(dialect="spark")),
-                rows=None if root.payload or root.filters or root.is_aggregate else root.outputs,
+                rows=_rows(root, is_payload=is_payload),
                 reason=reason,
+                is_payload=is_payload,
             )
         )
         shown = {key: output for output, key in root.shown if key is not None}
@@ -70,14 +74,21 @@ class Views:
             # A period of another key would not tell in which partitions the rows of an affected key lie.
             keys = tuple(k for k in keys if k.name in grouped_by)
         shown = {n.lower(): k for n, k in root.shown}
-        partitioning = choose_partitioning(keys, shown, config, self.typer, root.is_global)
-        return StateTable(name, root.keys, root.payload, partitioning, root.is_global, grouped_by)
+        partitioning = choose_partitioning(keys, shown, config, self.typer, root.has_one_row)
+        return StateTable(name, root.keys, root.payload, partitioning, root.is_global, grouped_by, root.rows)
 
     def _delta(self, root: Root, state: StateTable) -> tuple[Term, ...]:
         if root.local is None:
             return derive(root.core, self.static)
         assert isinstance(root.core, Map)
         return delta_over_own_state(root.core, root.local, state.relation, root.local_keys, self.static)
+
+
+def _rows(root: Root, *, is_payload: bool) -> tuple[tuple[str, Scalar], ...] | None:
+    """The shown columns over a row of the state's delta, where that is what the view's readers add up."""
+    if is_payload:
+        return root.outputs
+    return None if root.payload or root.filters or root.is_aggregate else root.outputs
 
 
 def _of_inner_view(config: Config) -> Config:

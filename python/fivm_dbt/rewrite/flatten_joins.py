@@ -23,6 +23,7 @@ from fivm_dbt.ir.nodes import (
     UnionAll,
     Window,
 )
+from fivm_dbt.ir.rename import with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 
 Meaning = dict[ColumnId, Scalar]
@@ -44,7 +45,8 @@ def flatten_joins(node: Node) -> Node:
         core, meaning = _dissolve(node.input)
         keys = _apply_items(node.keys, meaning)
         calls = tuple(_apply_call(c, meaning) for c in node.calls)
-        return Aggregate(core, node.alias, keys, calls, node.is_global)
+        factored = with_meaning(node.factored, meaning)
+        return replace(node, input=core, keys=keys, calls=calls, factored=factored)
     return node
 
 

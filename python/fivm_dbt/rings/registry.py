@@ -64,10 +64,16 @@ ROWS = Component("integers", Scalar.number(1), INT)
 """The number of rows of a key: a key dies when it is zero."""
 
 
+TOTAL = "total"
+"""The function of a call that is one component, never NULL: a payload of a view tree."""
+
+
 def components(call: AggregateCall) -> tuple[Component, ...]:
     """The components that ``call`` needs besides :data:`ROWS`."""
     if call.argument is None:
         return ()
+    if call.function == TOTAL:
+        return (_total(call),)
     present = _present(call)
     if call.function == "count":
         return (present,)
@@ -78,6 +84,8 @@ def finish(call: AggregateCall, column: Callable[[Component], Scalar]) -> Scalar
     """The result of ``call`` from its components' columns, with Spark's own type and value."""
     if call.argument is None:
         return column(ROWS)
+    if call.function == TOTAL:
+        return column(_total(call))
     count = column(_present(call))
     if call.function == "count":
         return count
@@ -127,6 +135,12 @@ def _with_special(
     no_number = exp.or_(some, exp.and_(others.copy(), neither.copy()))
     cases = [(no_number, nan()), (others, infinity()), (neither, exp.Neg(this=infinity()))]
     return exp.Case(ifs=[exp.If(this=when, true=then) for when, then in cases], default=finite)
+
+
+def _total(call: AggregateCall) -> Component:
+    assert call.argument is not None and call.argument_type is not None
+    ring = "decimals" if call.type.is_decimal else "doubles" if call.type.is_floating else "integers"
+    return Component(ring, call.argument, call.argument_type)
 
 
 def _present(call: AggregateCall) -> Component:

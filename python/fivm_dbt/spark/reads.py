@@ -83,7 +83,8 @@ def side_reader(plan: Plan, view: View, binding: Binding) -> Reader:
         # The rows of this view's state are its own: what was staged to be merged is its change.
         shown = dict(helper.rows)
         columns = [exp.alias_(shown[n].ast(), identifier(n)) for n, _ in scan.columns if n in shown]
-        rows = exp.select(*columns, exp.column(COUNT)).from_(table(staged_state(plan, helper)))
+        times = exp.alias_(exp.Literal.number(1), COUNT) if helper.is_payload else exp.column(COUNT)
+        rows = exp.select(*columns, times).from_(table(staged_state(plan, helper)))
         return rows.subquery(copy=False)
 
     return read

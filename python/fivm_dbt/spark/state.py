@@ -15,6 +15,7 @@ from fivm_dbt.ir.scalar import Scalar, column_ast, identifier
 from fivm_dbt.naming import COUNT, PARTITION
 from fivm_dbt.plan.binding import Binding, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, StateTable, View
+from fivm_dbt.rings.products import sum_of_products
 from fivm_dbt.rings.registry import ROWS, Component
 from fivm_dbt.spark.clock import at_time
 from fivm_dbt.spark.reads import in_partitions, side_reader, table
@@ -87,8 +88,15 @@ def _payload_query(
 
 def _branch_columns(state: StateTable, multiplicity: Scalar) -> list[exp.Expr]:
     columns = [exp.alias_(k.value.ast(), identifier(k.name)) for k in state.keys]
-    columns.append(exp.alias_(_as_bigint(multiplicity), COUNT))
-    return columns + [exp.alias_(p.component.term(multiplicity).ast(), p.name) for p in state.payload]
+    columns.append(exp.alias_(_rows(state, multiplicity), COUNT))
+    return columns + [exp.alias_(p.term(multiplicity).ast(), p.name) for p in state.payload]
+
+
+def _rows(state: StateTable, multiplicity: Scalar) -> exp.Expr:
+    """How many rows of the query a signed row stands for."""
+    if state.rows is None:
+        return _as_bigint(multiplicity)
+    return sum_of_products((state.rows,), multiplicity, ROWS.ring, BIGINT).ast()
 
 
 def _as_bigint(multiplicity: Scalar) -> exp.Expr:
@@ -121,7 +129,7 @@ def partition_value(state: StateTable, buckets: int) -> exp.Expr:
     by = state.partitioning
     if by.expression is not None:
         return by.expression.ast()
-    if not state.keys or buckets == 1:
+    if not state.keys or 1 in (buckets, by.buckets):
         return exp.cast(exp.Literal.number(0), "int", dialect="spark")
     names = state.grouped_by or tuple(k.name for k in state.keys)
     hashed = exp.Anonymous(this="XXHASH64", expressions=[column_ast("", name) for name in names])

@@ -1,0 +1,44 @@
+"""Payloads of a factorised aggregate: sums of products of what its inputs have added up already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fivm_dbt.catalog.types import SparkType
+from fivm_dbt.ir.scalar import Scalar
+
+
+@dataclass(frozen=True)
+class Product:
+    """``coefficient × Π factors``. A factor is a value of the aggregate's input with its type, and never NULL."""
+
+    coefficient: int
+    factors: tuple[tuple[Scalar, SparkType], ...]
+
+    @property
+    def sql(self) -> str:
+        """For people: how it is computed goes by the ring."""
+        parts = [scalar.sql for scalar, _ in self.factors]
+        if abs(self.coefficient) != 1 or not parts:
+            parts.insert(0, str(abs(self.coefficient)))
+        return ("- " if self.coefficient < 0 else "") + " * ".join(parts)
+
+
+@dataclass(frozen=True)
+class Factored:
+    """What stands for the rows and for the payload components of an aggregate over views of a view tree.
+
+    ``rows`` is how many rows of the query an input row stands for. ``calls`` gives per call and per component of it
+    the sum of products; NULLs of the query are zeros here (F-IVM article, section 2: payloads multiply in a join and
+    add up in a marginalisation).
+    """
+
+    rows: Product
+    calls: tuple[tuple[tuple[Product, ...], ...], ...]
+
+    @property
+    def scalars(self) -> Iterator[Scalar]:
+        """Every value that is used."""
+        for product in (self.rows, *(p for call in self.calls for component in call for p in component)):
+            yield from (scalar for scalar, _ in product.factors)

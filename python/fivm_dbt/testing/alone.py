@@ -1,18 +1,23 @@
-"""Random queries without a planner: do they run, and is there one answer whatever the order of the rows?
+"""Random queries alone: do they run, and is there one answer whatever the order of the rows?
 
-What fails here is a mistake of the generator or of the translation to DuckDB, not of the planner.
+Where a text has several, its completed one must have one: that is what refresh and recompute run. What fails here is a
+mistake of the generator, of the translation to DuckDB or of the completion, not of maintenance.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from fivm_dbt.catalog import Column
+from fivm_dbt.catalog import Catalog, Column, Relation
 from fivm_dbt.catalog.types import STRING
+from fivm_dbt.config import load_config
 from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.errors import FivmError
+from fivm_dbt.naming import canonical
+from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.sql.splice import splice_inputs
 from fivm_dbt.testing.compare import compare_rows
@@ -55,23 +60,49 @@ def run_alone(seed: int, menu: Menu | None = None, count: int = 5) -> Alone:
         for number in range(count):
             parent, child = directed(menu, seed * count + number, rng)
             query = Queries(rng, base_relations(tables), menu).query([parent], child)
-            done += _run(engine, query, list(tables))
+            done += _run(engine, query, tables)
     return done
 
 
-def _run(engine: DuckDbEngine, query: Query, tables: list[str]) -> Alone:
-    first, second = (
-        splice_inputs(query.sql, {table: f"{schema}.{table}" for table in tables})
-        for schema in ("one", "other")
-    )
+def _run(engine: DuckDbEngine, query: Query, tables: Mapping[str, Sequence[tuple[str, str]]]) -> Alone:
     try:
-        rows, others = engine.query(first), engine.query(second)
+        rows, others = _in_both_orders(engine, query.sql, tables)
     except Exception as error:  # whatever it is, the query cannot be used
         return Alone((query,), 0, (f"{type(error).__name__}: {error}\n{query.sql}",))
     if any(len(row) != len(query.columns) for row in rows):
         return Alone((query,), 0, (f"not {len(query.columns)} columns\n{query.sql}",))
-    wrong = _not_equal(rows, others, len(query.columns))
-    return Alone((query,), int(bool(rows)), (f"{wrong}\n{query.sql}",) if wrong else ())
+    width, with_rows = len(query.columns), int(bool(rows))
+    if not _not_equal(rows, others, width):
+        return Alone((query,), with_rows)
+    completed = _completed(query.sql, tables)
+    if completed is None:
+        return Alone((query,), with_rows)
+    rows, others = _in_both_orders(engine, completed, tables)
+    wrong = _not_equal(rows, others, width)
+    return Alone((query,), with_rows, (f"{wrong}\n{completed}",) if wrong else ())
+
+
+def _in_both_orders(
+    engine: DuckDbEngine, sql: str, tables: Mapping[str, Sequence[tuple[str, str]]]
+) -> list[list[Row]]:
+    """The rows of a query over the tables in the one order and in the other; lists are bags."""
+    answers = []
+    for schema in ("one", "other"):
+        rows = engine.query(splice_inputs(sql, {table: f"{schema}.{table}" for table in tables}))
+        answers.append([tuple(sorted(v, key=repr) if isinstance(v, list) else v for v in r) for r in rows])
+    return answers
+
+
+def _completed(sql: str, tables: Mapping[str, Sequence[tuple[str, str]]]) -> str | None:
+    """The text that decides all ties, None of a query that is refused."""
+    relations = [
+        Relation(canonical(name), tuple(Column.of(column, type_) for column, type_ in columns))
+        for name, columns in tables.items()
+    ]
+    try:
+        return plan_model(ModelRequest("alone", sql, Catalog.of(relations), load_config({}))).completed_sql
+    except FivmError:
+        return None
 
 
 def _not_equal(rows: Sequence[Row], others: Sequence[Row], width: int) -> str:

@@ -14,7 +14,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.ir.factored import Factored, Product
 from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Filter, Item, Join, Node, Scan
 from fivm_dbt.ir.scalar import ColumnId, Scalar, replaced
@@ -267,6 +267,9 @@ class Factoriser:
             ((_, name),) = same.columns
             if is_joined and name not in by:
                 by.append(name)
+        if not keys:
+            # A key that all rows share: unlike a global aggregate, a view of no rows has no group.
+            keys.append(Item("everything", Scalar.number(1), INT))
         taken = {k.name.lower() for k in keys} | {ROWS}
         calls = [AggregateCall(ROWS, "count", None, None, BIGINT)]
         products: list[tuple[tuple[Product, ...], ...]] = [()]

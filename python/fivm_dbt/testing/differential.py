@@ -63,15 +63,18 @@ def run_random(
     models: int = 5,
     steps: int = 5,
     most_views: int | None = None,
+    strategy: str | None = None,
 ) -> Verdict:
     """Run the random case of ``seed``; a failure names the seed. Plans of more than ``most_views`` are left out.
+
+    ``strategy`` is the ``fivm_strategy`` of all models.
 
     Of the queries that the planner refuses it is only counted what they are made of; but each has to have a
     construct in it that is said to be refused, and no query that is accepted may have one.
     """
     case = random_case(seed, models, steps, menu)
     with closing(open_workbench()) as workbench:
-        planned = plan_case(case, workbench, most_views)
+        planned = plan_case(case, workbench, most_views, strategy)
         if planned.failures:
             return Verdict(planned.coverage, f"seed {seed}: " + "\n".join(planned.failures))
         verdict = _replayed(Replay(planned.scenario, planned.plans, workbench), case.queries)
@@ -92,9 +95,11 @@ class Planned:
     failures: tuple[str, ...]
 
 
-def plan_case(case: Case, workbench: Workbench, most_views: int | None = None) -> Planned:
+def plan_case(
+    case: Case, workbench: Workbench, most_views: int | None = None, strategy: str | None = None
+) -> Planned:
     """Plan the models of a case one by one. Too large ones are left out, with those that read them."""
-    planner, coverage = ScenarioPlanner(case.scenario, workbench), Coverage()
+    planner, coverage = ScenarioPlanner(case.scenario, workbench, strategy), Coverage()
     accepted: list[tuple[Model, Plan]] = []
     refused: list[str] = []
     failures: list[str] = []

@@ -84,7 +84,6 @@ def test_wrong_values(meta: dict[str, object]) -> None:
         ({"fivm_expose": "table"}, "fivm_expose: table"),
         ({"fivm_depth": 1}, "fivm_depth: 1"),
         ({"fivm_trust_keys": True}, "fivm_trust_keys: true"),
-        ({"fivm_variable_order": {"k": []}}, "fivm_variable_order"),
         ({"fivm_start": "newest"}, "fivm_start"),
         ({"fivm_helper_schema": "helpers"}, "fivm_helper_schema"),
         ({"fivm_retention": "7 days"}, "fivm_retention"),

@@ -12,6 +12,7 @@ A fenced block is tested when an HTML comment stands above it:
 ``<!-- test: refusals -->``     a table: each row's query is refused with the code in the row
 ``<!-- test: explain F W -->``  of ``fivm explain F`` the part whose title has all words W; F may also be a model
                                of the last scenario
+``<!-- test: tree F O -->``     of ``fivm explain F --order O`` the view tree
 ``<!-- test: scenario -->``     a scenario that is replayed: no refusal, no rebuild, an expectation in each step
 ``<!-- test: deltas -->``       what the last scenario staged in each step
 =============================  ===============================================================================
@@ -42,7 +43,6 @@ from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.report import InputChange, Report
 from fivm_dbt.sql.script import read_script
 from fivm_dbt.testing.load import load_scenarios
-from fivm_dbt.viewtree.order_file import read_order
 from staged_deltas import staged_deltas
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -116,6 +116,10 @@ class Reader:
         elif verb == "explain":
             name, _, words = rest.partition(" ")
             self.outputs[example.line] = _part(self._explained(name), words.split(), example.place)
+        elif verb == "tree":
+            query, order = rest.split()
+            explained = self._ran(f"fivm explain {query} --order {order}").partition("\n")[2]
+            self.outputs[example.line] = _part(explained, ["view", "tree"], example.place)
         elif verb == "scenario":
             self.deltas = self._replayed(example)
         elif verb == "deltas":
@@ -134,8 +138,6 @@ class Reader:
                 file = self.directory / "scenario.json"
                 file.write_text(text, encoding="utf-8")
                 load_scenarios([file])
-            elif language == "text":
-                read_order(text, "order.txt")
             else:
                 self._plan(text)
         except FivmError as error:

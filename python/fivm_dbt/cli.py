@@ -56,10 +56,18 @@ def main(verbose: int) -> None:
 @click.option("--project-dir", type=_DIRECTORY, help="dbt project in which WHAT is a model's name.")
 @click.option("--profiles-dir", type=_DIRECTORY, help="Where profiles.yml is, as for dbt.")
 @click.option("--target", help="Target of the profile, as for dbt.")
+@click.option("--order", type=_FILE, help="Variable order for the query of a file, in F-IVM's text format.")
+@click.option("--strategy", help="The fivm_strategy for the query of a file.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @_errors_shown
 def explain(
-    what: str, project_dir: Path | None, profiles_dir: Path | None, target: str | None, form: str
+    what: str,
+    project_dir: Path | None,
+    profiles_dir: Path | None,
+    target: str | None,
+    order: Path | None,
+    strategy: str | None,
+    form: str,
 ) -> None:
     """Show how a query is maintained: its state, the delta of each input, the statements of a refresh.
 
@@ -67,16 +75,23 @@ def explain(
     Neither needs Java or a connection; the columns of a model's inputs must then be declared with their
     data_type. (dbt run-operation fivm_explain --args '{model: NAME}' asks the database instead.)
 
+    In a file with CREATE STREAM, streams change and tables are static.
+
     \b
     Examples:
       fivm explain query.sql
+      fivm explain query.sql --strategy factorized --order order.txt
       fivm explain daily_delays --project-dir . --format json
     """
     from fivm_dbt.explain.text import explain as as_text
     from fivm_dbt.offline import plan_of_file
 
     if project_dir is None:
-        plan = plan_of_file(Path(what))
+        plan = plan_of_file(Path(what), order, strategy)
+    elif order is not None or strategy is not None:
+        raise click.UsageError(
+            "--order and --strategy are for files; a model has its own in its configuration"
+        )
     else:
         # Only now is dbt needed.
         from fivm_dbt.bridge.commands import plan_of_model

@@ -53,7 +53,7 @@ _LATER: tuple[tuple[str, tuple[object, ...]], ...] = (
     ("fivm_refresh", ("lazy",)),
     ("fivm_expose", ("table",)),
 )
-_LATER_KEYS = ("fivm_variable_order", "fivm_start", "fivm_helper_schema", "fivm_retention")
+_LATER_KEYS = ("fivm_start", "fivm_helper_schema", "fivm_retention")
 
 
 def load_config(meta: Mapping[str, object], *, model: str | None = None) -> Config:

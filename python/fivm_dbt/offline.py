@@ -6,27 +6,53 @@ from pathlib import Path
 from typing import Any
 
 from fivm_dbt.catalog import Catalog, Column, Presentation, Relation
-from fivm_dbt.config import Config, load_config
+from fivm_dbt.config import load_config
 from fivm_dbt.errors import FivmError
 from fivm_dbt.manifest import Declared, Nodes
-from fivm_dbt.naming import quote
+from fivm_dbt.naming import quote, split_name
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.sql.relations import relations_read
 from fivm_dbt.sql.script import read_script
+from fivm_dbt.viewtree.order_file import OrderFile, read_order
 
 _SESSION = (("timezone", "UTC"),)
 
 
-def plan_of_file(path: Path) -> Plan:
-    """The plan of the one query in a file that also creates its inputs."""
+def plan_of_file(path: Path, order: Path | None = None, strategy: str | None = None) -> Plan:
+    """The plan of the one query in a file that also creates its inputs.
+
+    ``order`` is a file with a variable order, ``strategy`` the model's ``fivm_strategy``. FIVM204 where the two files
+    do not speak of the same relations.
+    """
     if not path.is_file():
         raise FivmError(
             "FIVM103", f"there is no file {path}", remedy="name a .sql file, or a model with --project-dir"
         )
     script = read_script(path.read_text(encoding="utf-8"))
     model = quote(path.stem.lower())
-    return plan_model(ModelRequest(f"analytics.{model}", script.sql, script.catalog, Config(), _SESSION))
+    given = None
+    if order is not None:
+        file = read_order(order.read_text(encoding="utf-8"), order.name)
+        _check_same(script.catalog, file, path.name, order.name)
+        given = file.order
+    config = load_config({"fivm_strategy": strategy} if strategy is not None else {})
+    return plan_model(ModelRequest(f"analytics.{model}", script.sql, script.catalog, config, _SESSION, given))
+
+
+def _check_same(catalog: Catalog, file: OrderFile, sql: str, order: str) -> None:
+    """FIVM204 with every difference between the relations of the two files."""
+    tables = {split_name(r.name)[-1].lower(): {c.name.lower() for c in r.columns} for r in catalog.relations}
+    edges = {e.name.lower(): {v.lower() for v in e.variables} for e in file.edges}
+    problems = [f"{order} has {name}, which {sql} does not create" for name in edges if name not in tables]
+    problems += [f"{sql} creates {name}, which {order} does not have" for name in tables if name not in edges]
+    for name in sorted(tables.keys() & edges.keys()):
+        for here, there, has, lacks in ((edges, tables, order, sql), (tables, edges, sql, order)):
+            missing = ", ".join(sorted(here[name] - there[name]))
+            if missing:
+                problems.append(f"{name} has {missing} in {has} and not in {lacks}")
+    if problems:
+        raise FivmError("FIVM204", "; ".join(problems), remedy="make the two files agree")
 
 
 def plan_of_compiled(node: Any, compiled_sql: dict[str, str], nodes: Nodes) -> Plan:

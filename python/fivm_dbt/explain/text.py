@@ -8,6 +8,7 @@ from fivm_dbt.catalog import Presentation
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.explain.operators import maintenance
+from fivm_dbt.explain.view_trees import view_tree_lines
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.nodes import (
     Aggregate,
@@ -50,6 +51,8 @@ def explain(plan: Plan) -> str:
         *(_input(plan, item) for item in plan.inputs),
         *_clock(plan),
     ]
+    for tree in plan.view_trees:
+        parts += [_heading(f"view tree of {tree.block}"), *view_tree_lines(tree)]
     for view in plan.helpers:
         parts += [
             _heading(f"inner view {view.name}"),

@@ -16,14 +16,16 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.ir.factored import Factored, Product
-from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Filter, Item, Join, Node, Scan
-from fivm_dbt.ir.scalar import ColumnId, Scalar, replaced
+from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Item, Join, Node, Scan
+from fivm_dbt.ir.scalar import Scalar, replaced
 from fivm_dbt.naming import storable, unique_name
-from fivm_dbt.rewrite.flatten_joins import flatten_joins
-from fivm_dbt.rings.polynomial import Atom, Monomial, Polynomial, polynomial
-from fivm_dbt.rings.polynomial import Join as Joined
-from fivm_dbt.rings.registry import TOTAL, components
-from fivm_dbt.viewtree.hypergraph import Edge, Hypergraph
+from fivm_dbt.plan.blocks import Block, column_name, equal_parts
+from fivm_dbt.plan.plan import TreeView, ViewTree
+from fivm_dbt.rings.integers import absent_of
+from fivm_dbt.rings.polynomial import Atom, Monomial
+from fivm_dbt.rings.registry import TOTAL
+from fivm_dbt.viewtree.classes import canonical_order, class_of
+from fivm_dbt.viewtree.hypergraph import Edge
 from fivm_dbt.viewtree.search import find_order
 from fivm_dbt.viewtree.variable_order import VariableOrder
 from fivm_dbt.viewtree.view_tree import View, materialised, view_tree
@@ -42,148 +44,6 @@ def is_payload_view(node: Node) -> bool:
     return first.name == ROWS and first.argument is None and all(c.function == TOTAL for c in others)
 
 
-@dataclass(frozen=True)
-class Block:
-    """An aggregate over a join of at least two relations: each with the conditions on it alone, and the others.
-
-    Raises nothing: :func:`block_of` gives None where a query is no block.
-    """
-
-    aggregate: Aggregate
-    relations: tuple[Node, ...]
-    conditions: tuple[Scalar, ...]
-
-    @cached_property
-    def relation_of(self) -> dict[ColumnId, int]:
-        """The position of the relation that has a column."""
-        return {f.id: i for i, node in enumerate(self.relations) for f in node.fields}
-
-    @cached_property
-    def types(self) -> dict[ColumnId, SparkType]:
-        return {f.id: f.type for node in self.relations for f in node.fields}
-
-    def relations_of(self, scalar: Scalar) -> frozenset[int]:
-        return frozenset(self.relation_of[c] for c in scalar.columns)
-
-    @cached_property
-    def payload(self) -> tuple[tuple[Polynomial, ...], ...]:
-        """Per call, per component of it, its sum of products."""
-        joined = Joined(self.types.__getitem__, self.relation_of.__getitem__)
-        return tuple(tuple(polynomial(c, joined) for c in components(call)) for call in self.aggregate.calls)
-
-    @cached_property
-    def monomials(self) -> tuple[Monomial, ...]:
-        """All products, each once."""
-        every = (m for call in self.payload for component in call for m in component)
-        return tuple(dict.fromkeys(every))
-
-    @cached_property
-    def uses(self) -> tuple[_Use, ...]:
-        """What is computed where several relations are joined: conditions, and atoms that could not be split."""
-        found = [_Use(self.relations_of(c), self._parts(c)) for c in self.conditions]
-        late = {a for m in self.monomials for a in m.atoms if len(a.relations) > 1}
-        for atom in sorted(late, key=lambda a: a.sort_key):
-            found.append(_Use(atom.relations, _columns(atom.value)))
-        return tuple(found)
-
-    @cached_property
-    def key_parts(self) -> tuple[Scalar, ...]:
-        """What groups are told apart by: keys of one relation as they are, of others their columns."""
-        return tuple(dict.fromkeys(part for k in self.aggregate.keys for part in self._within_one(k.value)))
-
-    @cached_property
-    def parts(self) -> tuple[Scalar, ...]:
-        """All values of one relation that are used above it."""
-        return tuple(dict.fromkeys((*(p for use in self.uses for p in use.parts), *self.key_parts)))
-
-    def type_of(self, part: Scalar) -> SparkType:
-        """The type of a part: a column, or a key of one relation."""
-        if part.is_column:
-            (column,) = part.columns
-            return self.types[column]
-        return next(k.type for k in self.aggregate.keys if k.value == part)
-
-    def _parts(self, condition: Scalar) -> tuple[Scalar, ...]:
-        """The sides of a comparison, where each has one relation, and the columns of what has several."""
-        return tuple(dict.fromkeys(part for side in _sides(condition) for part in self._within_one(side)))
-
-    def _within_one(self, scalar: Scalar) -> tuple[Scalar, ...]:
-        if not scalar.columns:
-            return ()
-        is_typed = scalar.is_column or any(k.value == scalar for k in self.aggregate.keys)
-        return (scalar,) if is_typed and len(self.relations_of(scalar)) == 1 else _columns(scalar)
-
-    @cached_property
-    def equal(self) -> tuple[tuple[frozenset[int], Scalar, Scalar], ...]:
-        """Pairs of columns that a condition makes the same value: same type, and equal means identical."""
-        found = []
-        for condition in self.conditions:
-            if condition.equality is None:
-                continue
-            left, right = (Scalar.column(*c) for c in condition.equality)
-            if self.type_of(left) == self.type_of(right) and _is_identical(self.type_of(left)):
-                found.append((self.relations_of(condition), left, right))
-        return tuple(found)
-
-    @cached_property
-    def variable_of(self) -> dict[Scalar, str]:
-        """The variable that each part is a value of: equal ones are one, named after their column."""
-        classes = _classes(self.parts, [(left, right) for _, left, right in self.equal])
-        names: dict[Scalar, str] = {}
-        wanted = {part: _column_name(members[0]) for part, members in classes.items()}
-        for part, members in classes.items():
-            first = members[0]
-            others = {wanted[p] for p in classes if classes[p] != members}
-            names[part] = wanted[part] if wanted[part] not in others else first.sql
-        return names
-
-    @cached_property
-    def graph(self) -> Hypergraph:
-        """The block as a hypergraph; relations are called by their position."""
-        edges = []
-        for position in range(len(self.relations)):
-            own = [self.variable_of[p] for p in self.parts if self.relations_of(p) == {position}]
-            edges.append(Edge(str(position), tuple(dict.fromkeys(own))))
-        free = frozenset(self.variable_of[p] for p in self.key_parts)
-        together = [frozenset(self.variable_of[p] for p in use.parts) for use in self.uses]
-        return Hypergraph(tuple(edges), free, tuple(t for t in together if len(t) > 1))
-
-
-@dataclass(frozen=True)
-class _Use:
-    """Something over several relations, and the values of each that it needs."""
-
-    relations: frozenset[int]
-    parts: tuple[Scalar, ...]
-
-
-def block_of(node: Aggregate) -> Block | None:
-    """``node`` as a block, if it adds up over a join and is none of a view tree already."""
-    if not node.adds_up or node.factored is not None:
-        return None
-    flat = flatten_joins(node)
-    if not isinstance(flat, Aggregate) or not isinstance(flat.input, Join) or len(flat.input.factors) < 2:
-        return None
-    relations = list(flat.input.factors)
-    relation_of = {f.id: i for i, n in enumerate(relations) for f in n.fields}
-    own: dict[int, list[Scalar]] = {}
-    conditions = []
-    for condition in flat.input.predicates:
-        used = {relation_of[c] for c in condition.columns if c in relation_of}
-        is_own = len(used) == 1 and all(c in relation_of for c in condition.columns)
-        if is_own:
-            own.setdefault(used.pop(), []).append(condition)
-        elif len(used) > 1 and all(c in relation_of for c in condition.columns):
-            conditions.append(condition)
-        else:
-            # A condition on nothing, or on the clock of a side: not worth a view tree.
-            return None
-    for position, predicates in own.items():
-        relations[position] = Filter(relations[position], tuple(predicates))
-    block = Block(flat, tuple(relations), tuple(conditions))
-    return block if all(block.type_of(p).is_groupable for p in block.parts) else None
-
-
 @dataclass
 class _Piece:
     """Part of a join: a relation as it is (``rows`` None), or a kept view with payload."""
@@ -199,6 +59,14 @@ Keep = Callable[[Aggregate, tuple[str, ...], str], Scan]
 """Keeps a view under the columns that place its rows, for a reason; gives a scan of it."""
 
 
+@dataclass(frozen=True)
+class GivenOrder:
+    """A variable order of the user, and the columns that it may name without the query needing them."""
+
+    order: VariableOrder
+    columns: frozenset[str]
+
+
 @dataclass
 class Factoriser:
     """Builds the helper views of a block and what is left of it. ``changes`` says of a relation whether it can."""
@@ -207,43 +75,77 @@ class Factoriser:
     changes: Callable[[Node], bool]
     keep: Keep
     alias: Callable[[], str]
-    pays: Callable[[View, Block], bool] = lambda view, block: True
-
-    @cached_property
-    def copied(self) -> frozenset[str]:
-        """Relations that are kept by the key they are joined by, where nothing of theirs is added up."""
-        return frozenset(str(i) for i in range(len(self.block.relations)))
+    given: GivenOrder | None = None
+    shown: list[TreeView] = field(default_factory=list)
 
     @cached_property
     def updatable(self) -> frozenset[str]:
-        return frozenset(str(i) for i, node in enumerate(self.block.relations) if self.changes(node))
+        changing = (self.changes(node) for node in self.block.relations)
+        return frozenset(name for name, changes in zip(self.block.names, changing, strict=True) if changes)
 
+    @cached_property
     def order(self) -> VariableOrder:
+        """The user's order, or the one that is found. Raises FIVM204 where the user's does not fit."""
+        if self.given is not None:
+            return self.block.in_own_names(self.given.order, self.given.columns)
         return find_order(self.block.graph, self.updatable)
 
-    def root(self) -> Aggregate:
-        """The aggregate over kept views, which have been kept on the way."""
-        tree = view_tree(self.block.graph, self.order())
-        kept = {
-            id(v) for v in materialised(tree, self.updatable) if v is not tree and self.pays(v, self.block)
-        }
-        return self._over(self._below(tree, kept))
+    def root(self) -> tuple[Aggregate, ViewTree]:
+        """The aggregate over kept views, which have been kept on the way, and the tree for people."""
+        graph = self.block.graph
+        tree = view_tree(graph, self.order)
+        kept = {id(v) for v in materialised(tree, self.updatable) if v is not tree}
+        pieces = self._below(tree, kept, 1)
+        root = TreeView(0, _at(tree), tree.keys, tree.relations, (), None, "the result")
+        if self.given is not None:
+            chosen = "given"
+        elif canonical_order(graph) is not None:
+            chosen = "by the shape of the query, which is q-hierarchical"
+        else:
+            chosen = "the one with the fewest rows in its views, by estimate"
+        keys = ", ".join(k.value.sql for k in self.block.aggregate.keys)
+        shown = ViewTree(
+            f"γ[{keys}]",
+            self.block.variables,
+            str(self.order),
+            chosen,
+            class_of(graph),
+            (root, *self.shown),
+        )
+        return self._over(pieces), shown
 
-    def _below(self, view: View, kept: set[int]) -> list[_Piece]:
-        return [piece for child in view.children for piece in self._pieces(child, view, kept)]
+    def _below(self, view: View, kept: set[int], depth: int) -> list[_Piece]:
+        return [piece for child in view.children for piece in self._pieces(child, view, kept, depth)]
 
-    def _pieces(self, node: View | Edge, parent: View, kept: set[int]) -> Iterator[_Piece]:
-        around = _positions(parent)
+    def _pieces(self, node: View | Edge, parent: View, kept: set[int], depth: int) -> Iterator[_Piece]:
+        around = self._positions(parent.relations)
+        place = len(self.shown)
         if isinstance(node, View):
-            pieces = self._below(node, kept)
-            if id(node) in kept:
-                yield self._kept(pieces, around)
-            else:
-                yield from pieces
+            pieces = self._below(node, kept, depth + 1)
+            at, keys, relations = _at(node), node.keys, node.relations
+            is_kept, why = id(node) in kept, "nothing beside it changes"
+        else:
+            piece = self._as_it_is(self.block.position(node.name))
+            pieces, at, relations = [piece], node.name, (node.name,)
+            keys = node.variables
+            is_kept = bool((set(parent.relations) - {node.name}) & self.updatable)
+            why = "an input, which no delta meets"
+        if not is_kept:
+            self.shown.insert(place, TreeView(depth, at, keys, relations, (), None, why))
+            yield from pieces
             return
-        piece = self._as_it_is(int(node.name))
-        is_met = bool({str(i) for i in around - piece.relations} & self.updatable)
-        yield self._kept([piece], around) if is_met and node.name in self.copied else piece
+        made = self._kept(pieces, around)
+        payload = tuple(name for name, _ in made.node.columns) if isinstance(made.node, Scan) else ()
+        name = made.node.relation if isinstance(made.node, Scan) else None
+        beside = ", ".join(r for r in parent.relations if r not in relations and r in self.updatable)
+        self.shown.insert(
+            place,
+            TreeView(depth, at, keys, relations, payload[len(keys) :], name, f"deltas of {beside} meet it"),
+        )
+        yield made
+
+    def _positions(self, names: Iterable[str]) -> frozenset[int]:
+        return frozenset(self.block.position(name) for name in names)
 
     def _as_it_is(self, position: int) -> _Piece:
         parts = (p for p in self.block.parts if self.block.relations_of(p) == {position})
@@ -260,7 +162,7 @@ class Factoriser:
         for part, is_joined in self._needed(relations, around):
             same = self._same_within(part, relations, shown)
             if same is None:
-                name = unique_name(storable(_column_name(part)), {k.name.lower() for k in keys} | {ROWS})
+                name = unique_name(storable(column_name(part)), {k.name.lower() for k in keys} | {ROWS})
                 keys.append(Item(name, columns[part], self.block.type_of(part)))
                 same = Scalar.column(alias, name)
             shown[part] = same
@@ -278,7 +180,7 @@ class Factoriser:
             if not atoms:
                 continue
             type_ = _type_of_sum(atoms)
-            name = unique_name(f"sum_{_label(atoms)}", taken)
+            name = unique_name(_label(atoms), taken)
             taken.add(name)
             calls.append(AggregateCall(name, TOTAL, _described(atoms), type_, type_))
             products.append(((self._product(Monomial(1, atoms), pieces),),))
@@ -343,7 +245,7 @@ class Factoriser:
     ) -> Scalar | None:
         """The column of a part that is the same value because of a condition on these relations."""
         pairs = [(left, right) for used, left, right in self.block.equal if used <= relations]
-        members = _classes((part, *shown), pairs)[part]
+        members = equal_parts((part, *shown), pairs)[part]
         return next((shown[m] for m in members if m in shown), None)
 
 
@@ -351,59 +253,14 @@ def _known(pieces: Iterable[_Piece]) -> dict[Scalar, Scalar]:
     return {part: column for piece in pieces for part, column in piece.columns.items()}
 
 
-def _positions(view: View) -> frozenset[int]:
-    return frozenset(int(name) for name in view.relations)
-
-
-def _name(relation: Node) -> str:
-    """What a relation is called in the query."""
-    aliases = (getattr(n, "alias", None) for n in relation.walk())
-    return next(str(a) for a in aliases if a is not None)
+def _at(view: View) -> str:
+    return view.variables[0] if view.variables else "∅"
 
 
 def _reason(node: Aggregate, relations: frozenset[int], block: Block) -> str:
-    names = ", ".join(_name(block.relations[r]) for r in sorted(relations))
+    names = ", ".join(block.names[r] for r in sorted(relations))
     keys = ", ".join(k.name for k in node.keys) or "nothing"
     return f"view of {names} by {keys}, which deltas of the others meet"
-
-
-def _is_identical(type_: SparkType) -> bool:
-    """Whether values of a type that are equal are the same value in every other respect."""
-    return type_.is_integral or type_.is_decimal or type_.is_temporal or type_.text in ("string", "boolean")
-
-
-def _sides(condition: Scalar) -> tuple[Scalar, ...]:
-    node = condition.ast()
-    if isinstance(node, (exp.EQ, exp.NullSafeEQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)):
-        return Scalar(node.this.unnest()), Scalar(node.expression.unnest())
-    return (condition,)
-
-
-def _columns(scalar: Scalar) -> tuple[Scalar, ...]:
-    return tuple(Scalar.column(*c) for c in sorted(scalar.columns))
-
-
-def _column_name(part: Scalar) -> str:
-    if part.is_column:
-        ((_, name),) = part.columns
-        return name
-    return part.sql
-
-
-def _classes(
-    parts: Iterable[Scalar], pairs: Iterable[tuple[Scalar, Scalar]]
-) -> dict[Scalar, tuple[Scalar, ...]]:
-    """For each part those that pairs connect it with, itself included, in the order of the parts."""
-    of: dict[Scalar, list[Scalar]] = {p: [p] for p in parts}
-    for left, right in pairs:
-        of.setdefault(left, [left])
-        of.setdefault(right, [right])
-        if of[left] is not of[right]:
-            merged = of[left] + of[right]
-            for member in merged:
-                of[member] = merged
-    order = {p: i for i, p in enumerate(of)}
-    return {p: tuple(sorted(of[p], key=order.__getitem__)) for p in of}
 
 
 def _type_of_sum(atoms: Atoms) -> SparkType:
@@ -423,5 +280,7 @@ def _described(atoms: Atoms) -> Scalar:
 
 
 def _label(atoms: Atoms) -> str:
+    """``sum_price`` for a sum, ``count_price`` for how many are not NULL."""
     names = [name for a in atoms for _, name in sorted(a.value.columns)]
-    return storable("_".join(dict.fromkeys(names)) or "value")
+    kind = "count" if all(absent_of(a.value) is not None for a in atoms) else "sum"
+    return storable("_".join([kind, *dict.fromkeys(names)]))

@@ -50,7 +50,9 @@ from fivm_dbt.ir.nodes import (
 from fivm_dbt.ir.rename import renamed, substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import sibling, split_name, storable, unique_name
-from fivm_dbt.plan.factorise import Factoriser, block_of
+from fivm_dbt.plan.blocks import block_of
+from fivm_dbt.plan.factorise import Factoriser, GivenOrder
+from fivm_dbt.plan.plan import ViewTree
 from fivm_dbt.plan.root import leads_to
 
 Meaning = dict[ColumnId, Scalar]
@@ -67,17 +69,38 @@ class InnerView:
     reason: str
 
 
+@dataclass(frozen=True)
+class Kept:
+    """A query over scans of its inner views, these, and the view trees that some of them are of."""
+
+    over: Node
+    views: tuple[InnerView, ...]
+    trees: tuple[ViewTree, ...]
+
+
 def keep_inner_views(
-    query: Node, relation: str, static: frozenset[str], *, strategy: Strategy
-) -> tuple[Node, tuple[InnerView, ...]]:
+    query: Node,
+    relation: str,
+    static: frozenset[str],
+    *,
+    strategy: Strategy,
+    order: GivenOrder | None = None,
+) -> Kept:
     """``query`` over scans of its inner views, and these views, each after those that it scans.
 
     ``first_order`` keeps just what could not be recomputed to the last bit; ``factorized`` a view tree per join below
     an aggregate.
     """
     aliases = {f.table.lower() for node in query.walk() for f in node.fields}
-    keeper = _Keeper(relation, static, strategy, aliases)
-    return keeper.top(query), tuple(keeper.views)
+    keeper = _Keeper(relation, static, strategy, aliases, order)
+    over = keeper.top(query)
+    if order is not None and not any(tree.chosen == "given" for tree in keeper.trees):
+        raise FivmError(
+            "FIVM204",
+            "fivm_variable_order is given, but below the topmost aggregate of the model there is no inner join",
+            remedy="leave it out",
+        )
+    return Kept(over, tuple(keeper.views), tuple(keeper.trees))
 
 
 @dataclass
@@ -86,6 +109,8 @@ class _Keeper:
     static: frozenset[str]
     strategy: Strategy
     aliases: set[str]
+    order: GivenOrder | None
+    trees: list[ViewTree] = field(default_factory=list)
     views: list[InnerView] = field(default_factory=list)
     known: dict[tuple[Node, tuple[str, ...]], str] = field(default_factory=dict)
 
@@ -98,7 +123,7 @@ class _Keeper:
         if isinstance(node, (Map, Filter)) and leads_to(node, Aggregate, Window):
             return node.with_inputs((self.top(node.inputs[0]),))
         if isinstance(node, (Aggregate, Window)):
-            return self._local(node)
+            return self._local(node, self.order)
         return self._in_order(node)
 
     def _visit(self, node: Node, *, in_row: bool = False, in_block: bool = False) -> tuple[Node, Meaning]:
@@ -142,14 +167,16 @@ class _Keeper:
 
     # Operators
 
-    def _local(self, node: Local) -> Local:
+    def _local(self, node: Local, order: GivenOrder | None = None) -> Local:
         """An aggregate or windows over the visited input, which is kept by key where keys are recomputed from it."""
         is_block = self.strategy == "factorized" and isinstance(node, Aggregate) and node.adds_up
         inner, meaning = self._visit(node.input, in_block=is_block)
         over = _same(node, substituted(node, (inner,), meaning))
         block = block_of(over) if is_block and isinstance(over, Aggregate) else None
         if block is not None:
-            return Factoriser(block, self._can_change, self._kept, self._alias).root()
+            top, tree = Factoriser(block, self._can_change, self._kept, self._alias, order).root()
+            self.trees.append(tree)
+            return top
         if self.only_needed or (isinstance(over, Aggregate) and over.adds_up):
             return over
         kept = self._by_key(

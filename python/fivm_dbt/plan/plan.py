@@ -147,6 +147,31 @@ class View:
 
 
 @dataclass(frozen=True)
+class TreeView:
+    """A view of a view tree: how deep it stands, what it is of, and its relation where it is kept."""
+
+    depth: int
+    variable: str
+    keys: tuple[str, ...]
+    relations: tuple[str, ...]
+    payload: tuple[str, ...]
+    kept: str | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class ViewTree:
+    """The view tree of a block of the query, for people: everything in it is in the views of the plan."""
+
+    block: str
+    variables: tuple[tuple[str, tuple[str, ...]], ...]
+    order: str
+    chosen: str
+    query_class: str
+    views: tuple[TreeView, ...]
+
+
+@dataclass(frozen=True)
 class Recompute:
     """Why a model is recomputed instead of maintained, and what is known of its text.
 
@@ -179,6 +204,7 @@ class Plan:
     output: tuple[Column, ...]
     recompute: Recompute | None = None
     completions: tuple[Edit, ...] = ()
+    view_trees: tuple[ViewTree, ...] = ()
 
     @cached_property
     def completed_sql(self) -> str:

@@ -11,6 +11,7 @@ from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.ir.nodes import Node
 from fivm_dbt.naming import PREFIX, canonical, sibling, split_name
+from fivm_dbt.plan.factorise import GivenOrder
 from fivm_dbt.plan.inner_views import keep_inner_views
 from fivm_dbt.plan.plan import Plan, PlanInput
 from fivm_dbt.plan.recompute import in_words, recompute_plan
@@ -18,6 +19,8 @@ from fivm_dbt.plan.views import Views
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.sql.lower import lower
 from fivm_dbt.sql.typing import Describe, Typer
+from fivm_dbt.viewtree.nested import nested_order
+from fivm_dbt.viewtree.variable_order import VariableOrder
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +29,8 @@ logger = logging.getLogger(__name__)
 class ModelRequest:
     """What the planner is asked: the model's relation, its compiled SQL, what it reads, and its configuration.
 
-    ``session`` are the settings that change what SQL means (time zone, case sensitivity, timestamp type).
+    ``session`` are the settings that change what SQL means (time zone, case sensitivity, timestamp type). ``order`` is
+    a variable order from a file, before that of the configuration.
     """
 
     relation: str
@@ -34,6 +38,7 @@ class ModelRequest:
     catalog: Catalog
     config: Config
     session: tuple[tuple[str, str], ...] = ()
+    order: VariableOrder | None = None
 
 
 def plan_model(
@@ -92,11 +97,13 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
     )
     query = rewrite(lowered.node)
     static = _static(request.config, request.catalog)
-    over, inner = keep_inner_views(query, relation, static, strategy=request.config.fivm_strategy)
+    order = _given_order(request)
+    strategy = request.config.fivm_strategy if order is None else "factorized"
+    kept = keep_inner_views(query, relation, static, strategy=strategy, order=order)
     views = Views(request.config, Typer(describe), static)
-    for view in inner:
+    for view in kept.views:
         views.add(view.name, view.node, tuple(f.name for f in view.node.fields), view.reason, by=view.by)
-    views.add(sibling(relation, "root"), over, lowered.names, "the model itself")
+    views.add(sibling(relation, "root"), kept.over, lowered.names, "the model itself")
     return Plan(
         relation=relation,
         sql=request.sql,
@@ -107,7 +114,17 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         views=tuple(views.views),
         output=tuple(Column(n, f.type) for n, f in zip(lowered.names, query.fields, strict=True)),
         completions=lowered.completions,
+        view_trees=kept.trees,
     )
+
+
+def _given_order(request: ModelRequest) -> GivenOrder | None:
+    """The user's variable order. Of the inputs it may name also columns that the query does not need."""
+    order = request.order
+    if order is None and request.config.fivm_variable_order is not None:
+        order = nested_order(request.config.fivm_variable_order)
+    columns = frozenset(c.name.lower() for r in request.catalog.relations for c in r.columns)
+    return GivenOrder(order, columns) if order is not None else None
 
 
 def _static(config: Config, catalog: Catalog) -> frozenset[str]:

@@ -1,8 +1,11 @@
-"""A file with CREATE TABLE statements and one query: a model with all that it reads, for ``fivm explain``."""
+"""A file with CREATE TABLE statements and one query: a model with all that it reads, for ``fivm explain``.
+
+In a file that has CREATE STREAM too, as those of the papers' compilers have, streams change and tables are static.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlglot
 from sqlglot import exp
@@ -33,19 +36,50 @@ def read_script(text: str) -> Script:
     ('select k from raw.f', (('k',),), 'decimal(9,2)')
     """
     relations: list[Relation] = []
+    streams: set[str] = set()
     queries: list[str] = []
-    for first_word, part in _split(text):
-        if first_word == "create":
-            relations.append(_relation(_parse(part)))
-        else:
-            queries.append(part)
+    for tokens in _split(text):
+        if tokens[0].text.lower() != "create":
+            queries.append(text[tokens[0].start : tokens[-1].end + 1])
+            continue
+        relation = _relation(_parse(_create(tokens, text)))
+        relations.append(relation)
+        if _is_word(tokens[1:2], "stream"):
+            streams.add(relation.name)
     if len(queries) != 1:
         raise FivmError("FIVM101", f"expected one query, found {len(queries)}", remedy=_REMEDY)
+    if streams:
+        relations = [replace(r, is_static=r.name not in streams) for r in relations]
     return Script(Catalog.of(relations), queries[0])
 
 
-def _split(text: str) -> list[tuple[str, str]]:
-    """Each statement's first word, and its text as the user wrote it."""
+def _is_word(tokens: list[Token], word: str) -> bool:
+    return bool(tokens) and tokens[0].text.lower() == word
+
+
+def _create(tokens: list[Token], text: str) -> str:
+    """A CREATE statement as Spark would write it: a stream is a table, and where its rows are read from is left out."""
+    if _is_word(tokens[1:2], "type"):
+        what = text[tokens[0].start : tokens[-1].end + 1]
+        raise FivmError(
+            "FIVM105",
+            f"{what.splitlines()[0]}: rings in C++ are not read",
+            remedy="use SQL's aggregates; their rings are chosen by the planner",
+        )
+    end = next((i for i in range(1, len(tokens) - 1) if _is_from_file(tokens[i : i + 2])), len(tokens))
+    words = text[tokens[0].start : tokens[end - 1].end + 1]
+    if _is_word(tokens[1:2], "stream"):
+        first = tokens[0].start
+        words = words[: tokens[1].start - first] + "TABLE" + words[tokens[1].end + 1 - first :]
+    return words
+
+
+def _is_from_file(tokens: list[Token]) -> bool:
+    return _is_word(tokens, "from") and _is_word(tokens[1:], "file")
+
+
+def _split(text: str) -> list[list[Token]]:
+    """The tokens of each statement."""
     try:
         tokens = sqlglot.tokenize(text, dialect=SparkText)
     except SqlglotError as error:
@@ -56,7 +90,7 @@ def _split(text: str) -> list[tuple[str, str]]:
             statements.append([])
         else:
             statements[-1].append(token)
-    return [(s[0].text.lower(), text[s[0].start : s[-1].end + 1]) for s in statements if s]
+    return [s for s in statements if s]
 
 
 def _parse(part: str) -> exp.Create:

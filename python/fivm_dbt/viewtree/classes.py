@@ -50,6 +50,21 @@ def is_free_connex(graph: Hypergraph) -> bool:
     return is_acyclic(graph) and is_acyclic(with_free)
 
 
+def class_of(graph: Hypergraph) -> str:
+    """The strongest classes that a query is in, for people.
+
+    >>> class_of(Hypergraph((Edge("R", ("a", "b")), Edge("S", ("b", "c")), Edge("T", ("c", "a")))))
+    'cyclic'
+    """
+    if not is_acyclic(graph):
+        return "cyclic"
+    if is_q_hierarchical(graph):
+        return "q-hierarchical"
+    found = ["hierarchical"] if is_hierarchical(graph) else []
+    found += ["free-connex"] if is_free_connex(graph) else ["acyclic"]
+    return ", ".join(found)
+
+
 def canonical_order(
     graph: Hypergraph, dependencies: Collection[FunctionalDependency] = ()
 ) -> VariableOrder | None:

@@ -15,6 +15,9 @@ from fivm_dbt.viewtree.hypergraph import FunctionalDependency, Hypergraph
 from fivm_dbt.viewtree.statistics import Statistics
 from fivm_dbt.viewtree.variable_order import OrderNode, VariableOrder, chain
 
+PASSING = 0.01
+"""Cost of a row that a change may pass through, where a row that it may meet costs 1."""
+
 EXHAUSTIVE = 9
 """Up to so many shared variables all orders are compared."""
 
@@ -87,10 +90,10 @@ class _Search:
         return _Found(cost, (OrderNode(variable, nodes),))
 
     def _size(self, part: tuple[str, ...], context: frozenset[str]) -> float:
-        """Rows that the view of a part has; of one that is not kept they are at least passed on."""
-        if len(part) == 1:
+        """What changes cost on their way through the view of a part: they are a small part of its rows."""
+        if len(part) == 1 or not set(part) & self.updatable:
             return 0.0
-        return self.statistics.groups(self.graph, part, context | self.graph.kept_of(part))
+        return PASSING * self.statistics.groups(self.graph, part, context | self.graph.kept_of(part))
 
     def _met(self, part: tuple[str, ...], whole: tuple[str, ...], bound: frozenset[str]) -> float:
         """Rows that changes of its siblings can meet in the view of a part."""

@@ -9,7 +9,8 @@ from math import prod
 from fivm_dbt.viewtree.hypergraph import Hypergraph
 
 ROWS, DISTINCT = 1_000_000, 1_000
-"""Of a relation of which nothing is known. Equal ones for all make the number of keys decide."""
+"""Rows of a relation and values of a column of which nothing is known. A column that joins is taken for a key: most
+joins are from a foreign key to a key, and have no more rows than the one side."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,11 @@ class Statistics:
 
     def distinct_of(self, graph: Hypergraph, variable: str) -> int:
         """Values that a variable can have in a join: those of the relation that has the fewest."""
-        return min(self._distinct(name, variable) for name in graph.edges_of[variable])
+        return min(self._distinct(graph, name, variable) for name in graph.edges_of[variable])
 
-    def _distinct(self, name: str, variable: str) -> int:
-        return max(1, min(self.rows_of(name), self.distinct.get((name, variable), DISTINCT)))
+    def _distinct(self, graph: Hypergraph, name: str, variable: str) -> int:
+        unknown = self.rows_of(name) if len(graph.edges_of[variable]) > 1 else DISTINCT
+        return max(1, min(self.rows_of(name), self.distinct.get((name, variable), unknown)))
 
     def rows_of_join(self, graph: Hypergraph, names: Iterable[str]) -> float:
         """Rows of a natural join with independent columns: the product, less a factor per further occurrence."""
@@ -35,7 +37,7 @@ class Statistics:
         product = prod(float(self.rows_of(name)) for name in members)
         for variable in graph.schema(members):
             values = sorted(
-                (self._distinct(n, variable) for n in graph.edges_of[variable] & members), reverse=True
+                (self._distinct(graph, n, variable) for n in graph.edges_of[variable] & members), reverse=True
             )
             product /= prod(values[:-1])
         return max(1.0, product)
@@ -44,7 +46,12 @@ class Statistics:
         """Rows of a view: there are no more groups than key values, and no more than joined rows."""
         members = set(names)
         values = prod(
-            float(min(self._distinct(n, key) for n in graph.edges_of[key] & members or graph.edges_of[key]))
+            float(
+                min(
+                    self._distinct(graph, n, key)
+                    for n in graph.edges_of[key] & members or graph.edges_of[key]
+                )
+            )
             for key in keys
         )
         return min(values, self.rows_of_join(graph, members))

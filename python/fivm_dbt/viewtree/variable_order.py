@@ -5,7 +5,7 @@ An order says in which sequence variables are joined on and marginalised (F-IVM 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -69,6 +69,19 @@ class VariableOrder:
         for root in self.roots:
             visit(root, ())
         return found
+
+    def renamed(self, names: Mapping[str, str | None]) -> VariableOrder:
+        """The order under other names. A variable that becomes None is left out, those below it move up."""
+
+        def nodes(below: tuple[OrderNode, ...]) -> Iterator[OrderNode]:
+            for node in below:
+                name = names.get(node.variable, node.variable)
+                if name is None:
+                    yield from nodes(node.children)
+                else:
+                    yield OrderNode(name, tuple(nodes(node.children)))
+
+        return VariableOrder(tuple(nodes(self.roots)))
 
     def lowest(self, edge: Edge) -> str | None:
         """The lowest variable of a relation, where it hangs in the order; None of a relation without variables."""

@@ -1,0 +1,32 @@
+"""View trees for people: the variables, the order, each view with its keys and payload, and why it is kept or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fivm_dbt.naming import split_name
+from fivm_dbt.plan.plan import TreeView, ViewTree
+
+
+def view_tree_lines(tree: ViewTree) -> Iterator[str]:
+    """The lines about one tree."""
+    yield f"query class: {tree.query_class}"
+    yield f"variable order: {tree.order or 'no variable'}  -- {tree.chosen}"
+    for variable, members in tree.variables:
+        if len(members) > 1 or members[0] != variable:
+            yield f"  {variable} = {' = '.join(members)}"
+    for view in tree.views:
+        yield f"{'  ' * view.depth}{_view(view)}"
+
+
+def _view(view: TreeView) -> str:
+    keys = ", ".join(view.keys)
+    if view.relations == (view.variable,):
+        what = f"{view.variable}[{keys}]"
+    else:
+        what = f"V@{view.variable}[{keys}] of {', '.join(view.relations)}"
+    if view.depth == 0:
+        return f"{what}: {view.reason}"
+    if view.kept is None:
+        return f"{what}: not kept, {view.reason}"
+    return f"{what} → {', '.join(view.payload)}: kept as {split_name(view.kept)[-1]}, {view.reason}"

@@ -1,0 +1,252 @@
+"""A join below an aggregate as a hypergraph: its relations, the values that join them, and its sums as polynomials."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.nodes import Aggregate, Filter, Join, Node
+from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.naming import unique_name
+from fivm_dbt.rewrite.flatten_joins import flatten_joins
+from fivm_dbt.rings.polynomial import Join as Joined
+from fivm_dbt.rings.polynomial import Monomial, Polynomial, polynomial
+from fivm_dbt.rings.registry import components
+from fivm_dbt.viewtree.hypergraph import Edge, Hypergraph
+from fivm_dbt.viewtree.variable_order import VariableOrder
+
+
+@dataclass(frozen=True)
+class Block:
+    """An aggregate over a join of at least two relations: each with the conditions on it alone, and the others.
+
+    Raises nothing: :func:`block_of` gives None where a query is no block.
+    """
+
+    aggregate: Aggregate
+    relations: tuple[Node, ...]
+    conditions: tuple[Scalar, ...]
+
+    @cached_property
+    def relation_of(self) -> dict[ColumnId, int]:
+        """The position of the relation that has a column."""
+        return {f.id: i for i, node in enumerate(self.relations) for f in node.fields}
+
+    @cached_property
+    def types(self) -> dict[ColumnId, SparkType]:
+        return {f.id: f.type for node in self.relations for f in node.fields}
+
+    def relations_of(self, scalar: Scalar) -> frozenset[int]:
+        return frozenset(self.relation_of[c] for c in scalar.columns)
+
+    @cached_property
+    def payload(self) -> tuple[tuple[Polynomial, ...], ...]:
+        """Per call, per component of it, its sum of products."""
+        joined = Joined(self.types.__getitem__, self.relation_of.__getitem__)
+        return tuple(tuple(polynomial(c, joined) for c in components(call)) for call in self.aggregate.calls)
+
+    @cached_property
+    def monomials(self) -> tuple[Monomial, ...]:
+        """All products, each once."""
+        every = (m for call in self.payload for component in call for m in component)
+        return tuple(dict.fromkeys(every))
+
+    @cached_property
+    def uses(self) -> tuple[Use, ...]:
+        """What is computed where several relations are joined: conditions, and atoms that could not be split."""
+        found = [Use(self.relations_of(c), self._parts(c)) for c in self.conditions]
+        late = {a for m in self.monomials for a in m.atoms if len(a.relations) > 1}
+        for atom in sorted(late, key=lambda a: a.sort_key):
+            found.append(Use(atom.relations, _columns(atom.value)))
+        return tuple(found)
+
+    @cached_property
+    def key_parts(self) -> tuple[Scalar, ...]:
+        """What groups are told apart by: keys of one relation as they are, of others their columns."""
+        return tuple(dict.fromkeys(part for k in self.aggregate.keys for part in self._within_one(k.value)))
+
+    @cached_property
+    def parts(self) -> tuple[Scalar, ...]:
+        """All values of one relation that are used above it."""
+        return tuple(dict.fromkeys((*(p for use in self.uses for p in use.parts), *self.key_parts)))
+
+    def type_of(self, part: Scalar) -> SparkType:
+        """The type of a part: a column, or a key of one relation."""
+        if part.is_column:
+            (column,) = part.columns
+            return self.types[column]
+        return next(k.type for k in self.aggregate.keys if k.value == part)
+
+    def _parts(self, condition: Scalar) -> tuple[Scalar, ...]:
+        """The sides of a comparison, where each has one relation, and the columns of what has several."""
+        return tuple(dict.fromkeys(part for side in _sides(condition) for part in self._within_one(side)))
+
+    def _within_one(self, scalar: Scalar) -> tuple[Scalar, ...]:
+        if not scalar.columns:
+            return ()
+        is_typed = scalar.is_column or any(k.value == scalar for k in self.aggregate.keys)
+        return (scalar,) if is_typed and len(self.relations_of(scalar)) == 1 else _columns(scalar)
+
+    @cached_property
+    def equal(self) -> tuple[tuple[frozenset[int], Scalar, Scalar], ...]:
+        """Pairs of columns that a condition makes the same value: same type, and equal means identical."""
+        found = []
+        for condition in self.conditions:
+            if condition.equality is None:
+                continue
+            left, right = (Scalar.column(*c) for c in condition.equality)
+            if self.type_of(left) == self.type_of(right) and _is_identical(self.type_of(left)):
+                found.append((self.relations_of(condition), left, right))
+        return tuple(found)
+
+    @cached_property
+    def variable_of(self) -> dict[Scalar, str]:
+        """The variable that each part is a value of: equal ones are one, named after their column."""
+        classes = equal_parts(self.parts, [(left, right) for _, left, right in self.equal])
+        names: dict[Scalar, str] = {}
+        wanted = {part: column_name(members[0]) for part, members in classes.items()}
+        for part, members in classes.items():
+            first = members[0]
+            others = {wanted[p] for p in classes if classes[p] != members}
+            names[part] = wanted[part] if wanted[part] not in others else first.sql
+        return names
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What each relation is called in the query, by its position."""
+        found: list[str] = []
+        for relation in self.relations:
+            found.append(unique_name(_name(relation), set(found)))
+        return tuple(found)
+
+    def position(self, name: str) -> int:
+        return self.names.index(name)
+
+    @cached_property
+    def graph(self) -> Hypergraph:
+        """The block as a hypergraph of variables."""
+        edges = []
+        for position, name in enumerate(self.names):
+            own = [self.variable_of[p] for p in self.parts if self.relations_of(p) == {position}]
+            edges.append(Edge(name, tuple(dict.fromkeys(own))))
+        free = frozenset(self.variable_of[p] for p in self.key_parts)
+        together = [frozenset(self.variable_of[p] for p in use.parts) for use in self.uses]
+        return Hypergraph(tuple(edges), free, tuple(t for t in together if len(t) > 1))
+
+    @cached_property
+    def variables(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Each variable with the columns, or expressions, that it is the value of."""
+        found: dict[str, list[str]] = {}
+        for part in self.parts:
+            found.setdefault(self.variable_of[part], []).append(part.sql)
+        return tuple((variable, tuple(members)) for variable, members in found.items())
+
+    def in_own_names(self, order: VariableOrder, others: Collection[str]) -> VariableOrder:
+        """A user's order over the block's variables, which may be called by any column of theirs.
+
+        Names among ``others``, columns that the query does not need, are left out. FIVM204 for one that could be two.
+        """
+        called: dict[str, list[str]] = {}
+        for variable, members in self.variables:
+            bare = {column_name(p).lower() for p in self.parts if self.variable_of[p] == variable}
+            for name in {*bare, *(m.lower() for m in members), variable.lower()}:
+                called.setdefault(name, []).append(variable)
+        names: dict[str, str | None] = {}
+        for written in order.variables:
+            found = called.get(written.lower(), [])
+            if len(found) > 1:
+                raise FivmError(
+                    "FIVM204",
+                    f"{written} in the order may be {' or '.join(found)}",
+                    remedy="write the alias before the column",
+                )
+            if found:
+                names[written] = found[0]
+            elif written.lower() in others:
+                names[written] = None
+        return order.renamed(names)
+
+
+@dataclass(frozen=True)
+class Use:
+    """Something over several relations, and the values of each that it needs."""
+
+    relations: frozenset[int]
+    parts: tuple[Scalar, ...]
+
+
+def block_of(node: Aggregate) -> Block | None:
+    """``node`` as a block, if it adds up over a join and is none of a view tree already."""
+    if not node.adds_up or node.factored is not None:
+        return None
+    flat = flatten_joins(node)
+    if not isinstance(flat, Aggregate) or not isinstance(flat.input, Join) or len(flat.input.factors) < 2:
+        return None
+    relations = list(flat.input.factors)
+    relation_of = {f.id: i for i, n in enumerate(relations) for f in n.fields}
+    own: dict[int, list[Scalar]] = {}
+    conditions = []
+    for condition in flat.input.predicates:
+        used = {relation_of[c] for c in condition.columns if c in relation_of}
+        is_own = len(used) == 1 and all(c in relation_of for c in condition.columns)
+        if is_own:
+            own.setdefault(used.pop(), []).append(condition)
+        elif len(used) > 1 and all(c in relation_of for c in condition.columns):
+            conditions.append(condition)
+        else:
+            # A condition on nothing, or on the clock of a side: not worth a view tree.
+            return None
+    for position, predicates in own.items():
+        relations[position] = Filter(relations[position], tuple(predicates))
+    block = Block(flat, tuple(relations), tuple(conditions))
+    return block if all(block.type_of(p).is_groupable for p in block.parts) else None
+
+
+def _is_identical(type_: SparkType) -> bool:
+    """Whether values of a type that are equal are the same value in every other respect."""
+    return type_.is_integral or type_.is_decimal or type_.is_temporal or type_.text in ("string", "boolean")
+
+
+def _sides(condition: Scalar) -> tuple[Scalar, ...]:
+    node = condition.ast()
+    if isinstance(node, (exp.EQ, exp.NullSafeEQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)):
+        return Scalar(node.this.unnest()), Scalar(node.expression.unnest())
+    return (condition,)
+
+
+def _columns(scalar: Scalar) -> tuple[Scalar, ...]:
+    return tuple(Scalar.column(*c) for c in sorted(scalar.columns))
+
+
+def column_name(part: Scalar) -> str:
+    if part.is_column:
+        ((_, name),) = part.columns
+        return name
+    return part.sql
+
+
+def equal_parts(
+    parts: Iterable[Scalar], pairs: Iterable[tuple[Scalar, Scalar]]
+) -> dict[Scalar, tuple[Scalar, ...]]:
+    """For each part those that pairs connect it with, itself included, in the order of the parts."""
+    of: dict[Scalar, list[Scalar]] = {p: [p] for p in parts}
+    for left, right in pairs:
+        of.setdefault(left, [left])
+        of.setdefault(right, [right])
+        if of[left] is not of[right]:
+            merged = of[left] + of[right]
+            for member in merged:
+                of[member] = merged
+    order = {p: i for i, p in enumerate(of)}
+    return {p: tuple(sorted(of[p], key=order.__getitem__)) for p in of}
+
+
+def _name(relation: Node) -> str:
+    """What a relation is called in the query."""
+    aliases = (getattr(n, "alias", None) for n in relation.walk())
+    return next(str(a) for a in aliases if a is not None)

@@ -1,0 +1,230 @@
+"""View trees in plans: what is split and kept, that nothing is read in full, and that all orders give the same rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.config import load_config
+from fivm_dbt.errors import FivmError
+from fivm_dbt.explain.text import explain
+from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.rings.polynomial import Join, polynomial
+from fivm_dbt.rings.registry import Component
+from fivm_dbt.sql.script import read_script
+from fivm_dbt.testing.constructs import Menu
+from fivm_dbt.testing.differential import run_random
+from fivm_dbt.testing.replay_files import replay_files
+
+TABLES = """
+create table l (ok int, sk int, day date, price decimal(12,2), disc decimal(4,2), q int);
+create table o (ok int, ck int, status string);
+create table c (ck int, nk int, seg string);
+create table n (nk int, name string);
+create table s (sk int, nk int);
+"""
+FOUR = """select l.day, n.name, c.seg, count(*) as n, sum(l.price * (1 - l.disc)) as revenue, avg(l.price) as price
+from l join o on l.ok = o.ok join c on o.ck = c.ck join n on c.nk = n.nk where l.price > 0 group by 1, 2, 3"""
+
+
+def plan_of(query: str, **meta: object) -> Plan:
+    script = read_script(TABLES + query)
+    config = load_config({"fivm_strategy": "factorized", **meta})
+    return plan_model(ModelRequest("m", script.sql, script.catalog, config))
+
+
+TYPES = {
+    ("a", "b"): "bigint", ("a", "i"): "int", ("a", "p"): "decimal(12,2)", ("a", "w"): "decimal(20,2)",
+    ("b", "b"): "bigint", ("b", "i"): "int", ("b", "d"): "decimal(4,2)", ("b", "w"): "decimal(20,2)",
+    ("b", "t"): "string",
+}  # fmt: skip
+
+
+def _split(sql: str, type_: str) -> list[str]:
+    """The monomials of a value over relations a and b."""
+    join = Join(lambda column: SparkType.of(TYPES[column]), lambda column: {"a": 0, "b": 1}[column[0]])
+    lifted = SparkType.of(type_)
+    ring = "decimals" if lifted.is_decimal else "integers"
+    found = polynomial(Component(ring, Scalar.parse(sql), lifted), join)
+    return [f"{m.coefficient:+d} " + " · ".join(a.value.sql for a in m.atoms) for m in found]
+
+
+class TestPolynomials:
+    @pytest.mark.parametrize(
+        ("sql", "type_", "expected"),
+        [
+            ("a.b * b.b", "bigint", ["+1 COALESCE(a.b, 0) · COALESCE(b.b, 0)"]),
+            (
+                "a.b - b.i",
+                "bigint",
+                [
+                    "+1 COALESCE(a.b, 0) · CASE WHEN b.i IS NULL THEN 0 ELSE 1 END",
+                    "-1 CASE WHEN a.b IS NULL THEN 0 ELSE 1 END · COALESCE(b.i, 0)",
+                ],
+            ),
+            (
+                "a.p * (1 - b.d)",
+                "decimal(18,4)",
+                ["+1 COALESCE(a.p, CAST(0 AS DECIMAL(12, 2))) · COALESCE(1 - b.d, CAST(0 AS DECIMAL(5, 2)))"],
+            ),
+            (
+                "CASE WHEN b.t = 'x' THEN a.p ELSE 0 END",
+                "decimal(12,2)",
+                ["+1 COALESCE(a.p, CAST(0 AS DECIMAL(12, 2))) · CASE WHEN b.t = 'x' THEN 1 ELSE 0 END"],
+            ),
+            ("-(a.b * 2)", "bigint", ["+1 COALESCE(-(a.b * 2), 0)"]),
+        ],
+    )
+    def test_what_is_exact_is_split(self, sql: str, type_: str, expected: list[str]) -> None:
+        assert _split(sql, type_) == expected
+
+    @pytest.mark.parametrize(
+        ("sql", "type_"),
+        [
+            ("a.i * b.i", "int"),
+            ("a.i + b.i", "int"),
+            ("a.w * b.w", "decimal(38,4)"),
+            ("GREATEST(a.b, b.b)", "bigint"),
+            ("CASE WHEN a.b > b.b THEN a.b ELSE b.b END", "bigint"),
+        ],
+    )
+    def test_what_may_wrap_or_round_is_one_atom_of_both(self, sql: str, type_: str) -> None:
+        (monomial,) = _split(sql, type_)
+        assert monomial.count("·") == 0 and "a." in monomial and "b." in monomial
+
+
+class TestPlans:
+    @pytest.mark.parametrize(
+        "query",
+        [
+            FOUR,
+            "select count(*) as n from l join s on l.sk = s.sk join o on l.ok = o.ok",
+            "select n1.name as a, n2.name as b, sum(l.price) as p from l join s on l.sk = s.sk "
+            "join n n1 on s.nk = n1.nk join o on l.ok = o.ok join c on o.ck = c.ck "
+            "join n n2 on c.nk = n2.nk group by 1, 2",
+        ],
+    )
+    def test_no_change_reads_an_input_in_full(self, query: str) -> None:
+        """An acyclic join with all its inputs updatable: every delta looks keys up, or reads nothing but the change."""
+        text = explain(plan_of(query))
+        assert "in full" in explain(plan_of(query, fivm_strategy="auto"))
+        maintained = text[text.index("== how each operator") : text.index("== statements")]
+        assert "! reads" not in maintained and "reads old" not in maintained and "reads new" not in maintained
+        assert "looks up" in maintained
+
+    def test_only_what_changes_is_met(self) -> None:
+        plan = plan_of(FOUR, fivm_static=["o", "c", "n"])
+        assert [v.relations for t in plan.view_trees for v in t.views if v.kept] == [("o", "c", "n")]
+        assert len(plan.views) == 2
+
+    def test_the_given_order_is_taken(self) -> None:
+        plan = plan_of(FOUR, fivm_variable_order={"o.ok": ["day", {"c.ck": {"nk": ["seg", "name"]}}]})
+        (tree,) = plan.view_trees
+        assert (tree.order, tree.chosen) == ("ok – {day, ck – nk – {seg, name}}", "given")
+        assert plan_of(
+            FOUR, fivm_strategy="auto", fivm_variable_order={"ok": ["day", {"ck": {"nk": ["seg", "name"]}}]}
+        ).view_trees
+
+    @pytest.mark.parametrize(
+        ("order", "message"),
+        [
+            ({"ok": ["day", {"ck": {"nk": "seg"}}]}, "name of n is missing in the order"),
+            ({"ok": ["day", {"ck": {"nk": ["seg", "nam"]}}]}, "nam is no variable of the query"),
+            (
+                {"ok": ["day", "ck", {"nk": ["seg", "name"]}]},
+                "c has ck and seg, which stand on different branches",
+            ),
+        ],
+    )
+    def test_a_wrong_one_is_refused(self, order: object, message: str) -> None:
+        with pytest.raises(FivmError) as caught:
+            plan_of(FOUR, fivm_variable_order=order)
+        assert caught.value.code.number == "FIVM204" and message in str(caught.value)
+
+    def test_an_order_needs_a_join(self) -> None:
+        with pytest.raises(FivmError, match="there is no inner join"):
+            plan_of("select ok, count(*) as n from o group by ok", fivm_variable_order={"ok": []})
+
+    def test_a_column_of_two_variables_needs_its_alias(self) -> None:
+        query = "select a.nk, count(*) as n from c a, c b where a.ck < b.ck and a.nk = b.nk group by 1"
+        with pytest.raises(FivmError, match=r"ck in the order may be a\.ck or b\.ck"):
+            plan_of(query, fivm_variable_order={"nk": ["ck"]})
+        assert plan_of(query, fivm_variable_order={"nk": ["a.ck", "b.ck"]}).view_trees
+
+    def test_plans_are_the_same_again(self) -> None:
+        assert plan_of(FOUR).to_json() == plan_of(FOUR).to_json()
+
+
+ORDERS = (
+    None,
+    {"ok": ["day", {"ck": {"nk": ["seg", "name"]}}]},
+    {"nk": ["name", {"ck": ["seg", {"ok": "day"}]}]},
+    {"day": {"seg": {"name": {"ok": {"ck": "nk"}}}}},
+)
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=["found", "from the fact", "from the dimension", "free on top"])
+def test_every_order_gives_the_same_rows(order: object, tmp_path: Path) -> None:
+    meta = {"fivm_strategy": "factorized"} | ({"fivm_variable_order": order} if order else {})
+    scenario = {
+        "id": "orders",
+        "tables": {
+            "l": [["ok", "int"], ["day", "date"], ["price", "decimal(12,2)"], ["disc", "decimal(4,2)"]],
+            "o": [["ok", "int"], ["ck", "int"]],
+            "c": [["ck", "int"], ["nk", "int"], ["seg", "string"]],
+            "n": [["nk", "int"], ["name", "string"]],
+        },
+        "initial": {
+            "l": [
+                [1, "2024-01-01", "10.00", "0.10"],
+                [1, "2024-02-01", "5.00", None],
+                [2, None, None, "0.50"],
+            ],
+            "o": [[1, 1], [2, 1], [3, 2], [None, 1]],
+            "c": [[1, 1, "a"], [2, 2, None], [1, 1, "a"]],
+            "n": [[1, "x"], [2, "y"]],
+        },
+        "models": [{"name": "v", "sql": FOUR, "config": meta}],
+        "steps": [
+            {"delta": {"c": {"delete": [[1, 1, "a"]], "insert": [[1, 2, "b"]]}}},
+            {
+                "delta": {
+                    "l": {
+                        "insert": [[3, "2024-01-01", "2.50", "0.00"]],
+                        "delete": [[1, "2024-02-01", "5.00", None]],
+                    }
+                }
+            },
+            {
+                "delta": {
+                    "n": {"delete": [[2, "y"]], "insert": [[2, "z"], [2, "z"]]},
+                    "o": {"delete": [[1, 1]]},
+                    "l": {"insert": [[2, "2024-02-01", "1.00", "1.00"]]},
+                }
+            },
+            {"delta": {"n": {"delete": [[1, "x"], [2, "z"], [2, "z"]]}}},
+        ],
+    }
+    path = tmp_path / "orders.jsonl"
+    path.write_text(json.dumps(scenario), encoding="utf-8")
+    assert replay_files([path], strict=True, echo=lambda line: None) == 0
+
+
+JOINS = Menu.only(
+    *"inner join,cross join,natural join,using,equality,equality and theta,theta,band,where,group by".split(
+        ","
+    ),
+    *"global aggregate,sum,count,avg,case,having,cte,subquery,union all,distinct,rollup".split(","),
+)
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("seed", range(8))
+def test_random_joins(seed: int) -> None:
+    verdict = run_random(seed, menu=JOINS, models=6, steps=3, strategy="factorized")
+    assert verdict.failure is None, verdict.failure

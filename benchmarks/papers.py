@@ -45,6 +45,7 @@ def main(
     racks: int,
     changes: int,
     engine: str,
+    strategy: str,
     batches: int | None,
     scale: float,
     report: Path | None,
@@ -57,7 +58,7 @@ def main(
     def suites() -> tuple[Suite, ...]:
         return papers_suites(names, batches, orders=orders, racks=racks, changes=changes, scale=scale)
 
-    sys.exit(run_command(engine, suites, report, ("in the paper", _in_paper)))
+    sys.exit(run_command(engine, strategy, suites, report, ("in the paper", _in_paper)))
 
 
 if __name__ == "__main__":

@@ -27,13 +27,18 @@ def _numbers(context: click.Context, option: click.Parameter, text: str | None) 
 @click.option("--queries", "numbers", callback=_numbers, metavar="1,3,5", help="Only these queries.")
 @common_options
 def main(
-    numbers: tuple[int, ...], engine: str, batches: int | None, scale: float, report: Path | None
+    numbers: tuple[int, ...],
+    engine: str,
+    strategy: str,
+    batches: int | None,
+    scale: float,
+    report: Path | None,
 ) -> None:
     """Refresh TPC-H's 22 queries after every batch of changes, and compare each with its full recompute.
 
     Exits with 1 if a query differs or breaks. A refused query is shown with its code.
     """
-    sys.exit(run_command(engine, lambda: [tpch_suite(numbers, batches, scale)], report))
+    sys.exit(run_command(engine, strategy, lambda: [tpch_suite(numbers, batches, scale)], report))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from benchmarks.queries.report import Extra, print_results, write_report
 from benchmarks.queries.run import Followed, run_suite
 from benchmarks.queries.suite import Suite
 from fivm_dbt.testing.replay import OpenWorkbench
+from fivm_dbt.testing.replay_files import STRATEGIES
 from fivm_dbt.testing.workbench import DuckDbWorkbench
 
 ENGINES = ("duckdb", "spark")
@@ -26,6 +27,7 @@ def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--report", type=click.Path(path_type=Path), help="Write everything as JSON."),
         click.option("--scale", default=0.01, show_default=True, help="Scale factor of TPC-H; 1 is 1 GB."),
         click.option("--batches", type=click.IntRange(0), help="How many batches; all if not given."),
+        click.option("--strategy", type=click.Choice(STRATEGIES), default="auto", help="fivm_strategy."),
         click.option("--engine", type=click.Choice(ENGINES), default="duckdb", show_default=True),
     ):
         command = option(command)
@@ -34,6 +36,7 @@ def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def run_command(
     engine: str,
+    strategy: str,
     make_suites: Callable[[], Sequence[Suite]],
     report: Path | None,
     extra: tuple[str, Extra] | None = None,
@@ -48,7 +51,7 @@ def run_command(
         for suite in suites:
             progress.heading(f"{suite.name}: {len(suite.queries)} queries, {len(suite.batches)} batches")
             with closing(open_workbench()) as workbench, progress.console.status("") as status:
-                results += run_suite(suite, workbench, progress.line, status.update)
+                results += run_suite(suite, workbench, progress.line, status.update, strategy)
     code = print_results(progress.console, results, extra)
     if report is not None:
         write_report(report, results)

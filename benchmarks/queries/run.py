@@ -10,7 +10,7 @@ from typing import Literal
 
 from benchmarks.queries.suite import Query, Suite
 from fivm_dbt.catalog import Catalog, Column, Relation
-from fivm_dbt.config import Config
+from fivm_dbt.config import Config, load_config
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
@@ -69,14 +69,18 @@ class Followed:
 
 
 def run_suite(
-    suite: Suite, workbench: Workbench, echo: Echo, doing: Echo = lambda text: None
+    suite: Suite,
+    workbench: Workbench,
+    echo: Echo,
+    doing: Echo = lambda text: None,
+    strategy: str = "auto",
 ) -> tuple[Followed, ...]:
     """Follow every query of a suite through all its batches; the caller closes the workbench.
 
     A query that is refused is only recomputed, one that fails is left alone from then on: neither ends the run.
     ``echo`` gets a line per batch, ``doing`` what is being done now.
     """
-    runner = _Runner(suite, workbench, echo, doing)
+    runner = _Runner(suite, workbench, echo, doing, load_config({"fivm_strategy": strategy}))
     runner.build()
     for number, batch in enumerate(suite.batches, start=1):
         started = perf_counter()
@@ -88,11 +92,12 @@ def run_suite(
 
 
 class _Runner:
-    def __init__(self, suite: Suite, workbench: Workbench, echo: Echo, doing: Echo) -> None:
+    def __init__(self, suite: Suite, workbench: Workbench, echo: Echo, doing: Echo, config: Config) -> None:
         self.suite = suite
         self.workbench = workbench
         self.echo = echo
         self.doing = doing
+        self.config = config
         self.specs = {table.name: table for table in suite.tables}
         catalog = Catalog.of(Relation(t.name, t.columns) for t in suite.tables)
         self.queries = [self._planned(query, catalog) for query in suite.queries]
@@ -100,7 +105,7 @@ class _Runner:
     def _planned(self, query: Query, catalog: Catalog) -> Followed:
         followed = Followed(query)
         try:
-            request = ModelRequest(query.name, query.sql, catalog, Config())
+            request = ModelRequest(query.name, query.sql, catalog, self.config)
             followed.plan = plan_model(request, self.workbench.describe)
         except FivmError as error:
             followed.fail(error)

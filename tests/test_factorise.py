@@ -122,6 +122,15 @@ class TestPlans:
         assert [v.relations for t in plan.view_trees for v in t.views if v.kept] == [("o", "c", "n")]
         assert len(plan.views) == 2
 
+    def test_a_case_on_the_other_relation_is_no_key(self) -> None:
+        """TPC-H 14: its CASE is an indicator of the part times a sum of the lineitems."""
+        plan = plan_of(
+            "select sum(case when n.name like 'p%' then s.sk * 1.5 else 0 end) as part, sum(s.sk * 1.5) as total "
+            "from s join n on s.nk = n.nk"
+        )
+        keys = {v.relations: v.keys for t in plan.view_trees for v in t.views if v.depth}
+        assert keys == {("s",): ("nk",), ("n",): ("nk",)}
+
     def test_the_given_order_is_taken(self) -> None:
         plan = plan_of(FOUR, fivm_variable_order={"o.ok": ["day", {"c.ck": {"nk": ["seg", "name"]}}]})
         (tree,) = plan.view_trees

@@ -269,7 +269,8 @@ class _Check:
             return
         yield from _columns_differ("planned", plan.output, columns)
         ways = {"built": self._built(plan, NEW)}
-        if is_step and self.deltas:
+        is_broken = any(i.is_static and i.name in self.changed for i in plan.inputs)
+        if is_step and self.deltas and not is_broken:  # a promise that is broken leads to a rebuild
             ways["old plus delta"] = self._added_up(plan)
         for way, state in ways.items():
             self.meaning.view(plan.root.relation, state)

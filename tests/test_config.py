@@ -75,7 +75,6 @@ def test_wrong_values(meta: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("meta", "what"),
     [
-        ({"fivm_strategy": "reevaluate"}, "fivm_strategy: reevaluate"),
         ({"fivm_strategy": "recursive"}, "fivm_strategy: recursive"),
         ({"fivm_apply": "replace"}, "fivm_apply: replace"),
         ({"fivm_apply": "append"}, "fivm_apply: append"),

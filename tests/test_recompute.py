@@ -43,6 +43,10 @@ def test_only_auto_recomputes_and_only_what_cannot_be_maintained() -> None:
     assert plan_of("select k, sum(x) as s from raw.r group by k", [r], AUTO).recompute is None
     full = plan_of("select k, sum(x) as s from raw.r group by k", [r], FULL).recompute
     assert full is not None and full.reason == "fivm_policy: full"
+    none_kept = plan_of(
+        "select k, sum(x) as s from raw.r group by k", [r], {"fivm_strategy": "reevaluate"}
+    ).recompute
+    assert none_kept is not None and none_kept.reason == "fivm_strategy: reevaluate"
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ class Config(BaseModel):
 
 # Values whose capability is not built yet, as (key, predicate on the value).
 _LATER: tuple[tuple[str, tuple[object, ...]], ...] = (
-    ("fivm_strategy", ("reevaluate", "recursive")),
+    ("fivm_strategy", ("recursive",)),
     ("fivm_apply", ("replace", "append")),
     ("fivm_result", ("factorized",)),
     ("fivm_refresh", ("lazy",)),

@@ -59,9 +59,12 @@ def plan_model(
 def _by_policy(
     relation: str, request: ModelRequest, describe: Describe | None, columns_of: Describe | None
 ) -> Plan:
-    """``fivm_policy``: refuse what cannot be maintained, recompute it, or recompute everything."""
+    """``fivm_policy``: refuse what cannot be maintained, recompute it, or recompute everything.
+
+    ``fivm_strategy: reevaluate`` keeps no view at all, which is to recompute everything too.
+    """
     policy, reason = request.config.fivm_policy, None
-    if policy != "full":
+    if policy != "full" and request.config.fivm_strategy != "reevaluate":
         try:
             return _plan(relation, request, describe)
         except FivmError as error:

@@ -65,12 +65,16 @@ def recompute_plan(
         views=(root_view,),
         output=output,
         recompute=Recompute(
-            in_words(reason) if reason is not None else "fivm_policy: full",
+            in_words(reason) if reason is not None else _as_configured(config),
             why_other_each_time(query, names) is not None,
             tuple(sorted(clock_read(query, names))),
             why_not_repeatable(query, names),
         ),
     )
+
+
+def _as_configured(config: Config) -> str:
+    return "fivm_policy: full" if config.fivm_policy == "full" else "fivm_strategy: reevaluate"
 
 
 def in_words(error: FivmError) -> str:

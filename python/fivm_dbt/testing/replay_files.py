@@ -15,7 +15,7 @@ from fivm_dbt.testing.replay import OpenWorkbench, replay_scenario
 from fivm_dbt.testing.workbench import DuckDbWorkbench
 
 ENGINES = ("duckdb", "spark")
-STRATEGIES = ("auto", "first_order", "factorized")
+STRATEGIES = ("auto", "first_order", "factorized", "reevaluate")
 """The strategies of this version; ``all`` replays every scenario with each of them."""
 
 Echo = Callable[[str], None]

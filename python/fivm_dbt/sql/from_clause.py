@@ -20,7 +20,7 @@ from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.part import Part
 from fivm_dbt.sql.pivot import pivoted
 from fivm_dbt.sql.scope import Scope, Source
-from fivm_dbt.sql.subqueries import Around, has_subquery
+from fivm_dbt.sql.subqueries import Around, filtered, has_subquery
 from fivm_dbt.sql.values import one_row, values
 
 if TYPE_CHECKING:
@@ -111,8 +111,10 @@ class _FromClause:
             around = Around(self.lowering, left.node, left.scope, self.ctes)
             return lateral_join(around, left, join, outer=kind == "left")
         right = self.source(join.this)
+        asked = [p for p in _on(join) if has_subquery(p)]
         if kind != "inner":
             left = behind_generators(self.lowering, left)
+        left, right = self._sides_asked(left, right, kind, asked)
         if kind in ("semi", "anti"):
             return self._semi(left, right, join, kind == "anti")
         if kind != "inner":
@@ -122,6 +124,42 @@ class _FromClause:
         matching = self._matching(left, right, both, join)
         return Part(both.sources, matching.outputs, both.factors, both.predicates + matching.predicates)
 
+    def _asked(self, part: Part, predicate: exp.Expr) -> Part:
+        """The rows of ``part`` for which a condition with a subquery holds."""
+        part = behind_generators(self.lowering, part)
+        around = filtered(Around(self.lowering, part.node, part.scope, self.ctes), predicate)
+        return Part(around.scope.sources, around.scope.outputs, (around.relation,))
+
+    def _sides_asked(self, left: Part, right: Part, kind: str, asked: list[exp.Expr]) -> tuple[Part, Part]:
+        """Conditions with subqueries decide which rows of a side there are: of either one of an inner join, of the
+        optional one of the others. Spark takes none that looks at both."""
+        for predicate in asked:
+            if kind == "full":
+                what = "a subquery in the condition of a FULL JOIN"
+                raise unsupported(predicate, what, "filter a side in a subquery in FROM")
+            if kind in ("inner", "right") and (found := self._asked_alone(left, predicate)) is not None:
+                left = found
+            elif kind != "right" and (found := self._asked_alone(right, predicate)) is not None:
+                right = found
+            else:
+                self._asked(self.product(left, right), predicate)  # what is wrong with it otherwise is said here
+                needed = {"inner": "both sides", "right": "its right side"}.get(kind, "its left side")
+                raise unsupported(
+                    predicate,
+                    f"a subquery in the condition of a {kind.upper()} JOIN that looks at {needed}",
+                    "put it into WHERE behind an inner join, or compute it as a column of a subquery in FROM",
+                )
+        return left, right
+
+    def _asked_alone(self, part: Part, predicate: exp.Expr) -> Part | None:
+        """The rows of one side for which the condition holds; None where it needs columns of the other."""
+        try:
+            return self._asked(part, predicate)
+        except FivmError as error:
+            if error.code.number != "FIVM102":
+                raise
+            return None
+
     def _matching(self, left: Part, right: Part, both: Part, join: exp.Join) -> Matching:
         """The condition of a join, and the columns of ``*`` over its result."""
         if str(join.args.get("method") or "").upper() == "NATURAL":
@@ -129,8 +167,7 @@ class _FromClause:
             return self._using(left, right, both, [n for n, _ in left.outputs if n.lower() in theirs], join)
         if join.args.get("using"):
             return self._using(left, right, both, [u.name for u in join.args["using"]], join)
-        condition = join.args.get("on")
-        on = () if condition is None else tuple(to_scalar(p, both.scope) for p in conjuncts(condition))
+        on = tuple(to_scalar(p, both.scope) for p in _on(join) if not has_subquery(p))
         return Matching(on, both.outputs)
 
     def _semi(self, left: Part, right: Part, join: exp.Join, anti: bool) -> Part:
@@ -234,6 +271,12 @@ class _FromClause:
         for key, what in _TABLE_PARTS:
             if node.args.get(key):
                 raise unsupported(node, f"{what} on an input cannot be maintained", "read the plain table")
+
+
+def _on(join: exp.Join) -> list[exp.Expr]:
+    """The conditions after ON."""
+    condition = join.args.get("on")
+    return [] if condition is None else conjuncts(condition)
 
 
 def _kind(join: exp.Join) -> str:

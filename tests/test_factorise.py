@@ -15,11 +15,13 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.rings.polynomial import Join, polynomial
+from fivm_dbt.rings.products import OVERFLOW
 from fivm_dbt.rings.registry import Component
 from fivm_dbt.sql.script import read_script
 from fivm_dbt.testing.constructs import Menu
 from fivm_dbt.testing.differential import run_random
 from fivm_dbt.testing.replay_files import replay_files
+from fixtures.models import Bench
 
 TABLES = """
 create table l (ok int, sk int, day date, price decimal(12,2), disc decimal(4,2), q int);
@@ -237,3 +239,29 @@ JOINS = Menu.only(
 def test_random_joins(seed: int) -> None:
     verdict = run_random(seed, menu=JOINS, models=6, steps=3, strategy="factorized")
     assert verdict.failure is None, verdict.failure
+
+
+def test_products_of_sums_that_are_too_large_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounding or NULL would be silent: on Spark such a product stops the build, and the error says what to do.
+
+    DuckDB stops at it by itself, so Spark's alarm is raised here.
+    """
+    bench = Bench.of(
+        "select sum(a.x * b.x) as s from raw.a, raw.b",
+        {"raw.a": ("x decimal(18,0)", [(1,)]), "raw.b": ("x decimal(18,0)", [(1,)])},
+        {"fivm_strategy": "factorized"},
+    )
+    assert OVERFLOW in build_sql(bench.plan)
+
+    def build(*_: object) -> None:
+        raise RuntimeError(f"[USER_RAISED_EXCEPTION] {OVERFLOW}")
+
+    monkeypatch.setattr("fivm_dbt.refresh.executor.build_states", build)
+    with pytest.raises(FivmError) as caught:
+        bench.refresh()
+    assert caught.value.code.number == "FIVM402" and "first_order" in caught.value.remedy
+
+
+def build_sql(plan: Plan) -> str:
+    text = explain(plan)
+    return text[text.index(f"-- build {plan.root.relation}") :]

@@ -35,7 +35,7 @@ def maintenance(plan: Plan) -> list[str]:
     for view in plan.views:
         lines.append(f"{view.name}: {view.reason}")
         lines += [f"  {line}" for line in _top(view)]
-        lines += [f"  {line}" for line in _below(view.core, skip_local=view.rows is not None, depth=1)]
+        lines += [f"  {line}" for line in _below(view.core, skip_local=view.is_bag, depth=1)]
         full = sorted(set(reads_in_full(view)))
         lines += [f"  ! reads {name} in full when {' or '.join(when)} changes" for name, when in full]
         if not full:
@@ -45,7 +45,7 @@ def maintenance(plan: Plan) -> list[str]:
 
 def _top(view: View) -> list[str]:
     state = view.state
-    if view.rows is None:
+    if not view.is_bag:
         keys = ", ".join(k.value.sql for k in state.keys) or "all rows"
         return [f"γ[{keys}]: ring delta, {1 + len(state.payload)} components are added to the state"]
     placed = ", ".join(state.grouped_by or tuple(k.name for k in state.keys))

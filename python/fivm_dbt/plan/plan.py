@@ -139,6 +139,11 @@ class View:
         """The relation of its state, by which other views scan it."""
         return self.state.relation
 
+    @property
+    def is_bag(self) -> bool:
+        """Whether its state has rows, which come and go, and not payloads, which are added up."""
+        return self.rows is not None and not self.is_payload
+
     @cached_property
     def as_input(self) -> PlanInput:
         """The view as an input of those above it: a maintained model that is shown by its presentation."""

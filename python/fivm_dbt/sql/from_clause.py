@@ -142,7 +142,9 @@ class _FromClause:
             elif kind != "right" and (found := self._asked_alone(right, predicate)) is not None:
                 right = found
             else:
-                self._asked(self.product(left, right), predicate)  # what is wrong with it otherwise is said here
+                self._asked(
+                    self.product(left, right), predicate
+                )  # what is wrong with it otherwise is said here
                 needed = {"inner": "both sides", "right": "its right side"}.get(kind, "its left side")
                 raise unsupported(
                     predicate,

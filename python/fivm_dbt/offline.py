@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.sql.relations import relations_read
 from fivm_dbt.sql.script import read_script
 from fivm_dbt.viewtree.order_file import OrderFile, read_order
+
+logger = logging.getLogger(__name__)
 
 _SESSION = (("timezone", "UTC"),)
 
@@ -35,6 +38,8 @@ def plan_of_file(path: Path, order: Path | None = None, strategy: str | None = N
     if order is not None:
         file = read_order(order.read_text(encoding="utf-8"), order.name)
         _check_same(script.catalog, file, path.name, order.name)
+        for note in file.notes:
+            logger.warning("%s: %s", order.name, note)
         given = file.order
     config = load_config({"fivm_strategy": strategy} if strategy is not None else {})
     return plan_model(ModelRequest(f"analytics.{model}", script.sql, script.catalog, config, _SESSION, given))

@@ -21,7 +21,10 @@ _REMEDY = "correct it; a variable is a line `id name type parent {ids} hint`, a 
 
 @dataclass(frozen=True)
 class OrderFile:
-    """An order with the relations that the file declares for it, types of variables, and the views it asks to keep."""
+    """An order with the relations that the file declares for it, types of variables, and the views it asks to keep.
+
+    The latter are hints: what is kept follows from what changes.
+    """
 
     order: VariableOrder
     edges: tuple[Edge, ...]

@@ -35,8 +35,8 @@ STRANGERS = {("rewrite", "sql"), ("explain", "refresh")}
 """Neighbours of one layer that do not import each other, in either direction."""
 
 SQLGLOT = {
-    "ir.clock", "ir.dialect", "ir.scalar", "sql.*", "rings.*", "plan.blocks", "plan.factorise", "plan.root", "plan.partitioning",
-    "spark.*",
+    "ir.clock", "ir.dialect", "ir.scalar", "sql.*", "rings.*", "plan.blocks", "plan.factorise", "plan.root",
+    "plan.partitioning", "spark.*",
     "explain.text", "refresh.apply", "refresh.journal", "refresh.recorder", "refresh.recompute",
     "refresh.compare", "refresh.tolerance",
     "engines.duckdb", "engines.duckdb_aggregates", "engines.duckdb_functions", "engines.duckdb_literals",

@@ -20,7 +20,7 @@ from fivm_dbt.naming import canonical
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.sql.splice import splice_inputs
-from fivm_dbt.testing.compare import compare_rows
+from fivm_dbt.testing.compare import compare_rows, with_lists_sorted
 from fivm_dbt.testing.constructs import Menu
 from fivm_dbt.testing.generate import base_relations, directed
 from fivm_dbt.testing.generate_query import Query
@@ -89,7 +89,7 @@ def _in_both_orders(
     answers = []
     for schema in ("one", "other"):
         rows = engine.query(splice_inputs(sql, {table: f"{schema}.{table}" for table in tables}))
-        answers.append([tuple(sorted(v, key=repr) if isinstance(v, list) else v for v in r) for r in rows])
+        answers.append([with_lists_sorted(row) for row in rows])
     return answers
 
 

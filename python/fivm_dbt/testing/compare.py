@@ -184,3 +184,8 @@ def _shown_value(value: object) -> str:
     if value is None:
         return "NULL"
     return f"'{value}'" if isinstance(value, (str, date)) else str(value)
+
+
+def with_lists_sorted(row: Row) -> Row:
+    """A row whose lists, which have no order, are in a fixed one."""
+    return tuple(sorted(v, key=repr) if isinstance(v, list) else v for v in row)

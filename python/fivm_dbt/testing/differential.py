@@ -15,7 +15,7 @@ from fivm_dbt.ir.nodes import Node
 from fivm_dbt.naming import quote
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.engine import Row
-from fivm_dbt.testing.compare import Difference, compare_rows
+from fivm_dbt.testing.compare import Difference, compare_rows, with_lists_sorted
 from fivm_dbt.testing.constructs import MAY_BE_REFUSED, NOT_YET, Menu
 from fivm_dbt.testing.coverage import Coverage, Events
 from fivm_dbt.testing.generate import Case, random_case
@@ -195,7 +195,7 @@ def _states(replay: Replay) -> list[list[Row]]:
     """The rows of every root state table. What COLLECT_LIST has kept has no order."""
     engine = replay.workbench.engine
     return [
-        [tuple(sorted(v, key=repr) if isinstance(v, list) else v for v in row) for row in rows]
+        [with_lists_sorted(row) for row in rows]
         for rows in (engine.query(f"SELECT * FROM {plan.root.relation}") for plan in replay.plans)
     ]
 

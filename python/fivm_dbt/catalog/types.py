@@ -123,6 +123,25 @@ class SparkType:
         return self.text
 
 
+def product_digits(left: SparkType, right: SparkType) -> tuple[int, int]:
+    """Precision and scale that a product needs to keep every digit; a type has at most 38.
+
+    >>> product_digits(SparkType.of("decimal(12,2)"), SparkType.of("decimal(13,2)"))
+    (26, 4)
+    """
+    return left.precision + right.precision + 1, left.scale + right.scale
+
+
+def sum_digits(left: SparkType, right: SparkType) -> tuple[int, int]:
+    """Precision and scale that a sum or a difference needs.
+
+    >>> sum_digits(SparkType.of("decimal(12,2)"), SparkType.of("decimal(5,4)"))
+    (15, 4)
+    """
+    scale = max(left.scale, right.scale)
+    return max(left.precision - left.scale, right.precision - right.scale) + scale + 1, scale
+
+
 def _split(text: str) -> list[str]:
     """The parts between commas that are in no brackets."""
     depth, start, parts = 0, 0, []

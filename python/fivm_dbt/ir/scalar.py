@@ -156,6 +156,12 @@ def replaced(scalar: Scalar, known: Mapping[Scalar, Scalar]) -> Scalar:
     return Scalar(_ungrouped(visit(scalar.ast())))
 
 
+def raise_error(message: str, type_: str) -> exp.Expr:
+    """An expression of a type that stops the statement with ``message`` when it is evaluated."""
+    call = exp.Anonymous(this="RAISE_ERROR", expressions=[exp.Literal.string(message)])
+    return exp.cast(call, type_, dialect="spark")
+
+
 def grouped(ast: exp.Expr) -> exp.Expr:
     """``ast`` in parentheses where it would otherwise bind to its neighbours."""
     if isinstance(ast, (exp.Binary, exp.Unary, exp.Between, exp.In, exp.Is)) and not isinstance(

@@ -15,7 +15,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.catalog.types import BIGINT, DOUBLE, INT
+from fivm_dbt.catalog.types import BIGINT, DOUBLE, INT, product_digits, sum_digits
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.rings.integers import absent_of, presence
 from fivm_dbt.rings.registry import RINGS, Component
@@ -238,11 +238,8 @@ def _result(node: exp.Binary, left: SparkType, right: SparkType) -> SparkType | 
     if left.is_integral and right.is_integral:
         return BIGINT if BIGINT in (left, right) else None
     one, other = _as_decimal(left, node.left), _as_decimal(right, node.right)
-    if isinstance(node, exp.Mul):
-        precision, scale = one.precision + other.precision + 1, one.scale + other.scale
-    else:
-        scale = max(one.scale, other.scale)
-        precision = max(one.precision - one.scale, other.precision - other.scale) + scale + 1
+    digits = product_digits if isinstance(node, exp.Mul) else sum_digits
+    precision, scale = digits(one, other)
     return SparkType.decimal(precision, scale) if precision <= 38 else None
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.catalog.types import BIGINT, product_digits
 from fivm_dbt.ir.factored import Product
-from fivm_dbt.ir.scalar import Scalar, grouped
+from fivm_dbt.ir.scalar import Scalar, grouped, raise_error
 
 OVERFLOW = "FIVM402 a product of decimal sums has more than 38 digits"
 _COUNT_DIGITS, _EXACT_SCALE = 10, 6
@@ -65,21 +65,20 @@ def _decimals(factors: list[tuple[exp.Expr, SparkType]], column: SparkType) -> e
     cast = exp.cast(value, column.text, dialect="spark")
     if len(factors) == 1:
         return cast
-    alarm = exp.Anonymous(this="RAISE_ERROR", expressions=[exp.Literal.string(OVERFLOW)])
-    return exp.Coalesce(this=cast, expressions=[exp.cast(alarm, column.text, dialect="spark")])
+    return exp.Coalesce(this=cast, expressions=[raise_error(OVERFLOW, column.text)])
 
 
 def _multiplied(
     left: exp.Expr, left_type: SparkType, right: exp.Expr, right_type: SparkType
 ) -> tuple[exp.Expr, SparkType]:
     """Spark cuts the scale of a product that may need more than 38 digits, but never below six."""
-    scale = left_type.scale + right_type.scale
-    if left_type.precision + right_type.precision + 1 > 38 and scale > _EXACT_SCALE:
+    precision, scale = product_digits(left_type, right_type)
+    if precision > 38 and scale > _EXACT_SCALE:
         # Room is made in front of the point, where what does not fit gives NULL and with it the alarm.
         narrow = min(right_type.precision, max(_COUNT_DIGITS, right_type.scale + _COUNT_DIGITS))
         right_type = SparkType.decimal(narrow, right_type.scale)
         left_type = SparkType.decimal(min(left_type.precision, 37 - narrow), left_type.scale)
         left = exp.cast(left, left_type.text, dialect="spark")
         right = exp.cast(right, right_type.text, dialect="spark")
-    product = exp.Mul(this=grouped(left), expression=grouped(right))
-    return product, SparkType.decimal(min(38, left_type.precision + right_type.precision + 1), scale)
+        precision, scale = product_digits(left_type, right_type)
+    return exp.Mul(this=grouped(left), expression=grouped(right)), SparkType.decimal(precision, scale)

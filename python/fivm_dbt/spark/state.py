@@ -11,7 +11,7 @@ from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, at_side
 from fivm_dbt.ir.nodes import Lookup, Side
-from fivm_dbt.ir.scalar import Scalar, column_ast, identifier
+from fivm_dbt.ir.scalar import Scalar, column_ast, identifier, raise_error
 from fivm_dbt.naming import COUNT, PARTITION
 from fivm_dbt.plan.binding import Binding, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, StateTable, View
@@ -283,14 +283,9 @@ def _is_more_than_rounding(state: StateTable) -> exp.Expr | None:
 
 def _unless(alarm: exp.Expr, value: exp.Expr, type_: str, message: str) -> exp.Expr:
     """``value``, but an error with ``message`` where ``alarm`` holds."""
-    return exp.Case(ifs=[exp.If(this=alarm, true=_raise(message, type_))], default=value)
+    return exp.Case(ifs=[exp.If(this=alarm, true=raise_error(message, type_))], default=value)
 
 
 def _never_null(value: exp.Expr, type_: str, state: StateTable) -> exp.Expr:
     message = f"{OVERFLOW} {state.relation}: a decimal sum overflowed"
-    return exp.Coalesce(this=value, expressions=[_raise(message, type_)])
-
-
-def _raise(message: str, type_: str) -> exp.Expr:
-    call = exp.Anonymous(this="RAISE_ERROR", expressions=[exp.Literal.string(message)])
-    return exp.cast(call, type_, dialect="spark")
+    return exp.Coalesce(this=value, expressions=[raise_error(message, type_)])

@@ -24,7 +24,7 @@ from fivm_dbt.ir.nodes import (
     SemiJoin,
 )
 from fivm_dbt.ir.rename import moved, renamed
-from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, conjuncts, grouped
+from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, conjuncts, grouped, raise_error
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.sql.aggregation import is_aggregated
 from fivm_dbt.sql.expressions import is_subquery, qualify, to_scalar, unparenthesized
@@ -568,12 +568,10 @@ def _single(lowering: Lowering, lowered: Lowered, outer: Outer) -> Lowered:
     rows = AggregateCall("rows_found", "count", None, None, BIGINT)
     one = AggregateCall("value", "max", None, None, value.type, Scalar(exp.Max(this=value.scalar.ast())))
     grouped = Aggregate(lowered.node, alias, keys, (one, rows), not keys)
-    error = exp.Anonymous(
-        this="RAISE_ERROR", expressions=[exp.Literal.string("a scalar subquery returned more than one row")]
-    )
+    error = raise_error("a scalar subquery returned more than one row", value.type.text)
     many = exp.GT(this=column_ast(alias, "rows_found"), expression=exp.Literal.number(1))
     checked = exp.Case(
-        ifs=[exp.If(this=many, true=exp.cast(error, value.type.text, dialect="spark"))],
+        ifs=[exp.If(this=many, true=error)],
         default=column_ast(alias, "value"),
     )
     items = (

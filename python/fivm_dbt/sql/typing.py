@@ -14,7 +14,17 @@ from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
 
 from fivm_dbt.catalog import Column, SparkType
-from fivm_dbt.catalog.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
+from fivm_dbt.catalog.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    product_digits,
+    sum_digits,
+)
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.clock import CLOCK_TYPES
 from fivm_dbt.ir.dialect import SparkText
@@ -296,10 +306,9 @@ def decimal_result(operator: type[exp.Expr], left: SparkType, right: SparkType) 
     """
     (p1, s1), (p2, s2) = (left.precision, left.scale), (right.precision, right.scale)
     if operator in (exp.Add, exp.Sub):
-        scale = max(s1, s2)
-        precision = max(p1 - s1, p2 - s2) + scale + 1
+        precision, scale = sum_digits(left, right)
     elif operator is exp.Mul:
-        precision, scale = p1 + p2 + 1, s1 + s2
+        precision, scale = product_digits(left, right)
     elif operator is exp.Div:
         scale = max(6, s1 + p2 + 1)
         precision = p1 - s1 + s2 + scale

@@ -187,23 +187,16 @@ def block_of(node: Aggregate) -> Block | None:
     flat = flatten_joins(node)
     if not isinstance(flat, Aggregate) or not isinstance(flat.input, Join) or len(flat.input.factors) < 2:
         return None
-    relations = list(flat.input.factors)
-    relation_of = {f.id: i for i, n in enumerate(relations) for f in n.fields}
-    own: dict[int, list[Scalar]] = {}
-    conditions = []
-    for condition in flat.input.predicates:
-        used = {relation_of[c] for c in condition.columns if c in relation_of}
-        is_own = len(used) == 1 and all(c in relation_of for c in condition.columns)
-        if is_own:
-            own.setdefault(used.pop(), []).append(condition)
-        elif len(used) > 1 and all(c in relation_of for c in condition.columns):
-            conditions.append(condition)
-        else:
-            # A condition on nothing, or on the clock of a side: not worth a view tree.
-            return None
-    for position, predicates in own.items():
-        relations[position] = Filter(relations[position], tuple(predicates))
-    block = Block(flat, tuple(relations), tuple(conditions))
+    whole = Block(flat, flat.input.factors, flat.input.predicates)
+    if any(not c.columns or not c.columns <= whole.relation_of.keys() for c in whole.conditions):
+        # A condition on nothing, or on the clock of a side: not worth a view tree.
+        return None
+    relations = []
+    for position, relation in enumerate(whole.relations):
+        own = tuple(c for c in whole.conditions if whole.relations_of(c) == {position})
+        relations.append(Filter(relation, own) if own else relation)
+    conditions = tuple(c for c in whole.conditions if len(whole.relations_of(c)) > 1)
+    block = Block(flat, tuple(relations), conditions)
     return block if all(block.type_of(p).is_groupable for p in block.parts) else None
 
 

@@ -24,11 +24,11 @@ from fivm_dbt.plan.plan import TreeView, ViewTree
 from fivm_dbt.rings.integers import absent_of
 from fivm_dbt.rings.polynomial import Atom, Monomial
 from fivm_dbt.rings.registry import TOTAL
-from fivm_dbt.viewtree.classes import canonical_order, class_of
+from fivm_dbt.viewtree.classes import class_of
 from fivm_dbt.viewtree.hypergraph import Edge
 from fivm_dbt.viewtree.search import find_order
 from fivm_dbt.viewtree.variable_order import VariableOrder
-from fivm_dbt.viewtree.view_tree import View, materialised, view_tree
+from fivm_dbt.viewtree.view_tree import View, looked_up, materialised, view_tree
 
 ROWS = "rows"
 """The column of a payload view that says how many rows of the join a group stands for."""
@@ -93,13 +93,14 @@ class Factoriser:
     def root(self) -> tuple[Aggregate, ViewTree]:
         """The aggregate over kept views, which have been kept on the way, and the tree for people."""
         graph = self.block.graph
+        query_class = class_of(graph)
         tree = view_tree(graph, self.order)
-        kept = {id(v) for v in materialised(tree, self.updatable) if v is not tree}
+        kept: set[View | Edge] = {*materialised(tree, self.updatable), *looked_up(tree, self.updatable)}
         pieces = self._below(tree, kept, 1)
         root = TreeView(0, _at(tree), tree.keys, tree.relations, (), None, "the result")
         if self.given is not None:
             chosen = "given"
-        elif canonical_order(graph) is not None:
+        elif query_class == "q-hierarchical":
             chosen = "by the shape of the query, which is q-hierarchical"
         else:
             chosen = "the one with the fewest rows in its views, by estimate"
@@ -109,39 +110,36 @@ class Factoriser:
             self.block.variables,
             str(self.order),
             chosen,
-            class_of(graph),
+            query_class,
             (root, *self.shown),
         )
         return self._over(pieces), shown
 
-    def _below(self, view: View, kept: set[int], depth: int) -> list[_Piece]:
+    def _below(self, view: View, kept: set[View | Edge], depth: int) -> list[_Piece]:
         return [piece for child in view.children for piece in self._pieces(child, view, kept, depth)]
 
-    def _pieces(self, node: View | Edge, parent: View, kept: set[int], depth: int) -> Iterator[_Piece]:
-        around = self._positions(parent.relations)
+    def _pieces(
+        self, node: View | Edge, parent: View, kept: set[View | Edge], depth: int
+    ) -> Iterator[_Piece]:
         place = len(self.shown)
         if isinstance(node, View):
             pieces = self._below(node, kept, depth + 1)
             at, keys, relations = _at(node), node.keys, node.relations
-            is_kept, why = id(node) in kept, "nothing beside it changes"
+            why = "nothing beside it changes"
         else:
-            piece = self._as_it_is(self.block.position(node.name))
-            pieces, at, relations = [piece], node.name, (node.name,)
-            keys = node.variables
-            is_kept = bool((set(parent.relations) - {node.name}) & self.updatable)
+            pieces = [self._as_it_is(self.block.position(node.name))]
+            at, keys, relations = node.name, node.variables, (node.name,)
             why = "an input, which no delta meets"
-        if not is_kept:
+        if node not in kept:
             self.shown.insert(place, TreeView(depth, at, keys, relations, (), None, why))
             yield from pieces
             return
-        made = self._kept(pieces, around)
-        payload = tuple(name for name, _ in made.node.columns) if isinstance(made.node, Scan) else ()
-        name = made.node.relation if isinstance(made.node, Scan) else None
+        made = self._kept(pieces, self._positions(parent.relations))
+        assert isinstance(made.node, Scan)
+        payload = (ROWS, *(column_name(total) for total, _ in made.payload.values()))
         beside = ", ".join(r for r in parent.relations if r not in relations and r in self.updatable)
-        self.shown.insert(
-            place,
-            TreeView(depth, at, keys, relations, payload[len(keys) :], name, f"deltas of {beside} meet it"),
-        )
+        why = f"deltas of {beside} meet it"
+        self.shown.insert(place, TreeView(depth, at, keys, relations, payload, made.node.relation, why))
         yield made
 
     def _positions(self, names: Iterable[str]) -> frozenset[int]:

@@ -174,24 +174,20 @@ class _Run:
         try:
             self.states = build_states(self.plan, self.engine, binding)
         except Exception as error:
-            raise self._too_large(error) from error
+            if raised_alarm(error) != OVERFLOW:
+                raise
+            raise FivmError(
+                "FIVM402",
+                "a product of sums in its view tree has more than 38 digits",
+                remedy="CAST what is multiplied to fewer digits, or use fivm_strategy: first_order",
+                model=self.plan.model,
+            ) from error
         recorded = write_snapshots(self.plan, self.engine, binding, kept & {i.name for i in self.plan.inputs})
         publish(self.plan, self.engine)
         self._remove_orphans(state)
         detail = self._detail("build", observed, recorded, binding) | {"signature": self.plan.signature}
         self._finish(claim, detail)
         return self._report(action, claim.refresh, reason=reason)
-
-    def _too_large(self, error: Exception) -> Exception:
-        """Of a build that was stopped by a product of sums an error that says what to do; any other as it is."""
-        if raised_alarm(error) != OVERFLOW:
-            return error
-        return FivmError(
-            "FIVM402",
-            "a product of sums in its view tree has more than 38 digits",
-            remedy="CAST what is multiplied to fewer digits, or use fivm_strategy: first_order",
-            model=self.plan.model,
-        )
 
     def _recompute(self, state: State, reason: str | None, clock: BoundClock | None = None) -> Report:
         """Run the model's text at the inputs' newest versions, as a build does but without own snapshots."""

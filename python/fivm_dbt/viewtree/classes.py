@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from fivm_dbt.viewtree.hypergraph import Edge, FunctionalDependency, Hypergraph
 from fivm_dbt.viewtree.variable_order import OrderNode, VariableOrder
@@ -82,13 +82,13 @@ def canonical_order(
     def before(variable: str) -> tuple[int, bool, int]:
         return (-len(of[variable]), variable not in reduct.free, position[variable])
 
-    tree: dict[str, dict] = {}  # type: ignore[type-arg]
-    for edge in reduct.edges:
-        level = tree
-        for variable in sorted(edge.variables, key=before):
-            level = level.setdefault(variable, {})
+    return VariableOrder(_merged([sorted(edge.variables, key=before) for edge in reduct.edges]))
 
-    def nodes(level: dict[str, dict]) -> tuple[OrderNode, ...]:  # type: ignore[type-arg]
-        return tuple(OrderNode(variable, nodes(below)) for variable, below in level.items())
 
-    return VariableOrder(nodes(tree))
+def _merged(paths: Sequence[Sequence[str]]) -> tuple[OrderNode, ...]:
+    """The forest of paths from its roots: those that begin alike share what they begin with."""
+    below: dict[str, list[Sequence[str]]] = {}
+    for path in paths:
+        if path:
+            below.setdefault(path[0], []).append(path[1:])
+    return tuple(OrderNode(variable, _merged(rest)) for variable, rest in below.items())

@@ -27,7 +27,7 @@ from rich.console import Console
 
 from cached_statements import skip_statement_checks
 from fivm_dbt.catalog import Catalog, Relation
-from fivm_dbt.config import Config
+from fivm_dbt.config import Config, load_config
 from fivm_dbt.explain.operators import reads_in_full
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
@@ -122,7 +122,7 @@ class TestTexts:
         found = {}
         for suite in papers:
             with closing(DuckDbWorkbench()) as workbench:
-                runner = run._Runner(suite, workbench, _quiet, _quiet)
+                runner = run._Runner(suite, workbench, _quiet, _quiet, load_config({}))
                 runner.build()
                 for name, change in suite.batches[0].changes.items():
                     workbench.change(runner.specs[name], change.insert, change.delete)

@@ -35,7 +35,7 @@ STRANGERS = {("rewrite", "sql"), ("explain", "refresh")}
 """Neighbours of one layer that do not import each other, in either direction."""
 
 SQLGLOT = {
-    "ir.clock", "ir.dialect", "ir.scalar", "sql.*", "rings.*", "plan.blocks", "plan.factorise", "plan.root",
+    "ir.clock", "ir.dialect", "ir.scalar", "sql.*", "rings.*", "plan.blocks", "plan.payload_views", "plan.root",
     "plan.partitioning", "spark.*",
     "explain.text", "refresh.apply", "refresh.journal", "refresh.recorder", "refresh.recompute",
     "refresh.compare", "refresh.tolerance",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -123,6 +123,15 @@ class Block:
         for relation in self.relations:
             found.append(unique_name(_name(relation), set(found)))
         return tuple(found)
+
+    @property
+    def title(self) -> str:
+        """The block by its keys, for people."""
+        return f"γ[{', '.join(k.value.sql for k in self.aggregate.keys)}]"
+
+    def updatable(self, changes: Callable[[Node], bool]) -> frozenset[str]:
+        """The names of the relations that ``changes`` says can change."""
+        return frozenset(n for n, node in zip(self.names, self.relations, strict=True) if changes(node))
 
     def position(self, name: str) -> int:
         return self.names.index(name)

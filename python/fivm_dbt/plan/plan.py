@@ -166,11 +166,14 @@ class TreeView:
 
 @dataclass(frozen=True)
 class ViewTree:
-    """The view tree of a block of the query, for people: everything in it is in the views of the plan."""
+    """The views of a block of the query, for people: everything in it is in the views of the plan.
+
+    ``order`` is its variable order, None where it has recursive maps instead.
+    """
 
     block: str
     variables: tuple[tuple[str, tuple[str, ...]], ...]
-    order: str
+    order: str | None
     chosen: str
     query_class: str
     views: tuple[TreeView, ...]

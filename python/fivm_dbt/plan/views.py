@@ -13,8 +13,8 @@ from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.nodes import Map, Node
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import split_name
-from fivm_dbt.plan.factorise import is_payload_view
 from fivm_dbt.plan.partitioning import choose_partitioning
+from fivm_dbt.plan.payload_views import is_payload_view
 from fivm_dbt.plan.plan import StateTable, View
 from fivm_dbt.plan.root import Root, find_root
 from fivm_dbt.rewrite.flatten_joins import flatten_joins

@@ -215,8 +215,8 @@ def test_unknown_engine_and_strategy(tmp_path: Path) -> None:
     path = _write(tmp_path / "wrong.jsonl", WRONG)
     with pytest.raises(FivmError, match="no engine postgres"):
         replay_files([path], engine_name="postgres")
-    with pytest.raises(FivmError, match="strategy recursive is not available"):
-        replay_files([path], strategy="recursive")
+    with pytest.raises(FivmError, match="no strategy eager"):
+        replay_files([path], strategy="eager")
 
 
 def test_expected_error_that_does_not_come(tmp_path: Path) -> None:

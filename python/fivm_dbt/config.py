@@ -7,7 +7,7 @@ is refused as not available yet, never ignored.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -16,17 +16,21 @@ from fivm_dbt.errors import FivmError, expected_one_of
 Granularity = Literal["hour", "day", "month", "year"]
 
 
+Strategy = Literal["auto", "first_order", "factorized", "recursive", "reevaluate"]
+"""Which inner views are kept."""
+
+
 class Config(BaseModel):
     """Configuration of one model. The first value of each choice is the default."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    fivm_strategy: Literal["auto", "first_order", "reevaluate", "factorized", "recursive"] = "auto"
+    fivm_strategy: Strategy = "auto"
     fivm_policy: Literal["incremental", "auto", "full"] = "incremental"
     fivm_partition_by: str | None = None
     fivm_apply: Literal["auto", "merge", "replace", "append"] = "auto"
     fivm_merge: Literal["grouped", "per_partition"] = "grouped"
-    fivm_depth: Literal["full"] | int = "full"
+    fivm_depth: Literal["full"] | Annotated[int, Field(ge=1)] = "full"
     fivm_variable_order: Any = None
     fivm_static: tuple[str, ...] = ()
     fivm_result: Literal["listing", "factorized"] = "listing"
@@ -47,7 +51,6 @@ class Config(BaseModel):
 
 # Values whose capability is not built yet, as (key, predicate on the value).
 _LATER: tuple[tuple[str, tuple[object, ...]], ...] = (
-    ("fivm_strategy", ("recursive",)),
     ("fivm_apply", ("replace", "append")),
     ("fivm_result", ("factorized",)),
     ("fivm_refresh", ("lazy",)),
@@ -90,8 +93,6 @@ def _problem(detail: dict[str, Any]) -> str:
 def _refuse_later(config: Config, given: Mapping[str, object], model: str | None) -> None:
     later = [f"{key}: {getattr(config, key)}" for key, values in _LATER if getattr(config, key) in values]
     later += [key for key in _LATER_KEYS if given.get(key) is not None]
-    if config.fivm_depth != "full":
-        later.append(f"fivm_depth: {config.fivm_depth}")
     if config.fivm_trust_keys:
         later.append("fivm_trust_keys: true")
     if later:

@@ -11,6 +11,9 @@ COUNT = "__fivm_count"
 PARTITION = "__fivm_partition"
 """Hidden partition column of a state table: a period's start or a hash bucket."""
 
+STEP = "__fivm_step"
+"""Column of a staged delta: which of the relations of a join has made the change, where that matters."""
+
 CLOCK = "__fivm_clock"
 """The clock: alias of its columns, and its name among what changed."""
 

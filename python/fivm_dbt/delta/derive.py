@@ -8,6 +8,7 @@ from fivm_dbt.delta.aggregate import delta_of_aggregate
 from fivm_dbt.delta.clock_filter import delta_of_clock_filter, delta_of_clock_map
 from fivm_dbt.delta.explode import delta_of_explode
 from fivm_dbt.delta.filter import delta_of_filter
+from fivm_dbt.delta.higher_order import delta_of_higher_order
 from fivm_dbt.delta.join import delta_of_join
 from fivm_dbt.delta.map import delta_of_map
 from fivm_dbt.delta.outer_join import delta_of_outer_join
@@ -15,6 +16,7 @@ from fivm_dbt.delta.scan import delta_of_scan
 from fivm_dbt.delta.term import Derive, Term
 from fivm_dbt.delta.union_all import delta_of_union_all
 from fivm_dbt.delta.window import delta_of_window
+from fivm_dbt.ir.higher_order import HigherOrder
 from fivm_dbt.ir.nodes import (
     Aggregate,
     ClockFilter,
@@ -44,6 +46,7 @@ RULES: dict[type[Node], Callable[..., tuple[Term, ...]]] = {
     SemiJoin: delta_of_outer_join,
     Window: delta_of_window,
     Explode: delta_of_explode,
+    HigherOrder: delta_of_higher_order,
 }
 
 

@@ -27,6 +27,7 @@ from fivm_dbt.ir.nodes import (
     Scan,
     SemiJoin,
     Side,
+    UnionAll,
 )
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 
@@ -201,6 +202,11 @@ def _kept_scans(node: Node, kept: Mapping[str, Placed]) -> Iterator[tuple[Scan, 
     elif isinstance(node, Join):
         for factor in node.factors:
             yield from _kept_scans(factor, kept)
+    elif isinstance(node, UnionAll):
+        for branch in node.branches:
+            shown = {inner.id: outer.id for inner, outer in zip(branch.fields, node.fields, strict=True)}
+            for scan, seen in _kept_scans(branch, kept):
+                yield scan, {name: shown[column] for name, column in seen.items() if column in shown}
 
 
 def _limit(

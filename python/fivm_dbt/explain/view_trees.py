@@ -11,7 +11,10 @@ from fivm_dbt.plan.plan import TreeView, ViewTree
 def view_tree_lines(tree: ViewTree) -> Iterator[str]:
     """The lines about one tree."""
     yield f"query class: {tree.query_class}"
-    yield f"variable order: {tree.order or 'no variable'}  -- {tree.chosen}"
+    if tree.order is None:
+        yield f"recursive: {tree.chosen}"
+    else:
+        yield f"variable order: {tree.order or 'no variable'}  -- {tree.chosen}"
     for variable, members in tree.variables:
         if len(members) > 1 or members[0] != variable:
             yield f"  {variable} = {' = '.join(members)}"
@@ -23,6 +26,8 @@ def _view(view: TreeView) -> str:
     keys = ", ".join(view.keys)
     if view.relations == (view.variable,):
         what = f"{view.variable}[{keys}]"
+    elif not view.variable:
+        what = f"M[{keys}] of {', '.join(view.relations)}"
     else:
         what = f"V@{view.variable}[{keys}] of {', '.join(view.relations)}"
     if view.depth == 0:

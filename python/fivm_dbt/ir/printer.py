@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fivm_dbt.ir.higher_order import HigherOrder
 from fivm_dbt.ir.nodes import (
     Aggregate,
     AggregateCall,
@@ -72,6 +73,8 @@ def describe(node: Node) -> str:
         return f"Aggregate {node.alias} by [{keys}] [{calls}]"
     if isinstance(node, Distinct):
         return "Distinct"
+    if isinstance(node, HigherOrder):
+        return f"HigherOrder {node.alias}"
     raise TypeError(f"no description of {type(node).__name__}")
 
 

@@ -55,12 +55,17 @@ def with_meaning(value: Any, meaning: Mapping[ColumnId, Scalar]) -> Any:
     return value
 
 
-def _aliases(node: Node) -> Iterator[str]:
-    alias = getattr(node, "alias", None)
-    if alias is not None:
-        yield alias
-    for child in node.inputs:
-        yield from _aliases(child)
+def _aliases(value: Any) -> Iterator[str]:
+    """The aliases of all nodes in ``value``, also of those that are no inputs of an operator."""
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _aliases(item)
+    elif is_dataclass(value) and not isinstance(value, (type, Scalar)):
+        alias = getattr(value, "alias", None) if isinstance(value, Node) else None
+        if alias is not None:
+            yield alias
+        for f in fields(value):
+            yield from _aliases(getattr(value, f.name))
 
 
 def _rebuilt(value: Any, names: Mapping[str, str]) -> Any:

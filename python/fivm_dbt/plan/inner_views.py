@@ -23,8 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
+from fivm_dbt.config import Strategy
 from fivm_dbt.delta.key_sets import equalities
 from fivm_dbt.delta.local import Local, local_key
 from fivm_dbt.delta.term import scans
@@ -53,10 +53,10 @@ from fivm_dbt.naming import sibling, split_name, storable, unique_name
 from fivm_dbt.plan.blocks import block_of
 from fivm_dbt.plan.factorise import Factoriser, GivenOrder
 from fivm_dbt.plan.plan import ViewTree
+from fivm_dbt.plan.recursive import Recursion
 from fivm_dbt.plan.root import leads_to
 
 Meaning = dict[ColumnId, Scalar]
-Strategy = Literal["auto", "first_order", "reevaluate", "factorized", "recursive"]
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,15 @@ def keep_inner_views(
     *,
     strategy: Strategy,
     order: GivenOrder | None = None,
+    depth: int | None = None,
 ) -> Kept:
     """``query`` over scans of its inner views, and these views, each after those that it scans.
 
     ``first_order`` keeps just what could not be recomputed to the last bit; ``factorized`` a view tree per join below
-    an aggregate.
+    an aggregate; ``recursive`` its maps, to a ``depth`` if that is given.
     """
     aliases = {f.table.lower() for node in query.walk() for f in node.fields}
-    keeper = _Keeper(relation, static, strategy, aliases, order)
+    keeper = _Keeper(relation, static, strategy, aliases, order, depth)
     over = keeper.top(query)
     if order is not None and not any(tree.chosen == "given" for tree in keeper.trees):
         raise FivmError(
@@ -110,6 +111,7 @@ class _Keeper:
     strategy: Strategy
     aliases: set[str]
     order: GivenOrder | None
+    depth: int | None
     trees: list[ViewTree] = field(default_factory=list)
     views: list[InnerView] = field(default_factory=list)
     known: dict[tuple[Node, tuple[str, ...]], str] = field(default_factory=dict)
@@ -169,12 +171,19 @@ class _Keeper:
 
     def _local(self, node: Local, order: GivenOrder | None = None) -> Local:
         """An aggregate or windows over the visited input, which is kept by key where keys are recomputed from it."""
-        is_block = self.strategy == "factorized" and isinstance(node, Aggregate) and node.adds_up
+        is_block = (
+            self.strategy in ("factorized", "recursive") and isinstance(node, Aggregate) and node.adds_up
+        )
         inner, meaning = self._visit(node.input, in_block=is_block)
         over = _same(node, substituted(node, (inner,), meaning))
         block = block_of(over) if is_block and isinstance(over, Aggregate) else None
         if block is not None:
-            top, tree = Factoriser(block, self._can_change, self._kept, self._alias, order).root()
+            maker: Factoriser | Recursion
+            if self.strategy == "recursive":
+                maker = Recursion(block, self._can_change, self._kept, self._alias, self.depth)
+            else:
+                maker = Factoriser(block, self._can_change, self._kept, self._alias, order)
+            top, tree = maker.root()
             self.trees.append(tree)
             return top
         if self.only_needed or (isinstance(over, Aggregate) and over.adds_up):

@@ -18,7 +18,7 @@ from fivm_dbt.ir.factored import Factored, Product
 from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Item, Join, Node, Scan
 from fivm_dbt.ir.scalar import Scalar, replaced
 from fivm_dbt.naming import storable, unique_name
-from fivm_dbt.plan.blocks import Block, column_name, equal_parts
+from fivm_dbt.plan.blocks import Block, Use, column_name, equal_parts
 from fivm_dbt.rings.integers import absent_of
 from fivm_dbt.rings.polynomial import Atom, Monomial
 from fivm_dbt.rings.registry import TOTAL
@@ -92,19 +92,13 @@ class PayloadViews:
         """
         relations = frozenset[int]().union(*(p.relations for p in pieces))
         known = _known(pieces)
-        keys: list[Item] = []
-        columns: dict[Scalar, Scalar] = {}
-        joined: list[str] = []
-        for part, is_joined in self._needed(relations, around):
-            same = self._same_within(part, relations, columns)
-            if same is None:
-                name = unique_name(storable(column_name(part)), {k.name.lower() for k in keys} | {ROWS})
-                keys.append(Item(name, known[part], self.block.type_of(part)))
-                same = Scalar.column(alias, name)
-            columns[part] = same
-            ((_, name),) = same.columns
-            if is_joined and name not in joined:
-                joined.append(name)
+        names = self.columns(relations)
+        columns = {part: Scalar.column(alias, name) for part, name in names.items()}
+        first: dict[str, Scalar] = {}
+        for part, name in names.items():
+            first.setdefault(name, part)
+        keys = [Item(name, known[part], self.block.type_of(part)) for name, part in first.items()]
+        joined = [names[part] for part in names if self._is_joined(part, relations, around)]
         if not keys:
             # A key that all rows share: unlike a global aggregate, a view of no rows has no group.
             keys.append(Item("everything", Scalar.number(1), INT))
@@ -123,7 +117,7 @@ class PayloadViews:
             payload[atoms] = (Scalar.column(alias, name), type_)
         factored = Factored(_product(Monomial(1, ()), pieces), tuple(products))
         node = Aggregate(self._joined(pieces), alias, tuple(keys), tuple(calls), factored=factored)
-        return PayloadView(node, relations, columns, payload, tuple(joined))
+        return PayloadView(node, relations, columns, payload, tuple(dict.fromkeys(joined)))
 
     def result(self, pieces: list[Piece]) -> Aggregate:
         """The aggregate of the query over ``pieces``."""
@@ -157,22 +151,31 @@ class PayloadViews:
             return pieces[0].node
         return Join(tuple(p.node for p in pieces), conditions)
 
-    def _needed(self, relations: frozenset[int], around: frozenset[int]) -> Iterator[tuple[Scalar, bool]]:
-        """The parts that are used outside of these relations, and whether it is to join them within ``around``."""
-        for part in self.block.parts:
-            if not self.block.relations_of(part) <= relations:
-                continue
-            uses = [u for u in self.block.uses if part in u.parts and not u.relations <= relations]
-            if uses or part in self.block.key_parts:
-                yield part, any(u.relations <= around for u in uses)
+    def columns(self, relations: frozenset[int]) -> dict[Scalar, str]:
+        """The parts that are used outside of these relations, with the column of their view that has the value.
 
-    def _same_within(
-        self, part: Scalar, relations: frozenset[int], columns: dict[Scalar, Scalar]
-    ) -> Scalar | None:
-        """The column of a part that is the same value because of a condition on these relations."""
+        Parts that a condition on these relations makes the same value share one.
+        """
         pairs = [(left, right) for used, left, right in self.block.equal if used <= relations]
-        members = equal_parts((part, *columns), pairs)[part]
-        return next((columns[m] for m in members if m in columns), None)
+        names: dict[Scalar, str] = {}
+        for part in self.block.parts:
+            if not self.block.relations_of(part) <= relations or not self._is_needed(part, relations):
+                continue
+            members = equal_parts((part, *names), pairs)[part]
+            same = next((names[m] for m in members if m in names), None)
+            taken = {name.lower() for name in names.values()} | {ROWS}
+            names[part] = same or unique_name(storable(column_name(part)), taken)
+        return names
+
+    def _is_needed(self, part: Scalar, relations: frozenset[int]) -> bool:
+        return part in self.block.key_parts or any(self._uses(part, relations))
+
+    def _is_joined(self, part: Scalar, relations: frozenset[int], around: frozenset[int]) -> bool:
+        """Whether a part meets others of ``around`` beside these relations."""
+        return any(u.relations <= around for u in self._uses(part, relations))
+
+    def _uses(self, part: Scalar, relations: frozenset[int]) -> Iterator[Use]:
+        return (u for u in self.block.uses if part in u.parts and not u.relations <= relations)
 
 
 def _product(monomial: Monomial, pieces: list[Piece]) -> Product:

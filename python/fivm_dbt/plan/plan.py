@@ -133,6 +133,8 @@ class View:
     rows: tuple[tuple[str, Scalar], ...] | None
     reason: str
     is_payload: bool = False
+    step: Scalar | None = None
+    """Of a map that is read between the steps of a refresh: which step a row of its delta belongs to."""
 
     @property
     def name(self) -> str:

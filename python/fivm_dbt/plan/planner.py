@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 
 from fivm_dbt.catalog import Catalog, Column, Relation
-from fivm_dbt.config import Config
+from fivm_dbt.config import Config, Strategy
 from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.ir.nodes import Node
@@ -101,8 +101,8 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
     query = rewrite(lowered.node)
     static = _static(request.config, request.catalog)
     order = _given_order(request)
-    strategy = request.config.fivm_strategy if order is None else "factorized"
-    kept = keep_inner_views(query, relation, static, strategy=strategy, order=order)
+    strategy, depth = _strategy(request.config, order)
+    kept = keep_inner_views(query, relation, static, strategy=strategy, order=order, depth=depth)
     views = Views(request.config, Typer(describe), static)
     for view in kept.views:
         views.add(view.name, view.node, tuple(f.name for f in view.node.fields), view.reason, by=view.by)
@@ -119,6 +119,25 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         completions=lowered.completions,
         view_trees=kept.trees,
     )
+
+
+def _strategy(config: Config, order: GivenOrder | None) -> tuple[Strategy, int | None]:
+    """The strategy and, of recursive maps, the depth. FIVM201 where an order is given that it has no use for."""
+    strategy = config.fivm_strategy
+    if order is not None and strategy in ("recursive", "first_order"):
+        raise FivmError(
+            "FIVM201",
+            f"a variable order is given, but fivm_strategy: {strategy} has no view tree",
+            remedy="leave the order out, or use fivm_strategy: factorized",
+        )
+    depth = config.fivm_depth
+    if depth != "full" and strategy != "recursive":
+        raise FivmError(
+            "FIVM201",
+            f"fivm_depth: {depth} is given, but fivm_strategy: {strategy} has no deltas of deltas",
+            remedy="leave it out, or use fivm_strategy: recursive",
+        )
+    return "factorized" if order is not None else strategy, depth if isinstance(depth, int) else None
 
 
 def _given_order(request: ModelRequest) -> GivenOrder | None:

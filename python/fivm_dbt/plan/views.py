@@ -10,9 +10,10 @@ from fivm_dbt.delta import derive
 from fivm_dbt.delta.key_sets import Placed, bound_reads
 from fivm_dbt.delta.own_state import delta_over_own_state
 from fivm_dbt.delta.term import Term
+from fivm_dbt.ir.higher_order import HigherOrder
 from fivm_dbt.ir.nodes import Map, Node
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.naming import split_name
+from fivm_dbt.naming import STEP, split_name
 from fivm_dbt.plan.partitioning import choose_partitioning
 from fivm_dbt.plan.payload_views import is_payload_view
 from fivm_dbt.plan.plan import StateTable, View
@@ -58,6 +59,7 @@ class Views:
                 rows=_rows(root, is_payload=is_payload),
                 reason=reason,
                 is_payload=is_payload,
+                step=_step(root.core),
             )
         )
         shown = {key: output for output, key in root.shown if key is not None}
@@ -89,6 +91,11 @@ def _rows(root: Root, *, is_payload: bool) -> tuple[tuple[str, Scalar], ...] | N
     if is_payload:
         return root.outputs
     return None if root.payload or root.filters or root.is_aggregate else root.outputs
+
+
+def _step(core: Node) -> Scalar | None:
+    is_stepwise = isinstance(core, HigherOrder) and core.is_stepwise
+    return Scalar.column(core.alias, STEP) if isinstance(core, HigherOrder) and is_stepwise else None
 
 
 def _of_inner_view(config: Config) -> Config:

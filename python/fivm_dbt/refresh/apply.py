@@ -96,7 +96,7 @@ def apply_deltas(
     merged, versions = [], {}
     for view in plan.views:
         done = already.get(view.name, 0)
-        if done and not _is_by_partition(plan, view):
+        if done and not _is_by_partition(plan, view) and view.step is None:
             change = None
         else:
             change = _apply_delta(plan, view, engine, binding, already=done)
@@ -131,7 +131,7 @@ def _apply_delta(
                     f"{plan.model} partition {number}/{len(touched)} ({row[0]}) merged into {view.name}"
                 )
                 engine.run(merge(plan, view, [value], only_these=True))
-    else:
+    elif not already:
         engine.progress(f"{plan.model}: merging {rows:,} rows into {len(touched)} partitions of {view.name}")
         engine.run(merge(plan, view, literals if len(literals) <= MAX_LITERALS else None))
     return Merged(view.name, rows, len(touched))
@@ -140,9 +140,10 @@ def _apply_delta(
 def _is_by_partition(plan: Plan, view: View) -> bool:
     """Whether each partition has a MERGE of its own.
 
-    Not where doubles are added up: a MERGE of nothing but their rest is no commit, and those that are done are counted.
+    Not where doubles are added up, or steps: a MERGE of nothing but their rest, or of steps that undo each other, is no
+    commit, and those that are done are counted.
     """
-    has_rest = any(p.component.type.is_floating for p in view.state.payload)
+    has_rest = view.step is not None or any(p.component.type.is_floating for p in view.state.payload)
     return plan.config.fivm_merge == "per_partition" and not has_rest
 
 
@@ -182,6 +183,9 @@ def _with_view(
     """The binding for the views above one that is up to date now, its change staged if it has any."""
     before = binding.version_before(view.name)
     version = engine.commits(view.name, None)[0].version if is_merged else before
+    if change is not None and view.step is not None:
+        # What it was between the steps is asked for, also where they have undone each other.
+        return binding.with_view(BoundInput(view.name, "staged", before, version), is_changed=True)
     if version == before:
         # Nothing to merge, or nothing but the rest of doubles, of which no row came.
         return binding.with_view(BoundInput(view.name, "static", before, before), is_changed=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fivm_dbt.ir.nodes import Join, Node, Scan, Side
+from fivm_dbt.ir.nodes import Join, Node, Scan, Side, UnionAll
 from fivm_dbt.ir.scalar import Scalar
 
 
@@ -29,6 +29,8 @@ def _ordered(join: Join) -> tuple[Node, ...]:
 def _has_delta(node: Node) -> bool:
     if isinstance(node, Scan):
         return node.side is Side.DELTA
+    if isinstance(node, UnionAll):
+        return all(_has_delta(branch) for branch in node.branches)
     return any(_has_delta(child) for child in node.inputs)
 
 

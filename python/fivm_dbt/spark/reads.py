@@ -14,7 +14,7 @@ from fivm_dbt.catalog import Presentation
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.nodes import Lookup, Scan, Side
 from fivm_dbt.ir.scalar import column_ast, identifier
-from fivm_dbt.naming import COUNT, PARTITION
+from fivm_dbt.naming import COUNT, PARTITION, STEP
 from fivm_dbt.plan.binding import Binding, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.spark.select import Reader
@@ -84,6 +84,8 @@ def side_reader(plan: Plan, view: View, binding: Binding) -> Reader:
         shown = dict(helper.rows)
         columns = [exp.alias_(shown[n].ast(), identifier(n)) for n, _ in scan.columns if n in shown]
         times = exp.alias_(exp.Literal.number(1), COUNT) if helper.is_payload else exp.column(COUNT)
+        if helper.step is not None:
+            columns.append(exp.column(STEP))
         rows = exp.select(*columns, times).from_(table(staged_state(plan, helper)))
         return rows.subquery(copy=False)
 

@@ -12,7 +12,7 @@ from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, at_side
 from fivm_dbt.ir.nodes import Lookup, Side
 from fivm_dbt.ir.scalar import Scalar, column_ast, identifier, raise_error
-from fivm_dbt.naming import COUNT, PARTITION
+from fivm_dbt.naming import COUNT, PARTITION, STEP
 from fivm_dbt.plan.binding import Binding, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, StateTable, View
 from fivm_dbt.rings.products import sum_of_products
@@ -39,8 +39,12 @@ def build_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
 
 
 def delta_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
-    """A state's delta: all terms of all changed relations, added up per key, without keys whose change is zero."""
-    return _payload_query(plan, view, binding, prune_terms(view.terms, binding.moved), keep_zero=False)
+    """A state's delta: all terms of all changed relations, added up per key, without keys whose change is zero.
+
+    Where it is asked for what some relations have changed, it is added up by these too.
+    """
+    terms = prune_terms(view.terms, binding.moved)
+    return _payload_query(plan, view, binding, terms, keep_zero=False, step=view.step)
 
 
 def key_set_query(plan: Plan, view: View, key_set: KeySet, binding: Binding) -> exp.Query | None:
@@ -65,15 +69,22 @@ def partitions_query(plan: Plan, looked_up: Sequence[tuple[Lookup, StateTable]],
 
 
 def _payload_query(
-    plan: Plan, view: View, binding: Binding, terms: tuple[Term, ...], *, keep_zero: bool
+    plan: Plan,
+    view: View,
+    binding: Binding,
+    terms: tuple[Term, ...],
+    *,
+    keep_zero: bool,
+    step: Scalar | None = None,
 ) -> exp.Select:
     state, reader = view.state, side_reader(plan, view, binding)
+    steps = [] if step is None else [exp.alias_(step.ast(), STEP)]
     branches = [
-        select_columns(_branch_columns(state, t.multiplicity), at_time(t.node, binding), reader)
+        select_columns([*_branch_columns(state, t.multiplicity), *steps], at_time(t.node, binding), reader)
         for t in terms
     ]
     rows = branches[0] if len(branches) == 1 else exp.union(*branches, distinct=False, copy=False)
-    keys = [column_ast("", k.name) for k in state.keys]
+    keys = [column_ast("", k.name) for k in state.keys] + [exp.column(STEP) for _ in steps]
     sums = {name: _total(name, state) for name in state.payload_names}
     query = exp.select(*(k.copy() for k in keys), *(exp.alias_(s.copy(), n) for n, s in sums.items()))
     query = query.select(exp.alias_(partition_value(state, binding.buckets), PARTITION), copy=False)
@@ -201,7 +212,9 @@ def merge(
     """
     state = view.state
     source: exp.Expr = table(staged_state(plan, view)).as_("delta", copy=False)
-    if only_these and partitions is not None:
+    if view.step is not None:
+        source = _over_all_steps(plan, view).subquery("delta")
+    elif only_these and partitions is not None:
         rows = exp.select("*").from_(source.copy()).where(in_partitions("delta", partitions))
         source = rows.subquery("delta")
     conditions: list[exp.Expr] = [
@@ -220,6 +233,15 @@ def merge(
         on=exp.and_(*conditions) if conditions else exp.Boolean(this=True),
         whens=exp.Whens(expressions=whens),
     )
+
+
+def _over_all_steps(plan: Plan, view: View) -> exp.Select:
+    """The staged delta of a view by its keys alone, without what one step has undone of another."""
+    keys = [column_ast("", name) for name in (*(k.name for k in view.state.keys), PARTITION)]
+    sums = {name: exp.Sum(this=exp.column(name)) for name in view.state.payload_names}
+    query = exp.select(*(k.copy() for k in keys), *(exp.alias_(s.copy(), n) for n, s in sums.items()))
+    moved = [exp.NullSafeNEQ(this=s, expression=exp.Literal.number(0)) for s in sums.values()]
+    return query.from_(table(staged_state(plan, view))).group_by(*keys).having(exp.or_(*moved))
 
 
 def _delete(count: exp.Expr) -> exp.When:

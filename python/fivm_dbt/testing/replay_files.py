@@ -7,7 +7,9 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import get_args
 
+from fivm_dbt.config import Strategy
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.outcome import ScenarioResult
@@ -15,8 +17,8 @@ from fivm_dbt.testing.replay import OpenWorkbench, replay_scenario
 from fivm_dbt.testing.workbench import DuckDbWorkbench
 
 ENGINES = ("duckdb", "spark")
-STRATEGIES = ("auto", "first_order", "factorized", "reevaluate")
-"""The strategies of this version; ``all`` replays every scenario with each of them."""
+STRATEGIES: tuple[str, ...] = get_args(Strategy)
+"""``all`` replays every scenario with each of them."""
 
 Echo = Callable[[str], None]
 
@@ -91,8 +93,8 @@ def _strategies(strategy: str | None) -> tuple[str | None, ...]:
     if strategy == "all":
         return STRATEGIES
     if strategy is not None and strategy not in STRATEGIES:
-        message = f"strategy {strategy} is not available ({expected_one_of(('all', *STRATEGIES))})"
-        raise FivmError("FIVM203", message, remedy="choose another one")
+        message = f"no strategy {strategy} ({expected_one_of(('all', *STRATEGIES))})"
+        raise FivmError("FIVM201", message, remedy="choose another one")
     return (strategy,)
 
 

@@ -56,7 +56,8 @@ class SparkWorkbench:
     Several may be open on one session, each in a thread.
     """
 
-    def __init__(self, session: SparkSession, schema: str) -> None:
+    def __init__(self, session: SparkSession, schema: str, journal: Journal | None = None) -> None:
+        """``journal`` is one to use in place of a table of the schema."""
         # A session of its own, for its settings, its staged rows and its current schema.
         self._session = session.newSession()
         self._schema = schema
@@ -67,7 +68,7 @@ class SparkWorkbench:
         self._sql(f"CREATE SCHEMA {schema}")
         self._sql(f"USE {schema}")
         self._engine = SparkEngine.of_session(self._session)
-        self._journal = SqlJournal(self._engine, journal_table(f"{schema}.model"))
+        self._journal = journal or SqlJournal(self._engine, journal_table(f"{schema}.model"))
 
     @property
     def engine(self) -> Engine:

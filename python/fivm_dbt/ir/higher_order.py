@@ -1,0 +1,66 @@
+"""A join whose change has been planned one relation at a time, over maps of the others (DBToaster, section 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.ir.factored import Product
+from fivm_dbt.ir.nodes import Field, Item, Map, Node
+from fivm_dbt.ir.scalar import Scalar
+
+
+@dataclass(frozen=True)
+class Total:
+    """A column that is added up: the ``product`` of a row in a ``ring``, as a value of ``type``."""
+
+    name: str
+    product: tuple[Product, ...]
+    ring: str
+    type: SparkType
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """What a change of ``changed`` is joined with: ``others``, which are read as they are at this ``step``.
+
+    A refresh takes the relations of a join one after the other, each a step: those before it are new, those after it
+    old. ``keys`` and ``totals`` are what a row contributes.
+    """
+
+    changed: Node
+    step: int
+    others: tuple[Node, ...]
+    predicates: tuple[Scalar, ...]
+    keys: tuple[Item, ...]
+    totals: tuple[Total, ...]
+
+
+@dataclass(frozen=True)
+class HigherOrder(Node):
+    """The rows of ``definition``, which changes by its ``triggers``: ``Δ = ⊎_i (ΔR_i ⋈ maps of the others)``.
+
+    Each row of the change has its multiplicity multiplied into its totals. ``is_stepwise`` says that somebody reads
+    what has changed by a part of the steps.
+    """
+
+    definition: Map
+    triggers: tuple[Trigger, ...]
+    is_stepwise: bool = False
+
+    @property
+    def alias(self) -> str:
+        return self.definition.alias
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.definition.fields
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.definition,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> HigherOrder:
+        (definition,) = inputs
+        assert isinstance(definition, Map)
+        return replace(self, definition=definition)

@@ -61,6 +61,7 @@ def test_everything_wrong_is_told_at_once() -> None:
         {"fivm_lease_minutes": 0},
         {"fivm_trust_keys": "perhaps"},
         {"fivm_depth": "deep"},
+        {"fivm_depth": 0},
         {"fivm_partition_by": 3},
         {"fivm_": 1},
     ],
@@ -75,13 +76,11 @@ def test_wrong_values(meta: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("meta", "what"),
     [
-        ({"fivm_strategy": "recursive"}, "fivm_strategy: recursive"),
         ({"fivm_apply": "replace"}, "fivm_apply: replace"),
         ({"fivm_apply": "append"}, "fivm_apply: append"),
         ({"fivm_result": "factorized"}, "fivm_result: factorized"),
         ({"fivm_refresh": "lazy"}, "fivm_refresh: lazy"),
         ({"fivm_expose": "table"}, "fivm_expose: table"),
-        ({"fivm_depth": 1}, "fivm_depth: 1"),
         ({"fivm_trust_keys": True}, "fivm_trust_keys: true"),
         ({"fivm_start": "newest"}, "fivm_start"),
         ({"fivm_helper_schema": "helpers"}, "fivm_helper_schema"),

@@ -12,7 +12,7 @@ A fenced block is tested when an HTML comment stands above it:
 ``<!-- test: refusals -->``     a table: each row's query is refused with the code in the row
 ``<!-- test: explain F W -->``  of ``fivm explain F`` the part whose title has all words W; F may also be a model
                                of the last scenario
-``<!-- test: tree F O -->``     of ``fivm explain F --order O`` the view tree
+``<!-- test: tree F ... -->``   of ``fivm explain F ...`` the view tree
 ``<!-- test: scenario -->``     a scenario that is replayed: no refusal, no rebuild, an expectation in each step
 ``<!-- test: deltas -->``       what the last scenario staged in each step
 =============================  ===============================================================================
@@ -117,8 +117,7 @@ class Reader:
             name, _, words = rest.partition(" ")
             self.outputs[example.line] = _part(self._explained(name), words.split(), example.place)
         elif verb == "tree":
-            query, order = rest.split()
-            explained = self._ran(f"fivm explain {query} --order {order}").partition("\n")[2]
+            explained = self._ran(f"fivm explain {rest}").partition("\n")[2]
             self.outputs[example.line] = _part(explained, ["view", "tree"], example.place)
         elif verb == "scenario":
             self.deltas = self._replayed(example)

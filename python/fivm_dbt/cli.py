@@ -58,6 +58,7 @@ def main(verbose: int) -> None:
 @click.option("--target", help="Target of the profile, as for dbt.")
 @click.option("--order", type=_FILE, help="Variable order for the query of a file, in F-IVM's text format.")
 @click.option("--strategy", help="The fivm_strategy for the query of a file.")
+@click.option("--depth", type=int, help="The fivm_depth for the query of a file, with --strategy recursive.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @_errors_shown
 def explain(
@@ -67,6 +68,7 @@ def explain(
     target: str | None,
     order: Path | None,
     strategy: str | None,
+    depth: int | None,
     form: str,
 ) -> None:
     """Show how a query is maintained: its state, the delta of each input, the statements of a refresh.
@@ -81,16 +83,19 @@ def explain(
     Examples:
       fivm explain query.sql
       fivm explain query.sql --strategy factorized --order order.txt
+      fivm explain query.sql --strategy recursive --depth 2
       fivm explain daily_delays --project-dir . --format json
     """
     from fivm_dbt.explain.text import explain as as_text
     from fivm_dbt.offline import plan_of_file
 
+    given = {"fivm_strategy": strategy, "fivm_depth": depth}
+    settings = {key: value for key, value in given.items() if value is not None}
     if project_dir is None:
-        plan = plan_of_file(Path(what), order, strategy)
-    elif order is not None or strategy is not None:
+        plan = plan_of_file(Path(what), order, settings)
+    elif order is not None or settings:
         raise click.UsageError(
-            "--order and --strategy are for files; a model has its own in its configuration"
+            "--order, --strategy and --depth are for files; a model has its own in its configuration"
         )
     else:
         # Only now is dbt needed.

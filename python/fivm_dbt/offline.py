@@ -22,11 +22,13 @@ logger = logging.getLogger(__name__)
 _SESSION = (("timezone", "UTC"),)
 
 
-def plan_of_file(path: Path, order: Path | None = None, strategy: str | None = None) -> Plan:
+def plan_of_file(
+    path: Path, order: Path | None = None, settings: Mapping[str, object] | None = None
+) -> Plan:
     """The plan of the one query in a file that also creates its inputs.
 
-    ``order`` is a file with a variable order, ``strategy`` the model's ``fivm_strategy``. FIVM204 where the two files
-    do not speak of the same relations.
+    ``order`` is a file with a variable order, ``settings`` are what the model has under ``meta``. FIVM204 where the two
+    files do not speak of the same relations.
     """
     if not path.is_file():
         raise FivmError(
@@ -41,7 +43,7 @@ def plan_of_file(path: Path, order: Path | None = None, strategy: str | None = N
         for note in file.notes:
             logger.warning("%s: %s", order.name, note)
         given = file.order
-    config = load_config({"fivm_strategy": strategy} if strategy is not None else {})
+    config = load_config(settings or {})
     return plan_model(ModelRequest(f"analytics.{model}", script.sql, script.catalog, config, _SESSION, given))
 
 

@@ -147,7 +147,8 @@ def test_report_for_machines(tmp_path: Path) -> None:
     assert replay_files([path], strategy="all", report=report, echo=lambda line: None) == 0
     data = json.loads(report.read_text())
     assert data["engine"] == "duckdb"
-    assert [s["strategy"] for s in data["scenarios"]] == ["auto", "first_order", "factorized", "reevaluate"]
+    every = ["auto", "first_order", "factorized", "recursive", "reevaluate"]
+    assert [s["strategy"] for s in data["scenarios"]] == every
     built, refreshed = (step["models"][0] for step in data["scenarios"][0]["steps"])
     assert (built["action"], refreshed["action"], refreshed["result"]) == ("built", "refreshed", "equal")
     assert refreshed["inputs"][0]["capture"] == "change feed"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,7 @@ logger = logging.getLogger(__name__)
 _SESSION = (("timezone", "UTC"),)
 
 
-def plan_of_file(
-    path: Path, order: Path | None = None, settings: Mapping[str, object] | None = None
-) -> Plan:
+def plan_of_file(path: Path, order: Path | None = None, settings: Mapping[str, object] | None = None) -> Plan:
     """The plan of the one query in a file that also creates its inputs.
 
     ``order`` is a file with a variable order, ``settings`` are what the model has under ``meta``. FIVM204 where the two

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from fivm_dbt.delta.local import local_key
 from fivm_dbt.delta.term import scans
+from fivm_dbt.ir.higher_order import HigherOrder
 from fivm_dbt.ir.nodes import (
     Aggregate,
     ClockFilter,
@@ -53,6 +54,12 @@ def _top(view: View) -> list[str]:
 
 
 def _below(node: Node, *, skip_local: bool, depth: int) -> Iterator[str]:
+    if isinstance(node, HigherOrder):
+        yield "  " * depth + f"{describe(node)}: ring delta, one relation after the other"
+        for trigger in node.triggers:
+            met = ", ".join(_over(other) for other in trigger.others)
+            yield "  " * (depth + 1) + f"Δ{_over(trigger.changed)} meets {met}"
+        return
     if not isinstance(node, (Scan, Values)):
         yield "  " * depth + f"{describe(node)}: {_rule(node, is_own=skip_local)}"
     else:
@@ -87,8 +94,9 @@ def reads_in_full(view: View) -> Iterator[tuple[str, tuple[str, ...]]]:
         bounded = {id(n.scan) for n in term.node.walk() if isinstance(n, Lookup)}
         sets = {k.name: k for k in view.key_sets}
         changed = []
+        steps = _of_earlier_steps(term.node)
         for s in scans(term.node):
-            if s.side is Side.DELTA:
+            if s.side is Side.DELTA and id(s) not in steps:
                 of = scans(sets[s.relation].node) if s.relation in sets else (s,)
                 changed += [c.relation for c in of if c.side is Side.DELTA and c.relation not in sets]
         staged = [sets[s.relation].node for s in scans(term.node) if s.relation in sets]
@@ -99,3 +107,10 @@ def reads_in_full(view: View) -> Iterator[tuple[str, tuple[str, ...]]]:
         for s in scans(term.node):
             if s.side is not Side.DELTA and id(s) not in bounded and id(s) not in between:
                 yield s.relation, when
+
+
+def _of_earlier_steps(node: Node) -> set[int]:
+    """Staged rows that are only read to see a map between the steps of a refresh: they are no cause of the term."""
+    unions = (n for n in node.walk() if isinstance(n, UnionAll))
+    between = (u for u in unions if any(s.side is Side.OLD for b in u.branches[:1] for s in scans(b)))
+    return {id(s) for union in between for s in scans(union) if s.side is Side.DELTA}

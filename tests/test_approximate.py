@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.rings.moments import MomentRing, Moments
-from fivm_dbt.spark.state import merge
+from fivm_dbt.spark.merge import merge
 from fivm_dbt.testing.compare import compare_rows
 from fixtures.models import Bench, plan_of, relation
 

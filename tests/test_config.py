@@ -76,7 +76,6 @@ def test_wrong_values(meta: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("meta", "what"),
     [
-        ({"fivm_apply": "replace"}, "fivm_apply: replace"),
         ({"fivm_apply": "append"}, "fivm_apply: append"),
         ({"fivm_result": "factorized"}, "fivm_result: factorized"),
         ({"fivm_refresh": "lazy"}, "fivm_refresh: lazy"),

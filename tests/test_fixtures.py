@@ -32,6 +32,7 @@ from fivm_dbt.rewrite.order_factors import order_factors
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.rewrite.prune_columns import prune_columns
 from fivm_dbt.spark.capture import change_query, snapshot_query
+from fivm_dbt.spark.merge import merge
 from fivm_dbt.spark.reads import table
 from fivm_dbt.spark.select import select
 from fivm_dbt.spark.state import (
@@ -40,7 +41,6 @@ from fivm_dbt.spark.state import (
     create_view,
     delta_query,
     key_set_query,
-    merge,
     touched_query,
 )
 from fivm_dbt.sql.lower import Lowered, lower

@@ -30,7 +30,8 @@ from fivm_dbt.plan.binding import staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, PlanInput, Recompute, View
 from fivm_dbt.spark.capture import change_query
 from fivm_dbt.spark.check import EXAMPLE_TIMES, example
-from fivm_dbt.spark.state import build_query, create_table, delta_query, key_set_query, merge
+from fivm_dbt.spark.merge import write_delta
+from fivm_dbt.spark.state import build_query, create_table, delta_query, key_set_query
 from fivm_dbt.sql.edits import Edit
 
 _OLD, _NEW = 1, 2
@@ -282,7 +283,7 @@ def _statements(plan: Plan) -> list[str]:
         )
         lines.append(_sql(delta_query(plan, view, everything)))
         lines.append("-- with the touched partitions as literals")
-        lines.append(_sql(merge(plan, view, [exp.Placeholder(this="touched")])))
+        lines.append(_sql(write_delta(plan, view, [exp.Placeholder(this="touched")], _OLD)))
         if view is not plan.top and view.rows is None:
             lines.append(f"-- the change of this view, staged as {staged_input(plan, view.name)}")
             lines.append(_sql(change_query(plan, everything.input(view.name))))

@@ -21,6 +21,7 @@ from fivm_dbt.plan.plan import Plan, StateTable, View
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.capture import change_query, snapshot_query
 from fivm_dbt.spark.check import check_statements
+from fivm_dbt.spark.merge import write_delta
 from fivm_dbt.spark.reads import table as relation_table
 from fivm_dbt.spark.state import (
     build_query,
@@ -29,7 +30,6 @@ from fivm_dbt.spark.state import (
     create_view,
     delta_query,
     key_set_query,
-    merge,
     partitions_query,
     touched_query,
 )
@@ -124,16 +124,17 @@ def _apply_delta(
     type_ = view.state.partitioning.type
     literals = [literal(row[0], type_) for row in touched]
     rows = sum(int(str(row[1])) for row in touched)
+    before = binding.version_before(view.name)
     if _is_by_partition(plan, view):
         for number, (value, row) in enumerate(zip(literals, touched, strict=True), start=1):
             if number > already:
                 engine.progress(
                     f"{plan.model} partition {number}/{len(touched)} ({row[0]}) merged into {view.name}"
                 )
-                engine.run(merge(plan, view, [value], only_these=True))
+                engine.run(write_delta(plan, view, [value], before, only_these=True))
     elif not already:
         engine.progress(f"{plan.model}: merging {rows:,} rows into {len(touched)} partitions of {view.name}")
-        engine.run(merge(plan, view, literals if len(literals) <= MAX_LITERALS else None))
+        engine.run(write_delta(plan, view, literals if len(literals) <= MAX_LITERALS else None, before))
     return Merged(view.name, rows, len(touched))
 
 

@@ -51,7 +51,7 @@ from fivm_dbt.refresh.owner import new_owner, only_refresh_here, release
 from fivm_dbt.refresh.recompute import write_recomputed
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InnerChange, InputChange, Report
-from fivm_dbt.spark.state import NEGATIVE, OVERFLOW
+from fivm_dbt.spark.merge import NEGATIVE, OVERFLOW
 
 logger = logging.getLogger(__name__)
 
@@ -386,9 +386,9 @@ class _Run:
         return None
 
     def _already_applied(self, state: str, before: int) -> int:
-        """How many of the refresh's MERGEs are committed: those of ours after the version it started from."""
+        """How many of the refresh's writes are committed: those of ours after the version it started from."""
         commits = self.engine.commits(state, before)
-        return sum(1 for c in commits if c.version > before and c.operation == "MERGE")
+        return sum(1 for c in commits if c.version > before and c.operation in ("MERGE", "WRITE"))
 
     # Journal and report
 

@@ -12,7 +12,8 @@ from fivm_dbt.ir.clock import Clock
 from fivm_dbt.plan.binding import Binding, BoundClock, BoundInput, staged_input, staged_state
 from fivm_dbt.plan.plan import Capture, Plan
 from fivm_dbt.spark.capture import change_query
-from fivm_dbt.spark.state import build_query, delta_query, key_set_query, merge, touched_query
+from fivm_dbt.spark.merge import merge, replace_partitions
+from fivm_dbt.spark.state import build_query, delta_query, key_set_query, touched_query
 from fivm_dbt.spark.validate import validate
 
 EXAMPLE_TIMES = BoundClock(Clock.at(datetime(2024, 5, 1, 12)), Clock.at(datetime(2024, 5, 2, 12)))
@@ -28,7 +29,9 @@ def check_statements(plan: Plan) -> None:
     for view in plan.views:
         staged += [staged_state(plan, view), staged_input(plan, view.name)]
         staged += [staged_input(plan, k.name) for k in view.key_sets]
-        statements += [merge(plan, view, [exp.Literal.number(1)]), touched_query(plan, view)]
+        partition = [exp.Literal.number(1)]
+        statements += [merge(plan, view, partition), replace_partitions(plan, view, partition, 1)]
+        statements.append(touched_query(plan, view))
         statements.append(build_query(plan, view, binding))
         # Whatever changes, a refresh runs some of these terms: a subset of safe reads is safe.
         queries = [key_set_query(plan, view, k, binding) for k in view.key_sets]

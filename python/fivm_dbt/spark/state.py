@@ -11,18 +11,15 @@ from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, at_side
 from fivm_dbt.ir.nodes import Lookup, Side
-from fivm_dbt.ir.scalar import Scalar, column_ast, identifier, raise_error
+from fivm_dbt.ir.scalar import Scalar, column_ast, identifier
 from fivm_dbt.naming import COUNT, PARTITION, STEP
 from fivm_dbt.plan.binding import Binding, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, StateTable, View
 from fivm_dbt.rings.products import sum_of_products
 from fivm_dbt.rings.registry import ROWS, Component
 from fivm_dbt.spark.clock import at_time
-from fivm_dbt.spark.reads import in_partitions, side_reader, table
+from fivm_dbt.spark.reads import side_reader, table
 from fivm_dbt.spark.select import select, select_columns
-
-NEGATIVE = "FIVM401"
-OVERFLOW = "FIVM402"
 
 _UNSTORABLE = frozenset(" ,;{}()\n\t=")
 
@@ -198,116 +195,3 @@ def touched_query(plan: Plan, view: View) -> exp.Select:
         table(staged_state(plan, view))
     )
     return query.group_by(value).order_by(exp.Ordered(this=value, nulls_first=True))
-
-
-def merge(
-    plan: Plan, view: View, partitions: Sequence[exp.Expr] | None, *, only_these: bool = False
-) -> exp.Merge:
-    """Add the staged delta to a view's state, in the given partitions only (literals; None: no restriction).
-
-    ``only_these`` says that the delta has rows for other partitions too, which are left for other statements.
-
-    Keys compare null-safe. A row whose multiplicity reaches zero is deleted; one that would go below zero, and a
-    decimal that overflows, abort the statement before anything is committed.
-    """
-    state = view.state
-    source: exp.Expr = table(staged_state(plan, view)).as_("delta", copy=False)
-    if view.step is not None:
-        source = _over_all_steps(plan, view).subquery("delta")
-    elif only_these and partitions is not None:
-        rows = exp.select("*").from_(source.copy()).where(in_partitions("delta", partitions))
-        source = rows.subquery("delta")
-    conditions: list[exp.Expr] = [
-        exp.NullSafeEQ(this=column_ast("target", k.name), expression=column_ast("delta", k.name))
-        for k in state.keys
-    ]
-    if partitions is not None:
-        conditions.append(in_partitions("target", partitions))
-    count = exp.Add(this=column_ast("target", COUNT), expression=column_ast("delta", COUNT))
-    whens = [_update(state, count), _insert(state)]
-    if not state.is_global:
-        whens.insert(0, _delete(count))
-    return exp.Merge(
-        this=table(state.relation).as_("target", copy=False),
-        using=source,
-        on=exp.and_(*conditions) if conditions else exp.Boolean(this=True),
-        whens=exp.Whens(expressions=whens),
-    )
-
-
-def _over_all_steps(plan: Plan, view: View) -> exp.Select:
-    """The staged delta of a view by its keys alone, without what one step has undone of another."""
-    keys = [column_ast("", name) for name in (*(k.name for k in view.state.keys), PARTITION)]
-    sums = {name: exp.Sum(this=exp.column(name)) for name in view.state.payload_names}
-    query = exp.select(*(k.copy() for k in keys), *(exp.alias_(s.copy(), n) for n, s in sums.items()))
-    moved = [exp.NullSafeNEQ(this=s, expression=exp.Literal.number(0)) for s in sums.values()]
-    return query.from_(table(staged_state(plan, view))).group_by(*keys).having(exp.or_(*moved))
-
-
-def _delete(count: exp.Expr) -> exp.When:
-    gone = exp.EQ(this=count.copy(), expression=exp.Literal.number(0))
-    return exp.When(matched=True, condition=gone, then=exp.var("DELETE"))
-
-
-def _update(state: StateTable, count: exp.Expr) -> exp.When:
-    negative = exp.LT(this=count.copy(), expression=exp.Literal.number(0))
-    checked = _unless(
-        negative, count.copy(), BIGINT.text, f"{NEGATIVE} {state.relation}: a multiplicity below zero"
-    )
-    assignments = [exp.EQ(this=exp.column(COUNT), expression=checked)]
-    for payload in state.payload:
-        assignments.append(
-            exp.EQ(this=exp.column(payload.name), expression=_added(payload.name, payload.component, state))
-        )
-    return exp.When(matched=True, then=exp.Update(expressions=assignments))
-
-
-def _added(name: str, component: Component, state: StateTable) -> exp.Expr:
-    if not component.type.is_decimal:
-        return exp.Add(this=column_ast("target", name), expression=column_ast("delta", name))
-    # decimal(37, s) + decimal(37, s) is decimal(38, s); of wider operands Spark would round the last digits.
-    narrow = f"decimal(37,{component.type.scale})"
-    sides = [exp.cast(column_ast(side, name), narrow, dialect="spark") for side in ("target", "delta")]
-    return _never_null(exp.Add(this=sides[0], expression=sides[1]), component.type.text, state)
-
-
-def _insert(state: StateTable) -> exp.When:
-    columns = [*(k.name for k in state.keys), *state.payload_names, PARTITION]
-    values: list[exp.Expr] = [column_ast("delta", k.name) for k in state.keys]
-    missing = exp.LTE(this=column_ast("delta", COUNT), expression=exp.Literal.number(0))
-    message = f"{NEGATIVE} {state.relation}: a key is to be removed that is not there"
-    values.append(_unless(missing, column_ast("delta", COUNT), BIGINT.text, message))
-    for payload in state.payload:
-        value = column_ast("delta", payload.name)
-        values.append(
-            _never_null(value, payload.component.type.text, state)
-            if payload.component.type.is_decimal
-            else value
-        )
-    values.append(column_ast("delta", PARTITION))
-    then = exp.Insert(
-        this=exp.Tuple(expressions=[exp.column(identifier(c)) for c in columns]),
-        expression=exp.Tuple(expressions=values),
-    )
-    return exp.When(matched=False, condition=_is_more_than_rounding(state), then=then)
-
-
-def _is_more_than_rounding(state: StateTable) -> exp.Expr | None:
-    """Of a key that comes and goes within one delta, doubles may leave a rest: it is no row. None without doubles."""
-    exact = [p.name for p in state.payload if not p.component.type.is_floating]
-    if len(exact) == len(state.payload):
-        return None
-    zero = exp.Literal.number(0)
-    return exp.or_(
-        *(exp.NEQ(this=column_ast("delta", n), expression=zero.copy()) for n in (COUNT, *exact)), copy=False
-    )
-
-
-def _unless(alarm: exp.Expr, value: exp.Expr, type_: str, message: str) -> exp.Expr:
-    """``value``, but an error with ``message`` where ``alarm`` holds."""
-    return exp.Case(ifs=[exp.If(this=alarm, true=raise_error(message, type_))], default=value)
-
-
-def _never_null(value: exp.Expr, type_: str, state: StateTable) -> exp.Expr:
-    message = f"{OVERFLOW} {state.relation}: a decimal sum overflowed"
-    return exp.Coalesce(this=value, expressions=[raise_error(message, type_)])

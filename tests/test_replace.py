@@ -1,0 +1,120 @@
+"""``fivm_apply: replace``: touched partitions are written anew, with the same rows and the same alarms as by MERGE."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fivm_dbt.errors import FivmError
+from fivm_dbt.testing.load import load_scenarios
+from fivm_dbt.testing.replay import replay_scenario
+from fivm_dbt.testing.scenario import Scenario
+from fivm_dbt.testing.workbench import DuckDbWorkbench
+from fixtures.models import Bench, Interrupted, Interrupting
+
+SCENARIOS = Path(__file__).parent / "scenarios"
+SUMS = "select k, sum(x) as s, count(*) as n from r group by k"
+ROWS = [(1, "1.00"), (1, "2.00"), (2, None), (None, "4.00"), (5, "1.00")]
+
+
+def _bench(sql: str = SUMS, **meta: object) -> Bench:
+    tables = {"r": ("k int, x decimal(10,2)", ROWS)}
+    bench = Bench.of(sql, tables, {"fivm_apply": "replace", "fivm_buckets": 4, **meta})
+    bench.refresh()
+    return bench
+
+
+def _change(bench: Bench) -> None:
+    bench.engine.change("r", insert=[(3, "5.00"), (1, "7.00")], delete=[(2, None), (None, "4.00")])
+
+
+def _replacing(scenario: Scenario, **meta: object) -> Scenario:
+    models = [
+        m.model_copy(update={"config": {**m.config, "fivm_apply": "replace", **meta}})
+        for m in scenario.models
+    ]
+    return scenario.model_copy(update={"models": tuple(models)})
+
+
+@pytest.mark.parametrize("merge", ["grouped", "per_partition"])
+@pytest.mark.parametrize(
+    "sql", [SUMS, "select count(*) as n, sum(x) as s from r", "select k, x + 1 as y from r"]
+)
+def test_rows_and_statements(sql: str, merge: str) -> None:
+    bench = _bench(sql, fivm_merge=merge)
+    _change(bench)
+    report = bench.refresh()
+    bench.check()
+    written = [s for s in report.statements if s.startswith("INSERT INTO")]
+    assert not any(s.startswith("MERGE") for s in report.statements)
+    assert len(written) == (report.partitions if merge == "per_partition" else 1)
+    assert all("REPLACE WHERE __fivm_partition IN" in s and "VERSION AS OF" in s for s in written)
+
+
+def test_everything_goes() -> None:
+    bench = _bench()
+    bench.engine.change("r", delete=ROWS)
+    bench.refresh()
+    bench.check()
+    assert not bench.shown()
+    assert bench.engine.query(f"select count(*) from {bench.plan.root.relation}") == [(0,)]
+
+
+def test_partitions_of_null(tmp_path: Path) -> None:
+    tables = {"e": ("day date, x int", [("2024-01-05", 1), (None, 2), ("2024-02-05", 3)])}
+    bench = Bench.of("select day, sum(x) as s from e group by day", tables, {"fivm_apply": "replace"})
+    bench.refresh()
+    bench.engine.change("e", insert=[(None, 5)], delete=[("2024-01-05", 1)])
+    report = bench.refresh()
+    bench.check()
+    assert any("IS NULL" in s for s in report.statements if s.startswith("INSERT INTO"))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param("delete from {} where k = 1", id="a key to be removed is not there"),
+        pytest.param("update {} set __fivm_count = 1 where k = 1", id="a multiplicity below zero"),
+        pytest.param("update {} set __fivm_sum_x = 9 where k = 1", id="a key has gone and a sum is left"),
+    ],
+)
+def test_alarms(damage: str) -> None:
+    bench = _bench()
+    bench.engine.change("r", delete=[(1, "1.00"), (1, "2.00")])
+    bench.tamper(damage.format(bench.plan.root.relation))
+    with pytest.raises(FivmError) as caught:
+        bench.refresh()
+    assert caught.value.code.number == "FIVM401"
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_cut_off_at_every_statement(after: bool) -> None:
+    bench = _bench()
+    _change(bench)
+    whole = Interrupting(bench.engine, 0, after=after)
+    bench.refresh(whole)
+    for number in range(1, len(whole.statements) + 1):
+        bench = _bench()
+        _change(bench)
+        with pytest.raises(Interrupted):
+            bench.refresh(Interrupting(bench.engine, number, after=after))
+        bench.refresh()
+        bench.check()
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("name", ["aggregates", "bags", "joins", "windows", "approximate", "extrema"])
+def test_scenarios(name: str) -> None:
+    for located in load_scenarios([SCENARIOS / f"{name}.jsonl"]):
+        result = replay_scenario(_replacing(located.scenario), DuckDbWorkbench)
+        assert result.outcome in ("passed", "skipped"), [result.line(), *result.details()]
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("strategy", ["factorized", "recursive"])
+def test_with_helper_views(strategy: str) -> None:
+    for located in load_scenarios([SCENARIOS / "joins.jsonl"]):
+        scenario = _replacing(located.scenario, fivm_strategy=strategy, fivm_merge="per_partition")
+        result = replay_scenario(scenario, DuckDbWorkbench)
+        assert result.outcome == "passed", [result.line(), *result.details()]

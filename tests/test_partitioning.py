@@ -11,7 +11,7 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.plan import Partitioning
 from fivm_dbt.refresh.apply import literal
-from fivm_dbt.spark.state import in_partitions
+from fivm_dbt.spark.reads import in_partitions
 from fixtures.models import plan_of, relation
 
 TABLE = relation("raw.f", "k int, g string, d date, ts timestamp, v decimal(10,2)")

@@ -158,7 +158,7 @@ class TestPlans:
         assert caught.value.code.number == "FIVM204" and message in str(caught.value)
 
     def test_an_order_needs_a_join(self) -> None:
-        with pytest.raises(FivmError, match="there is no inner join"):
+        with pytest.raises(FivmError, match="is not over an inner join"):
             plan_of("select ok, count(*) as n from o group by ok", fivm_variable_order={"ok": []})
 
     def test_a_column_of_two_variables_needs_its_alias(self) -> None:

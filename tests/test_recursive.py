@@ -212,7 +212,10 @@ class TestSteps:
 
 
 def _random_join(seed: int) -> tuple[str, dict[str, tuple[str, list[tuple[object, ...]]]]]:
-    """A join of some relations by equal names, in a random order and some of them twice, with few values and NULLs."""
+    """A join of some relations by equal names, in a random order and some of them twice, with few values and NULLs.
+
+    Most are added up by some columns, the others are listed.
+    """
     rng = random.Random(seed)
     tables: dict[str, tuple[str, list[tuple[object, ...]]]] = {}
     for i in range(rng.randint(2, 4)):
@@ -232,9 +235,13 @@ def _random_join(seed: int) -> tuple[str, dict[str, tuple[str, list[tuple[object
     one, other = rng.choice(named)[0], rng.choice(named)[0]
     shown = [f"{key} as k{i}" for i, key in enumerate(keys)]
     shown += ["count(*) as n", f"sum({one}.v * {other}.v) as s", f"sum({one}.v - {other}.v) as d"]
+    is_listing = rng.random() < 0.3
+    if is_listing:
+        shown = [f"{c} as c{i}" for i, c in enumerate(rng.sample(columns, rng.randint(1, len(columns))))]
+        shown.append(f"{one}.v - {other}.v as d")
     sql = f"select {', '.join(shown)} from {', '.join(f'{table} {alias}' for alias, table in named)}"
     sql += f" where {' and '.join(conditions)}" if conditions else ""
-    return sql + (f" group by {', '.join(keys)}" if keys else ""), tables
+    return sql + (f" group by {', '.join(keys)}" if keys and not is_listing else ""), tables
 
 
 def _row(rng: random.Random, width: int) -> tuple[object, ...]:

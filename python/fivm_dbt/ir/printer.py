@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.higher_order import HigherOrder
 from fivm_dbt.ir.nodes import (
     Aggregate,
@@ -73,6 +74,9 @@ def describe(node: Node) -> str:
         return f"Aggregate {node.alias} by [{keys}] [{calls}]"
     if isinstance(node, Distinct):
         return "Distinct"
+    if isinstance(node, Copies):
+        items = ", ".join(_item(i.name, i.value.sql) for i in node.items)
+        return f"Copies {node.alias} [{items}] times {node.times.sql}"
     if isinstance(node, HigherOrder):
         return f"HigherOrder {node.alias}"
     raise TypeError(f"no description of {type(node).__name__}")

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from fivm_dbt.config import Strategy
 from fivm_dbt.delta.key_sets import equalities
@@ -50,10 +51,9 @@ from fivm_dbt.ir.nodes import (
 from fivm_dbt.ir.rename import renamed, substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import sibling, split_name, storable, unique_name
-from fivm_dbt.plan.blocks import block_of
-from fivm_dbt.plan.factorise import Factoriser, GivenOrder
+from fivm_dbt.plan.factorise import GivenOrder
+from fivm_dbt.plan.helper_views import HelperViews
 from fivm_dbt.plan.plan import ViewTree
-from fivm_dbt.plan.recursive import Recursion
 from fivm_dbt.plan.root import leads_to
 
 Meaning = dict[ColumnId, Scalar]
@@ -89,19 +89,20 @@ def keep_inner_views(
 ) -> Kept:
     """``query`` over scans of its inner views, and these views, each after those that it scans.
 
-    ``first_order`` keeps just what could not be recomputed to the last bit; ``factorized`` a view tree per join below
-    an aggregate; ``recursive`` its maps, to a ``depth`` if that is given.
+    ``first_order`` keeps just what could not be recomputed to the last bit; ``factorized`` a view tree per inner
+    join; ``recursive`` its maps, to a ``depth`` if that is given.
     """
     aliases = {f.table.lower() for node in query.walk() for f in node.fields}
     keeper = _Keeper(relation, static, strategy, aliases, order, depth)
     over = keeper.top(query)
-    if order is not None and not any(tree.chosen == "given" for tree in keeper.trees):
+    trees = tuple(keeper.helpers.trees)
+    if order is not None and not any(tree.chosen == "given" for tree in trees):
         raise FivmError(
             "FIVM204",
-            "fivm_variable_order is given, but below the topmost aggregate of the model there is no inner join",
+            "fivm_variable_order is given, but the model, or its topmost aggregate, is not over an inner join",
             remedy="leave it out",
         )
-    return Kept(over, tuple(keeper.views), tuple(keeper.trees))
+    return Kept(over, tuple(keeper.views), trees)
 
 
 @dataclass
@@ -112,9 +113,12 @@ class _Keeper:
     aliases: set[str]
     order: GivenOrder | None
     depth: int | None
-    trees: list[ViewTree] = field(default_factory=list)
     views: list[InnerView] = field(default_factory=list)
     known: dict[tuple[Node, tuple[str, ...]], str] = field(default_factory=dict)
+
+    @cached_property
+    def helpers(self) -> HelperViews:
+        return HelperViews(self.strategy, self.depth, self._can_change, self._kept, self._alias)
 
     @property
     def only_needed(self) -> bool:
@@ -126,7 +130,7 @@ class _Keeper:
             return node.with_inputs((self.top(node.inputs[0]),))
         if isinstance(node, (Aggregate, Window)):
             return self._local(node, self.order)
-        return self._in_order(node)
+        return self._listing(node)
 
     def _visit(self, node: Node, *, in_row: bool = False, in_block: bool = False) -> tuple[Node, Meaning]:
         """``node`` over kept views, and what columns of it mean that are called otherwise now.
@@ -156,9 +160,15 @@ class _Keeper:
             return self._join(over, meaning)
         return over, {} if isinstance(node, (Map, ClockMap)) else meaning
 
-    def _in_order(self, node: Node) -> Node:
+    def _listing(self, node: Node) -> Node:
+        """The rows of a query without an aggregate on top."""
+        new = self._in_order(node, in_block=self.helpers.are_kept)
+        rows = new if isinstance(new, Map) else _shown(new, self._alias())
+        return self.helpers.listing(rows, self.order) or new
+
+    def _in_order(self, node: Node, *, in_block: bool = False) -> Node:
         """``node`` where its columns are told by their position."""
-        new, meaning = self._visit(node)
+        new, meaning = self._visit(node, in_block=in_block)
         if not meaning:
             return new
         items: list[Item] = []
@@ -171,22 +181,11 @@ class _Keeper:
 
     def _local(self, node: Local, order: GivenOrder | None = None) -> Local:
         """An aggregate or windows over the visited input, which is kept by key where keys are recomputed from it."""
-        is_block = (
-            self.strategy in ("factorized", "recursive") and isinstance(node, Aggregate) and node.adds_up
-        )
-        inner, meaning = self._visit(node.input, in_block=is_block)
+        inner, meaning = self._visit(node.input, in_block=self.helpers.are_kept)
         over = _same(node, substituted(node, (inner,), meaning))
-        block = block_of(over) if is_block and isinstance(over, Aggregate) else None
-        if block is not None:
-            maker: Factoriser | Recursion
-            if self.strategy == "recursive":
-                maker = Recursion(block, self._can_change, self._kept, self._alias, self.depth)
-            else:
-                maker = Factoriser(block, self._can_change, self._kept, self._alias, order)
-            top, tree = maker.root()
-            self.trees.append(tree)
-            return top
-        if self.only_needed or (isinstance(over, Aggregate) and over.adds_up):
+        if isinstance(over, Aggregate) and over.adds_up:
+            return self.helpers.aggregate(over, order) or over
+        if self.only_needed:
             return over
         kept = self._by_key(
             over.input, _used(over), local_key(over), "the rows from which keys are recomputed"
@@ -294,7 +293,8 @@ class _Keeper:
                 items.append(found)
             placed[key.value] = Scalar.column(alias, found.name)
         by = tuple(dict.fromkeys(_name(column) for column in placed.values()))
-        return _Rows(self._kept(Map(rows, alias, tuple(items)), by, reason), meaning, placed)
+        shown = Map(rows, alias, tuple(items))
+        return _Rows(self._kept(self.helpers.listing(shown) or shown, by, reason), meaning, placed)
 
     def _kept(self, node: Node, by: tuple[str, ...], reason: str) -> Scan:
         """A scan of ``node`` as a kept view: of the one that is there, where the query has the same again."""
@@ -409,6 +409,14 @@ def _check_repeatable(node: Aggregate) -> None:
             f"{odd.name} has type {odd.type}",
             remedy="CAST the argument to a decimal type, e.g. CAST(x AS DECIMAL(18, 4))",
         )
+
+
+def _shown(node: Node, alias: str) -> Map:
+    """All columns of ``node``, under names of their own."""
+    items: list[Item] = []
+    for f in node.fields:
+        items.append(Item(_free(f.name, items), f.scalar, f.type))
+    return Map(node, alias, tuple(items))
 
 
 def _has_one_sided(node: Node) -> bool:

@@ -7,7 +7,7 @@ model is read (its view). Without an aggregate on top the state is a bag: the ro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -15,6 +15,7 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import INT
 from fivm_dbt.delta.local import Local
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.factored import Product
 from fivm_dbt.ir.nodes import Aggregate, Field, Filter, Item, Map, Node, Window
 from fivm_dbt.ir.scalar import ColumnId, Scalar, identifier
@@ -91,6 +92,9 @@ def find_root(query: Node, names: tuple[str, ...]) -> Root:
         return _aggregate_root(node, named, tuple(filters))
     if isinstance(node, (Aggregate, Window)):
         return _local_root(node, named, tuple(filters))
+    if isinstance(query, Copies):
+        listed = _bag_root(Map(query.input, query.alias, query.items), names)
+        return replace(listed, rows=query.times)
     return _bag_root(query, names)
 
 

@@ -1,0 +1,35 @@
+"""The rows of a query without an aggregate, over views that have added rows up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fivm_dbt.ir.factored import Product
+from fivm_dbt.ir.nodes import Field, Item, Node
+
+
+@dataclass(frozen=True)
+class Copies(Node):
+    """The rows ``items`` over ``input``, each as often as ``times`` says: it stands for so many rows of the query.
+
+    (F-IVM article, section 7.1: a result as a listing, with its multiplicities as payload.)
+    """
+
+    input: Node
+    alias: str
+    items: tuple[Item, ...]
+    times: Product
+
+    def __post_init__(self) -> None:
+        self._check(*(i.value for i in self.items), *(scalar for scalar, _ in self.times.factors))
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(Field(self.alias, item.name, item.type) for item in self.items)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Copies:
+        return Copies(inputs[0], self.alias, self.items, self.times)

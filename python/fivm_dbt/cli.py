@@ -59,7 +59,9 @@ def main(verbose: int) -> None:
 @click.option("--order", type=_FILE, help="Variable order for the query of a file, in F-IVM's text format.")
 @click.option("--strategy", help="The fivm_strategy for the query of a file.")
 @click.option("--depth", type=int, help="The fivm_depth for the query of a file, with --strategy recursive.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "dot"]), default="text", show_default=True
+)
 @_errors_shown
 def explain(
     what: str,
@@ -85,9 +87,12 @@ def explain(
       fivm explain query.sql --strategy factorized --order order.txt
       fivm explain query.sql --strategy recursive --depth 2
       fivm explain daily_delays --project-dir . --format json
+      fivm explain query.sql --strategy factorized --format dot | dot -Tsvg > query.svg
     """
+    from fivm_dbt.explain.graph import dot
     from fivm_dbt.explain.text import explain as as_text
     from fivm_dbt.offline import plan_of_file
+    from fivm_dbt.plan.plan import Plan
 
     given = {"fivm_strategy": strategy, "fivm_depth": depth}
     settings = {key: value for key, value in given.items() if value is not None}
@@ -102,7 +107,8 @@ def explain(
         from fivm_dbt.bridge.commands import plan_of_model
 
         plan = plan_of_model(what, project_dir, profiles_dir, target)
-    click.echo(plan.to_json() if form == "json" else as_text(plan))
+    formats = {"text": as_text, "json": Plan.to_json, "dot": dot}
+    click.echo(formats[form](plan))
 
 
 @main.command()

@@ -17,6 +17,7 @@ import benchmarks.queries.run as run
 import benchmarks.tpch
 import pytest
 from benchmarks.queries.draft import Draft
+from benchmarks.queries.graph import paths_suite
 from benchmarks.queries.papers_suite import IN_PAPER, papers_suites, variants
 from benchmarks.queries.report import print_results
 from benchmarks.queries.run import Followed, run_suite
@@ -144,6 +145,26 @@ class TestTexts:
             written, other = ((QUERIES / "papers" / f"{n}.sql").read_text() for n in (name, coalesced))
             bare = other.replace("coalesce(", "").replace(", 0)", "")
             assert bare == "".join(line for line in written.splitlines(True) if "No row in Spark" not in line)
+
+
+class TestPaths:
+    """Self-joins of growing length over a graph whose edges come and go."""
+
+    @pytest.mark.parametrize("strategy", ["factorized", "recursive"])
+    def test_counts_stay_exact(self, strategy: str) -> None:
+        suite = paths_suite([2, 3, 5], edges=300, changes=60, batches=3)
+        with closing(DuckDbWorkbench()) as workbench:
+            found = run_suite(suite, workbench, _quiet, _quiet, strategy)
+        assert [f.verdict for f in found] == ["maintained"] * 3
+        assert all(len(f.shown) == 1 for f in found)
+
+    def test_the_graph_is_skewed_and_its_paths_can_be_counted(self) -> None:
+        (suite,) = (paths_suite([2], edges=2000, changes=10, batches=1),)
+        rows = suite.contents["edges"]
+        assert isinstance(rows, tuple)
+        out, into = Counter(r[0] for r in rows), Counter(r[1] for r in rows)
+        assert min(max(out.values()), max(into.values())) > 40
+        assert sum(out[target] for _, target in rows) < 2 * len(rows)
 
 
 class TestStreams:

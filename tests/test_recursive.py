@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,7 +21,12 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.testing.constructs import Menu
 from fivm_dbt.testing.differential import run_random
+from fivm_dbt.testing.replay import replay_scenario
+from fivm_dbt.testing.scenario import Scenario
 from fixtures.models import Bench, Interrupted, Interrupting, plan_of, relation
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 STAR = """select a.k as k, sum(f.x * b.y) as total, count(*) as n, avg(c.z) as z
 from f join a on f.a = a.k join b on f.b = b.k join c on f.c = c.k group by a.k"""
@@ -279,3 +285,29 @@ def test_random_joins_of_few_values(chunk: int, strategy: dict[str, object]) -> 
 def test_random_queries(seed: int) -> None:
     verdict = run_random(seed, menu=Menu.accepted(), models=6, steps=3, strategy="recursive")
     assert verdict.failure is None, verdict.failure
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("apply", ["merge", "replace"])
+def test_steps_on_spark(apply: str, spark: SparkSession) -> None:
+    """All relations change at once, twice, and then nothing is left; compared by Spark itself."""
+    from fivm_dbt.testing.spark_workbench import SparkWorkbench
+
+    tables = {n: [c.strip().split(" ", 1) for c in columns.split(",")] for n, (columns, _) in TABLES.items()}
+    changes = {n: {"insert": came, "delete": gone} for n, (came, gone) in CHANGES.items()}
+    undone = {n: {"insert": gone, "delete": came} for n, (came, gone) in CHANGES.items()}
+    scenario = Scenario.model_validate(
+        {
+            "id": "recursive/steps",
+            "tables": tables,
+            "initial": {n: rows for n, (_, rows) in TABLES.items()},
+            "models": [{"name": "v", "sql": TWO, "config": {**_recursive(), "fivm_apply": apply}}],
+            "steps": [
+                {"delta": changes},
+                {"delta": undone},
+                {"delta": {n: {"delete": rows} for n, (_, rows) in TABLES.items()}},
+            ],
+        }
+    )
+    result = replay_scenario(scenario, lambda: SparkWorkbench(spark, f"fivm_steps_{apply}"))
+    assert result.outcome == "passed", [result.line(), *result.details()]

@@ -74,11 +74,12 @@ class PayloadView:
         return tuple(c.name for c in self.node.calls)
 
 
-@dataclass(frozen=True)
+@dataclass
 class PayloadViews:
     """What views and the result of a block are over pieces of its join."""
 
     block: Block
+    named: dict[frozenset[int], dict[Scalar, str]] = field(default_factory=dict)
 
     def as_it_is(self, position: int) -> Piece:
         """A relation of the join by itself."""
@@ -156,6 +157,11 @@ class PayloadViews:
 
         Parts that a condition on these relations makes the same value share one.
         """
+        if relations not in self.named:
+            self.named[relations] = self._columns(relations)
+        return self.named[relations]
+
+    def _columns(self, relations: frozenset[int]) -> dict[Scalar, str]:
         pairs = [(left, right) for used, left, right in self.block.equal if used <= relations]
         names: dict[Scalar, str] = {}
         for part in self.block.parts:

@@ -175,18 +175,22 @@ class Recursion:
         return found
 
     def _columns_met(self, part: Relations, changed: str) -> frozenset[str]:
+        columns = self.views.columns(frozenset(self.block.position(name) for name in part))
+        position = self.block.position(changed)
+        return frozenset(name for p, name in columns.items() if position in self._equated[p])
+
+    @cached_property
+    def _equated(self) -> dict[Scalar, frozenset[int]]:
+        """For each part the relations that have a column which conditions make equal to it."""
         pairs = [
             (Scalar.column(*left), Scalar.column(*right))
             for left, right in (c.equality for c in self.block.conditions if c.equality is not None)
         ]
         classes = equal_parts(self.block.parts, pairs)
-        columns = self.views.columns(frozenset(self.block.position(name) for name in part))
-        position = self.block.position(changed)
-        return frozenset(
-            name
-            for p, name in columns.items()
-            if any(self.block.relations_of(other) == {position} for other in classes[p])
-        )
+        return {
+            part: frozenset[int]().union(*(self.block.relations_of(p) for p in members))
+            for part, members in classes.items()
+        }
 
     def _placed_for(self, part: Relations, changed: str) -> tuple[str, ...]:
         """By what the rows of a map are placed for the change of a relation: the fewest columns that it has."""

@@ -129,6 +129,23 @@ def test_operations(shop: Project, capsys: pytest.CaptureFixture[str]) -> None:
     assert "nothing is not a model with materialized='fivm' (there are: big_orders)" in unknown.text
 
 
+def test_what_a_deleted_model_has_left_is_found_and_dropped(
+    shop: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.write("models/gone.sql", BIG_ORDERS)
+    shop.dbt("run")
+    (shop.root / "models" / "gone.sql").unlink()
+    shop.dbt("run-operation", "fivm_clean")
+    listed = capsys.readouterr().out
+    assert f"view  {shop.schema}.gone, of {shop.schema}.gone" in listed and "big_orders" not in listed
+    assert "nothing was dropped" in listed and len(shop.rows("gone")) == 3
+    shop.dbt("run-operation", "fivm_clean", "--args", "{dry_run: false}")
+    assert f"dropped table {shop.schema}.gone__fivm_root" in capsys.readouterr().out
+    left = {name for _, name, _ in shop.sql("SHOW TABLES IN shop")}
+    assert left == {"big_orders", "big_orders__fivm_root", "fivm_journal"}
+    assert shop.dbt("run").actions() == {"big_orders": "no change"}
+
+
 def test_without_the_wheel_dbt_says_what_to_install(shop: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     from dbt.adapters.factory import FACTORY
 

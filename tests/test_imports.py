@@ -24,7 +24,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("refresh", "explain"),
     ("engines",),
     ("manifest",),
-    ("inputs", "offline", "checks", "testing"),
+    ("inputs", "offline", "checks", "clean", "testing"),
     ("bridge", "doctor"),
     ("cli",),
     ("__main__",),

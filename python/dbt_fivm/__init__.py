@@ -62,6 +62,7 @@ _METHODS: dict[str, Any] = {
     "fivm_explain": "",
     "fivm_exact_sql": "",
     "fivm_check": [],
+    "fivm_clean": [],
 }
 
 

@@ -101,6 +101,11 @@ class Nodes:
         models = [n for n in self._manifest.nodes.values() if _materialized(n) == "fivm"]
         return sorted(models, key=lambda n: str(n.unique_id))
 
+    def disabled_fivm_models(self) -> list[Any]:
+        """Models of the project with this materialization that are switched off."""
+        nodes = [n for versions in getattr(self._manifest, "disabled", {}).values() for n in versions]
+        return [n for n in nodes if n.resource_type == "model" and _materialized(n) == "fivm"]
+
     def _tests_of(self, node: Any) -> Iterator[Any]:
         """Tests on the whole of a relation that fail the build: what they state may be relied on."""
         for test in self._manifest.nodes.values():

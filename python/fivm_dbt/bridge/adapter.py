@@ -19,6 +19,7 @@ from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from fivm_dbt.checks import Finding, check_inputs
+from fivm_dbt.clean import drop, leftovers
 from fivm_dbt.config import Config, load_config
 from fivm_dbt.engines.documentation import Documentation, document
 from fivm_dbt.engines.environment import environment_error
@@ -127,6 +128,27 @@ def fivm_check(adapter: Any) -> list[dict[str, str]]:
     return [{"level": f.level, "text": f.text} for f in findings]
 
 
+def fivm_clean(adapter: Any, dry_run: bool, schemas: Sequence[str]) -> list[str]:
+    """Find, and unless ``dry_run`` drop, what models of this project that are gone have left; a line for each.
+
+    Looked for in the schemas of its fivm models, in the target's own, and in ``schemas``.
+    """
+    nodes = _nodes(adapter)
+    there = [*nodes.fivm_models(), *nodes.disabled_fivm_models()]
+    models = [adapter.Relation.create_from(adapter.config, node) for node in there]
+    own = str(adapter.config.credentials.schema)
+    places = {own, *(str(m.schema) for m in models if m.schema), *schemas}
+    execute = _execute(adapter)
+    found = leftovers(execute, places, str(adapter.config.project_name), [m.render() for m in models])
+    lines = [f"{'view ' if item.is_view else 'table'} {item.name}, of {item.model}" for item in found]
+    if not found:
+        return [f"nothing is left of models that are gone (looked in {', '.join(sorted(places))})"]
+    if dry_run:
+        return [*lines, "nothing was dropped; to drop these, add --args '{dry_run: false}'"]
+    drop(execute, found)
+    return [f"dropped {line}" for line in lines]
+
+
 def explained(error: Exception) -> Exception | None:
     """An adapter's error with what is wrong with Java, Spark or Delta, None where that is not its cause."""
     known = environment_error(str(error))
@@ -144,6 +166,7 @@ def _plan(adapter: Any, engine: SparkEngine, relation: Any, sql: str, config: Co
         catalog=catalog,
         config=with_sql_names(config, catalog, nodes),
         session=_session_settings(engine),
+        project=str(adapter.config.project_name),
     )
     return plan_model(request, engine.describe)
 

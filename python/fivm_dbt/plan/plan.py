@@ -215,6 +215,8 @@ class Plan:
     recompute: Recompute | None = None
     completions: tuple[Edit, ...] = ()
     view_trees: tuple[ViewTree, ...] = ()
+    project: str = ""
+    """The dbt project of the model, where there is one."""
 
     @cached_property
     def completed_sql(self) -> str:

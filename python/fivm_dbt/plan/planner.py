@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fivm_dbt.catalog import Catalog, Column, Relation
 from fivm_dbt.config import Config, Strategy
@@ -30,7 +30,7 @@ class ModelRequest:
     """What the planner is asked: the model's relation, its compiled SQL, what it reads, and its configuration.
 
     ``session`` are the settings that change what SQL means (time zone, case sensitivity, timestamp type). ``order`` is
-    a variable order from a file, before that of the configuration.
+    a variable order from a file, before that of the configuration; ``project`` is the dbt project.
     """
 
     relation: str
@@ -39,6 +39,7 @@ class ModelRequest:
     config: Config
     session: tuple[tuple[str, str], ...] = ()
     order: VariableOrder | None = None
+    project: str = ""
 
 
 def plan_model(
@@ -51,7 +52,9 @@ def plan_model(
     """
     relation = canonical(request.relation)
     try:
-        return _by_policy(relation, request, describe, columns_of or describe)
+        return replace(
+            _by_policy(relation, request, describe, columns_of or describe), project=request.project
+        )
     except FivmError as error:
         raise error.located(sql=request.sql, model=split_name(relation)[-1]) from None
 

@@ -34,6 +34,9 @@ from fivm_dbt.spark.state import (
     touched_query,
 )
 
+MODEL_PROPERTY, PROJECT_PROPERTY = "fivm.model", "fivm.project"
+"""Properties of every table that is kept: the model and the dbt project that it belongs to."""
+
 MAX_LITERALS = 1000
 """Above this many touched partitions a MERGE is not restricted to them: the list would cost more than it saves."""
 
@@ -213,7 +216,7 @@ def write_snapshots(
     versions: dict[str, int | None] = {}
     for name in sorted(names):
         table = plan.snapshot_table(name)
-        properties = {"fivm.model": plan.relation, "fivm.snapshot_of": name}
+        properties = {**_owner(plan), "fivm.snapshot_of": name}
         properties |= column_mapping(c.name for c in plan.input(name).columns)
         engine.run(create_table(table, snapshot_query(plan, binding.input(name)), properties, None))
         versions[name] = engine.commits(table, None)[0].version
@@ -242,4 +245,10 @@ def literal(value: object, type_: SparkType) -> exp.Expr:
 
 
 def state_properties(plan: Plan) -> dict[str, str]:
-    return {"delta.enableChangeDataFeed": "true", "fivm.model": plan.relation}
+    return {"delta.enableChangeDataFeed": "true", **_owner(plan)}
+
+
+def _owner(plan: Plan) -> dict[str, str]:
+    """Whose a table is, so that it can be told when its model is gone."""
+    project = {PROJECT_PROPERTY: plan.project} if plan.project else {}
+    return {MODEL_PROPERTY: plan.relation, **project}

@@ -109,6 +109,12 @@ class TestPlans:
             "select n1.name as a, n2.name as b, sum(l.price) as p from l join s on l.sk = s.sk "
             "join n n1 on s.nk = n1.nk join o on l.ok = o.ok join c on o.ck = c.ck "
             "join n n2 on c.nk = n2.nk group by 1, 2",
+            "select l.price, o.status from l join o on l.ok = o.ok",
+            "select day, sum(x) as x from (select l.day, l.price as x from l join o on l.ok = o.ok "
+            "union all select l.day, s.nk from l join s on l.sk = s.sk) u group by day",
+            "select l.sk, percentile(l.price, 0.5) as p from l join o on l.ok = o.ok group by l.sk",
+            "select o.ck, c.seg, row_number() over (partition by o.ck order by o.ok, c.seg) as r "
+            "from o join c on o.ck = c.ck",
         ],
     )
     def test_no_change_reads_an_input_in_full(self, query: str) -> None:

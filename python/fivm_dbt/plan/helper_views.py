@@ -40,7 +40,7 @@ class HelperViews:
 
     def listing(self, rows: Map, order: GivenOrder | None = None) -> Copies | None:
         """The rows of a join over helper views: grouped by all their columns they are an aggregate that counts."""
-        if not self.are_kept or not rows.items:
+        if not self.are_kept or not rows.items or not all(i.type.is_groupable for i in rows.items):
             return None
         block = block_of(Aggregate(rows.input, rows.alias, rows.items, ()))
         if block is None:

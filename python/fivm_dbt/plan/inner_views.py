@@ -31,6 +31,7 @@ from fivm_dbt.delta.local import Local, local_key
 from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.clock import kinds_below
+from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.nodes import (
     Aggregate,
     ClockFilter,
@@ -130,7 +131,7 @@ class _Keeper:
             return node.with_inputs((self.top(node.inputs[0]),))
         if isinstance(node, (Aggregate, Window)):
             return self._local(node, self.order)
-        return self._listing(node)
+        return self._listing(node, self.order)
 
     def _visit(self, node: Node, *, in_row: bool = False, in_block: bool = False) -> tuple[Node, Meaning]:
         """``node`` over kept views, and what columns of it mean that are called otherwise now.
@@ -145,7 +146,7 @@ class _Keeper:
         if isinstance(node, (Map, Filter, Window)) and leads_to(node, Window):
             return self._window(node), {}
         if isinstance(node, UnionAll):
-            return node.with_inputs(tuple(self._in_order(branch) for branch in node.branches)), {}
+            return node.with_inputs(tuple(self._branch(branch) for branch in node.branches)), {}
         is_one_sided = isinstance(node, (OuterJoin, SemiJoin))
         is_single = is_one_sided and not in_row and not _has_one_sided(node.inputs[0])
         visited = [
@@ -160,11 +161,16 @@ class _Keeper:
             return self._join(over, meaning)
         return over, {} if isinstance(node, (Map, ClockMap)) else meaning
 
-    def _listing(self, node: Node) -> Node:
+    def _listing(self, node: Node, order: GivenOrder | None) -> Node:
         """The rows of a query without an aggregate on top."""
         new = self._in_order(node, in_block=self.helpers.are_kept)
         rows = new if isinstance(new, Map) else _shown(new, self._alias())
-        return self.helpers.listing(rows, self.order) or new
+        return self.helpers.listing(rows, order) or new
+
+    def _branch(self, node: Node) -> Node:
+        """A branch of a union, which is kept where it is over helper views: a row of these stands for several."""
+        new = self._listing(node, None)
+        return self._kept(new, (), "a branch of a union") if isinstance(new, Copies) else new
 
     def _in_order(self, node: Node, *, in_block: bool = False) -> Node:
         """``node`` where its columns are told by their position."""

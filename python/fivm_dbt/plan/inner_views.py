@@ -22,15 +22,13 @@ materialise the siblings of delta paths; DBToaster, section 3: deltas are joined
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from fivm_dbt.config import Strategy
 from fivm_dbt.delta.key_sets import equalities
 from fivm_dbt.delta.local import Local, local_key
-from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.clock import kinds_below
 from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.nodes import (
     Aggregate,
@@ -43,31 +41,20 @@ from fivm_dbt.ir.nodes import (
     Map,
     Node,
     OuterJoin,
-    Scan,
     SemiJoin,
     UnionAll,
-    Values,
     Window,
 )
-from fivm_dbt.ir.rename import renamed, substituted, with_meaning
+from fivm_dbt.ir.rename import substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
-from fivm_dbt.naming import sibling, split_name, storable, unique_name
+from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.plan.factorise import GivenOrder
 from fivm_dbt.plan.helper_views import HelperViews
+from fivm_dbt.plan.kept_views import InnerView, KeptViews, column_of
 from fivm_dbt.plan.plan import ViewTree
 from fivm_dbt.plan.root import leads_to
 
 Meaning = dict[ColumnId, Scalar]
-
-
-@dataclass(frozen=True)
-class InnerView:
-    """A view to keep: ``node`` under the relation ``name``, its rows placed by the columns ``by``, by all if empty."""
-
-    name: str
-    node: Node
-    by: tuple[str, ...]
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -94,7 +81,7 @@ def keep_inner_views(
     join; ``recursive`` its maps, to a ``depth`` if that is given.
     """
     aliases = {f.table.lower() for node in query.walk() for f in node.fields}
-    keeper = _Keeper(relation, static, strategy, aliases, order, depth)
+    keeper = _Keeper(KeptViews(relation, static, aliases), strategy, order, depth)
     over = keeper.top(query)
     trees = tuple(keeper.helpers.trees)
     if order is not None and not any(tree.chosen == "given" for tree in trees):
@@ -103,23 +90,19 @@ def keep_inner_views(
             "fivm_variable_order is given, but the model, or its topmost aggregate, is not over an inner join",
             remedy="leave it out",
         )
-    return Kept(over, tuple(keeper.views), trees)
+    return Kept(over, tuple(keeper.kept.views), trees)
 
 
 @dataclass
 class _Keeper:
-    relation: str
-    static: frozenset[str]
+    kept: KeptViews
     strategy: Strategy
-    aliases: set[str]
     order: GivenOrder | None
     depth: int | None
-    views: list[InnerView] = field(default_factory=list)
-    known: dict[tuple[Node, tuple[str, ...]], str] = field(default_factory=dict)
 
     @cached_property
     def helpers(self) -> HelperViews:
-        return HelperViews(self.strategy, self.depth, self._can_change, self._kept, self._alias)
+        return HelperViews(self.strategy, self.depth, self.kept.can_change, self.kept.keep, self.kept.alias)
 
     @property
     def only_needed(self) -> bool:
@@ -164,13 +147,13 @@ class _Keeper:
     def _listing(self, node: Node, order: GivenOrder | None) -> Node:
         """The rows of a query without an aggregate on top."""
         new = self._in_order(node, in_block=self.helpers.are_kept)
-        rows = new if isinstance(new, Map) else _shown(new, self._alias())
+        rows = new if isinstance(new, Map) else _shown(new, self.kept.alias())
         return self.helpers.listing(rows, order) or new
 
     def _branch(self, node: Node) -> Node:
         """A branch of a union, which is kept where it is over helper views: a row of these stands for several."""
         new = self._listing(node, None)
-        return self._kept(new, (), "a branch of a union") if isinstance(new, Copies) else new
+        return self.kept.keep(new, (), "a branch of a union") if isinstance(new, Copies) else new
 
     def _in_order(self, node: Node, *, in_block: bool = False) -> Node:
         """``node`` where its columns are told by their position."""
@@ -181,7 +164,7 @@ class _Keeper:
         for f in node.fields:
             name = unique_name(f.name, {i.name.lower() for i in items})
             items.append(Item(name, meaning.get(f.id, f.scalar), f.type))
-        return Map(new, self._alias(), tuple(items))
+        return Map(new, self.kept.alias(), tuple(items))
 
     # Operators
 
@@ -205,7 +188,7 @@ class _Keeper:
         if self.only_needed and all(c.is_repeatable for c in node.calls):
             return node
         how = "by addition" if node.adds_up else "recomputed per affected group"
-        return self._kept(node, (), f"an aggregate below other operators, {how}")
+        return self.kept.keep(node, (), f"an aggregate below other operators, {how}")
 
     def _window(self, node: Node) -> Node:
         """Projections and filters over windows, as one view."""
@@ -215,7 +198,7 @@ class _Keeper:
             inner = node.with_inputs((self._window_below(node.inputs[0]),))
         if not all(f.type.is_groupable for f in inner.fields):
             return inner
-        return self._kept(inner, (), "window functions below other operators")
+        return self.kept.keep(inner, (), "window functions below other operators")
 
     def _window_below(self, node: Node) -> Node:
         if isinstance(node, Window):
@@ -226,7 +209,7 @@ class _Keeper:
         self, node: OuterJoin | SemiJoin, meaning: Meaning, *, is_single: bool
     ) -> tuple[Node, Meaning]:
         left, right, predicates = node.left, node.right, node.predicates
-        if self.only_needed or not self._can_change(right):
+        if self.only_needed or not self.kept.can_change(right):
             return node, meaning
         pairs = _compared(predicates, left, right)
         if pairs and is_single:
@@ -238,7 +221,7 @@ class _Keeper:
             what = "the keys that a semi or anti join looks for"
         else:
             used, what = right.ids, "the right side of an outer join"
-        if (pairs and (is_single or isinstance(node, SemiJoin))) or not self._is_input(right):
+        if (pairs and (is_single or isinstance(node, SemiJoin))) or not self.kept.is_input(right):
             kept = self._by_key(right, used, tuple(_item(b, right) for _, b in pairs), what)
             right, meaning, predicates = kept.applied(meaning, predicates)
         if isinstance(node, OuterJoin):
@@ -247,12 +230,12 @@ class _Keeper:
 
     def _join(self, node: Join, meaning: Meaning) -> tuple[Node, Meaning]:
         """What is joined with inner views becomes views too: each connected part of the inputs, each other factor."""
-        inputs = [f for f in node.factors if self._is_input(f)]
+        inputs = [f for f in node.factors if self.kept.is_input(f)]
         inner = [f for f in node.factors if f not in inputs]
         predicates = node.predicates
-        if self.only_needed or not any(self._can_change(f) for f in inner) or len(node.factors) == 1:
+        if self.only_needed or not any(self.kept.can_change(f) for f in inner) or len(node.factors) == 1:
             return node, meaning
-        parts: list[tuple[Node, bool]] = [(f, self._scanned(f) is not None) for f in inner]
+        parts: list[tuple[Node, bool]] = [(f, self.kept.scanned(f) is not None) for f in inner]
         for members in _connected(inputs, predicates):
             own = frozenset(c for m in members for c in m.ids)
             within = tuple(p for p in predicates if p.columns and p.columns <= own)
@@ -281,9 +264,9 @@ class _Keeper:
         """
         fields = [f for f in rows.fields if f.id in used]
         is_keepable = all(f.type.is_groupable for f in fields) and all(k.type.is_groupable for k in keys)
-        if not is_keepable or not self._can_change(rows) or self._is_placed(rows, keys):
+        if not is_keepable or not self.kept.can_change(rows) or self.kept.is_placed(rows, keys):
             return _Rows(rows, {}, {})
-        alias = self._alias()
+        alias = self.kept.alias()
         items: list[Item] = []
         meaning: Meaning = {}
         for f in fields:
@@ -298,75 +281,9 @@ class _Keeper:
                 found = Item(_free(key.name, items), key.value, key.type)
                 items.append(found)
             placed[key.value] = Scalar.column(alias, found.name)
-        by = tuple(dict.fromkeys(_name(column) for column in placed.values()))
+        by = tuple(dict.fromkeys(column_of(column) for column in placed.values()))
         shown = Map(rows, alias, tuple(items))
-        return _Rows(self._kept(self.helpers.listing(shown) or shown, by, reason), meaning, placed)
-
-    def _kept(self, node: Node, by: tuple[str, ...], reason: str) -> Scan:
-        """A scan of ``node`` as a kept view: of the one that is there, where the query has the same again."""
-        alias = node.fields[0].table if node.fields else self._alias()
-        numbers = iter(range(1, 10**6))
-        same, _ = renamed(node, lambda _: f"t{next(numbers)}")
-        name = self.known.get((same, by))
-        if name is None:
-            words = [
-                f"view_{len(self.views) + 1}",
-                storable(self._first_input(node) or alias),
-                *(["by", *by] if by else []),
-            ]
-            name = self.known[(same, by)] = sibling(self.relation, "_".join(words))
-            self.views.append(InnerView(name, node, by, reason))
-        return Scan(name, alias, tuple((f.name, f.type) for f in node.fields))
-
-    def _first_input(self, node: Node) -> str | None:
-        """The name of the first input below ``node``, to be recognised by."""
-        kept = {v.name: v.node for v in self.views}
-        for scan in scans(node):
-            inner = kept.get(scan.relation)
-            return split_name(scan.relation)[-1] if inner is None else self._first_input(inner)
-        return None
-
-    def _kept_names(self) -> set[str]:
-        return {v.name for v in self.views}
-
-    def _alias(self) -> str:
-        alias = unique_name("kept", self.aliases)
-        self.aliases.add(alias)
-        return alias
-
-    def _can_change(self, node: Node) -> bool:
-        kept = {v.name: v.node for v in self.views}
-        return bool(kinds_below(node)) or any(
-            self._can_change(kept[s.relation]) if s.relation in kept else s.relation not in self.static
-            for s in scans(node)
-        )
-
-    def _scanned(self, node: Node) -> InnerView | None:
-        """The kept view of which ``node`` shows rows, filtered at most."""
-        while isinstance(node, Filter):
-            node = node.input
-        return next((v for v in self.views if isinstance(node, Scan) and v.name == node.relation), None)
-
-    def _is_placed(self, rows: Node, keys: tuple[Item, ...]) -> bool:
-        """Whether ``rows`` come from one kept view whose partitions are told by ``keys`` already."""
-        values = tuple(k.value for k in keys)
-        while isinstance(rows, (Filter, Map)):
-            if isinstance(rows, Map):
-                meaning = {(rows.alias, i.name): i.value for i in rows.items}
-                values = tuple(v.substitute(meaning.get) for v in values)
-            rows = rows.input
-        view = self._scanned(rows)
-        if view is None:
-            return False
-        by = view.by or _own_key(view.node)
-        return by is not None and set(by) <= {_name(v) for v in values if v.is_column}
-
-    def _is_input(self, node: Node) -> bool:
-        """Whether ``node`` is an input, or rows that stand in the query, with projections and filters at most."""
-        if isinstance(node, Scan):
-            return node.relation not in self._kept_names()
-        is_row_level = isinstance(node, (Values, Filter, Map, ClockFilter, ClockMap, UnionAll, Explode))
-        return is_row_level and all(self._is_input(child) for child in node.inputs)
+        return _Rows(self.kept.keep(self.helpers.listing(shown) or shown, by, reason), meaning, placed)
 
 
 @dataclass(frozen=True)
@@ -446,15 +363,6 @@ def _used(node: Local) -> frozenset[ColumnId]:
     return frozenset(c for s in written for c in s.columns)
 
 
-def _own_key(node: Node) -> tuple[str, ...] | None:
-    """The columns by which a view is placed of which nothing else was said; None where not all are shown."""
-    while isinstance(node, Filter):
-        node = node.input
-    if isinstance(node, Aggregate):
-        return tuple(k.name for k in node.keys)
-    return None
-
-
 def _connected(nodes: list[Node], predicates: tuple[Scalar, ...]) -> Iterable[list[Node]]:
     """The parts that predicates over these nodes alone connect."""
     parts: list[list[Node]] = []
@@ -486,11 +394,6 @@ def _compared(predicates: tuple[Scalar, ...], one: Node, other: Node) -> list[tu
 
 def _item(column: ColumnId, node: Node) -> Item:
     return next(Item(f.name, f.scalar, f.type) for f in node.fields if f.id == column)
-
-
-def _name(column: Scalar) -> str:
-    ((_, name),) = column.columns
-    return name
 
 
 def _free(wanted: str, items: list[Item]) -> str:

@@ -1,0 +1,131 @@
+"""The inner views of one model as they are decided on: their names, and what is known of rows that come from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fivm_dbt.delta.term import scans
+from fivm_dbt.ir.clock import kinds_below
+from fivm_dbt.ir.nodes import (
+    Aggregate,
+    ClockFilter,
+    ClockMap,
+    Explode,
+    Filter,
+    Item,
+    Map,
+    Node,
+    Scan,
+    UnionAll,
+    Values,
+)
+from fivm_dbt.ir.rename import renamed
+from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.naming import sibling, split_name, storable, unique_name
+
+
+@dataclass(frozen=True)
+class InnerView:
+    """A view to keep: ``node`` under the relation ``name``, its rows placed by the columns ``by``, by all if empty."""
+
+    name: str
+    node: Node
+    by: tuple[str, ...]
+    reason: str
+
+
+@dataclass
+class KeptViews:
+    """The inner views of the model ``relation`` so far, each after those that it scans.
+
+    ``static`` inputs never change; ``aliases`` are taken by nodes of the query. The same view is kept once.
+    """
+
+    relation: str
+    static: frozenset[str]
+    aliases: set[str]
+    views: list[InnerView] = field(default_factory=list)
+    known: dict[tuple[Node, tuple[str, ...]], str] = field(default_factory=dict)
+
+    def keep(self, node: Node, by: tuple[str, ...], reason: str) -> Scan:
+        """A scan of ``node`` as a kept view: of the one that is there, where the query has the same again."""
+        alias = node.fields[0].table if node.fields else self.alias()
+        numbers = iter(range(1, 10**6))
+        same, _ = renamed(node, lambda _: f"t{next(numbers)}")
+        name = self.known.get((same, by))
+        if name is None:
+            words = [
+                f"view_{len(self.views) + 1}",
+                storable(self._first_input(node) or alias),
+                *(["by", *by] if by else []),
+            ]
+            name = self.known[(same, by)] = sibling(self.relation, "_".join(words))
+            self.views.append(InnerView(name, node, by, reason))
+        return Scan(name, alias, tuple((f.name, f.type) for f in node.fields))
+
+    def _first_input(self, node: Node) -> str | None:
+        """The name of the first input below ``node``, to be recognised by."""
+        kept = {v.name: v.node for v in self.views}
+        for scan in scans(node):
+            inner = kept.get(scan.relation)
+            return split_name(scan.relation)[-1] if inner is None else self._first_input(inner)
+        return None
+
+    @property
+    def names(self) -> set[str]:
+        return {v.name for v in self.views}
+
+    def alias(self) -> str:
+        """A name that no node of the query has."""
+        alias = unique_name("kept", self.aliases)
+        self.aliases.add(alias)
+        return alias
+
+    def can_change(self, node: Node) -> bool:
+        """Whether rows of ``node`` may come and go."""
+        kept = {v.name: v.node for v in self.views}
+        return bool(kinds_below(node)) or any(
+            self.can_change(kept[s.relation]) if s.relation in kept else s.relation not in self.static
+            for s in scans(node)
+        )
+
+    def scanned(self, node: Node) -> InnerView | None:
+        """The kept view of which ``node`` shows rows, filtered at most."""
+        while isinstance(node, Filter):
+            node = node.input
+        return next((v for v in self.views if isinstance(node, Scan) and v.name == node.relation), None)
+
+    def is_placed(self, rows: Node, keys: tuple[Item, ...]) -> bool:
+        """Whether ``rows`` come from one kept view whose partitions are told by ``keys`` already."""
+        values = tuple(k.value for k in keys)
+        while isinstance(rows, (Filter, Map)):
+            if isinstance(rows, Map):
+                meaning = {(rows.alias, i.name): i.value for i in rows.items}
+                values = tuple(v.substitute(meaning.get) for v in values)
+            rows = rows.input
+        view = self.scanned(rows)
+        if view is None:
+            return False
+        by = view.by or _own_key(view.node)
+        return by is not None and set(by) <= {column_of(v) for v in values if v.is_column}
+
+    def is_input(self, node: Node) -> bool:
+        """Whether ``node`` is an input, or rows that stand in the query, with projections and filters at most."""
+        if isinstance(node, Scan):
+            return node.relation not in self.names
+        is_row_level = isinstance(node, (Values, Filter, Map, ClockFilter, ClockMap, UnionAll, Explode))
+        return is_row_level and all(self.is_input(child) for child in node.inputs)
+
+
+def _own_key(node: Node) -> tuple[str, ...] | None:
+    """The columns by which a view is placed of which nothing else was said; None where not all are shown."""
+    while isinstance(node, Filter):
+        node = node.input
+    if isinstance(node, Aggregate):
+        return tuple(k.name for k in node.keys)
+    return None
+
+
+def column_of(column: Scalar) -> str:
+    ((_, name),) = column.columns
+    return name

@@ -7,6 +7,7 @@ which relation has changed it, so that the map at a step is its old rows with th
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,6 +17,7 @@ from fivm_dbt.delta.term import at_side
 from fivm_dbt.ir.factored import Factored, Product
 from fivm_dbt.ir.higher_order import HigherOrder, Total, Trigger
 from fivm_dbt.ir.nodes import Aggregate, Filter, Item, Join, Map, Node, Scan, Side, UnionAll
+from fivm_dbt.ir.rename import renamed
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import STEP, unique_name
 from fivm_dbt.plan.blocks import Block, equal_parts
@@ -35,7 +37,8 @@ class Recursion:
     """Builds the maps of a block and what is left of it. ``changes`` says of a relation whether it can.
 
     With ``depth`` only maps are kept that less than so many deltas lead to; what deeper ones would answer is joined
-    from the relations themselves.
+    from the relations themselves. ``built`` has the relation of each map by what it is, whatever relations of a
+    self-join it is asked for.
     """
 
     block: Block
@@ -44,6 +47,7 @@ class Recursion:
     alias: Callable[[], str]
     depth: int | None = None
     pieces: dict[tuple[Relations, tuple[str, ...]], Piece] = field(default_factory=dict)
+    built: dict[tuple[Node, tuple[str, ...], bool], str] = field(default_factory=dict)
     shown: list[TreeView] = field(default_factory=list)
 
     @cached_property
@@ -124,9 +128,16 @@ class Recursion:
             return found
         made = self.maps[relations]
         view = self.views.view([self._as_it_is(name) for name in relations], frozenset(), self.alias())
-        node = replace(self._in_steps(relations), alias=view.node.alias)
-        names, keys = ", ".join(relations), ", ".join(made.keys) or "nothing"
-        scan = self.keep(node, by, f"map of {names} by {keys}, which deltas of the others meet")
+        numbers = itertools.count(1)
+        shape, _ = renamed(view.node, lambda _: f"t{next(numbers)}")
+        same = (shape, by, relations in self._stepwise)
+        if same not in self.built:
+            node = replace(self._in_steps(relations), alias=view.node.alias)
+            names, keys = ", ".join(relations), ", ".join(made.keys) or "nothing"
+            scan = self.keep(node, by, f"map of {names} by {keys}, which deltas of the others meet")
+            self.built[same] = scan.relation
+        columns = tuple((f.name, f.type) for f in view.node.fields)
+        scan = Scan(self.built[same], view.node.alias, columns)
         met_by = [c for p, c in self._accesses if p == relations and self._placed_for(p, c) == by]
         why = f"deltas of {', '.join(met_by)} meet it"
         self.shown.append(

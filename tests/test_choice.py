@@ -1,0 +1,78 @@
+"""Which views of a tree ``auto`` keeps: joins and groups that save reading, no copies, nothing for small tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from fivm_dbt.viewtree.choice import choose
+from fivm_dbt.viewtree.hypergraph import Edge, Hypergraph
+from fivm_dbt.viewtree.search import find_order
+from fivm_dbt.viewtree.statistics import Statistics
+from fivm_dbt.viewtree.view_tree import View, view_tree
+
+FOUR = Hypergraph(
+    (
+        Edge("L", ("orderkey", "day")),
+        Edge("O", ("orderkey", "custkey")),
+        Edge("C", ("custkey", "nationkey", "segment")),
+        Edge("N", ("nationkey", "name")),
+    ),
+    frozenset(("day", "segment", "name")),
+)
+SF1 = {"L": 6_000_000, "O": 1_500_000, "C": 150_000, "N": 25}
+DISTINCT = {
+    ("L", "orderkey"): 1_500_000,
+    ("L", "day"): 2_500,
+    ("O", "custkey"): 100_000,
+    ("C", "nationkey"): 25,
+    ("C", "segment"): 5,
+}
+
+KEYS = (("L", "orderkey"), ("O", "custkey"))
+
+
+def _chosen(rows: dict[str, int], updatable: str = "LOCN") -> dict[str, bool]:
+    factor = rows["L"] / SF1["L"]
+    distinct = {key: round(n * factor) if key in KEYS else n for key, n in DISTINCT.items()}
+    statistics = Statistics(rows, distinct)
+    tree = view_tree(FOUR, find_order(FOUR, updatable, statistics))
+    choices = choose(FOUR, tree, updatable, statistics)
+    return {
+        ",".join(c.relations) if isinstance(c, View) else c.name: choice.is_kept
+        for c, choice in choices.items()
+    }
+
+
+@pytest.mark.parametrize("updatable", ["L", "LO", "LOCN"])
+def test_the_dimensions_of_a_fact_are_joined_and_nothing_is_copied(updatable: str) -> None:
+    chosen = _chosen(SF1, updatable)
+    assert chosen["O,C,N"] is True
+    assert not any(chosen[name] for name in chosen if "," not in name)
+
+
+def test_what_only_a_table_of_a_few_rows_meets_does_not_pay() -> None:
+    """Of a hundred times as much data the search puts nations above all; they hardly ever change."""
+    chosen = _chosen({name: 100 * rows for name, rows in SF1.items()})
+    assert {names for names, is_kept in chosen.items() if is_kept} == {"O,C"}
+
+
+def test_small_tables_are_read() -> None:
+    assert not any(_chosen({name: max(1, rows // 1000) for name, rows in SF1.items()}).values())
+
+
+@pytest.mark.parametrize("rows", [10**4, 10**6, 10**9])
+def test_a_static_dimension_costs_no_upkeep(rows: int) -> None:
+    """Views over static relations alone are kept as soon as they save a row."""
+    assert _chosen({"L": rows, "O": 1000, "C": 100, "N": 5}, "L")["O,C,N"] is True
+
+
+def test_groups_that_are_few_pay() -> None:
+    """A fact of a hundred million rows on a hundred thousand keys, beside a dimension that changes."""
+    graph = Hypergraph((Edge("F", ("k",)), Edge("D", ("k", "region"))), frozenset(("region",)))
+    statistics = Statistics({"F": 10**8, "D": 10**5}, {("F", "k"): 10**5, ("D", "k"): 10**5})
+    choices = choose(graph, view_tree(graph, find_order(graph, "FD", statistics)), "FD", statistics)
+    kept = {c.name if isinstance(c, Edge) else c.relations: choice for c, choice in choices.items()}
+    assert sum(choice.is_kept for choice in kept.values()) == 1
+    (reason,) = (choice.reason for choice in kept.values() if choice.is_kept)
+    assert reason == "100,000 rows for 100,000,000 that deltas of D would read"
+    assert any(choice.reason.startswith("a copy of D") for choice in kept.values())

@@ -8,7 +8,8 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog import SparkType, TableStatistics
+from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Aggregate, Filter, Join, Node
 from fivm_dbt.ir.scalar import ColumnId, Scalar
@@ -18,6 +19,7 @@ from fivm_dbt.rings.polynomial import Join as Joined
 from fivm_dbt.rings.polynomial import Monomial, Polynomial, polynomial
 from fivm_dbt.rings.registry import components
 from fivm_dbt.viewtree.hypergraph import Edge, Hypergraph
+from fivm_dbt.viewtree.statistics import Statistics
 from fivm_dbt.viewtree.variable_order import VariableOrder
 
 
@@ -132,6 +134,15 @@ class Block:
     def updatable(self, changes: Callable[[Node], bool]) -> frozenset[str]:
         """The names of the relations that ``changes`` says can change."""
         return frozenset(n for n, node in zip(self.names, self.relations, strict=True) if changes(node))
+
+    def statistics(self, known: TableStatistics) -> Statistics:
+        """The sizes of the relations, as far as they are known of inputs."""
+        rows = {}
+        for name, node in zip(self.names, self.relations, strict=True):
+            found = [known.rows_of(scan.relation) for scan in scans(node)]
+            if len(found) == 1 and found[0] is not None:
+                rows[name] = found[0]
+        return Statistics(rows)
 
     def position(self, name: str) -> int:
         return self.names.index(name)

@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from fivm_dbt.catalog import TableStatistics
 from fivm_dbt.ir.nodes import Aggregate, Node
 from fivm_dbt.plan.blocks import Block
 from fivm_dbt.plan.payload_views import Keep, PayloadViews, Piece
 from fivm_dbt.plan.plan import TreeView, ViewTree
+from fivm_dbt.viewtree.choice import Choice, choose
 from fivm_dbt.viewtree.classes import class_of
 from fivm_dbt.viewtree.hypergraph import Edge
 from fivm_dbt.viewtree.search import find_order
+from fivm_dbt.viewtree.statistics import Statistics
 from fivm_dbt.viewtree.variable_order import VariableOrder
 from fivm_dbt.viewtree.view_tree import View, looked_up, materialised, view_tree
 
@@ -30,13 +33,17 @@ class GivenOrder:
 
 @dataclass
 class Factoriser:
-    """Builds the helper views of a block and what is left of it. ``changes`` says of a relation whether it can."""
+    """Builds the helper views of a block and what is left of it. ``changes`` says of a relation whether it can.
+
+    With ``measured`` only the views are kept that pay; without it all that a delta meets.
+    """
 
     block: Block
     changes: Callable[[Node], bool]
     keep: Keep
     alias: Callable[[], str]
     given: GivenOrder | None = None
+    measured: TableStatistics | None = None
     shown: list[TreeView] = field(default_factory=list)
 
     @cached_property
@@ -52,15 +59,35 @@ class Factoriser:
         """The user's order, or the one that is found. Raises FIVM204 where the user's does not fit."""
         if self.given is not None:
             return self.block.in_own_names(self.given.order, self.given.columns)
-        return find_order(self.block.graph, self.updatable)
+        return find_order(self.block.graph, self.updatable, self.statistics)
+
+    @cached_property
+    def statistics(self) -> Statistics | None:
+        return self.block.statistics(self.measured) if self.measured is not None else None
+
+    @cached_property
+    def tree(self) -> View:
+        return view_tree(self.block.graph, self.order)
+
+    @cached_property
+    def choices(self) -> dict[View | Edge, Choice]:
+        """What is decided about the views that may be kept, where not all of them are."""
+        if self.statistics is None:
+            return {}
+        return choose(self.block.graph, self.tree, self.updatable, self.statistics)
+
+    @cached_property
+    def kept(self) -> frozenset[View | Edge]:
+        """The views below the root that are kept."""
+        every: set[View | Edge] = {*looked_up(self.tree, self.updatable)}
+        every |= {view for view in materialised(self.tree, self.updatable) if view is not self.tree}
+        return frozenset(v for v in every if v not in self.choices or self.choices[v].is_kept)
 
     def root(self) -> tuple[Aggregate, ViewTree]:
         """The aggregate over kept views, which have been kept on the way, and the tree for people."""
-        graph = self.block.graph
-        query_class = class_of(graph)
-        tree = view_tree(graph, self.order)
-        kept: set[View | Edge] = {*materialised(tree, self.updatable), *looked_up(tree, self.updatable)}
-        pieces = self._below(tree, kept, 1)
+        tree = self.tree
+        query_class = class_of(self.block.graph)
+        pieces = self._below(tree, 1)
         root = TreeView(0, _at(tree), tree.keys, tree.relations, (), None, "the result")
         if self.given is not None:
             chosen = "given"
@@ -78,27 +105,28 @@ class Factoriser:
         )
         return self.views.result(pieces), shown
 
-    def _below(self, view: View, kept: set[View | Edge], depth: int) -> list[Piece]:
-        return [piece for child in view.children for piece in self._pieces(child, view, kept, depth)]
+    def _below(self, view: View, depth: int) -> list[Piece]:
+        return [piece for child in view.children for piece in self._pieces(child, view, depth)]
 
-    def _pieces(self, node: View | Edge, parent: View, kept: set[View | Edge], depth: int) -> Iterator[Piece]:
+    def _pieces(self, node: View | Edge, parent: View, depth: int) -> Iterator[Piece]:
         place = len(self.shown)
         if isinstance(node, View):
-            pieces = self._below(node, kept, depth + 1)
+            pieces = self._below(node, depth + 1)
             at, keys, relations = _at(node), node.keys, node.relations
             why = "nothing beside it changes"
         else:
             pieces = [self.views.as_it_is(self.block.position(node.name))]
             at, keys, relations = node.name, node.variables, (node.name,)
             why = "an input, which no delta meets"
-        if node not in kept:
+        if node not in self.kept:
+            why = self.choices[node].reason if node in self.choices else why
             self.shown.insert(place, TreeView(depth, at, keys, relations, (), None, why))
             yield from pieces
             return
         made = self.views.view(pieces, self._positions(parent.relations), self.alias())
         scan = self.keep(made.node, made.joined, self.views.reason(made))
         beside = ", ".join(r for r in parent.relations if r not in relations and r in self.updatable)
-        why = f"deltas of {beside} meet it"
+        why = self.choices[node].reason if node in self.choices else f"deltas of {beside} meet it"
         shown = TreeView(depth, at, keys, relations, made.payload_names, scan.relation, why)
         self.shown.insert(place, shown)
         yield made.kept_as(scan)

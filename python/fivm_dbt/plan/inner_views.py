@@ -25,6 +25,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from fivm_dbt.catalog import TableStatistics
 from fivm_dbt.config import Strategy
 from fivm_dbt.delta.key_sets import equalities
 from fivm_dbt.delta.local import Local, local_key
@@ -74,14 +75,15 @@ def keep_inner_views(
     strategy: Strategy,
     order: GivenOrder | None = None,
     depth: int | None = None,
+    measured: TableStatistics | None = None,
 ) -> Kept:
     """``query`` over scans of its inner views, and these views, each after those that it scans.
 
     ``first_order`` keeps just what could not be recomputed to the last bit; ``factorized`` a view tree per inner
-    join; ``recursive`` its maps, to a ``depth`` if that is given.
+    join; ``recursive`` its maps, to a ``depth`` if that is given; ``auto`` what pays by what was ``measured``.
     """
     aliases = {f.table.lower() for node in query.walk() for f in node.fields}
-    keeper = _Keeper(KeptViews(relation, static, aliases), strategy, order, depth)
+    keeper = _Keeper(KeptViews(relation, static, aliases), strategy, order, depth, measured)
     over = keeper.top(query)
     trees = tuple(keeper.helpers.trees)
     if order is not None and not any(tree.chosen == "given" for tree in trees):
@@ -99,10 +101,11 @@ class _Keeper:
     strategy: Strategy
     order: GivenOrder | None
     depth: int | None
+    measured: TableStatistics | None
 
     @cached_property
     def helpers(self) -> HelperViews:
-        return HelperViews(self.strategy, self.depth, self.kept.can_change, self.kept.keep, self.kept.alias)
+        return HelperViews(self.strategy, self.depth, self.measured, self.kept)
 
     @property
     def only_needed(self) -> bool:

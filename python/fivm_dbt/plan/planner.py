@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from fivm_dbt.catalog import Catalog, Column, Relation
+from fivm_dbt.catalog import Catalog, Column, Relation, TableStatistics
 from fivm_dbt.config import Config, Strategy
 from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError, expected_one_of
@@ -30,7 +30,8 @@ class ModelRequest:
     """What the planner is asked: the model's relation, its compiled SQL, what it reads, and its configuration.
 
     ``session`` are the settings that change what SQL means (time zone, case sensitivity, timestamp type). ``order`` is
-    a variable order from a file, before that of the configuration; ``project`` is the dbt project.
+    a variable order from a file, before that of the configuration; ``project`` is the dbt project;
+    ``measured`` are the sizes of the inputs by which ``fivm_strategy: auto`` chooses helper views.
     """
 
     relation: str
@@ -40,6 +41,7 @@ class ModelRequest:
     session: tuple[tuple[str, str], ...] = ()
     order: VariableOrder | None = None
     project: str = ""
+    measured: TableStatistics | None = None
 
 
 def plan_model(
@@ -105,7 +107,15 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
     static = _static(request.config, request.catalog)
     order = _given_order(request)
     strategy, depth = _strategy(request.config, order)
-    kept = keep_inner_views(query, relation, static, strategy=strategy, order=order, depth=depth)
+    kept = keep_inner_views(
+        query,
+        relation,
+        static,
+        strategy=strategy,
+        order=order,
+        depth=depth,
+        measured=request.measured,
+    )
     views = Views(request.config, Typer(describe), static)
     for view in kept.views:
         views.add(view.name, view.node, tuple(f.name for f in view.node.fields), view.reason, by=view.by)

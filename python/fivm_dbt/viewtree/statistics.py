@@ -9,8 +9,8 @@ from math import prod
 from fivm_dbt.viewtree.hypergraph import Hypergraph
 
 ROWS, DISTINCT = 1_000_000, 1_000
-"""Rows of a relation and values of a column of which nothing is known. A column that joins is taken for a key: most
-joins are from a foreign key to a key, and have no more rows than the one side."""
+"""Rows of a relation and values of a column of which nothing is known. A column that joins is taken for a key of the
+smallest relation that has it: most joins are from a foreign key to a key, and have no more rows than the one side."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class Statistics:
         return min(self._distinct(graph, name, variable) for name in graph.edges_of[variable])
 
     def _distinct(self, graph: Hypergraph, name: str, variable: str) -> int:
-        unknown = self.rows_of(name) if len(graph.edges_of[variable]) > 1 else DISTINCT
+        joined = graph.edges_of[variable]
+        unknown = min(self.rows_of(other) for other in joined) if len(joined) > 1 else DISTINCT
         return max(1, min(self.rows_of(name), self.distinct.get((name, variable), unknown)))
 
     def rows_of_join(self, graph: Hypergraph, names: Iterable[str]) -> float:

@@ -1,0 +1,92 @@
+"""``fivm_strategy: auto``: what it keeps of view trees by the sizes of the inputs, and that this is exact too."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import fivm_dbt.viewtree.choice as choice
+from fivm_dbt.catalog import Catalog, TableStatistics
+from fivm_dbt.config import load_config
+from fivm_dbt.explain.text import explain
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fixtures.models import Bench, relation
+from test_recursive import _random_join, _row
+
+TABLES = {
+    "l": "ok int, day date, price decimal(12,2), disc decimal(4,2)",
+    "o": "ok int, ck int",
+    "c": "ck int, nk int, seg string",
+    "n": "nk int, name string",
+}
+FOUR = """select l.day, n.name, c.seg, count(*) as lines, sum(l.price * (1 - l.disc)) as revenue
+from l join o on l.ok = o.ok join c on o.ck = c.ck join n on c.nk = n.nk group by 1, 2, 3"""
+SIZES = {"l": 6_000_000, "o": 1_500_000, "c": 150_000, "n": 25}
+
+
+def _plan(sql: str, tables: dict[str, str], sizes: dict[str, int] | None, **meta: object) -> Plan:
+    catalog = Catalog.of([relation(name, columns) for name, columns in tables.items()])
+    measured = TableStatistics.of(sizes) if sizes is not None else None
+    return plan_model(ModelRequest("analytics.m", sql, catalog, load_config(meta), measured=measured))
+
+
+def test_the_dimensions_of_a_large_fact_are_joined() -> None:
+    plan = _plan(FOUR, TABLES, SIZES)
+    (view,) = plan.helpers
+    assert view.reason.startswith("view of o, c, n by ok, name, seg")
+    text = explain(plan)
+    assert "1,500,000 rows for 1,650,025 that deltas of l would read" in text
+    assert "not kept, a copy of l: 6,000,000 of its 6,000,000 rows" in text
+
+
+@pytest.mark.parametrize("sizes", [None, {n: rows // 1000 + 1 for n, rows in SIZES.items()}, {}])
+def test_nothing_is_kept_of_small_tables_or_unmeasured_ones(sizes: dict[str, int] | None) -> None:
+    """Then a plan is the one that it would be without any view tree."""
+    plan = _plan(FOUR, TABLES, sizes if sizes != {} else dict.fromkeys(SIZES, 1))
+    assert not plan.helpers and not plan.view_trees
+    assert plan.signature == _plan(FOUR, TABLES, None).signature
+
+
+def test_another_strategy_is_not_chosen_for() -> None:
+    assert not _plan(FOUR, TABLES, SIZES, fivm_strategy="first_order").helpers
+    every = _plan(FOUR, TABLES, SIZES, fivm_strategy="factorized").helpers
+    assert len(every) == len(_plan(FOUR, TABLES, None, fivm_strategy="factorized").helpers) > 1
+
+
+def test_the_same_sizes_give_the_same_plan() -> None:
+    assert _plan(FOUR, TABLES, SIZES).to_json() == _plan(FOUR, TABLES, SIZES).to_json()
+
+
+def _choosing(seed: int) -> dict[str, int]:
+    """Sizes that have some views kept and others not."""
+    rng = random.Random(seed)
+    return {f"t{i}": rng.choice([10, 10_000, 10_000_000]) for i in range(4)}
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("chunk", range(2))
+def test_random_joins_are_exact_whatever_is_kept(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "UPKEEP", 0)
+    kept = refreshed = 0
+    for seed in range(chunk * 20, chunk * 20 + 20):
+        sql, tables = _random_join(seed)
+        plan = _plan(sql, {n: c for n, (c, _) in tables.items()}, _choosing(seed))
+        kept += bool(plan.view_trees)
+        bench = Bench(plan)
+        for item in plan.inputs:
+            bench.engine.create_table(
+                item.name, item.relation.columns, tables[item.name][1], change_feed=True
+            )
+        bench.refresh()
+        bench.check()
+        rng = random.Random(seed)
+        for _ in range(2):
+            for item in plan.inputs:
+                bench.engine.change(
+                    item.name, insert=[_row(rng, len(item.relation.columns) - 1) for _ in range(3)]
+                )
+            refreshed += bench.refresh().action == "refreshed"
+            bench.check()
+    assert kept >= 5 and refreshed >= 20

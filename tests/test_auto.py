@@ -13,7 +13,7 @@ from fivm_dbt.explain.text import explain
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fixtures.models import Bench, relation
-from test_recursive import _random_join, _row
+from fixtures.random_joins import random_join, random_row
 
 TABLES = {
     "l": "ok int, day date, price decimal(12,2), disc decimal(4,2)",
@@ -66,12 +66,11 @@ def _choosing(seed: int) -> dict[str, int]:
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("chunk", range(2))
-def test_random_joins_are_exact_whatever_is_kept(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_joins_are_exact_whatever_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "UPKEEP", 0)
     kept = refreshed = 0
-    for seed in range(chunk * 20, chunk * 20 + 20):
-        sql, tables = _random_join(seed)
+    for seed in range(20):
+        sql, tables = random_join(seed)
         plan = _plan(sql, {n: c for n, (c, _) in tables.items()}, _choosing(seed))
         kept += bool(plan.view_trees)
         bench = Bench(plan)
@@ -85,7 +84,7 @@ def test_random_joins_are_exact_whatever_is_kept(chunk: int, monkeypatch: pytest
         for _ in range(2):
             for item in plan.inputs:
                 bench.engine.change(
-                    item.name, insert=[_row(rng, len(item.relation.columns) - 1) for _ in range(3)]
+                    item.name, insert=[random_row(rng, len(item.relation.columns) - 1) for _ in range(3)]
                 )
             refreshed += bench.refresh().action == "refreshed"
             bench.check()

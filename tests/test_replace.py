@@ -104,7 +104,7 @@ def test_cut_off_at_every_statement(after: bool) -> None:
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("name", ["aggregates", "bags", "joins", "windows", "approximate", "extrema"])
+@pytest.mark.parametrize("name", ["aggregates", "bags", "windows", "approximate"])
 def test_scenarios(name: str) -> None:
     for located in load_scenarios([SCENARIOS / f"{name}.jsonl"]):
         result = replay_scenario(_replacing(located.scenario), DuckDbWorkbench)

@@ -233,6 +233,7 @@ ON_SPARK = (
     "joins/both-sides-change-on-one-key",
     "aggregates/avg-of-every-exact-type",
     "captures/replaced-by-other-rows",
+    "nulls/null-alone-takes-the-type-of-the-others",
     "aggregates/global-over-nothing",
     "aggregates/large-decimals",
     "bags/only-constants",
@@ -248,7 +249,7 @@ ON_SPARK = (
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    "name", [*ON_SPARK[:3], *(pytest.param(n, marks=pytest.mark.long) for n in ON_SPARK[3:])]
+    "name", [*ON_SPARK[:4], *(pytest.param(n, marks=pytest.mark.long) for n in ON_SPARK[4:])]
 )
 def test_scenario_on_spark(name: str, spark: SparkSession) -> None:
     from fivm_dbt.testing.spark_workbench import SparkWorkbench

@@ -105,8 +105,10 @@ class Typer:
 
     def common(self, types: Sequence[SparkType | None]) -> SparkType | None:
         """The type to which Spark widens all of ``types`` in UNION, VALUES and COALESCE; None where there is none."""
-        known = [t for t in types if t is not None]
-        if self._describe is None or len(known) < len(types) or len(set(known)) == 1:
+        # NULL alone has a type of its own, which every other one takes in.
+        written = [t for t in types if t != VOID]
+        known = [t for t in written if t is not None]
+        if self._describe is None or len(known) < len(written) or len(set(known)) <= 1:
             return common_type(types)
         nulls = [exp.select(exp.alias_(exp.cast(exp.Null(), t.text, dialect="spark"), "c")) for t in known]
         with suppress(Exception):  # whatever Spark says: there is no such type

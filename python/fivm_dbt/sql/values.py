@@ -13,7 +13,7 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.sql.expressions import to_scalar
 from fivm_dbt.sql.parse import span_of
 from fivm_dbt.sql.scope import Scope
-from fivm_dbt.sql.typing import known_type
+from fivm_dbt.sql.typing import VOID, known_type
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.lower import Lowered, Lowering
@@ -46,6 +46,9 @@ def _row(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _typed(scalar: Scalar, type_: SparkType) -> Scalar:
+    if type_ == VOID:
+        # A column of nothing but NULL, which needs no CAST, and there is none.
+        return scalar
     return Scalar(exp.cast(scalar.ast(), type_.text, dialect="spark"))
 
 

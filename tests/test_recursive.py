@@ -202,13 +202,13 @@ class TestSteps:
     @pytest.mark.more
     @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
     def test_a_refresh_that_is_cut_off_goes_on(self, after: bool) -> None:
-        """At every statement: merged maps are not merged again, but their steps are needed by those above."""
+        """At every other statement: merged maps are not merged again, but their steps are needed by those above."""
         bench = _star(sql=TWO)
         assert any(view.step is not None for view in bench.plan.helpers)
         whole = Interrupting(bench.engine, 0, after=after)
         _change_all(bench)
         bench.refresh(whole)
-        for number in range(1, len(whole.statements) + 1):
+        for number in range(1, len(whole.statements) + 1, 2):
             bench = _star(sql=TWO)
             _change_all(bench)
             with pytest.raises(Interrupted):

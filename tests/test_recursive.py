@@ -264,7 +264,7 @@ def test_random_queries(seed: int) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("apply", ["merge", "replace"])
+@pytest.mark.parametrize("apply", ["replace", pytest.param("merge", marks=pytest.mark.long)])
 def test_steps_on_spark(apply: str, spark: SparkSession) -> None:
     """All relations change at once, twice, and then nothing is left; compared by Spark itself."""
     from fivm_dbt.testing.spark_workbench import SparkWorkbench

@@ -169,7 +169,12 @@ def replace_partitions(plan: Plan, view: View, partitions: Sequence[exp.Expr], b
         copy=False,
     )
     sums = {name: exp.Sum(this=exp.column(name)) for name in state.payload_names}
-    shown = [exp.alias_(_counted(state, sums[COUNT]), COUNT)]
+    # A key without rows has gone; one that still has sums is an alarm.
+    left = [sums[COUNT], *(sums[p.name] for p in state.payload if not p.component.type.is_floating)]
+    is_there = exp.or_(
+        *(exp.NullSafeNEQ(this=s.copy(), expression=exp.Literal.number(0)) for s in left), copy=False
+    )
+    shown = [exp.alias_(_counted(state, sums[COUNT], is_there), COUNT)]
     shown += [exp.alias_(_summed(p.component, sums[p.name], state), p.name) for p in state.payload]
     group = [column_ast("", c) for c in (*keys, PARTITION)]
     query = exp.select(*(column_ast("", k) for k in keys), *shown, exp.column(PARTITION))
@@ -177,19 +182,19 @@ def replace_partitions(plan: Plan, view: View, partitions: Sequence[exp.Expr], b
         *group, copy=False
     )
     if not state.is_global:
-        # A key without rows has gone; one that still has sums is an alarm.
-        left = [sums[COUNT], *(sums[p.name] for p in state.payload if not p.component.type.is_floating)]
-        there = [exp.NullSafeNEQ(this=s.copy(), expression=exp.Literal.number(0)) for s in left]
-        query = query.having(exp.or_(*there, copy=False), copy=False)
+        query = query.having(is_there.copy(), copy=False)
     # Else every task of the aggregation would write a file into every partition.
     together = exp.Anonymous(this="REBALANCE", expressions=[exp.column(PARTITION)])
     query.set("hint", exp.Hint(expressions=[together]))
     return exp.Insert(this=table(state.relation), expression=query, where=in_partitions("", partitions))
 
 
-def _counted(state: StateTable, total: exp.Expr) -> exp.Expr:
-    least = 0 if state.is_global else 1
-    wrong = exp.LT(this=total.copy(), expression=exp.Literal.number(least))
+def _counted(state: StateTable, total: exp.Expr, is_there: exp.Expr) -> exp.Expr:
+    """The multiplicity of a key, or an alarm. Spark computes it for keys too that HAVING drops then."""
+    wrong: exp.Expr = exp.LT(this=total.copy(), expression=exp.Literal.number(0))
+    if not state.is_global:
+        none = exp.LT(this=total.copy(), expression=exp.Literal.number(1))
+        wrong = exp.and_(none, exp.paren(is_there.copy()), copy=False)
     message = (
         f"{NEGATIVE} {state.relation}: a multiplicity below zero, or a key is to be removed that is not there"
     )

@@ -6,11 +6,10 @@ rule looks up what is affected or secretly reads everything. Seconds say little 
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.conclude import conclude
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import load_config
 from fivm_dbt.engines.session import local_session
@@ -118,10 +118,7 @@ def main(only: tuple[str, ...], rows: int, report: Path | None) -> None:
         finally:
             session.stop()
     _print(measured)
-    if report is not None:
-        report.write_text(json.dumps([asdict(m) for m in measured], indent=2) + "\n", encoding="utf-8")
-    if any(m.differing for m in measured):
-        raise SystemExit(1)
+    conclude(measured, report)
 
 
 def _create(session: SparkSession, rows: int) -> None:

@@ -7,11 +7,10 @@ full recompute, all in one run.
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,11 +18,13 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.conclude import conclude
 from benchmarks.queries.tpch_data import tpch_files
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import load_config
 from fivm_dbt.engines.session import local_session
 from fivm_dbt.engines.spark import SparkEngine
+from fivm_dbt.explain.operators import reads_in_full
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.compare import difference_sql
@@ -103,10 +104,7 @@ def main(scale: float, only: tuple[str, ...], rounds: int, report: Path | None) 
         finally:
             session.stop()
     _print(measured)
-    if report is not None:
-        report.write_text(json.dumps([asdict(m) for m in measured], indent=2) + "\n", encoding="utf-8")
-    if any(m.differing for m in measured):
-        raise SystemExit(1)
+    conclude(measured, report)
 
 
 def _load(session: SparkSession, files: dict[str, Path]) -> None:
@@ -189,8 +187,6 @@ def _refreshed(session: SparkSession, model: _Model, changed: str) -> Measured:
 
 def _read_lineitem_in_full(plan: Plan) -> Iterator[str]:
     """The inputs whose change makes a delta read all lineitems."""
-    from fivm_dbt.explain.operators import reads_in_full
-
     for view in plan.views:
         for name, when in reads_in_full(view):
             if name == "tpch.lineitem":

@@ -5,14 +5,13 @@ The delta of one relation then meets groups instead of rows (F-IVM article, sect
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from fivm_dbt.catalog import TableStatistics
-from fivm_dbt.ir.nodes import Aggregate, Node
-from fivm_dbt.plan.blocks import Block
-from fivm_dbt.plan.payload_views import Keep, PayloadViews, Piece
+from fivm_dbt.ir.nodes import Aggregate
+from fivm_dbt.plan.payload_views import HelperViewMaker, Piece
 from fivm_dbt.plan.plan import TreeView, ViewTree
 from fivm_dbt.viewtree.choice import Choice, choose
 from fivm_dbt.viewtree.classes import class_of
@@ -32,27 +31,15 @@ class GivenOrder:
 
 
 @dataclass
-class Factoriser:
-    """Builds the helper views of a block and what is left of it. ``changes`` says of a relation whether it can.
+class Factoriser(HelperViewMaker):
+    """Builds the helper views of a block and what is left of it.
 
     With ``measured`` only the views are kept that pay; without it all that a delta meets.
     """
 
-    block: Block
-    changes: Callable[[Node], bool]
-    keep: Keep
-    alias: Callable[[], str]
     given: GivenOrder | None = None
     measured: TableStatistics | None = None
     shown: list[TreeView] = field(default_factory=list)
-
-    @cached_property
-    def views(self) -> PayloadViews:
-        return PayloadViews(self.block)
-
-    @cached_property
-    def updatable(self) -> frozenset[str]:
-        return self.block.updatable(self.changes)
 
     @cached_property
     def order(self) -> VariableOrder:
@@ -123,8 +110,8 @@ class Factoriser:
             self.shown.insert(place, TreeView(depth, at, keys, relations, (), None, why))
             yield from pieces
             return
-        made = self.views.view(pieces, self._positions(parent.relations), self.alias())
-        scan = self.keep(made.node, made.joined, self.views.reason(made))
+        made = self.views.view(pieces, self._positions(parent.relations), self.inner.alias())
+        scan = self.inner.keep(made.node, made.joined, self.views.reason(made))
         beside = ", ".join(r for r in parent.relations if r not in relations and r in self.updatable)
         why = self.choices[node].reason if node in self.choices else f"deltas of {beside} meet it"
         shown = TreeView(depth, at, keys, relations, made.payload_names, scan.relation, why)

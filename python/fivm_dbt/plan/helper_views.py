@@ -61,12 +61,11 @@ class HelperViews:
         block = block_of(node) if self.are_kept or is_chosen else None
         if block is None:
             return None
-        views = self.views
         if self.strategy == "recursive":
-            return Recursion(block, views.can_change, views.keep, views.alias, self.depth)
+            return Recursion(block, self.views, self.depth)
         measured = self.measured if is_chosen else None
-        maker = Factoriser(block, views.can_change, views.keep, views.alias, order, measured)
-        if is_chosen and not (all(views.is_input(r) for r in block.relations) and maker.kept):
+        maker = Factoriser(block, self.views, order, measured)
+        if is_chosen and not (all(self.views.is_input(r) for r in block.relations) and maker.kept):
             # What stands over inner views is kept by the rules for these.
             return None
         return maker

@@ -7,8 +7,9 @@ of (F-IVM article, section 4; rings: section 2).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -19,6 +20,7 @@ from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Item, Join, Node, Scan
 from fivm_dbt.ir.scalar import Scalar, replaced
 from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.plan.blocks import Block, Use, column_name, equal_parts
+from fivm_dbt.plan.kept_views import KeptViews
 from fivm_dbt.rings.integers import absent_of
 from fivm_dbt.rings.polynomial import Atom, Monomial
 from fivm_dbt.rings.registry import TOTAL
@@ -27,9 +29,6 @@ ROWS = "rows"
 """The column of a payload view that says how many rows of the join a group stands for."""
 
 Atoms = tuple[Atom, ...]
-
-Keep = Callable[[Aggregate, tuple[str, ...], str], Scan]
-"""Keeps a view under the columns that place its rows, for a reason; gives a scan of it."""
 
 
 def is_payload_view(node: Node) -> bool:
@@ -182,6 +181,22 @@ class PayloadViews:
 
     def _uses(self, part: Scalar, relations: frozenset[int]) -> Iterator[Use]:
         return (u for u in self.block.uses if part in u.parts and not u.relations <= relations)
+
+
+@dataclass
+class HelperViewMaker:
+    """What the strategies have in common that keep helper views of a ``block`` in ``inner``."""
+
+    block: Block
+    inner: KeptViews
+
+    @cached_property
+    def views(self) -> PayloadViews:
+        return PayloadViews(self.block)
+
+    @cached_property
+    def updatable(self) -> frozenset[str]:
+        return self.block.updatable(self.inner.can_change)
 
 
 def _product(monomial: Monomial, pieces: list[Piece]) -> Product:

@@ -8,7 +8,6 @@ which relation has changed it, so that the map at a step is its old rows with th
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -20,8 +19,8 @@ from fivm_dbt.ir.nodes import Aggregate, Filter, Item, Join, Map, Node, Scan, Si
 from fivm_dbt.ir.rename import renamed
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import STEP, unique_name
-from fivm_dbt.plan.blocks import Block, equal_parts
-from fivm_dbt.plan.payload_views import ROWS, Keep, PayloadViews, Piece
+from fivm_dbt.plan.blocks import equal_parts
+from fivm_dbt.plan.payload_views import ROWS, HelperViewMaker, Piece
 from fivm_dbt.plan.plan import TreeView, ViewTree
 from fivm_dbt.rings.products import sum_of_products
 from fivm_dbt.rings.registry import ROWS as COUNTED
@@ -33,30 +32,18 @@ Relations = tuple[str, ...]
 
 
 @dataclass
-class Recursion:
-    """Builds the maps of a block and what is left of it. ``changes`` says of a relation whether it can.
+class Recursion(HelperViewMaker):
+    """Builds the maps of a block and what is left of it.
 
     With ``depth`` only maps are kept that less than so many deltas lead to; what deeper ones would answer is joined
     from the relations themselves. ``built`` has the relation of each map by what it is, whatever relations of a
     self-join it is asked for.
     """
 
-    block: Block
-    changes: Callable[[Node], bool]
-    keep: Keep
-    alias: Callable[[], str]
     depth: int | None = None
     pieces: dict[tuple[Relations, tuple[str, ...]], Piece] = field(default_factory=dict)
     built: dict[tuple[Node, tuple[str, ...], bool], str] = field(default_factory=dict)
     shown: list[TreeView] = field(default_factory=list)
-
-    @cached_property
-    def views(self) -> PayloadViews:
-        return PayloadViews(self.block)
-
-    @cached_property
-    def updatable(self) -> frozenset[str]:
-        return self.block.updatable(self.changes)
 
     @cached_property
     def maps(self) -> dict[Relations, DeltaMap]:
@@ -88,7 +75,7 @@ class Recursion:
         if len(relations) == 1 or not changing:
             return self._aggregate([self._as_it_is(name) for name in relations])
         made = [self._trigger(relations, name) for name in changing]
-        alias = self.alias()
+        alias = self.inner.alias()
         definition = _weighted(made[0][0], alias)
         triggers = []
         for step, (aggregate, others) in enumerate(made, start=1):
@@ -119,7 +106,7 @@ class Recursion:
         """The query over ``pieces`` if they are all of it, else their view with payload."""
         if len(frozenset[int]().union(*(p.relations for p in pieces))) == len(self.block.names):
             return self.views.result(pieces)
-        return self.views.view(pieces, frozenset(), self.alias()).node
+        return self.views.view(pieces, frozenset(), self.inner.alias()).node
 
     def _kept(self, relations: Relations, by: tuple[str, ...]) -> Piece:
         """The map of some relations, its rows placed by the columns ``by``."""
@@ -127,14 +114,14 @@ class Recursion:
         if found is not None:
             return found
         made = self.maps[relations]
-        view = self.views.view([self._as_it_is(name) for name in relations], frozenset(), self.alias())
+        view = self.views.view([self._as_it_is(name) for name in relations], frozenset(), self.inner.alias())
         numbers = itertools.count(1)
         shape, _ = renamed(view.node, lambda _: f"t{next(numbers)}")
         same = (shape, by, relations in self._stepwise)
         if same not in self.built:
             node = replace(self._in_steps(relations), alias=view.node.alias)
             names, keys = ", ".join(relations), ", ".join(made.keys) or "nothing"
-            scan = self.keep(node, by, f"map of {names} by {keys}, which deltas of the others meet")
+            scan = self.inner.keep(node, by, f"map of {names} by {keys}, which deltas of the others meet")
             self.built[same] = scan.relation
         columns = tuple((f.name, f.type) for f in view.node.fields)
         scan = Scan(self.built[same], view.node.alias, columns)
@@ -153,11 +140,11 @@ class Recursion:
         before = [name for name in members if self._is_before(name, changed)]
         if len(before) in (0, len(members)):
             return at_side(scan, Side.NEW if before else Side.OLD)
-        old = Scan(scan.relation, self.alias(), scan.columns, Side.OLD)
-        staged = Scan(scan.relation, self.alias(), (*scan.columns, (STEP, INT)), Side.DELTA)
+        old = Scan(scan.relation, self.inner.alias(), scan.columns, Side.OLD)
+        staged = Scan(scan.relation, self.inner.alias(), (*scan.columns, (STEP, INT)), Side.DELTA)
         earlier = Scalar.parse(f"{Scalar.column(staged.alias, STEP).sql} <= {len(before)}")
         items = tuple(Item(name, Scalar.column(staged.alias, name), type_) for name, type_ in scan.columns)
-        return UnionAll((old, Map(Filter(staged, (earlier,)), self.alias(), items)), scan.alias)
+        return UnionAll((old, Map(Filter(staged, (earlier,)), self.inner.alias(), items)), scan.alias)
 
     # Structure
 

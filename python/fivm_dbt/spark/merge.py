@@ -13,6 +13,7 @@ from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.plan.plan import Plan, StateTable, View
 from fivm_dbt.rings.registry import Component
 from fivm_dbt.spark.reads import in_partitions, pinned, table
+from fivm_dbt.spark.state import is_any, rebalance
 
 NEGATIVE = "FIVM401"
 OVERFLOW = "FIVM402"
@@ -75,8 +76,7 @@ def _over_all_steps(plan: Plan, view: View) -> exp.Select:
     keys = [column_ast("", name) for name in (*(k.name for k in view.state.keys), PARTITION)]
     sums = {name: exp.Sum(this=exp.column(name)) for name in view.state.payload_names}
     query = exp.select(*(k.copy() for k in keys), *(exp.alias_(s.copy(), n) for n, s in sums.items()))
-    moved = [exp.NullSafeNEQ(this=s, expression=exp.Literal.number(0)) for s in sums.values()]
-    return query.from_(table(staged_state(plan, view))).group_by(*keys).having(exp.or_(*moved))
+    return query.from_(table(staged_state(plan, view))).group_by(*keys).having(is_any(sums.values()))
 
 
 def _delete(count: exp.Expr) -> exp.When:
@@ -171,9 +171,7 @@ def replace_partitions(plan: Plan, view: View, partitions: Sequence[exp.Expr], b
     sums = {name: exp.Sum(this=exp.column(name)) for name in state.payload_names}
     # A key without rows has gone; one that still has sums is an alarm.
     left = [sums[COUNT], *(sums[p.name] for p in state.payload if not p.component.type.is_floating)]
-    is_there = exp.or_(
-        *(exp.NullSafeNEQ(this=s.copy(), expression=exp.Literal.number(0)) for s in left), copy=False
-    )
+    is_there = is_any(left)
     shown = [exp.alias_(_counted(state, sums[COUNT], is_there), COUNT)]
     shown += [exp.alias_(_summed(p.component, sums[p.name], state), p.name) for p in state.payload]
     group = [column_ast("", c) for c in (*keys, PARTITION)]
@@ -183,9 +181,7 @@ def replace_partitions(plan: Plan, view: View, partitions: Sequence[exp.Expr], b
     )
     if not state.is_global:
         query = query.having(is_there.copy(), copy=False)
-    # Else every task of the aggregation would write a file into every partition.
-    together = exp.Anonymous(this="REBALANCE", expressions=[exp.column(PARTITION)])
-    query.set("hint", exp.Hint(expressions=[together]))
+    rebalance(query)
     return exp.Insert(this=table(state.relation), expression=query, where=in_partitions("", partitions))
 
 

@@ -29,9 +29,7 @@ def build_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
     term = Term(at_side(view.core, Side.NEW), Scalar.number(1))
     query = _payload_query(plan, view, binding, (term,), keep_zero=view.state.is_global)
     if view.state.keys:
-        # Else every task of the aggregation would write a file into every partition.
-        together = exp.Anonymous(this="REBALANCE", expressions=[exp.column(PARTITION)])
-        query.set("hint", exp.Hint(expressions=[together]))
+        rebalance(query)
     return query
 
 
@@ -90,8 +88,19 @@ def _payload_query(
         query = query.group_by(*keys, copy=False)
     if keep_zero:
         return query
-    moved = [exp.NullSafeNEQ(this=s.copy(), expression=exp.Literal.number(0)) for s in sums.values()]
-    return query.having(exp.or_(*moved, copy=False), copy=False)
+    return query.having(is_any(sums.values()), copy=False)
+
+
+def is_any(sums: Iterable[exp.Expr]) -> exp.Expr:
+    """Whether one of the sums of a key is not zero; NULL, after an overflow, is not."""
+    moved = (exp.NullSafeNEQ(this=s.copy(), expression=exp.Literal.number(0)) for s in sums)
+    return exp.or_(*moved, copy=False)
+
+
+def rebalance(query: exp.Select) -> None:
+    """Have each partition written by one task: else every task would write a file into every partition."""
+    together = exp.Anonymous(this="REBALANCE", expressions=[exp.column(PARTITION)])
+    query.set("hint", exp.Hint(expressions=[together]))
 
 
 def _branch_columns(state: StateTable, multiplicity: Scalar) -> list[exp.Expr]:

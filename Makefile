@@ -25,7 +25,7 @@ $(JARS): $(INSTALLED)
 
 test: setup test-fast test-more test-spark ## everything that must pass: from a clean clone some 35 minutes on two cores
 
-test-fast: $(INSTALLED) ## all tests and doctests that need no Java: two minutes on two cores
+test-fast: $(INSTALLED) ## all tests and doctests that need no Java: two to three minutes on two cores
 	$(BIN)/pytest tests python -m "not spark and not long and not more" -n 2 --dist worksteal -q
 
 test-more: $(INSTALLED) ## scenarios of every construct and whole queries on DuckDB

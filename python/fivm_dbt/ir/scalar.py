@@ -8,6 +8,7 @@ from functools import cached_property
 import sqlglot
 from sqlglot import exp
 
+from fivm_dbt.catalog import SparkType
 from fivm_dbt.ir.dialect import SparkText
 
 ColumnId = tuple[str, str]
@@ -116,6 +117,15 @@ class Scalar:
 def column_ast(table: str, name: str) -> exp.Column:
     """The AST of ``table.name``; an empty ``table`` gives a bare column."""
     return exp.column(identifier(name), table=identifier(table) if table else None)
+
+
+def cast_ast(value: exp.Expr, type_: SparkType) -> exp.Expr:
+    """``value`` as ``type_``; what is of type void, NULL alone, stays as it is: no CAST is written to that type.
+
+    >>> cast_ast(exp.Null(), SparkType.of("int")).sql(), cast_ast(exp.Null(), SparkType.of("void")).sql()
+    ('CAST(NULL AS INT)', 'NULL')
+    """
+    return value if type_.text == "void" else exp.cast(value, type_.text, dialect="spark")
 
 
 def identifier(name: str) -> exp.Identifier:

@@ -19,7 +19,7 @@ from fivm_dbt.ir.nodes import (
     UnionAll,
 )
 from fivm_dbt.ir.rename import moved, renamed
-from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.ir.scalar import ColumnId, Scalar, cast_ast
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.part import Part
 
@@ -150,7 +150,7 @@ def _unmatched(
         def replacement(column: ColumnId) -> Scalar | None:
             if column in gone:
                 type_ = next(f.type for f in ours.fields if f.id == column)
-                return Scalar(exp.cast(exp.Null(), type_.text, dialect="spark"))
+                return Scalar(cast_ast(exp.Null(), type_))
             table, name = column
             return Scalar.column(names[table], name)
 

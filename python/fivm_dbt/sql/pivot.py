@@ -10,7 +10,7 @@ from sqlglot import exp
 from fivm_dbt.catalog.types import STRING, SparkType
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Explode, Field, Filter, Item, Map
-from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.scalar import Scalar, cast_ast
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.expressions import unparenthesized
 from fivm_dbt.sql.functions import is_aggregate
@@ -161,7 +161,7 @@ def _unpivot(lowering: Lowering, part: Part, pivot: exp.Pivot) -> tuple[Map, tup
         raise FivmError("FIVM113", f"no common type of {shown}", span=span_of(pivot), remedy="CAST them")
     arguments: list[exp.Expr] = []
     for (_, label), field in zip(listed, fields, strict=True):
-        arguments += [exp.Literal.string(label), exp.cast(field.scalar.ast(), type_.text, dialect="spark")]
+        arguments += [exp.Literal.string(label), cast_ast(field.scalar.ast(), type_)]
     stack = exp.Stack(this=exp.Literal.number(len(listed)), expressions=arguments)
     made = Explode(
         part.node, lowering.alias("unpivoted"), Scalar(stack), (("label", STRING), ("cell", type_))

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import Relation
 from fivm_dbt.ir.clock import Clock
-from fivm_dbt.ir.scalar import identifier
+from fivm_dbt.ir.scalar import cast_ast, identifier
 from fivm_dbt.naming import canonical, relation_name
 from fivm_dbt.sql.functions import clock_column
 from fivm_dbt.sql.parse import parse, span_of
@@ -82,8 +82,5 @@ def over_no_rows(sql: str, relations: Iterable[Relation]) -> str:
 
 
 def _nothing(relation: Relation) -> str:
-    columns = [
-        exp.alias_(exp.cast(exp.Null(), c.type.text, dialect="spark"), identifier(c.name))
-        for c in relation.columns
-    ]
+    columns = [exp.alias_(cast_ast(exp.Null(), c.type), identifier(c.name)) for c in relation.columns]
     return exp.select(*columns).where(exp.false()).sql(dialect="spark")

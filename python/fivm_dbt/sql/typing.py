@@ -28,7 +28,7 @@ from fivm_dbt.catalog.types import (
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.clock import CLOCK_TYPES
 from fivm_dbt.ir.dialect import SparkText
-from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, identifier
+from fivm_dbt.ir.scalar import ColumnId, Scalar, cast_ast, column_ast, identifier
 from fivm_dbt.sql.aggregates import Call, called, read_call, static_aggregate_type
 from fivm_dbt.sql.functions import function_name
 from fivm_dbt.sql.parse import span_of
@@ -110,7 +110,7 @@ class Typer:
         known = [t for t in written if t is not None]
         if self._describe is None or len(known) < len(written) or len(set(known)) <= 1:
             return common_type(types)
-        nulls = [exp.select(exp.alias_(exp.cast(exp.Null(), t.text, dialect="spark"), "c")) for t in known]
+        nulls = [exp.select(exp.alias_(cast_ast(exp.Null(), t), "c")) for t in known]
         with suppress(Exception):  # whatever Spark says: there is no such type
             return self._describe(exp.union(*nulls, distinct=False).sql(dialect="spark"))[0].type
         return None
@@ -152,7 +152,7 @@ def _question(scalars: Sequence[Scalar], fields: Fields, *, in_front: bool = Tru
     query = query.select(*(exp.alias_(s.ast(), f"c{i}") for i, s in enumerate(scalars)))
     for table in sorted({table for table, _ in used}):
         columns = [
-            exp.alias_(exp.cast(exp.Null(), fields[(t, name)].text, dialect="spark"), identifier(name))
+            exp.alias_(cast_ast(exp.Null(), fields[(t, name)]), identifier(name))
             for t, name in used
             if t == table
         ]

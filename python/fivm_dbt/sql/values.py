@@ -9,11 +9,11 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Values
-from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.scalar import Scalar, cast_ast
 from fivm_dbt.sql.expressions import to_scalar
 from fivm_dbt.sql.parse import span_of
 from fivm_dbt.sql.scope import Scope
-from fivm_dbt.sql.typing import VOID, known_type
+from fivm_dbt.sql.typing import known_type
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.lower import Lowered, Lowering
@@ -35,7 +35,8 @@ def values(lowering: Lowering, node: exp.Values, wanted: str) -> Lowered:
     for position in range(width):
         types.append(known_type(lowering.typer.common([row[position] for row in typed]), rows[0][position]))
     cast_rows = tuple(
-        tuple(_typed(scalar, type_) for scalar, type_ in zip(row, types, strict=True)) for row in scalars
+        tuple(Scalar(cast_ast(scalar.ast(), type_)) for scalar, type_ in zip(row, types, strict=True))
+        for row in scalars
     )
     names = tuple(f"col{i + 1}" for i in range(width))
     return Lowered(Values(lowering.alias(wanted), tuple(zip(names, types, strict=True)), cast_rows), names)
@@ -43,13 +44,6 @@ def values(lowering: Lowering, node: exp.Values, wanted: str) -> Lowered:
 
 def _row(node: exp.Expr) -> list[exp.Expr]:
     return list(node.expressions) if isinstance(node, exp.Tuple) else [node.unnest()]
-
-
-def _typed(scalar: Scalar, type_: SparkType) -> Scalar:
-    if type_ == VOID:
-        # A column of nothing but NULL, which needs no CAST, and there is none.
-        return scalar
-    return Scalar(exp.cast(scalar.ast(), type_.text, dialect="spark"))
 
 
 def one_row(lowering: Lowering) -> Values:

@@ -60,6 +60,13 @@ def main(verbose: int) -> None:
 @click.option("--strategy", help="The fivm_strategy for the query of a file.")
 @click.option("--depth", type=int, help="The fivm_depth for the query of a file, with --strategy recursive.")
 @click.option(
+    "--rows",
+    type=(str, int),
+    multiple=True,
+    metavar="TABLE N",
+    help="Rows of a table, by which --strategy auto chooses; for each table.",
+)
+@click.option(
     "--format", "form", type=click.Choice(["text", "json", "dot"]), default="text", show_default=True
 )
 @_errors_shown
@@ -71,6 +78,7 @@ def explain(
     order: Path | None,
     strategy: str | None,
     depth: int | None,
+    rows: tuple[tuple[str, int], ...],
     form: str,
 ) -> None:
     """Show how a query is maintained: its state, the delta of each input, the statements of a refresh.
@@ -86,6 +94,7 @@ def explain(
       fivm explain query.sql
       fivm explain query.sql --strategy factorized --order order.txt
       fivm explain query.sql --strategy recursive --depth 2
+      fivm explain query.sql --rows sales 80000000 --rows stores 500
       fivm explain daily_delays --project-dir . --format json
       fivm explain query.sql --strategy factorized --format dot | dot -Tsvg > query.svg
     """
@@ -97,10 +106,10 @@ def explain(
     given = {"fivm_strategy": strategy, "fivm_depth": depth}
     settings = {key: value for key, value in given.items() if value is not None}
     if project_dir is None:
-        plan = plan_of_file(Path(what), order, settings)
-    elif order is not None or settings:
+        plan = plan_of_file(Path(what), order, settings, dict(rows))
+    elif order is not None or settings or rows:
         raise click.UsageError(
-            "--order, --strategy and --depth are for files; a model has its own in its configuration"
+            "--order, --strategy, --depth and --rows are for files; a model has its own, and is measured when built"
         )
     else:
         # Only now is dbt needed.
@@ -114,7 +123,11 @@ def explain(
 @main.command()
 @click.argument("files", nargs=-1, required=True, type=_FILE)
 @click.option("--engine", type=click.Choice(["duckdb", "spark"]), default="duckdb", show_default=True)
-@click.option("--strategy", help="Replay every model with this fivm_strategy; `all` with each in turn.")
+@click.option(
+    "--strategy",
+    help="Replay every model with this fivm_strategy; `all` with each in turn. "
+    "`auto` chooses as if some tables were large.",
+)
 @click.option("--strict", is_flag=True, help="A refused model or a full recompute is a failure too.")
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write the results as JSON.")
 @click.option("--only", multiple=True, metavar="ID", help="Replay only this scenario; may be repeated.")

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fivm_dbt.catalog import Catalog, Column, Presentation, Relation
+from fivm_dbt.catalog import Catalog, Column, Presentation, Relation, TableStatistics
 from fivm_dbt.config import load_config
-from fivm_dbt.errors import FivmError
+from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.manifest import Declared, Nodes
-from fivm_dbt.naming import quote, split_name
+from fivm_dbt.naming import canonical, quote, split_name
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.sql.relations import relations_read
@@ -23,11 +23,16 @@ logger = logging.getLogger(__name__)
 _SESSION = (("timezone", "UTC"),)
 
 
-def plan_of_file(path: Path, order: Path | None = None, settings: Mapping[str, object] | None = None) -> Plan:
+def plan_of_file(
+    path: Path,
+    order: Path | None = None,
+    settings: Mapping[str, object] | None = None,
+    rows: Mapping[str, int] | None = None,
+) -> Plan:
     """The plan of the one query in a file that also creates its inputs.
 
-    ``order`` is a file with a variable order, ``settings`` are what the model has under ``meta``. FIVM204 where the two
-    files do not speak of the same relations.
+    ``order`` is a file with a variable order, ``settings`` are what the model has under ``meta``, ``rows`` the sizes
+    of tables. FIVM204 where the two files do not speak of the same relations, FIVM103 for ``rows`` of none of them.
     """
     if not path.is_file():
         raise FivmError(
@@ -42,8 +47,27 @@ def plan_of_file(path: Path, order: Path | None = None, settings: Mapping[str, o
         for note in file.notes:
             logger.warning("%s: %s", order.name, note)
         given = file.order
-    config = load_config(settings or {})
-    return plan_model(ModelRequest(f"analytics.{model}", script.sql, script.catalog, config, _SESSION, given))
+    request = ModelRequest(
+        f"analytics.{model}",
+        script.sql,
+        script.catalog,
+        load_config(settings or {}),
+        _SESSION,
+        given,
+        measured=_sizes(script.catalog, rows) if rows else None,
+    )
+    return plan_model(request)
+
+
+def _sizes(catalog: Catalog, rows: Mapping[str, int]) -> TableStatistics:
+    found = {}
+    for written, number in rows.items():
+        relation = catalog.find(canonical(written))
+        if relation is None:
+            known = expected_one_of([r.name for r in catalog.relations])
+            raise FivmError("FIVM103", f"there is no table {written} ({known})", remedy="correct the name")
+        found[relation.name] = number
+    return TableStatistics.of(found)
 
 
 def _check_same(catalog: Catalog, file: OrderFile, sql: str, order: str) -> None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -35,6 +35,7 @@ from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.journal import ReadAhead, SqlJournal
+from fivm_dbt.refresh.layout import Planner, recorded_statistics, settled_plan
 from fivm_dbt.refresh.report import Report
 
 logger = logging.getLogger(__name__)
@@ -73,13 +74,14 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
     engine = _engine(adapter)
     try:
         with _told(relation):
-            plan = _plan(adapter, engine, relation, request["sql"], _config(request))
-            _make_way(adapter, plan, request["existing"])
-            name = journal_table(plan.relation)
+            name = journal_table(canonical(relation.render()))
             journal = SqlJournal(engine, name, _read_ahead(adapter, name, request["selected"]))
-            report = refresh(
-                plan, engine, journal, full_refresh=bool(request["full_refresh"]), progress=_progress()
-            )
+            entries = journal.entries(canonical(relation.render()))
+            planner = _planner(adapter, engine, relation, request["sql"], _config(request))
+            is_full, tell = bool(request["full_refresh"]), _progress()
+            plan = settled_plan(planner, engine, entries, full_refresh=is_full, progress=tell)
+            _make_way(adapter, plan, request["existing"])
+            report = refresh(plan, engine, journal, full_refresh=is_full, entries=entries, progress=tell)
     finally:
         engine.stop_measuring()
     figures = report.as_dict()
@@ -157,7 +159,7 @@ def explained(error: Exception) -> Exception | None:
     return DbtRuntimeError(f"{known}\n{getattr(error, 'msg', error)}")
 
 
-def _plan(adapter: Any, engine: SparkEngine, relation: Any, sql: str, config: Config) -> Plan:
+def _planner(adapter: Any, engine: SparkEngine, relation: Any, sql: str, config: Config) -> Planner:
     nodes = _nodes(adapter)
     catalog = read_catalog(sql, _execute(adapter), nodes)
     request = ModelRequest(
@@ -168,14 +170,17 @@ def _plan(adapter: Any, engine: SparkEngine, relation: Any, sql: str, config: Co
         session=_session_settings(engine),
         project=str(adapter.config.project_name),
     )
-    return plan_model(request, engine.describe)
+    return lambda measured: plan_model(replace(request, measured=measured), engine.describe)
 
 
 def _plan_of_node(adapter: Any, node: Any) -> Plan:
-    """The plan of a model that is not being run."""
+    """The plan of a model that is not being run, with the layout that its state has."""
     relation = adapter.Relation.create_from(adapter.config, node)
+    name, engine = canonical(relation.render()), _engine(adapter)
     meta = {**node.config.meta, "batch_size": _batch_size(node.config.batch_size)}
-    return _plan(adapter, _engine(adapter), relation, _sql(adapter, node), load_config(meta, model=node.name))
+    config = load_config(meta, model=node.name)
+    entries = SqlJournal(engine, journal_table(name)).entries(name)
+    return _planner(adapter, engine, relation, _sql(adapter, node), config)(recorded_statistics(entries))
 
 
 def _sql(adapter: Any, node: Any) -> str:

@@ -4,22 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
 class TableStatistics:
-    """Rows per relation, by its canonical name; immutable and in a fixed order, as it decides about a layout.
+    """Rows per relation and distinct values per column of it, by canonical names; both as far as known.
 
-    >>> TableStatistics.of({"raw.b": 2, "raw.a": 1}).rows_of("raw.b")
-    2
+    Immutable and in a fixed order, as it decides about a layout.
+
+    >>> measured = TableStatistics.of({"raw.b": 2, "raw.a": 1}, {("raw.b", "k"): 2})
+    >>> measured.rows_of("raw.b"), measured.distinct_of("raw.b", "k"), measured.rows_of("raw.c")
+    (2, 2, None)
+    >>> TableStatistics.from_dict(measured.as_dict()) == measured
+    True
     """
 
     rows: tuple[tuple[str, int], ...]
+    distinct: tuple[tuple[tuple[str, str], int], ...] = ()
 
     @staticmethod
-    def of(rows: Mapping[str, int]) -> TableStatistics:
-        return TableStatistics(tuple(sorted(rows.items())))
+    def of(rows: Mapping[str, int], distinct: Mapping[tuple[str, str], int] | None = None) -> TableStatistics:
+        return TableStatistics(tuple(sorted(rows.items())), tuple(sorted((distinct or {}).items())))
 
     def rows_of(self, relation: str) -> int | None:
         """The rows of a relation, None where nobody has counted them."""
         return dict(self.rows).get(relation)
+
+    def distinct_of(self, relation: str, column: str) -> int | None:
+        """The values of a column, about; None where nobody has counted them."""
+        return dict(self.distinct).get((relation, column))
+
+    def as_dict(self) -> dict[str, dict[str, Any]]:
+        """By relation its rows and its columns' distinct values, for the journal."""
+        found: dict[str, dict[str, Any]] = {name: {"rows": n, "distinct": {}} for name, n in self.rows}
+        for (name, column), n in self.distinct:
+            found[name]["distinct"][column] = n
+        return found
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Mapping[str, Any]]) -> TableStatistics:
+        distinct = {(name, c): int(n) for name, entry in data.items() for c, n in entry["distinct"].items()}
+        return TableStatistics.of({name: int(entry["rows"]) for name, entry in data.items()}, distinct)

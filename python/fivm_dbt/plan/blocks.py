@@ -137,12 +137,27 @@ class Block:
 
     def statistics(self, known: TableStatistics) -> Statistics:
         """The sizes of the relations, as far as they are known of inputs."""
-        rows = {}
+        rows, distinct = {}, {}
+        for name, (input_, parts) in self.measurable.items():
+            if (counted := known.rows_of(input_)) is not None:
+                rows[name] = counted
+            for part in parts:
+                values = known.distinct_of(input_, column_name(part))
+                if values is not None:
+                    distinct[name, self.variable_of[part]] = values
+        return Statistics(rows, distinct)
+
+    @cached_property
+    def measurable(self) -> dict[str, tuple[str, tuple[Scalar, ...]]]:
+        """By the name of each relation that is of one input: this input, and the columns of it that are variables."""
+        found = {}
         for name, node in zip(self.names, self.relations, strict=True):
-            found = [known.rows_of(scan.relation) for scan in scans(node)]
-            if len(found) == 1 and found[0] is not None:
-                rows[name] = found[0]
-        return Statistics(rows)
+            read = list(scans(node))
+            if len(read) == 1:
+                columns = {f.id for f in read[0].fields}
+                own = tuple(p for p in self.parts if p.is_column and p.columns <= columns)
+                found[name] = (read[0].relation, own)
+        return found
 
     def position(self, name: str) -> int:
         return self.names.index(name)

@@ -12,7 +12,7 @@ from fivm_dbt.catalog import TableStatistics
 from fivm_dbt.config import Strategy
 from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.nodes import Aggregate, Map
-from fivm_dbt.plan.blocks import block_of
+from fivm_dbt.plan.blocks import Block, block_of, column_name
 from fivm_dbt.plan.factorise import Factoriser, GivenOrder
 from fivm_dbt.plan.kept_views import KeptViews
 from fivm_dbt.plan.plan import ViewTree
@@ -23,7 +23,8 @@ from fivm_dbt.plan.recursive import Recursion
 class HelperViews:
     """Keeps the helper views of one model's joins, in ``views``.
 
-    ``measured`` is what ``auto`` estimates by; where nothing has been measured it keeps none.
+    ``measured`` is what ``auto`` estimates by; where nothing has been measured it keeps none, and ``measurable`` says
+    what it would like to know: by input, columns.
     """
 
     strategy: Strategy
@@ -31,6 +32,7 @@ class HelperViews:
     measured: TableStatistics | None
     views: KeptViews
     trees: list[ViewTree] = field(default_factory=list)
+    measurable: dict[str, set[str]] = field(default_factory=dict)
 
     @property
     def are_kept(self) -> bool:
@@ -57,15 +59,26 @@ class HelperViews:
         return Copies(over.input, rows.alias, over.keys, over.factored.rows)
 
     def _maker(self, node: Aggregate, order: GivenOrder | None) -> Factoriser | Recursion | None:
-        is_chosen = self.strategy == "auto" and self.measured is not None
-        block = block_of(node) if self.are_kept or is_chosen else None
+        block = block_of(node) if self.are_kept or self.strategy == "auto" else None
         if block is None:
             return None
         if self.strategy == "recursive":
             return Recursion(block, self.views, self.depth)
-        measured = self.measured if is_chosen else None
-        maker = Factoriser(block, self.views, order, measured)
-        if is_chosen and not (all(self.views.is_input(r) for r in block.relations) and maker.kept):
+        if self.strategy == "factorized":
+            return Factoriser(block, self.views, order)
+        return self._chooser(block)
+
+    def _chooser(self, block: Block) -> Factoriser | None:
+        """The maker of the views that pay, by what was measured."""
+        if not all(self.views.is_input(r) for r in block.relations):
             # What stands over inner views is kept by the rules for these.
             return None
-        return maker
+        for relation, parts in block.measurable.values():
+            self.measurable.setdefault(relation, set()).update(column_name(p) for p in parts)
+        if self.measured is None:
+            return None
+        maker = Factoriser(block, self.views, None, self.measured)
+        if maker.kept:
+            return maker
+        self.trees.append(maker.root()[1])  # which says why none is
+        return None

@@ -60,11 +60,15 @@ Meaning = dict[ColumnId, Scalar]
 
 @dataclass(frozen=True)
 class Kept:
-    """A query over scans of its inner views, these, and the view trees that some of them are of."""
+    """A query over scans of its inner views, these, and the view trees that some of them are of.
+
+    ``measurable``: by input, the columns whose distinct values ``auto`` would choose by.
+    """
 
     over: Node
     views: tuple[InnerView, ...]
     trees: tuple[ViewTree, ...]
+    measurable: tuple[tuple[str, tuple[str, ...]], ...]
 
 
 def keep_inner_views(
@@ -92,7 +96,8 @@ def keep_inner_views(
             "fivm_variable_order is given, but the model, or its topmost aggregate, is not over an inner join",
             remedy="leave it out",
         )
-    return Kept(over, tuple(keeper.kept.views), trees)
+    measurable = {name: tuple(sorted(columns)) for name, columns in keeper.helpers.measurable.items()}
+    return Kept(over, tuple(keeper.kept.views), trees, tuple(sorted(measurable.items())))
 
 
 @dataclass

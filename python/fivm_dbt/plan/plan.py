@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from fivm_dbt.catalog import Column, Presentation, Relation, SparkType
+from fivm_dbt.catalog import Column, Presentation, Relation, SparkType, TableStatistics
 from fivm_dbt.config import Config
 from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.term import Term
@@ -217,6 +217,10 @@ class Plan:
     view_trees: tuple[ViewTree, ...] = ()
     project: str = ""
     """The dbt project of the model, where there is one."""
+    measured: TableStatistics | None = None
+    """The sizes by which ``fivm_strategy: auto`` has chosen, recorded with the state."""
+    measurable: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """What it chooses by: by input, the columns of which it would know the distinct values. Empty for no choice."""
 
     @cached_property
     def completed_sql(self) -> str:

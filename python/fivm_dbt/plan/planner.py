@@ -131,6 +131,8 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         output=tuple(Column(n, f.type) for n, f in zip(lowered.names, query.fields, strict=True)),
         completions=lowered.completions,
         view_trees=kept.trees,
+        measured=request.measured if kept.measurable else None,
+        measurable=kept.measurable,
     )
 
 

@@ -7,7 +7,7 @@ stops it, the next run finds a *started* entry and goes on with the very same ve
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -67,10 +67,12 @@ def refresh(
     journal: Journal,
     *,
     full_refresh: bool = False,
+    entries: Sequence[Entry] | None = None,
     progress: Progress = logger.info,
 ) -> Report:
     """Bring the model up to date with its inputs and say what was done.
 
+    ``entries`` are the model's newest in the journal, where they have just been read.
     Raises FIVM301 to FIVM306 for inputs, FIVM401 to FIVM404 for the state. After an error nothing is half
     visible, and the next call goes on where this one stopped.
     """
@@ -80,7 +82,7 @@ def refresh(
         recorder = Recorder(engine, plan, progress)
         try:
             try:
-                return _Run(plan, recorder, journal).execute(full_refresh)
+                return _Run(plan, recorder, journal).execute(full_refresh, entries)
             except _Overtaken:
                 # Another process has claimed the model since the journal was read, which now says who.
                 recorder.unstage_all()
@@ -124,14 +126,14 @@ class _Run:
         self.states: dict[str, int] = {}
         self.state_bytes: int | None = None
 
-    def execute(self, full_refresh: bool) -> Report:
+    def execute(self, full_refresh: bool, entries: Sequence[Entry] | None = None) -> Report:
         try:
-            return self._execute(full_refresh)
+            return self._execute(full_refresh, entries)
         finally:
             release(self.owner)
 
-    def _execute(self, full_refresh: bool) -> Report:
-        state = read_state(self.journal.entries(self.plan.relation))
+    def _execute(self, full_refresh: bool, entries: Sequence[Entry] | None) -> Report:
+        state = read_state(self.journal.entries(self.plan.relation) if entries is None else entries)
         check_free(self.plan, state)
         if full_refresh:
             return self._build(state, "full refresh")
@@ -430,7 +432,13 @@ class _Run:
         self.states[root] = commits[0].version
 
     def _state_detail(self) -> dict[str, Any]:
-        return {"states": dict(self.states), "state_bytes": self.state_bytes}
+        """What every finished entry has about the states, and what they were laid out by."""
+        measured = self.plan.measured
+        return {
+            "states": dict(self.states),
+            "state_bytes": self.state_bytes,
+            **({"measured": measured.as_dict()} if measured is not None else {}),
+        }
 
     def _detail(
         self, kind: str, observed: dict[str, Observed], snapshots: dict[str, int | None], binding: Binding

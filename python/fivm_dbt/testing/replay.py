@@ -17,8 +17,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from time import perf_counter
+from zlib import crc32
 
-from fivm_dbt.catalog import Catalog, Column, ForeignKey, Relation
+from fivm_dbt.catalog import Catalog, Column, ForeignKey, Relation, TableStatistics
 from fivm_dbt.config import load_config
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.clock import Clock
@@ -78,23 +79,40 @@ def plan_models(scenario: Scenario, workbench: Workbench, strategy: str | None =
     return tuple(planner.plan(model) for model in scenario.models)
 
 
+_SIZES = (10, 100_000, 10_000_000)
+"""Rows that tables are taken to have where ``auto`` is to choose: scenarios have a few, of which no view pays."""
+
+
 class ScenarioPlanner:
-    """Plans the models of a scenario one by one; one that is refused is not there for those after it."""
+    """Plans the models of a scenario one by one; one that is refused is not there for those after it.
+
+    With the strategy ``auto`` said aloud, tables are taken to be small or large by their names, so that it has to
+    choose.
+    """
 
     def __init__(self, scenario: Scenario, workbench: Workbench, strategy: str | None = None) -> None:
         self._workbench = workbench
         self._strategy = strategy
         self._relations = {name: _relation(scenario, name) for name in scenario.tables}
+        self._measured = imagined_statistics(scenario) if strategy == "auto" else None
 
     def plan(self, model: Model) -> Plan:
         """The plan of the next model. Raises FivmError."""
         settings = {**model.config, **({"fivm_strategy": self._strategy} if self._strategy else {})}
         config = load_config(settings, model=model.name)
-        request = ModelRequest(canonical(model.name), model.sql, Catalog.of(self._relations.values()), config)
+        catalog = Catalog.of(self._relations.values())
+        request = ModelRequest(canonical(model.name), model.sql, catalog, config, measured=self._measured)
         plan = plan_model(request, self._workbench.describe, self._workbench.columns_of)
         shown = Relation(plan.relation, plan.output, kind="fivm", presentation=plan.presentation)
         self._relations[model.name] = shown
         return plan
+
+
+def imagined_statistics(scenario: Scenario) -> TableStatistics:
+    """Sizes of a scenario's tables that are not true, and always the same."""
+    return TableStatistics.of(
+        {canonical(n): _SIZES[crc32(n.encode()) % len(_SIZES)] for n in scenario.tables}
+    )
 
 
 def table_specs(scenario: Scenario) -> dict[str, TableSpec]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from math import sqrt
 
 from fivm_dbt.viewtree.hypergraph import Edge, Hypergraph
 from fivm_dbt.viewtree.statistics import Statistics
@@ -38,9 +37,7 @@ def choose(
 ) -> dict[View | Edge, Choice]:
     """A choice for each candidate below the root: what :func:`materialised` and :func:`looked_up` have.
 
-    ``V`` is kept if ``w(beside V) × (rows below V − looked-up share of V) > w(below V) × UPKEEP``, where ``w`` is how
-    likely one of the updatable relations beside or below it is to be what changed: large ones are more often, by the
-    root of their rows, since nothing else is known.
+    ``V`` is kept if what :func:`costs` says of keeping it is less.
     """
     candidates: list[View | Edge] = [v for v in materialised(tree, updatable) if v is not tree]
     candidates += looked_up(tree, updatable)
@@ -59,13 +56,23 @@ def _choice(
     if len(relations) == 1 and rows > COPY * below:
         return Choice(False, f"a copy of {relations[0]}: {_shown(rows)} of its {_shown(below)} rows")
     siblings = sorted((set(parent.relations) - set(relations)) & updatable)
-    weight = {name: sqrt(statistics.rows_of(name)) for name in updatable}
-    saved = sum(weight[name] for name in siblings) * (below - LOOKED_UP * rows)
-    upkeep = sum(weight[name] for name in updatable & set(relations)) * UPKEEP
+    read, kept = costs(statistics, siblings, updatable & set(relations), below, rows)
     what = f"{_shown(rows)} rows for {_shown(below)} that deltas of {', '.join(siblings)} would read"
-    if saved > upkeep:
+    if kept < read:
         return Choice(True, what)
     return Choice(False, f"{what}: fewer than its upkeep is worth")
+
+
+def costs(
+    statistics: Statistics, beside: Collection[str], below: Collection[str], inputs: float, rows: float
+) -> tuple[float, float]:
+    """What refreshes cost without a view ``V`` and with it, in rows read times how likely they are.
+
+    ``w(beside V) × rows of its inputs`` against ``w(beside V) × looked-up share of V + w(below V) × UPKEEP``, where
+    ``w`` is how likely one of the updatable relations beside or below it is to be what changed.
+    """
+    meets = statistics.weight(beside)
+    return meets * inputs, meets * LOOKED_UP * rows + statistics.weight(below) * UPKEEP
 
 
 def _keys_of_leaf(graph: Hypergraph, edge: Edge) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from fivm_dbt.viewtree.choice import costs
 from fivm_dbt.viewtree.classes import canonical_order
 from fivm_dbt.viewtree.hypergraph import FunctionalDependency, Hypergraph
 from fivm_dbt.viewtree.statistics import Statistics
@@ -50,6 +51,7 @@ class _Search:
 
     def __post_init__(self) -> None:
         self.shared = [v for v in self.graph.variables if len(self.graph.edges_of[v]) > 1]
+        self.weight = self.statistics.weight(self.updatable)
 
     def order(self) -> VariableOrder:
         nodes: list[OrderNode] = []
@@ -91,13 +93,26 @@ class _Search:
 
     def _size(self, part: tuple[str, ...], context: frozenset[str]) -> float:
         """What changes cost on their way through the view of a part: they are a small part of its rows."""
-        if len(part) == 1 or not set(part) & self.updatable:
+        changing = set(part) & self.updatable
+        if len(part) == 1 or not changing:
             return 0.0
-        return PASSING * self.statistics.groups(self.graph, part, context | self.graph.kept_of(part))
+        rows = self.statistics.groups(self.graph, part, context | self.graph.kept_of(part))
+        return PASSING * self._share(changing) * rows
 
     def _met(self, part: tuple[str, ...], whole: tuple[str, ...], bound: frozenset[str]) -> float:
         """Rows that changes of its siblings can meet in the view of a part."""
-        if not (set(whole) - set(part)) & self.updatable:
+        beside = (set(whole) - set(part)) & self.updatable
+        if not beside:
             return 0.0
         keys = (bound & self.graph.schema(part)) | self.graph.kept_of(part)
-        return self.statistics.groups(self.graph, part, keys)
+        rows = self.statistics.groups(self.graph, part, keys)
+        if not self.statistics.rows:
+            return rows
+        # With sizes there is a choice whether the view is kept.
+        inputs = float(sum(self.statistics.rows_of(name) for name in part))
+        read, kept = costs(self.statistics, beside, set(part) & self.updatable, inputs, rows)
+        return (read if len(part) == 1 else min(read, kept)) / self.weight
+
+    def _share(self, names: set[str]) -> float:
+        """How likely it is one of ``names`` that changes; 1 of any where no sizes are known."""
+        return self.statistics.weight(names) / self.weight if self.statistics.rows else 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import prod
+from math import prod, sqrt
 
 from fivm_dbt.viewtree.hypergraph import Hypergraph
 
@@ -22,6 +22,10 @@ class Statistics:
 
     def rows_of(self, name: str) -> int:
         return max(1, self.rows.get(name, ROWS))
+
+    def weight(self, names: Iterable[str]) -> float:
+        """How likely relations are to be what changed, in no unit: by the root of their rows, as nothing is known."""
+        return sum(sqrt(self.rows_of(name)) for name in sorted(names))
 
     def distinct_of(self, graph: Hypergraph, variable: str) -> int:
         """Values that a variable can have in a join: those of the relation that has the fewest."""

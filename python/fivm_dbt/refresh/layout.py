@@ -1,0 +1,70 @@
+"""The layout of a model's state, which views are kept: decided when it is built, by sizes that are measured then."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import TableStatistics
+from fivm_dbt.ir.scalar import column_ast
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.refresh.engine import Engine, MissingRelation
+from fivm_dbt.refresh.journal import Entry
+from fivm_dbt.refresh.observe import read_state
+from fivm_dbt.spark.reads import table
+
+logger = logging.getLogger(__name__)
+
+Planner = Callable[[TableStatistics | None], Plan]
+"""The plan of a model, given the sizes of its inputs, or None where nobody has measured them."""
+
+
+def settled_plan(
+    planner: Planner,
+    engine: Engine,
+    entries: Sequence[Entry],
+    *,
+    full_refresh: bool = False,
+    progress: Callable[[str], None] = logger.info,
+) -> Plan:
+    """The plan by what was measured when the state was built; by sizes of now, where it is to be built.
+
+    ``entries`` are the model's newest in the journal. A state is built where there is none, with ``full_refresh``, and
+    where it is of another plan.
+    """
+    finished = read_state(entries).finished
+    plan = planner(recorded_statistics(entries))
+    is_same = finished is not None and finished.plan_hash == plan.plan_hash and not full_refresh
+    if is_same or not plan.measurable:
+        return plan
+    progress(f"measuring {', '.join(name for name, _ in plan.measurable)}")
+    return planner(measure(plan, engine))
+
+
+def recorded_statistics(entries: Sequence[Entry]) -> TableStatistics | None:
+    """What was measured when the state was built; every finished entry repeats it."""
+    finished = read_state(entries).finished
+    data = finished.detail.get("measured") if finished is not None else None
+    return TableStatistics.from_dict(data) if data is not None else None
+
+
+def measure(plan: Plan, engine: Engine) -> TableStatistics:
+    """Rows of what ``plan`` would choose by, and about how many values their columns have: one scan of each.
+
+    An input that is not there is left out: whoever builds says so.
+    """
+    rows: dict[str, int] = {}
+    distinct: dict[tuple[str, str], int] = {}
+    for name, columns in plan.measurable:
+        calls: list[exp.Expr] = [exp.Count(this=exp.Star())]
+        calls += [exp.ApproxDistinct(this=column_ast("", column)) for column in columns]
+        named = (exp.alias_(call, f"c{i}") for i, call in enumerate(calls))
+        try:
+            (found,) = engine.query(exp.select(*named).from_(table(name)).sql(dialect="spark"))
+        except MissingRelation:
+            continue
+        rows[name], *values = (int(str(n)) for n in found)
+        distinct |= {(name, column): n for column, n in zip(columns, values, strict=True)}
+    return TableStatistics.of(rows, distinct)

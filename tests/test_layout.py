@@ -1,0 +1,147 @@
+"""Which views are kept is decided when a state is built, and stays so until it is built anew."""
+
+from __future__ import annotations
+
+import pytest
+
+import fivm_dbt.viewtree.choice as choice
+from fivm_dbt.catalog import Catalog, TableStatistics
+from fivm_dbt.config import load_config
+from fivm_dbt.errors import FivmError
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.refresh.executor import refresh
+from fivm_dbt.refresh.layout import Planner, measure, recorded_statistics, settled_plan
+from fivm_dbt.refresh.observe import read_state
+from fivm_dbt.refresh.report import Report
+from fixtures.models import Bench, Interrupted, Interrupting, relation
+
+TABLES = {
+    "l": ("ok int, day date, price decimal(12,2)", 40),
+    "o": ("ok int, ck int", 20),
+    "c": ("ck int, seg string", 4),
+}
+SQL = """select l.day, c.seg, count(*) as lines, sum(l.price) as revenue
+from l join o on l.ok = o.ok join c on o.ck = c.ck group by 1, 2"""
+ROWS = {
+    "l": [(i % 20, "2024-01-01", i) for i in range(40)],
+    "o": [(i, i % 4) for i in range(20)],
+    "c": [(i, "ab"[i % 2]) for i in range(4)],
+}
+
+
+class Laid:
+    """A model that is planned as in dbt: by the journal, or by what is measured."""
+
+    def __init__(self) -> None:
+        self.relations = [relation(name, columns) for name, (columns, _) in TABLES.items()]
+        self.bench = Bench(self.planner()(None))
+        for item in self.relations:
+            self.bench.engine.create_table(item.name, item.columns, ROWS[item.name], change_feed=True)
+        self.told: list[str] = []
+
+    def planner(self, sql: str = SQL, **meta: object) -> Planner:
+        def plan(measured: TableStatistics | None) -> Plan:
+            catalog = Catalog.of(self.relations)
+            return plan_model(ModelRequest("analytics.m", sql, catalog, load_config(meta), measured=measured))
+
+        return plan
+
+    def run(self, planner: Planner | None = None, *, full_refresh: bool = False) -> Report:
+        self.told = []
+        bench = self.bench
+        entries = bench.journal.entries("analytics.m")
+        plan = settled_plan(
+            planner or self.planner(),
+            bench.engine,
+            entries,
+            full_refresh=full_refresh,
+            progress=self.told.append,
+        )
+        bench.plan = plan
+        report = refresh(plan, bench.engine, bench.journal, full_refresh=full_refresh, entries=entries)
+        bench.check()
+        return report
+
+    @property
+    def has_helpers(self) -> bool:
+        return bool(self.bench.plan.helpers)
+
+    def grow(self) -> None:
+        self.bench.engine.change("l", insert=[(i % 20, "2024-01-02", i) for i in range(400)])
+        self.bench.engine.change("c", insert=[(9, "z")])
+
+
+@pytest.fixture
+def laid(monkeypatch: pytest.MonkeyPatch) -> Laid:
+    """Upkeep costs as much as reading ten rows."""
+    monkeypatch.setattr(choice, "UPKEEP", 10)
+    return Laid()
+
+
+def test_rows_and_values_are_measured(laid: Laid) -> None:
+    measured = measure(laid.bench.plan, laid.bench.engine)
+    assert dict(measured.rows) == {"l": 40, "o": 20, "c": 4}
+    assert measured.distinct_of("c", "seg") == 2 and measured.distinct_of("l", "day") == 1
+    assert {column for (name, column), _ in measured.distinct if name == "o"} == {"ok", "ck"}
+
+
+def test_a_layout_is_kept_until_a_rebuild(laid: Laid) -> None:
+    assert laid.run().action == "built"
+    assert laid.told == ["measuring c, l, o"]
+    assert laid.has_helpers
+    recorded = recorded_statistics(laid.bench.journal.entries("analytics.m"))
+    assert recorded is not None and recorded == laid.bench.plan.measured
+    for _ in range(3):
+        # Other sizes by now: every entry repeats those of the build.
+        laid.grow()
+        assert laid.run().action == "refreshed"
+        assert laid.told == [] and laid.bench.plan.measured == recorded
+    assert laid.run(full_refresh=True).action == "rebuilt"
+    assert laid.bench.plan.measured is not None and laid.bench.plan.measured.rows_of("l") == 1240
+
+
+def test_another_plan_is_laid_out_anew(laid: Laid) -> None:
+    laid.run()
+    laid.grow()
+    assert laid.run(laid.planner(SQL + " having count(*) > 1")).action == "rebuilt"
+    assert laid.bench.plan.measured is not None and laid.bench.plan.measured.rows_of("l") == 440
+    assert laid.run(laid.planner(fivm_strategy="first_order")).action == "rebuilt"
+    assert laid.told == [] and not laid.has_helpers and laid.bench.plan.measured is None
+
+
+def test_a_state_of_before_sizes_were_measured_goes_on(laid: Laid) -> None:
+    laid.bench.refresh()
+    assert not laid.has_helpers
+    laid.grow()
+    assert laid.run().action == "refreshed"
+    assert laid.told == [] and not laid.has_helpers
+    laid.run(full_refresh=True)
+    assert laid.has_helpers
+
+
+def test_an_interrupted_refresh_is_finished_with_its_own_layout(laid: Laid) -> None:
+    laid.run()
+    laid.grow()
+    journal, engine = laid.bench.journal, laid.bench.engine
+    entries = journal.entries("analytics.m")
+    plan = settled_plan(laid.planner(), engine, entries)
+    number = 0
+    while read_state(journal.entries("analytics.m")).unfinished is None:
+        number += 1
+        with pytest.raises(Interrupted):
+            refresh(plan, Interrupting(engine, number, after=True), journal)
+    laid.bench.engine.change("l", insert=[(1, "2024-01-05", 1)] * 1000)
+    assert laid.run().rolled_forward
+    assert laid.has_helpers and laid.told == []
+
+
+def test_what_has_no_join_is_not_measured(laid: Laid) -> None:
+    laid.run(laid.planner("select day, count(*) as n from l group by day"))
+    assert laid.told == [] and laid.bench.plan.measured is None
+
+
+def test_an_input_that_is_gone_is_said_by_the_build(laid: Laid) -> None:
+    laid.bench.engine.tables.drop("c")
+    with pytest.raises(FivmError, match="FIVM302"):
+        laid.run()

@@ -159,6 +159,10 @@ class Block:
                 found[name] = (read[0].relation, own)
         return found
 
+    def joins(self, part: Scalar) -> bool:
+        """Whether a part is the same variable as one of another relation."""
+        return len(self.graph.edges_of[self.variable_of[part]]) > 1
+
     def position(self, name: str) -> int:
         return self.names.index(name)
 

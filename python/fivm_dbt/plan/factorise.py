@@ -80,6 +80,8 @@ class Factoriser(HelperViewMaker):
             chosen = "given"
         elif query_class == "q-hierarchical":
             chosen = "by the shape of the query, which is q-hierarchical"
+        elif self.statistics is not None:
+            chosen = "the one that reads least, by the sizes that were measured"
         else:
             chosen = "the one with the fewest rows in its views, by estimate"
         shown = ViewTree(
@@ -106,7 +108,10 @@ class Factoriser(HelperViewMaker):
             at, keys, relations = node.name, node.variables, (node.name,)
             why = "an input, which no delta meets"
         if node not in self.kept:
-            why = self.choices[node].reason if node in self.choices else why
+            if node in self.choices:
+                why = self.choices[node].reason
+            elif parent in self.choices and parent not in self.kept:
+                why = "read with what is above it"
             self.shown.insert(place, TreeView(depth, at, keys, relations, (), None, why))
             yield from pieces
             return

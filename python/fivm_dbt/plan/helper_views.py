@@ -74,7 +74,9 @@ class HelperViews:
             # What stands over inner views is kept by the rules for these.
             return None
         for relation, parts in block.measurable.values():
-            self.measurable.setdefault(relation, set()).update(column_name(p) for p in parts)
+            # Of a listing all columns are keys, and nothing is learnt from those that join nothing.
+            wanted = [p for p in parts if block.aggregate.calls or block.joins(p)]
+            self.measurable.setdefault(relation, set()).update(column_name(p) for p in wanted)
         if self.measured is None:
             return None
         maker = Factoriser(block, self.views, None, self.measured)

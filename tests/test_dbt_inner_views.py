@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -69,3 +71,46 @@ def test_a_dimension_that_changes_is_looked_up(spark: SparkSession, tmp_path: Pa
     for relation in ("view_1_orders_by_customer_id", "view_3_orders_by_customer_id"):
         assert share.get(relation, 0) <= 6 * ROWS / BUCKETS, share
     assert not [s for s in figures["scans"] if s["relation"].endswith("_raw.orders")], "orders did not change"
+
+
+BY_NAME = """
+select o.ordered_on, n.country_name, count(*) as orders, sum(o.amount) as revenue
+from {{ source('raw', 'orders') }} o
+join {{ source('raw', 'customers') }} c on o.customer_id = c.customer_id
+join {{ ref('countries') }} n on c.country = n.country
+group by o.ordered_on, n.country_name
+"""
+
+
+def test_auto_keeps_what_pays_until_a_rebuild(spark: SparkSession, tmp_path: Path) -> None:
+    """Views over inputs that do not change cost nothing, so that they pay however small these are."""
+    shop = Project.create(spark, tmp_path / "shop", "auto_views", "big_orders")
+    (shop.root / "models" / "big_orders.sql").unlink()
+    static = "{{ config(materialized='fivm', meta={'fivm_static': ['raw.customers', 'countries']}) }}"
+    shop.write("models/by_name.sql", static + BY_NAME)
+    shop.sql("INSERT INTO raw.customers SELECT 10 + id, 's', 'FR' FROM range(20)")
+    shop.dbt("seed")
+    recompute = re.sub(
+        r"\{\{ \w+\(('raw', )?'(\w+)'\) \}\}", lambda m: ("raw." if m[1] else "shop.") + m[2], BY_NAME
+    )
+    assert shop.dbt("run").actions() == {"by_name": "built"}
+    explained = shop.dbt("run-operation", "fivm_explain", "--args", "{model: by_name}").text
+    assert re.search(
+        r"of c, n → rows: kept as by_name__fivm_view_1\w+, \d+ rows for 25 that deltas of o would", explained
+    )
+    details = shop.sql(
+        "SELECT get_json_object(detail, '$.measured') FROM shop.fivm_journal WHERE event = 'finished'"
+    )
+    sizes = json.loads(details[0][0])
+    assert sizes["auto_views_raw.customers"] == {"rows": 23, "distinct": {"country": 2, "customer_id": 23}}
+
+    for order in ((5, 12, "2024-05-02", "1.00"), (6, 2, "2024-05-04", "2.00")):
+        shop.insert("orders", order)
+        run = shop.dbt("run")
+        assert run.actions() == {"by_name": "refreshed"}
+        read = {s["relation"].split(".")[-1] for s in run.figures("by_name")["scans"]}
+        assert "customers" not in read and "countries" not in read
+        assert shop.rows("by_name") == shop.rows(recompute)
+    assert shop.dbt("run").actions() == {"by_name": "no change"}
+    assert shop.dbt("run", "--full-refresh").actions() == {"by_name": "rebuilt"}
+    assert shop.rows("by_name") == shop.rows(recompute)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -114,3 +115,27 @@ def test_auto_keeps_what_pays_until_a_rebuild(spark: SparkSession, tmp_path: Pat
     assert shop.dbt("run").actions() == {"by_name": "no change"}
     assert shop.dbt("run", "--full-refresh").actions() == {"by_name": "rebuilt"}
     assert shop.rows("by_name") == shop.rows(recompute)
+
+    helper = next(n["unique_id"] for n in _nodes(shop) if n["name"].startswith("by_name__fivm_view_1"))
+    assert not shop.dbt("run", "--select", helper.split(".")[-1]).results
+    shop.dbt("docs", "generate")
+    documented = json.loads((shop.root / "target/catalog.json").read_text())["nodes"][helper]
+    assert {"country_name", "customer_id", "__fivm_count"} <= set(documented["columns"])
+    (node,) = (n for n in _nodes(shop) if n["unique_id"] == helper)
+    assert (
+        set(node["columns"]) == set(documented["columns"]) and "sizes may choose" not in node["description"]
+    )
+    (shop.root / "target").rename(tmp_path / "state")
+    cloned = Project(spark, shop.root, "auto_views_cloned")
+    sources = (shop.root / "models/sources.yml").read_text()
+    cloned.write("models/sources.yml", sources.replace("{{ env_var('SHOP_SCHEMA') }}", shop.schema))
+    cloned.write("models/by_name.sql", static.replace("fivm'", "fivm', file_format='delta'", 1) + BY_NAME)
+    state = ("--state", str(tmp_path / "state"), "--select", "by_name")
+    assert set(cloned.dbt("clone", *state).results) == {"by_name"}
+    assert cloned.rows("by_name") == shop.rows("by_name")
+    assert cloned.dbt("run", "--defer", *state).actions() == {"by_name": "built"}
+    assert cloned.rows("by_name") == shop.rows("by_name")
+
+
+def _nodes(shop: Project) -> list[dict[str, Any]]:
+    return list(json.loads((shop.root / "target/manifest.json").read_text())["nodes"].values())

@@ -37,7 +37,7 @@ STRANGERS = {("rewrite", "sql"), ("explain", "refresh")}
 SQLGLOT = {
     "ir.clock", "ir.dialect", "ir.scalar", "sql.*", "rings.*", "plan.blocks", "plan.payload_views", "plan.root",
     "plan.partitioning", "spark.*",
-    "explain.text", "refresh.apply", "refresh.journal", "refresh.recorder", "refresh.recompute",
+    "explain.text", "refresh.apply", "refresh.layout", "refresh.journal", "refresh.recorder", "refresh.recompute",
     "refresh.compare", "refresh.tolerance",
     "engines.duckdb", "engines.duckdb_aggregates", "engines.duckdb_functions", "engines.duckdb_literals",
     "engines.duckdb_pivot", "engines.duckdb_predicates", "engines.duckdb_shapes", "engines.duckdb_sql",

@@ -48,7 +48,16 @@ def with_fivm(adapter: Any) -> Any:
                 raise
             raise known from error
 
+    def set_macro_resolver(self: Any, macro_resolver: Any) -> None:
+        adapter.set_macro_resolver(self, macro_resolver)
+        nodes = getattr(macro_resolver, "nodes", {}).values()
+        if any(getattr(node.config, "materialized", None) == "fivm" for node in nodes):
+            from fivm_dbt.bridge.adapter import fivm_add_nodes
+
+            fivm_add_nodes(self, macro_resolver)
+
     methods["execute"] = execute
+    methods["set_macro_resolver"] = set_macro_resolver
     return type(adapter)(adapter.__name__, (adapter,), methods)
 
 

@@ -12,6 +12,9 @@ from typing import Any
 from fivm_dbt.catalog import Column, ForeignKey
 from fivm_dbt.naming import canonical, relation_name
 
+HELPER = "fivm_helper"
+"""The materialization of the nodes that stand for inner views of fivm models."""
+
 _COMPOSITE_TESTS = ("unique_combination_of_columns",)
 
 
@@ -85,15 +88,20 @@ class Nodes:
         models = (n for n in self._manifest.nodes.values() if n.resource_type == "model")
         return next((n for n in models if n.name == name), None) or self._by_name.get(without_catalog(name))
 
+    def unique_id(self, relation: str) -> str | None:
+        """The id of the node that SQL reads as ``relation``."""
+        node = self._by_name.get(without_catalog(relation))
+        return None if node is None else str(node.unique_id)
+
     def inputs_of(self, node: Any) -> Iterator[str]:
-        """The names of the relations that a node reads, through ephemeral models."""
+        """The names of the relations that a node reads, through ephemeral models; its own helpers are none."""
         for unique_id in node.depends_on.nodes:
             upstream = self._manifest.nodes.get(unique_id) or self._manifest.sources.get(unique_id)
             if upstream is None:
                 continue
             if _materialized(upstream) == "ephemeral":
                 yield from self.inputs_of(upstream)
-            elif upstream.relation_name:
+            elif upstream.relation_name and _materialized(upstream) != HELPER:
                 yield canonical(upstream.relation_name)
 
     def fivm_models(self) -> list[Any]:

@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
+from fivm_dbt.bridge.nodes import add_helper_nodes, remember_helpers
 from fivm_dbt.checks import Finding, check_inputs
 from fivm_dbt.clean import drop, leftovers
 from fivm_dbt.config import Config, load_config
@@ -84,6 +86,7 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
             report = refresh(plan, engine, journal, full_refresh=is_full, entries=entries, progress=tell)
     finally:
         engine.stop_measuring()
+    remember_helpers(Path(adapter.config.project_target_path), plan)
     figures = report.as_dict()
     return {
         "response": FivmResponse(_message=_summary(report), rows_affected=report.rows_merged, fivm=figures),
@@ -149,6 +152,17 @@ def fivm_clean(adapter: Any, dry_run: bool, schemas: Sequence[str]) -> list[str]
         return [*lines, "nothing was dropped; to drop these, add --args '{dry_run: false}'"]
     drop(execute, found)
     return [f"dropped {line}" for line in lines]
+
+
+def fivm_add_nodes(adapter: Any, manifest: Any) -> None:
+    """Add nodes for the inner views of fivm models to a finished manifest. What goes wrong costs these nodes alone."""
+    if not getattr(manifest, "flat_graph", None):
+        return  # dbt is still reading macros
+    try:
+        add_helper_nodes(manifest, adapter.config)
+    except Exception as error:
+        logger.warning("inner views of fivm models are not shown: %s", error)
+        logger.debug("no nodes", exc_info=True)
 
 
 def explained(error: Exception) -> Exception | None:

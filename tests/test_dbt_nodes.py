@@ -1,0 +1,182 @@
+"""Inner views as dbt sees them: nodes in lineage and docs that no command runs. No connection is opened."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbt_project import Run, create_files, invoke
+from fivm_dbt.bridge.nodes import remember_helpers
+from fivm_dbt.catalog import Catalog
+from fivm_dbt.config import load_config
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fixtures.models import relation
+
+TYPED = """
+version: 2
+sources:
+  - name: raw
+    schema: "{{ env_var('SHOP_SCHEMA') }}_raw"
+    tables:
+      - name: orders
+        columns:
+          - {name: order_id, data_type: int}
+          - {name: customer_id, data_type: int}
+          - {name: ordered_on, data_type: date}
+          - {name: amount, data_type: 'decimal(10,2)'}
+      - name: customers
+        columns:
+          - {name: customer_id, data_type: int}
+          - {name: segment, data_type: string}
+          - {name: country, data_type: string}
+"""
+AMOUNTS = """{{ config(materialized='fivm') }}
+select c.segment, count(distinct o.amount) as amounts
+from {{ source('raw', 'orders') }} o left join {{ source('raw', 'customers') }} c on o.customer_id = c.customer_id
+group by c.segment
+"""
+PLAIN = AMOUNTS.replace("count(distinct o.amount)", "count(*)").replace("left ", "")
+BESIDE = (
+    "{{ config(materialized='fivm') }} select segment, amounts from {{ ref('amounts') }} where amounts > 1"
+)
+
+ORDERS = relation("shop_raw.orders", "order_id int, customer_id int, ordered_on date, amount decimal(10,2)")
+CUSTOMERS = relation("shop_raw.customers", "customer_id int, segment string, country string")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "shop"
+    create_files(root)
+    for file in (*(root / "models").glob("*.sql"), root / "models/models.yml"):
+        file.unlink()
+    (root / "models/sources.yml").write_text(TYPED)
+    (root / "models/amounts.sql").write_text(AMOUNTS)
+    (root / "models/beside.sql").write_text(BESIDE)
+    return root
+
+
+def _dbt(root: Path, *arguments: str) -> Run:
+    run = invoke(root, "shop", arguments)
+    assert run.success, run.text
+    return run
+
+
+def _manifest(root: Path) -> Any:
+    return json.loads((root / "target/manifest.json").read_text())
+
+
+def _helpers(root: Path, model: str = "amounts") -> list[Any]:
+    nodes = _manifest(root)["nodes"]
+    found = [n for n in nodes.values() if n["config"]["materialized"] == "fivm_helper"]
+    return [n for n in found if n["name"].startswith(f"{model}__fivm_")]
+
+
+def _listed(root: Path, capsys: pytest.CaptureFixture[str], *selection: str) -> list[str]:
+    capsys.readouterr()
+    _dbt(root, "ls", "--resource-type", "model", "--output", "name", *selection)
+    return capsys.readouterr().out.split()
+
+
+def _plan(call: str = "count(distinct o.amount)") -> Plan:
+    """The plan of a model ``amounts``, perhaps with another aggregate, which needs other inner views."""
+    sql = AMOUNTS.partition("}}")[2].replace("count(distinct o.amount)", call)
+    sql = sql.replace("{{ source('raw', '", "shop_raw.").replace("') }}", "")
+    return plan_model(ModelRequest("shop.amounts", sql, Catalog.of([ORDERS, CUSTOMERS]), load_config({})))
+
+
+def test_helpers_of_a_model_that_was_never_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The shape of the query tells which there are, and the descriptions say that nothing more is known."""
+    _dbt(project, "parse")
+    orders, customers, rows = _helpers(project)
+    assert orders["depends_on"]["nodes"] == ["source.shop.raw.orders"]
+    assert customers["depends_on"]["nodes"] == ["source.shop.raw.customers"]
+    assert rows["depends_on"]["nodes"] == [orders["unique_id"], customers["unique_id"]]
+    assert orders["relation_name"] == "shop.amounts__fivm_view_1_orders_by_customer_id"
+    assert orders["description"] == (
+        "helper of amounts: the left rows of a join, by its key; key customer_id, amount; payload count; "
+        "as the query's shape has it, sizes may choose otherwise when it is built"
+    )
+    columns = {c["name"]: (c["data_type"], c["description"]) for c in orders["columns"].values()}
+    assert columns["amount"] == ("decimal(10,2)", "key: o.amount")
+    assert columns["__fivm_count"] == ("bigint", "how many rows the key stands for")
+    parents = _manifest(project)["parent_map"]["model.shop.amounts"]
+    assert {orders["unique_id"], rows["unique_id"], "source.shop.raw.orders"} <= set(parents)
+    assert not _helpers(project, "beside")
+    assert _listed(project, capsys, "-s", "amounts") == ["amounts"]
+    assert _listed(project, capsys, "-s", "+amounts+") == [
+        "amounts",
+        *(n["name"] for n in _helpers(project)),
+        "beside",
+    ]
+
+
+def test_nothing_is_run_or_compiled_of_a_helper(project: Path) -> None:
+    compiled = _dbt(project, "compile", "--no-populate-cache", "--no-introspect", "-s", "+beside")
+    assert set(compiled.results) == {"amounts", "beside"}
+    alone = _dbt(project, "compile", "--no-populate-cache", "-s", "config.materialized:fivm_helper")
+    assert not alone.results
+
+
+def test_helpers_of_a_model_that_was_run(project: Path) -> None:
+    """What the last run has written down in the target directory, whatever the SQL says by now."""
+    _dbt(project, "parse")
+    shape = _helpers(project)
+    other = _plan("max(o.order_id)")
+    remember_helpers(project / "target", other)
+    _dbt(project, "parse")
+    stored = _helpers(project)
+    assert len(stored) == len(other.helpers) and stored != shape
+    assert not any("as the query's shape has it" in n["description"] for n in stored)
+    (project / "target/fivm/shop.amounts.json").write_text("{")
+    _dbt(project, "parse")
+    assert [n["name"] for n in _helpers(project)] == [n["name"] for n in shape]
+
+
+def test_the_file_is_written_when_it_changes_alone(tmp_path: Path) -> None:
+    remember_helpers(tmp_path, _plan())
+    (file,) = (tmp_path / "fivm").iterdir()
+    before = file.stat().st_mtime_ns
+    remember_helpers(tmp_path, _plan())
+    assert file.stat().st_mtime_ns == before and [file] == list((tmp_path / "fivm").iterdir())
+
+
+def test_helpers_are_never_modified_nodes(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Not by another layout either: the model below would be selected for it."""
+    _dbt(project, "parse")
+    state = project.parent / "state"
+    state.mkdir()
+    (state / "manifest.json").write_bytes((project / "target/manifest.json").read_bytes())
+    arguments = ("-s", "state:modified+", "--state", str(state))
+    assert _listed(project, capsys, *arguments) == []
+    remember_helpers(project / "target", _plan("max(o.order_id)"))
+    assert _listed(project, capsys, *arguments) == []
+    (project / "models/amounts.sql").write_text(AMOUNTS + "having count(*) > 1")
+    assert _listed(project, capsys, *arguments) == ["amounts", "beside"]
+
+
+def test_parsing_again_keeps_nothing_of_them(project: Path) -> None:
+    """dbt's own record of what it parsed has no helpers: one that is gone is gone."""
+    _dbt(project, "parse")
+    assert b"__fivm_view" not in (project / "target/partial_parse.msgpack").read_bytes()
+    (project / "models/amounts.sql").write_text(PLAIN)
+    _dbt(project, "parse")
+    assert not _helpers(project)
+
+
+def test_a_model_that_cannot_be_planned_costs_its_own_helpers_alone(project: Path) -> None:
+    source = "{{ source('raw', 'customers') }}"
+    odd = (
+        "select * from nowhere",
+        f"select segment, rand() as r from {source}",
+        "select {{ undefined.attribute }}",
+        "{% set rows = run_query('select 1') %} select segment from " + source,
+    )
+    for number, sql in enumerate(odd):
+        (project / f"models/odd_{number}.sql").write_text("{{ config(materialized='fivm') }} " + sql)
+    _dbt(project, "parse")
+    assert len(_helpers(project)) == 3 and not _helpers(project, "odd")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,7 @@ from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.journal import MemoryJournal
+from fivm_dbt.refresh.layout import settled_plan
 from fivm_dbt.refresh.oracle import recompute_sql
 
 if TYPE_CHECKING:
@@ -134,8 +135,11 @@ def _built(session: SparkSession, number: int, strategy: str, apply: str) -> _Mo
     relations = [Relation(f"tpch.{t}", engine.describe(f"SELECT * FROM tpch.{t}")) for t in TABLES]
     config = load_config({"fivm_strategy": strategy, "fivm_apply": apply})
     request = ModelRequest(f"models.m{number}", QUERY, Catalog.of(relations), config)
-    model = _Model(strategy, apply, plan_model(request, engine.describe), MemoryJournal())
     started = time.perf_counter()
+    plan = settled_plan(
+        lambda sizes: plan_model(replace(request, measured=sizes), engine.describe), engine, ()
+    )
+    model = _Model(strategy, apply, plan, MemoryJournal())
     refresh(model.plan, engine, model.journal)
     click.echo(f"built by {strategy}, {apply}: {time.perf_counter() - started:.1f} s", err=True)
     return model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,7 +18,7 @@ from fivm_dbt.rewrite.flatten_joins import flatten_joins
 from fivm_dbt.rings.polynomial import Join as Joined
 from fivm_dbt.rings.polynomial import Monomial, Polynomial, polynomial
 from fivm_dbt.rings.registry import components
-from fivm_dbt.viewtree.hypergraph import Edge, Hypergraph
+from fivm_dbt.viewtree.hypergraph import Edge, FunctionalDependency, Hypergraph
 from fivm_dbt.viewtree.statistics import Statistics
 from fivm_dbt.viewtree.variable_order import VariableOrder
 
@@ -158,6 +158,22 @@ class Block:
                 own = tuple(p for p in self.parts if p.is_column and p.columns <= columns)
                 found[name] = (read[0].relation, own)
         return found
+
+    def dependencies(
+        self, keys: Mapping[str, tuple[tuple[str, ...], ...]]
+    ) -> tuple[FunctionalDependency, ...]:
+        """What declared keys of inputs determine: all variables of the relation, by those of its key.
+
+        Nothing but costs may follow from it: nobody has proved that a key is one.
+        """
+        found = []
+        for name, (input_, parts) in self.measurable.items():
+            columns = {column_name(p).lower(): self.variable_of[p] for p in parts}
+            every = frozenset(next(e for e in self.graph.edges if e.name == name).variables)
+            for key in keys.get(input_, ()):
+                if all(column in columns for column in key):
+                    found.append(FunctionalDependency(frozenset(columns[c] for c in key), every))
+        return tuple(found)
 
     def joins(self, part: Scalar) -> bool:
         """Whether a part is the same variable as one of another relation."""

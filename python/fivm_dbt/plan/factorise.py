@@ -15,7 +15,7 @@ from fivm_dbt.plan.payload_views import HelperViewMaker, Piece
 from fivm_dbt.plan.plan import TreeView, ViewTree
 from fivm_dbt.viewtree.choice import Choice, choose
 from fivm_dbt.viewtree.classes import class_of
-from fivm_dbt.viewtree.hypergraph import Edge
+from fivm_dbt.viewtree.hypergraph import Edge, FunctionalDependency
 from fivm_dbt.viewtree.search import find_order
 from fivm_dbt.viewtree.statistics import Statistics
 from fivm_dbt.viewtree.variable_order import VariableOrder
@@ -46,7 +46,13 @@ class Factoriser(HelperViewMaker):
         """The user's order, or the one that is found. Raises FIVM204 where the user's does not fit."""
         if self.given is not None:
             return self.block.in_own_names(self.given.order, self.given.columns)
-        return find_order(self.block.graph, self.updatable, self.statistics)
+        # What keys make constant per row may be a view as large as the largest input: with sizes, they decide.
+        dependencies = () if self.statistics is not None else self.dependencies
+        return find_order(self.block.graph, self.updatable, self.statistics, dependencies)
+
+    @cached_property
+    def dependencies(self) -> tuple[FunctionalDependency, ...]:
+        return self.block.dependencies(self.inner.keys)
 
     @cached_property
     def statistics(self) -> Statistics | None:
@@ -74,12 +80,15 @@ class Factoriser(HelperViewMaker):
         """The aggregate over kept views, which have been kept on the way, and the tree for people."""
         tree = self.tree
         query_class = class_of(self.block.graph)
+        under_keys = class_of(self.block.graph.closed(self.dependencies))
         pieces = self._below(tree, 1)
         root = TreeView(0, _at(tree), tree.keys, tree.relations, (), None, "the result")
         if self.given is not None:
             chosen = "given"
         elif query_class == "q-hierarchical":
             chosen = "by the shape of the query, which is q-hierarchical"
+        elif under_keys == "q-hierarchical" and self.statistics is None:
+            chosen = "by the shape of the query, which is q-hierarchical under the declared keys"
         elif self.statistics is not None:
             chosen = "the one that reads least, by the sizes that were measured"
         else:
@@ -89,7 +98,9 @@ class Factoriser(HelperViewMaker):
             self.block.variables,
             str(self.order),
             chosen,
-            query_class,
+            query_class
+            if under_keys == query_class
+            else f"{query_class}; under the declared keys {under_keys}",
             (root, *self.shown),
         )
         return self.views.result(pieces), shown

@@ -21,7 +21,7 @@ materialise the siblings of delta paths; DBToaster, section 3: deltas are joined
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -75,6 +75,7 @@ def keep_inner_views(
     query: Node,
     relation: str,
     static: frozenset[str],
+    keys: Mapping[str, tuple[tuple[str, ...], ...]],
     *,
     strategy: Strategy,
     order: GivenOrder | None = None,
@@ -84,10 +85,11 @@ def keep_inner_views(
     """``query`` over scans of its inner views, and these views, each after those that it scans.
 
     ``first_order`` keeps just what could not be recomputed to the last bit; ``factorized`` a view tree per inner
-    join; ``recursive`` its maps, to a ``depth`` if that is given; ``auto`` what pays by what was ``measured``.
+    join, for whose order declared ``keys`` of inputs count; ``recursive`` its maps, to a ``depth`` if that is given;
+    ``auto`` what pays by what was ``measured``.
     """
     aliases = {f.table.lower() for node in query.walk() for f in node.fields}
-    keeper = _Keeper(KeptViews(relation, static, aliases), strategy, order, depth, measured)
+    keeper = _Keeper(KeptViews(relation, static, keys, aliases), strategy, order, depth, measured)
     over = keeper.top(query)
     trees = tuple(keeper.helpers.trees)
     if order is not None and not any(tree.chosen == "given" for tree in trees):

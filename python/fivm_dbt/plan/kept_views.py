@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fivm_dbt.delta.term import scans
@@ -38,11 +39,13 @@ class InnerView:
 class KeptViews:
     """The inner views of the model ``relation`` so far, each after those that it scans.
 
-    ``static`` inputs never change; ``aliases`` are taken by nodes of the query. The same view is kept once.
+    ``static`` inputs never change; ``keys`` are the declared ones of inputs; ``aliases`` are taken by nodes of the
+    query. The same view is kept once.
     """
 
     relation: str
     static: frozenset[str]
+    keys: Mapping[str, tuple[tuple[str, ...], ...]]
     aliases: set[str]
     views: list[InnerView] = field(default_factory=list)
     known: dict[tuple[Node, tuple[str, ...]], str] = field(default_factory=dict)

@@ -111,6 +111,7 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         query,
         relation,
         static,
+        {r.name: r.keys for r in request.catalog.relations},
         strategy=strategy,
         order=order,
         depth=depth,

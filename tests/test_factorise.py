@@ -35,9 +35,25 @@ from l join o on l.ok = o.ok join c on o.ck = c.ck join n on c.nk = n.nk where l
 
 
 def plan_of(query: str, **meta: object) -> Plan:
-    script = read_script(TABLES + query)
+    return _planned(TABLES + query, **meta)
+
+
+def _planned(text: str, **meta: object) -> Plan:
+    script = read_script(text)
     config = load_config({"fivm_strategy": "factorized", **meta})
     return plan_model(ModelRequest("m", script.sql, script.catalog, config))
+
+
+def test_declared_keys_give_a_query_the_order_of_a_q_hierarchical_one() -> None:
+    """Dimensions in a chain are q-hierarchical once their keys are known, and the tree is the chain of them."""
+    query = "select l.ok, o.ck, c.nk, count(*) as n from l join o on l.ok = o.ok join c on o.ck = c.ck group by 1, 2, 3"
+    keyed = TABLES.replace("o (ok int", "o (ok int primary key").replace("c (ck int", "c (ck int primary key")
+    [without], [under_keys] = (_planned(tables + query).view_trees for tables in (TABLES, keyed))
+    assert without.query_class == "free-connex"
+    assert under_keys.query_class == "free-connex; under the declared keys q-hierarchical"
+    assert under_keys.chosen == "by the shape of the query, which is q-hierarchical under the declared keys"
+    assert under_keys.order == "ck – nk – ok"
+    assert under_keys.views[0].keys == ("ck", "nk", "ok")
 
 
 TYPES = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,56 @@ def test_with_helper_views(strategy: str) -> None:
         scenario = _replacing(located.scenario, fivm_strategy=strategy, fivm_merge="per_partition")
         result = replay_scenario(scenario, DuckDbWorkbench)
         assert result.outcome == "passed", [result.line(), *result.details()]
+
+
+def _verbs(bench: Bench) -> list[str]:
+    """How the next change reaches each state."""
+    bench.engine.change("r", insert=[(3, "5.00"), (1, "7.00")])
+    statements = bench.refresh().statements
+    bench.check()
+    return [s.split()[0] for s in statements if s.startswith(("MERGE", "INSERT INTO"))]
+
+
+def test_auto_writes_small_partitions_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = _bench(fivm_apply="auto")
+    assert bench.finished.detail["sizes"] == {bench.plan.root.relation: [4, 2]}
+    assert _verbs(bench) == ["INSERT"]
+    assert bench.finished.detail["sizes"] == {bench.plan.root.relation: [4, 2]}, "those of the build"
+    monkeypatch.setattr("fivm_dbt.plan.applying.REPLACED_ROWS", 1)
+    assert _verbs(bench) == ["MERGE"]
+
+
+def test_auto_merges_where_the_change_feed_is_read() -> None:
+    """Every row of a partition that is written anew is in it."""
+    bench = _bench(fivm_apply="auto")
+    bench.plan = replace(bench.plan, is_read=True)
+    assert _verbs(bench) == ["MERGE"]
+    # The distinct rows below are read by their change feed, their counts are staged.
+    counts = "select k, count(*) as n from r group by k"
+    nested = _bench(f"select n, count(*) as c from ({counts}) group by n", fivm_apply="auto")
+    feeds = [v.rows is None for v in nested.plan.views[:-1]]
+    assert _verbs(nested) == ["MERGE" if feed else "INSERT" for feed in feeds] + ["INSERT"]
+
+
+def test_auto_merges_into_states_of_unknown_size() -> None:
+    bench = _bench()
+    bench.with_plan(meta={"fivm_apply": "auto", "fivm_buckets": 4})
+    assert bench.finished.detail["sizes"] == {}
+    assert _verbs(bench) == ["MERGE"]
+
+
+def test_an_interrupted_refresh_goes_on_as_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = _bench("select k, count(distinct x) as n from r group by k", fivm_apply="auto")
+    _change(bench)
+    number, written = 0, ""
+    while "INSERT INTO" not in written:
+        number += 1
+        engine = Interrupting(bench.engine, number, after=True)
+        with pytest.raises(Interrupted):
+            bench.refresh(engine)  # type: ignore[arg-type]
+        written = engine.statements[-1]
+    monkeypatch.setattr("fivm_dbt.plan.applying.REPLACED_ROWS", 0)
+    report = bench.refresh()
+    bench.check()
+    assert report.rolled_forward or report.action == "refreshed"
+    assert not any(s.startswith("MERGE INTO") for s in report.statements)

@@ -183,6 +183,7 @@ def _planner(adapter: Any, engine: SparkEngine, relation: Any, sql: str, config:
         config=with_sql_names(config, catalog, nodes),
         session=_session_settings(engine),
         project=str(adapter.config.project_name),
+        is_read=nodes.is_read_by_models(relation.render()),
     )
     return lambda measured: plan_model(replace(request, measured=measured), engine.describe)
 

@@ -26,6 +26,7 @@ from fivm_dbt.ir.nodes import (
 )
 from fivm_dbt.ir.printer import render
 from fivm_dbt.naming import CLOCK, COUNT, PARTITION
+from fivm_dbt.plan.applying import REPLACED_ROWS, has_readers
 from fivm_dbt.plan.binding import staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, PlanInput, Recompute, View
 from fivm_dbt.spark.capture import change_query
@@ -282,12 +283,21 @@ def _statements(plan: Plan) -> list[str]:
             f"-- staged as {staged_state(plan, view)}; terms of inputs that did not change are left out"
         )
         lines.append(_sql(delta_query(plan, view, everything)))
-        lines.append("-- with the touched partitions as literals")
-        lines.append(_sql(write_delta(plan, view, [exp.Placeholder(this="touched")], _OLD)))
+        lines.append(f"-- with the touched partitions as literals{_or_anew(plan, view)}")
+        is_replaced = plan.config.fivm_apply == "replace"
+        touched = [exp.Placeholder(this="touched")]
+        lines.append(_sql(write_delta(plan, view, touched, _OLD, is_replaced=is_replaced)))
         if view is not plan.top and view.rows is None:
             lines.append(f"-- the change of this view, staged as {staged_input(plan, view.name)}")
             lines.append(_sql(change_query(plan, everything.input(view.name))))
     return lines
+
+
+def _or_anew(plan: Plan, view: View) -> str:
+    """What ``fivm_apply: auto`` may do instead."""
+    if plan.config.fivm_apply != "auto" or has_readers(plan, view):
+        return ""
+    return f"; written anew while partitions have up to {REPLACED_ROWS:,} rows (fivm_apply)"
 
 
 def _sql(statement: exp.Expr) -> str:

@@ -43,7 +43,8 @@ class Binding:
     ``inputs`` and ``changed`` come to have the inner views too, as these are brought up to date, and ``changed`` the
     key sets that are not empty. ``before`` are the versions of the states before the refresh, none while they are
     built. ``touched`` are the partitions of a state that a key set lies in, as literals; None where they are too many.
-    ``clock`` is None where the plan does not read it.
+    ``clock`` is None where the plan does not read it. ``replaced`` are the states whose touched partitions are written
+    anew.
     """
 
     inputs: tuple[BoundInput, ...]
@@ -52,6 +53,7 @@ class Binding:
     before: tuple[tuple[str, int], ...] = ()
     touched: tuple[Touched, ...] = ()
     clock: BoundClock | None = None
+    replaced: frozenset[str] = frozenset()
 
     @property
     def moved(self) -> frozenset[str]:

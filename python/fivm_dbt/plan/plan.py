@@ -217,6 +217,8 @@ class Plan:
     view_trees: tuple[ViewTree, ...] = ()
     project: str = ""
     """The dbt project of the model, where there is one."""
+    is_read: bool = False
+    """Whether other fivm models read this one, by its change feed."""
     measured: TableStatistics | None = None
     """The sizes by which ``fivm_strategy: auto`` has chosen, recorded with the state."""
     measurable: tuple[tuple[str, tuple[str, ...]], ...] = ()

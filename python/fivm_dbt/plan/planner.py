@@ -30,8 +30,9 @@ class ModelRequest:
     """What the planner is asked: the model's relation, its compiled SQL, what it reads, and its configuration.
 
     ``session`` are the settings that change what SQL means (time zone, case sensitivity, timestamp type). ``order`` is
-    a variable order from a file, before that of the configuration; ``project`` is the dbt project;
-    ``measured`` are the sizes of the inputs by which ``fivm_strategy: auto`` chooses helper views.
+    a variable order from a file, before that of the configuration; ``project`` is the dbt project; ``is_read`` says
+    that other fivm models read this one; ``measured`` are the sizes of the inputs by which ``fivm_strategy: auto``
+    chooses helper views.
     """
 
     relation: str
@@ -41,6 +42,7 @@ class ModelRequest:
     session: tuple[tuple[str, str], ...] = ()
     order: VariableOrder | None = None
     project: str = ""
+    is_read: bool = False
     measured: TableStatistics | None = None
 
 
@@ -55,7 +57,9 @@ def plan_model(
     relation = canonical(request.relation)
     try:
         return replace(
-            _by_policy(relation, request, describe, columns_of or describe), project=request.project
+            _by_policy(relation, request, describe, columns_of or describe),
+            project=request.project,
+            is_read=request.is_read,
         )
     except FivmError as error:
         raise error.located(sql=request.sql, model=split_name(relation)[-1]) from None

@@ -127,17 +127,18 @@ def _apply_delta(
     type_ = view.state.partitioning.type
     literals = [literal(row[0], type_) for row in touched]
     rows = sum(int(str(row[1])) for row in touched)
-    before = binding.version_before(view.name)
+    before, is_replaced = binding.version_before(view.name), view.name in binding.replaced
     if _is_by_partition(plan, view):
         for number, (value, row) in enumerate(zip(literals, touched, strict=True), start=1):
             if number > already:
                 engine.progress(
                     f"{plan.model} partition {number}/{len(touched)} ({row[0]}) merged into {view.name}"
                 )
-                engine.run(write_delta(plan, view, [value], before, only_these=True))
+                engine.run(write_delta(plan, view, [value], before, is_replaced=is_replaced, only_these=True))
     elif not already:
         engine.progress(f"{plan.model}: merging {rows:,} rows into {len(touched)} partitions of {view.name}")
-        engine.run(write_delta(plan, view, literals if len(literals) <= MAX_LITERALS else None, before))
+        known = literals if len(literals) <= MAX_LITERALS else None
+        engine.run(write_delta(plan, view, known, before, is_replaced=is_replaced))
     return Merged(view.name, rows, len(touched))
 
 

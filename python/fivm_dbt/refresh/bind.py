@@ -84,7 +84,13 @@ def bind(
     if recorded is not None:
         inputs = tuple(BoundInput(**data) for data in recorded["inputs"])
         times = recorded_clock(recorded)
-        return Binding(inputs, frozenset(recorded["changed"]), int(recorded["buckets"]), clock=times)
+        return Binding(
+            inputs,
+            frozenset(recorded["changed"]),
+            int(recorded["buckets"]),
+            clock=times,
+            replaced=frozenset(recorded.get("replaced", ())),
+        )
     given = staged or {}
     inputs = tuple(
         given[o.name].bound if o.name in given else BoundInput(o.name, "static", None, o.head.version)
@@ -101,4 +107,10 @@ def recorded_binding(binding: Binding) -> dict[str, Any]:
         for b in binding.inputs
     ]
     times = {} if binding.clock is None else {"clock": clock_detail(binding.clock)}
-    return {"inputs": inputs, "changed": sorted(binding.changed), "buckets": binding.buckets, **times}
+    return {
+        "inputs": inputs,
+        "changed": sorted(binding.changed),
+        "buckets": binding.buckets,
+        "replaced": sorted(binding.replaced),
+        **times,
+    }

@@ -13,6 +13,7 @@ from time import perf_counter
 from typing import Any
 
 from fivm_dbt.errors import FivmError
+from fivm_dbt.plan.applying import StateSize, replaced_states
 from fivm_dbt.plan.binding import Binding, BoundClock
 from fivm_dbt.plan.plan import Plan, inner_views
 from fivm_dbt.refresh.apply import (
@@ -37,6 +38,7 @@ from fivm_dbt.refresh.decide import (
 )
 from fivm_dbt.refresh.engine import Engine, MissingRelation, VersionUnavailable
 from fivm_dbt.refresh.journal import Entry, Journal
+from fivm_dbt.refresh.layout import state_sizes
 from fivm_dbt.refresh.observe import (
     Observed,
     RecordedInput,
@@ -125,6 +127,7 @@ class _Run:
         self.owner = new_owner()
         self.states: dict[str, int] = {}
         self.state_bytes: int | None = None
+        self.sizes: dict[str, StateSize] = {}
 
     def execute(self, full_refresh: bool, entries: Sequence[Entry] | None = None) -> Report:
         try:
@@ -141,6 +144,7 @@ class _Run:
             return self._build(state, None)
         self.states = recorded_states(state.finished)
         self.state_bytes = state.finished.detail["state_bytes"]
+        self.sizes = {name: StateSize(*size) for name, size in state.finished.detail.get("sizes", {}).items()}
         reason = why_rebuild(self.plan, self.engine, self.journal, state.finished)
         if reason:
             return self._build(state, reason)
@@ -184,6 +188,7 @@ class _Run:
                 remedy="CAST what is multiplied to fewer digits, or use fivm_strategy: first_order",
                 model=self.plan.model,
             ) from error
+        self.sizes = state_sizes(self.plan, self.engine)
         recorded = write_snapshots(self.plan, self.engine, binding, kept & {i.name for i in self.plan.inputs})
         publish(self.plan, self.engine)
         self._remove_orphans(state)
@@ -305,6 +310,7 @@ class _Run:
             binding = self._at_states(binding)
         except _Unusable as error:
             return self._build(state, str(error))
+        binding = replace(binding, replaced=replaced_states(self.plan, self.sizes))
         detail = {
             "binding": recorded_binding(binding),
             "inputs": observed_inputs,
@@ -437,6 +443,7 @@ class _Run:
         return {
             "states": dict(self.states),
             "state_bytes": self.state_bytes,
+            "sizes": {name: [size.rows, size.partitions] for name, size in self.sizes.items()},
             **({"measured": measured.as_dict()} if measured is not None else {}),
         }
 

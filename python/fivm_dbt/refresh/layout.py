@@ -9,10 +9,13 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import TableStatistics
 from fivm_dbt.ir.scalar import column_ast
+from fivm_dbt.naming import PARTITION
+from fivm_dbt.plan.applying import StateSize
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.engine import Engine, MissingRelation
 from fivm_dbt.refresh.journal import Entry
 from fivm_dbt.refresh.observe import read_state
+from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.reads import table
 
 logger = logging.getLogger(__name__)
@@ -48,6 +51,22 @@ def recorded_statistics(entries: Sequence[Entry]) -> TableStatistics | None:
     finished = read_state(entries).finished
     data = finished.detail.get("measured") if finished is not None else None
     return TableStatistics.from_dict(data) if data is not None else None
+
+
+def state_sizes(plan: Plan, engine: Recorder) -> dict[str, StateSize]:
+    """The sizes of all states, counted in one query; nothing where nothing depends on them."""
+    if plan.config.fivm_apply != "auto":
+        return {}
+    values = [exp.column(PARTITION)]
+    calls: list[exp.Expr] = [exp.Count(this=exp.Star()), exp.Count(this=exp.Distinct(expressions=values))]
+    counts = []
+    for number, view in enumerate(plan.views):
+        named = (exp.alias_(call.copy(), f"c{i}") for i, call in enumerate(calls))
+        query = exp.select(exp.alias_(exp.Literal.number(number), "number"), *named)
+        counts.append(query.from_(table(view.name)))
+    every = counts[0] if len(counts) == 1 else exp.union(*counts, distinct=False)
+    found = {int(str(n)): StateSize(int(str(rows)), int(str(p))) for n, rows, p in engine.query(every)}
+    return {view.name: found[number] for number, view in enumerate(plan.views)}
 
 
 def measure(plan: Plan, engine: Engine) -> TableStatistics:

@@ -25,13 +25,14 @@ def write_delta(
     partitions: Sequence[exp.Expr] | None,
     before: int,
     *,
+    is_replaced: bool,
     only_these: bool = False,
 ) -> exp.Merge | exp.Insert:
-    """What brings a view's staged delta into its state, which was at version ``before`` (``fivm_apply``).
+    """What brings a view's staged delta into its state, which was at version ``before``.
 
     Partitions are written anew only where they are known: not where ``partitions`` is None, for there are too many.
     """
-    if plan.config.fivm_apply == "replace" and partitions is not None:
+    if is_replaced and partitions is not None:
         return replace_partitions(plan, view, partitions, before)
     return merge(plan, view, partitions, only_these=only_these)
 

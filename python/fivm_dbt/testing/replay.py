@@ -93,6 +93,7 @@ class ScenarioPlanner:
     def __init__(self, scenario: Scenario, workbench: Workbench, strategy: str | None = None) -> None:
         self._workbench = workbench
         self._strategy = strategy
+        self._has_several = len(scenario.models) > 1
         self._relations = {name: _relation(scenario, name) for name in scenario.tables}
         self._measured = imagined_statistics(scenario) if strategy == "auto" else None
 
@@ -101,7 +102,10 @@ class ScenarioPlanner:
         settings = {**model.config, **({"fivm_strategy": self._strategy} if self._strategy else {})}
         config = load_config(settings, model=model.name)
         catalog = Catalog.of(self._relations.values())
-        request = ModelRequest(canonical(model.name), model.sql, catalog, config, measured=self._measured)
+        # A change feed is read in scenarios of several models, as far as anybody knows.
+        is_read = self._has_several
+        name = canonical(model.name)
+        request = ModelRequest(name, model.sql, catalog, config, is_read=is_read, measured=self._measured)
         plan = plan_model(request, self._workbench.describe, self._workbench.columns_of)
         shown = Relation(plan.relation, plan.output, kind="fivm", presentation=plan.presentation)
         self._relations[model.name] = shown

@@ -7,13 +7,14 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 from rich.console import Console
 from rich.table import Table
 
 from fivm_dbt import __version__
+from fivm_dbt.config import Pass
 from fivm_dbt.errors import FivmError
 
 EXIT_FINDINGS = 1
@@ -60,6 +61,12 @@ def main(verbose: int) -> None:
 @click.option("--strategy", help="The fivm_strategy for the query of a file.")
 @click.option("--depth", type=int, help="The fivm_depth for the query of a file, with --strategy recursive.")
 @click.option(
+    "--without",
+    multiple=True,
+    type=click.Choice(get_args(Pass)),
+    help="Leave out a pass that makes the plan cheaper, to compare the statements; may be repeated.",
+)
+@click.option(
     "--rows",
     type=(str, int),
     multiple=True,
@@ -78,6 +85,7 @@ def explain(
     order: Path | None,
     strategy: str | None,
     depth: int | None,
+    without: tuple[str, ...],
     rows: tuple[tuple[str, int], ...],
     form: str,
 ) -> None:
@@ -94,6 +102,7 @@ def explain(
       fivm explain query.sql
       fivm explain query.sql --strategy factorized --order order.txt
       fivm explain query.sql --strategy recursive --depth 2
+      diff <(fivm explain query.sql) <(fivm explain query.sql --without look_ups)
       fivm explain query.sql --rows sales 80000000 --rows stores 500
       fivm explain daily_delays --project-dir . --format json
       fivm explain query.sql --strategy factorized --format dot | dot -Tsvg > query.svg
@@ -103,13 +112,14 @@ def explain(
     from fivm_dbt.offline import plan_of_file
     from fivm_dbt.plan.plan import Plan
 
-    given = {"fivm_strategy": strategy, "fivm_depth": depth}
+    given = {"fivm_strategy": strategy, "fivm_depth": depth, "fivm_without": without or None}
     settings = {key: value for key, value in given.items() if value is not None}
     if project_dir is None:
         plan = plan_of_file(Path(what), order, settings, dict(rows))
     elif order is not None or settings or rows:
         raise click.UsageError(
-            "--order, --strategy, --depth and --rows are for files; a model has its own, and is measured when built"
+            "--order, --strategy, --depth, --without and --rows are for files; a model has its own, "
+            "and is measured when built"
         )
     else:
         # Only now is dbt needed.

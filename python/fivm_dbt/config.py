@@ -20,6 +20,10 @@ Strategy = Literal["auto", "first_order", "factorized", "recursive", "reevaluate
 """Which inner views are kept."""
 
 
+Pass = Literal["column_pruning", "delta_first", "look_ups", "split_sums"]
+"""What makes plans cheaper and not more right: each can be left out, to see what it does."""
+
+
 class Config(BaseModel):
     """Configuration of one model. The first value of each choice is the default."""
 
@@ -32,6 +36,7 @@ class Config(BaseModel):
     fivm_merge: Literal["grouped", "per_partition"] = "grouped"
     fivm_depth: Literal["full"] | Annotated[int, Field(ge=1)] = "full"
     fivm_variable_order: Any = None
+    fivm_without: tuple[Pass, ...] = ()
     fivm_static: tuple[str, ...] = ()
     fivm_result: Literal["listing", "factorized"] = "listing"
     fivm_float: Literal["recompute", "approximate"] = "recompute"

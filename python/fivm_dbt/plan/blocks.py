@@ -33,6 +33,7 @@ class Block:
     aggregate: Aggregate
     relations: tuple[Node, ...]
     conditions: tuple[Scalar, ...]
+    splits_sums: bool = True
 
     @cached_property
     def relation_of(self) -> dict[ColumnId, int]:
@@ -49,7 +50,7 @@ class Block:
     @cached_property
     def payload(self) -> tuple[tuple[Polynomial, ...], ...]:
         """Per call, per component of it, its sum of products."""
-        joined = Joined(self.types.__getitem__, self.relation_of.__getitem__)
+        joined = Joined(self.types.__getitem__, self.relation_of.__getitem__, not self.splits_sums)
         return tuple(tuple(polynomial(c, joined) for c in components(call)) for call in self.aggregate.calls)
 
     @cached_property
@@ -235,8 +236,11 @@ class Use:
     parts: tuple[Scalar, ...]
 
 
-def block_of(node: Aggregate) -> Block | None:
-    """``node`` as a block, if it adds up over a join and is none of a view tree already."""
+def block_of(node: Aggregate, *, splits_sums: bool = True) -> Block | None:
+    """``node`` as a block, if it adds up over a join and is none of a view tree already.
+
+    Without ``splits_sums`` what is added up is computed where all its relations are joined.
+    """
     if not node.adds_up or node.factored is not None:
         return None
     flat = flatten_joins(node)
@@ -251,7 +255,7 @@ def block_of(node: Aggregate) -> Block | None:
         own = tuple(c for c in whole.conditions if whole.relations_of(c) == {position})
         relations.append(Filter(relation, own) if own else relation)
     conditions = tuple(c for c in whole.conditions if len(whole.relations_of(c)) > 1)
-    block = Block(flat, tuple(relations), conditions)
+    block = Block(flat, tuple(relations), conditions, splits_sums)
     return block if all(block.type_of(p).is_groupable for p in block.parts) else None
 
 

@@ -19,17 +19,34 @@ from fivm_dbt.plan.plan import ViewTree
 from fivm_dbt.plan.recursive import Recursion
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """Which inner views a model is to have.
+
+    ``first_order`` keeps just what could not be recomputed to the last bit; ``factorized`` a view tree per inner
+    join, on the given ``order`` if there is one; ``recursive`` its maps, to a ``depth`` if that is given; ``auto`` what
+    pays by what was ``measured``, and nothing where nothing was.
+    """
+
+    strategy: Strategy
+    order: GivenOrder | None = None
+    depth: int | None = None
+    measured: TableStatistics | None = None
+    splits_sums: bool = True
+
+    @property
+    def only_needed(self) -> bool:
+        return self.strategy == "first_order"
+
+
 @dataclass
 class HelperViews:
     """Keeps the helper views of one model's joins, in ``views``.
 
-    ``measured`` is what ``auto`` estimates by; where nothing has been measured it keeps none, and ``measurable`` says
-    what it would like to know: by input, columns.
+    ``measurable`` says what ``auto`` would like to know: by input, columns.
     """
 
-    strategy: Strategy
-    depth: int | None
-    measured: TableStatistics | None
+    wanted: Wanted
     views: KeptViews
     trees: list[ViewTree] = field(default_factory=list)
     measurable: dict[str, set[str]] = field(default_factory=dict)
@@ -37,7 +54,7 @@ class HelperViews:
     @property
     def are_kept(self) -> bool:
         """Whether every join has its helper views, so that nothing else is kept of what it joins."""
-        return self.strategy in ("factorized", "recursive")
+        return self.wanted.strategy in ("factorized", "recursive")
 
     def aggregate(self, node: Aggregate, order: GivenOrder | None) -> Aggregate | None:
         """``node`` over helper views; None where it has no join that they could be of, or none that pays."""
@@ -59,12 +76,13 @@ class HelperViews:
         return Copies(over.input, rows.alias, over.keys, over.factored.rows)
 
     def _maker(self, node: Aggregate, order: GivenOrder | None) -> Factoriser | Recursion | None:
-        block = block_of(node) if self.are_kept or self.strategy == "auto" else None
+        strategy, is_split = self.wanted.strategy, self.wanted.splits_sums
+        block = None if self.wanted.only_needed else block_of(node, splits_sums=is_split)
         if block is None:
             return None
-        if self.strategy == "recursive":
-            return Recursion(block, self.views, self.depth)
-        if self.strategy == "factorized":
+        if strategy == "recursive":
+            return Recursion(block, self.views, self.wanted.depth)
+        if strategy == "factorized":
             return Factoriser(block, self.views, order)
         return self._chooser(block)
 
@@ -77,9 +95,9 @@ class HelperViews:
             # Of a listing all columns are keys, and nothing is learnt from those that join nothing.
             wanted = [p for p in parts if block.aggregate.calls or block.joins(p)]
             self.measurable.setdefault(relation, set()).update(column_name(p) for p in wanted)
-        if self.measured is None:
+        if self.wanted.measured is None:
             return None
-        maker = Factoriser(block, self.views, None, self.measured)
+        maker = Factoriser(block, self.views, None, self.wanted.measured)
         if maker.kept:
             return maker
         self.trees.append(maker.root()[1])  # which says why none is

@@ -25,8 +25,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from fivm_dbt.catalog import TableStatistics
-from fivm_dbt.config import Strategy
 from fivm_dbt.delta.key_sets import equalities
 from fivm_dbt.delta.local import Local, local_key
 from fivm_dbt.errors import FivmError
@@ -50,7 +48,7 @@ from fivm_dbt.ir.rename import substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.plan.factorise import GivenOrder
-from fivm_dbt.plan.helper_views import HelperViews
+from fivm_dbt.plan.helper_views import HelperViews, Wanted
 from fivm_dbt.plan.kept_views import InnerView, KeptViews, column_of
 from fivm_dbt.plan.plan import ViewTree
 from fivm_dbt.plan.root import leads_to
@@ -76,23 +74,17 @@ def keep_inner_views(
     relation: str,
     static: frozenset[str],
     keys: Mapping[str, tuple[tuple[str, ...], ...]],
-    *,
-    strategy: Strategy,
-    order: GivenOrder | None = None,
-    depth: int | None = None,
-    measured: TableStatistics | None = None,
+    wanted: Wanted,
 ) -> Kept:
     """``query`` over scans of its inner views, and these views, each after those that it scans.
 
-    ``first_order`` keeps just what could not be recomputed to the last bit; ``factorized`` a view tree per inner
-    join, for whose order declared ``keys`` of inputs count; ``recursive`` its maps, to a ``depth`` if that is given;
-    ``auto`` what pays by what was ``measured``.
+    For the orders of view trees declared ``keys`` of inputs count.
     """
     aliases = {f.table.lower() for node in query.walk() for f in node.fields}
-    keeper = _Keeper(KeptViews(relation, static, keys, aliases), strategy, order, depth, measured)
+    keeper = _Keeper(KeptViews(relation, static, keys, aliases), wanted)
     over = keeper.top(query)
     trees = tuple(keeper.helpers.trees)
-    if order is not None and not any(tree.chosen == "given" for tree in trees):
+    if wanted.order is not None and not any(tree.chosen == "given" for tree in trees):
         raise FivmError(
             "FIVM204",
             "fivm_variable_order is given, but the model, or its topmost aggregate, is not over an inner join",
@@ -105,26 +97,19 @@ def keep_inner_views(
 @dataclass
 class _Keeper:
     kept: KeptViews
-    strategy: Strategy
-    order: GivenOrder | None
-    depth: int | None
-    measured: TableStatistics | None
+    wanted: Wanted
 
     @cached_property
     def helpers(self) -> HelperViews:
-        return HelperViews(self.strategy, self.depth, self.measured, self.kept)
-
-    @property
-    def only_needed(self) -> bool:
-        return self.strategy == "first_order"
+        return HelperViews(self.wanted, self.kept)
 
     def top(self, node: Node) -> Node:
         """The query with everything below its topmost operator taken care of; that operator is the root's own."""
         if isinstance(node, (Map, Filter)) and leads_to(node, Aggregate, Window):
             return node.with_inputs((self.top(node.inputs[0]),))
         if isinstance(node, (Aggregate, Window)):
-            return self._local(node, self.order)
-        return self._listing(node, self.order)
+            return self._local(node, self.wanted.order)
+        return self._listing(node, self.wanted.order)
 
     def _visit(self, node: Node, *, in_row: bool = False, in_block: bool = False) -> tuple[Node, Meaning]:
         """``node`` over kept views, and what columns of it mean that are called otherwise now.
@@ -184,7 +169,7 @@ class _Keeper:
         over = _same(node, substituted(node, (inner,), meaning))
         if isinstance(over, Aggregate) and over.adds_up:
             return self.helpers.aggregate(over, order) or over
-        if self.only_needed:
+        if self.wanted.only_needed:
             return over
         kept = self._by_key(
             over.input, _used(over), local_key(over), "the rows from which keys are recomputed"
@@ -195,7 +180,7 @@ class _Keeper:
         assert isinstance(node, Aggregate)
         if not all(f.type.is_groupable for f in node.fields):
             return node
-        if self.only_needed and all(c.is_repeatable for c in node.calls):
+        if self.wanted.only_needed and all(c.is_repeatable for c in node.calls):
             return node
         how = "by addition" if node.adds_up else "recomputed per affected group"
         return self.kept.keep(node, (), f"an aggregate below other operators, {how}")
@@ -219,7 +204,7 @@ class _Keeper:
         self, node: OuterJoin | SemiJoin, meaning: Meaning, *, is_single: bool
     ) -> tuple[Node, Meaning]:
         left, right, predicates = node.left, node.right, node.predicates
-        if self.only_needed or not self.kept.can_change(right):
+        if self.wanted.only_needed or not self.kept.can_change(right):
             return node, meaning
         pairs = _compared(predicates, left, right)
         if pairs and is_single:
@@ -243,7 +228,11 @@ class _Keeper:
         inputs = [f for f in node.factors if self.kept.is_input(f)]
         inner = [f for f in node.factors if f not in inputs]
         predicates = node.predicates
-        if self.only_needed or not any(self.kept.can_change(f) for f in inner) or len(node.factors) == 1:
+        if (
+            self.wanted.only_needed
+            or not any(self.kept.can_change(f) for f in inner)
+            or len(node.factors) == 1
+        ):
             return node, meaning
         parts: list[tuple[Node, bool]] = [(f, self.kept.scanned(f) is not None) for f in inner]
         for members in _connected(inputs, predicates):

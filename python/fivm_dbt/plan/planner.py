@@ -12,6 +12,7 @@ from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.ir.nodes import Node
 from fivm_dbt.naming import PREFIX, canonical, sibling, split_name
 from fivm_dbt.plan.factorise import GivenOrder
+from fivm_dbt.plan.helper_views import Wanted
 from fivm_dbt.plan.inner_views import keep_inner_views
 from fivm_dbt.plan.plan import Plan, PlanInput
 from fivm_dbt.plan.recompute import in_words, recompute_plan
@@ -107,7 +108,8 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
     lowered = lower(
         request.sql, request.catalog, describe, approximate=request.config.fivm_float == "approximate"
     )
-    query = rewrite(lowered.node)
+    without = request.config.fivm_without
+    query = rewrite(lowered.node, is_pruned="column_pruning" not in without)
     static = _static(request.config, request.catalog)
     order = _given_order(request)
     strategy, depth = _strategy(request.config, order)
@@ -116,10 +118,7 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         relation,
         static,
         {r.name: r.keys for r in request.catalog.relations},
-        strategy=strategy,
-        order=order,
-        depth=depth,
-        measured=request.measured,
+        Wanted(strategy, order, depth, request.measured, "split_sums" not in without),
     )
     views = Views(request.config, Typer(describe), static)
     for view in kept.views:

@@ -45,9 +45,10 @@ class Views:
         grouped_by = root.local_keys or tuple(by or ())
         state = self._state(name, root, grouped_by, is_root=by is None)
         derived = self._delta(root, state)
-        terms = tuple(Term(order_factors(flatten_joins(t.node)), t.multiplicity) for t in derived)
+        terms = tuple(Term(self._ordered(flatten_joins(t.node)), t.multiplicity) for t in derived)
         own = Placed(tuple((c, c, t) for c, t in _placing(state)))
-        terms, key_sets = bound_reads(terms, {**self.placed, name: own}, split_name(name)[-1])
+        placed = {} if "look_ups" in self.config.fivm_without else {**self.placed, name: own}
+        terms, key_sets = bound_reads(terms, placed, split_name(name)[-1])
         self.views.append(
             View(
                 state=state,
@@ -68,6 +69,9 @@ class Views:
             self.placed[name] = Placed(tuple((column, shown[column], type_) for column, type_ in placing))
         if not terms:
             self.static |= {name}
+
+    def _ordered(self, node: Node) -> Node:
+        return node if "delta_first" in self.config.fivm_without else order_factors(node)
 
     def _state(self, name: str, root: Root, grouped_by: tuple[str, ...], *, is_root: bool) -> StateTable:
         config = self.config if is_root else _of_inner_view(self.config)

@@ -17,9 +17,14 @@ logger = logging.getLogger(__name__)
 PASSES: tuple[Callable[[Node], Node], ...] = (flatten_joins, prune_columns, separate_clock)
 
 
-def rewrite(node: Node) -> Node:
-    """``node`` after all passes. ``-v`` logs each pass with its time, ``-vv`` the tree after it."""
+def rewrite(node: Node, *, is_pruned: bool = True) -> Node:
+    """``node`` after all passes. ``-v`` logs each pass with its time, ``-vv`` the tree after it.
+
+    Without ``is_pruned`` operators keep columns that nobody uses.
+    """
     for rewrite_pass in PASSES:
+        if rewrite_pass is prune_columns and not is_pruned:
+            continue
         start = perf_counter()
         node = rewrite_pass(node)
         logger.info(

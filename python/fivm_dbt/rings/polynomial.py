@@ -53,10 +53,14 @@ Polynomial = tuple[Monomial, ...]
 
 @dataclass(frozen=True)
 class Join:
-    """What is known of the joined columns: their types, and the relation that each belongs to."""
+    """What is known of the joined columns: their types, and the relation that each belongs to.
+
+    With ``is_whole`` no value is split: each is one atom over all its relations.
+    """
 
     type_of: Callable[[ColumnId], SparkType]
     relation_of: Callable[[ColumnId], int]
+    is_whole: bool = False
 
     def relations(self, scalar: Scalar) -> frozenset[int]:
         return frozenset(self.relation_of(column) for column in scalar.columns)
@@ -112,6 +116,8 @@ def _value(node: exp.Expr, join: Join) -> _Split | None:
     """``node`` as a sum of products; None where its type is not known to be exact."""
     node = node.unnest()
     scalar = Scalar(node.copy())
+    if join.is_whole:
+        return None
     if len(join.relations(scalar)) <= 1:
         type_ = _type(node, join)
         if type_ is None:

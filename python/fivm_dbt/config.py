@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from fivm_dbt.errors import FivmError, expected_one_of
 
@@ -24,6 +24,11 @@ Pass = Literal["column_pruning", "delta_first", "look_ups", "split_sums"]
 """What makes plans cheaper and not more right: each can be left out, to see what it does."""
 
 
+def _listed(value: Any) -> Any:
+    """One name is a list of it."""
+    return (value,) if isinstance(value, str) else value
+
+
 class Config(BaseModel):
     """Configuration of one model. The first value of each choice is the default."""
 
@@ -36,7 +41,7 @@ class Config(BaseModel):
     fivm_merge: Literal["grouped", "per_partition"] = "grouped"
     fivm_depth: Literal["full"] | Annotated[int, Field(ge=1)] = "full"
     fivm_variable_order: Any = None
-    fivm_without: tuple[Pass, ...] = ()
+    fivm_without: Annotated[tuple[Pass, ...], BeforeValidator(_listed)] = ()
     fivm_static: tuple[str, ...] = ()
     fivm_result: Literal["listing", "factorized"] = "listing"
     fivm_float: Literal["recompute", "approximate"] = "recompute"

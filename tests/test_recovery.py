@@ -64,12 +64,13 @@ class Setting:
     name: str
     sql: str = JOIN
     merge: str = "grouped"
+    apply: str = "merge"
     recreated: tuple[str, ...] = ()
     feed: bool = True
 
     def bench(self) -> Bench:
         tables = {"raw.orders": (ORDERS, FIRST_ORDERS), "raw.customers": (CUSTOMERS, FIRST_CUSTOMERS)}
-        meta: dict[str, object] = {"fivm_merge": self.merge}
+        meta: dict[str, object] = {"fivm_merge": self.merge, "fivm_apply": self.apply}
         if self.sql in (BAG, INNER_VIEWS):
             meta["fivm_buckets"] = 8
         bench = Bench.of(self.sql, tables, meta, recreated=self.recreated, feed=self.feed)
@@ -89,10 +90,13 @@ SETTINGS = [
     Setting("nested", sql=NESTED),
     Setting("inner views", sql=INNER_VIEWS),
     Setting("inner views and one MERGE per partition", sql=INNER_VIEWS, merge="per_partition"),
+    Setting("inner views, partitions written anew", sql=INNER_VIEWS, apply="replace"),
+    Setting("partitions written anew one by one", merge="per_partition", apply="replace"),
+    Setting("partitions written anew where that is cheap", sql=INNER_VIEWS, apply="auto"),
 ]
 
 
-THOROUGH = (SETTINGS[0], SETTINGS[3], SETTINGS[8])
+THOROUGH = (SETTINGS[0], SETTINGS[3], SETTINGS[8], SETTINGS[11])
 """Cut off at every place; the others where something is committed and recorded."""
 
 ORDERS_CAME: list[Row] = [("2024-02-08", 2, "4.00"), ("2024-01-05", 3, "1.25"), (None, 1, "3.00")]
@@ -111,8 +115,8 @@ def _change(bench: Bench, *, back: bool = False) -> None:
 
 
 def _merges(bench: Bench) -> int:
-    """MERGEs committed to the state so far."""
-    return sum(c.operation == "MERGE" for c in bench.engine.commits(bench.plan.root.relation, 0))
+    """MERGEs committed to the state so far, and partitions written anew."""
+    return sum(c.operation in ("MERGE", "WRITE") for c in bench.engine.commits(bench.plan.root.relation, 0))
 
 
 def _statements(bench: Bench) -> list[str]:
@@ -132,7 +136,7 @@ def _places(statements: list[str]) -> list[tuple[int, bool]]:
     found = []
     for number, sql in enumerate(statements, start=1):
         found.append((number, False))
-        if sql.startswith(("MERGE", "CREATE")):
+        if sql.startswith(("MERGE", "CREATE", "INSERT")):
             found.append((number, True))
     return found
 
@@ -662,13 +666,16 @@ def test_a_multiplicity_below_zero_is_noticed() -> None:
 WIDE = "decimal(38,0)"
 
 
-def test_an_overflow_is_rebuilt_from() -> None:
-    """A sum beyond 38 digits stops the MERGE; the rebuild gives what the text gives."""
+@pytest.mark.parametrize("apply", ["merge", "replace"])
+def test_an_overflow_is_rebuilt_from(apply: str) -> None:
+    """A sum beyond 38 digits stops what writes the state; the rebuild gives what the text gives."""
     large = Decimal("9" * 38)
     tables: dict[str, tuple[str, Sequence[Row]]] = {
         "raw.f": (f"g string, v {WIDE}", [("p", large), ("q", 1)])
     }
-    bench = Bench.of("select g, count(*) as c, sum(v) as s from raw.f group by g", tables)
+    bench = Bench.of(
+        "select g, count(*) as c, sum(v) as s from raw.f group by g", tables, {"fivm_apply": apply}
+    )
     bench.refresh()
     bench.tamper(f"UPDATE {bench.plan.root.relation} SET __fivm_sum_v = NULL WHERE g = 'q'")
     bench.engine.change("raw.f", insert=[("q", Decimal(2))])

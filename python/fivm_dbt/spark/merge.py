@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
@@ -10,7 +10,7 @@ from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.scalar import column_ast, identifier, raise_error
 from fivm_dbt.naming import COUNT, PARTITION
 from fivm_dbt.plan.binding import staged_state
-from fivm_dbt.plan.plan import Plan, StateTable, View
+from fivm_dbt.plan.plan import PayloadColumn, Plan, StateTable, View
 from fivm_dbt.rings.registry import Component
 from fivm_dbt.spark.reads import in_partitions, pinned, table
 from fivm_dbt.spark.state import is_any, rebalance
@@ -174,7 +174,7 @@ def replace_partitions(plan: Plan, view: View, partitions: Sequence[exp.Expr], b
     left = [sums[COUNT], *(sums[p.name] for p in state.payload if not p.component.type.is_floating)]
     is_there = is_any(left)
     shown = [exp.alias_(_counted(state, sums[COUNT], is_there), COUNT)]
-    shown += [exp.alias_(_summed(p.component, sums[p.name], state), p.name) for p in state.payload]
+    shown += [exp.alias_(_summed(p, sums, state), p.name) for p in state.payload]
     group = [column_ast("", c) for c in (*keys, PARTITION)]
     query = exp.select(*(column_ast("", k) for k in keys), *shown, exp.column(PARTITION))
     query = query.from_(both.subquery(identifier("both"), copy=False), copy=False).group_by(
@@ -198,7 +198,19 @@ def _counted(state: StateTable, total: exp.Expr, is_there: exp.Expr) -> exp.Expr
     return _unless(wrong, total.copy(), BIGINT.text, message)
 
 
-def _summed(component: Component, total: exp.Expr, state: StateTable) -> exp.Expr:
-    if not component.type.is_decimal:
+def _summed(payload: PayloadColumn, sums: Mapping[str, exp.Expr], state: StateTable) -> exp.Expr:
+    """A component's sum. A decimal that had overflowed is NULL, which SUM would pass over: an alarm, as in MERGE."""
+    total = sums[payload.name]
+    if not payload.component.type.is_decimal:
         return total.copy()
-    return _never_null(total.copy(), component.type.text, state)
+    type_ = payload.component.type.text
+    there = exp.Count(this=exp.column(payload.name))
+    is_lost: exp.Expr = exp.LT(this=there, expression=exp.Count(this=exp.Star()))
+    checked = _never_null(total.copy(), type_, state)
+    message = f"{OVERFLOW} {state.relation}: a decimal sum had overflowed"
+    value = _unless(is_lost, checked, type_, message)
+    if state.is_global:
+        return value
+    # Of a key that has gone nothing is left to be wrong.
+    gone = exp.EQ(this=sums[COUNT].copy(), expression=exp.Literal.number(0))
+    return exp.Case(ifs=[exp.If(this=gone, true=total.copy())], default=value)

@@ -8,8 +8,9 @@ refresh, whatever number of terms look them up.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.delta.term import Term, scans
@@ -34,10 +35,15 @@ from fivm_dbt.ir.scalar import ColumnId, Scalar
 
 @dataclass(frozen=True)
 class KeySet:
-    """Keys that changes affect: ``node`` gives each once. Terms scan the staged rows under ``name``."""
+    """Keys that changes affect: ``node`` gives each once. Terms scan the staged rows under ``name``.
+
+    One ``is_inlined`` that nothing scans and one look-up is bounded by: it is computed where its partitions are asked
+    for, and never staged.
+    """
 
     name: str
     node: Node
+    is_inlined: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,13 @@ def bound_reads(
     The rows are the same: those outside the partitions in which the keys lie would match none of them.
     """
     bounds = _Bounds(kept, prefix)
-    return tuple(Term(bounds.visit(t.node), t.multiplicity) for t in terms), tuple(bounds.sets)
+    bounded = tuple(Term(bounds.visit(t.node), t.multiplicity) for t in terms)
+    scanned = {
+        s.relation for n in (*(t.node for t in bounded), *(k.node for k in bounds.sets)) for s in scans(n)
+    }
+    used = Counter(lookup.key_set for lookup in lookups(bounded))
+    sets = (replace(k, is_inlined=k.name not in scanned and used[k.name] == 1) for k in bounds.sets)
+    return bounded, tuple(sets)
 
 
 def lookups(terms: tuple[Term, ...]) -> tuple[Lookup, ...]:

@@ -276,7 +276,10 @@ def _statements(plan: Plan) -> list[str]:
         for key_set in view.key_sets:
             query = key_set_query(plan, view, key_set, everything)
             if query is not None:
-                lines += [f"-- affected keys, staged as {staged_input(plan, key_set.name)}", _sql(query)]
+                where = "asked for the partitions that they lie in"
+                if not key_set.is_inlined:
+                    where = f"staged as {staged_input(plan, key_set.name)}"
+                lines += [f"-- affected keys, {where}", _sql(query)]
         if not prune_terms(view.terms, everything.moved):
             continue
         lines.append(

@@ -79,7 +79,7 @@ def is_unchanged(plan: Plan, engine: Recorder, binding: Binding) -> bool:
             touched = engine.query(touched_query(plan, view))
             engine.unstage(staged_state(plan, view))
             for key_set in view.key_sets:
-                if key_set.name in bound.changed:
+                if key_set.name in bound.changed and not key_set.is_inlined:
                     engine.unstage(staged_input(plan, key_set.name))
             if touched:
                 return False
@@ -154,10 +154,14 @@ def _is_by_partition(plan: Plan, view: View) -> bool:
 
 def _with_key_sets(plan: Plan, view: View, engine: Recorder, binding: Binding) -> Binding:
     """The key sets of a view staged, and where they lie in the states that the view's delta looks up."""
+    inlined: dict[str, exp.Query] = {}
     for key_set in view.key_sets:
         query = key_set_query(plan, view, key_set, binding)
         if query is not None:
-            engine.stage(staged_input(plan, key_set.name), query)
+            if key_set.is_inlined:
+                inlined[key_set.name] = query
+            else:
+                engine.stage(staged_input(plan, key_set.name), query)
             binding = replace(binding, changed=binding.changed | {key_set.name})
     terms = prune_terms(view.terms, binding.moved)
     looked_up = lookups(terms)
@@ -166,7 +170,7 @@ def _with_key_sets(plan: Plan, view: View, engine: Recorder, binding: Binding) -
     states = {v.name: v.state for v in plan.views}
     pairs = [(lookup, states[lookup.scan.relation]) for lookup in looked_up]
     found: list[list[str | None]] = [[] for _ in pairs]
-    for number, value in engine.query(partitions_query(plan, pairs, binding.buckets)):
+    for number, value in engine.query(partitions_query(plan, pairs, binding.buckets, inlined)):
         found[int(str(number))].append(None if value is None else str(value))
     touched = tuple(
         Touched(lookup.key_set, state.relation, _literals(values, state))

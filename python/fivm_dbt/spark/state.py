@@ -48,12 +48,19 @@ def key_set_query(plan: Plan, view: View, key_set: KeySet, binding: Binding) -> 
     return select(at_time(terms[0].node, binding), side_reader(plan, view, binding)) if terms else None
 
 
-def partitions_query(plan: Plan, looked_up: Sequence[tuple[Lookup, StateTable]], buckets: int) -> exp.Query:
-    """Which partitions the keys of staged sets lie in: number of the look-up, partition as text."""
+def partitions_query(
+    plan: Plan,
+    looked_up: Sequence[tuple[Lookup, StateTable]],
+    buckets: int,
+    inlined: Mapping[str, exp.Query],
+) -> exp.Query:
+    """Which partitions the keys of sets lie in, staged or ``inlined``: number of the look-up, partition as text."""
     queries = []
     for number, (lookup, state) in enumerate(looked_up):
         columns = [exp.alias_(column_ast("", theirs), identifier(ours)) for ours, theirs in lookup.keys]
-        keys = exp.select(*columns).from_(table(staged_input(plan, lookup.key_set))).subquery("looked_up")
+        own = inlined.get(lookup.key_set)
+        rows = table(staged_input(plan, lookup.key_set)) if own is None else own.subquery("affected")
+        keys = exp.select(*columns).from_(rows).subquery("looked_up")
         value = exp.cast(partition_value(state, buckets), "string", dialect="spark")
         queries.append(
             exp.select(exp.alias_(exp.Literal.number(number), "number"), exp.alias_(value, "partition"))

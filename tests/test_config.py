@@ -80,7 +80,6 @@ def test_wrong_values(meta: dict[str, object]) -> None:
         ({"fivm_result": "factorized"}, "fivm_result: factorized"),
         ({"fivm_refresh": "lazy"}, "fivm_refresh: lazy"),
         ({"fivm_expose": "table"}, "fivm_expose: table"),
-        ({"fivm_trust_keys": True}, "fivm_trust_keys: true"),
         ({"fivm_start": "newest"}, "fivm_start"),
         ({"fivm_helper_schema": "helpers"}, "fivm_helper_schema"),
         ({"fivm_retention": "7 days"}, "fivm_retention"),
@@ -94,7 +93,7 @@ def test_later_values_are_refused(meta: dict[str, object], what: str) -> None:
 
 
 def test_all_later_values_at_once() -> None:
-    error = _refusal({"fivm_expose": "table", "fivm_start": "newest", "fivm_trust_keys": True})
+    error = _refusal({"fivm_expose": "table", "fivm_start": "newest", "fivm_refresh": "lazy"})
     assert error.message.count(";") == 2
 
 

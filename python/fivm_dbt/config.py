@@ -103,8 +103,6 @@ def _problem(detail: dict[str, Any]) -> str:
 def _refuse_later(config: Config, given: Mapping[str, object], model: str | None) -> None:
     later = [f"{key}: {getattr(config, key)}" for key, values in _LATER if getattr(config, key) in values]
     later += [key for key in _LATER_KEYS if given.get(key) is not None]
-    if config.fivm_trust_keys:
-        later.append("fivm_trust_keys: true")
     if later:
         raise FivmError(
             "FIVM203",

@@ -63,6 +63,15 @@ def canonical(name: str) -> str:
     return relation_name(*split_name(name))
 
 
+def old_rows(relation: str) -> str:
+    """What the part of a relation's change is called that takes rows away, deleted ones and updated ones as they were.
+
+    >>> old_rows("raw.orders")
+    'raw.orders (old rows)'
+    """
+    return f"{relation} (old rows)"
+
+
 def sibling(relation: str, suffix: str) -> str:
     """A relation beside ``relation`` whose last part carries ``suffix``, shortened with a hash if too long.
 

@@ -27,6 +27,7 @@ from fivm_dbt.ir.nodes import (
     Window,
 )
 from fivm_dbt.ir.printer import describe
+from fivm_dbt.naming import old_rows
 from fivm_dbt.plan.plan import Plan, View
 
 
@@ -103,7 +104,8 @@ def reads_in_full(view: View) -> Iterator[tuple[str, tuple[str, ...]]]:
         if any(isinstance(n, Crossing) for node in (term.node, *staged) for n in node.walk()):
             changed.append("the clock")
         between = {id(s) for n in term.node.walk() if isinstance(n, Crossing) for s in scans(n)}
-        when = tuple(dict.fromkeys(changed))
+        # Where old rows alone make a difference, their relation is named by them.
+        when = tuple(c for c in dict.fromkeys(changed) if old_rows(c) not in changed)
         for s in scans(term.node):
             if s.side is not Side.DELTA and id(s) not in bounded and id(s) not in between:
                 yield s.relation, when

@@ -25,7 +25,7 @@ from fivm_dbt.ir.nodes import (
     Values,
 )
 from fivm_dbt.ir.printer import render
-from fivm_dbt.naming import CLOCK, COUNT, PARTITION
+from fivm_dbt.naming import CLOCK, COUNT, PARTITION, old_rows
 from fivm_dbt.plan.applying import REPLACED_ROWS, has_readers
 from fivm_dbt.plan.binding import staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, PlanInput, Recompute, View
@@ -177,7 +177,7 @@ def _pretty_sql(presentation: Presentation) -> str:
 
 def _delta(plan: Plan, moved: str) -> list[str]:
     """The terms that are left when just this input, or the clock, changed, view by view, with what each reads."""
-    changed = frozenset({moved})
+    changed = frozenset({moved, old_rows(moved)})
     lines = []
     for view in plan.views:
         changed |= {k.name for k in view.key_sets}

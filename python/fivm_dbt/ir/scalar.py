@@ -42,6 +42,15 @@ class Scalar:
     def number(value: int) -> Scalar:
         return Scalar(exp.Literal.number(value) if value >= 0 else exp.Neg(this=exp.Literal.number(-value)))
 
+    @staticmethod
+    def equal(left: ColumnId, right: ColumnId) -> Scalar:
+        """``left = right``.
+
+        >>> Scalar.equal(("a", "k"), ("b", "k")).sql
+        'a.k = b.k'
+        """
+        return Scalar(exp.EQ(this=column_ast(*left), expression=column_ast(*right)))
+
     def ast(self) -> exp.Expr:
         """A fresh copy of the expression, for building SQL."""
         return self._ast.copy()

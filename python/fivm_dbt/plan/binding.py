@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.naming import CLOCK, staged_name
+from fivm_dbt.naming import CLOCK, old_rows, staged_name
 from fivm_dbt.plan.plan import Capture, Plan, View
 
 
@@ -44,7 +44,7 @@ class Binding:
     key sets that are not empty. ``before`` are the versions of the states before the refresh, none while they are
     built. ``touched`` are the partitions of a state that a key set lies in, as literals; None where they are too many.
     ``clock`` is None where the plan does not read it. ``replaced`` are the states whose touched partitions are written
-    anew.
+    anew, ``losing`` the inputs that rows were taken from.
     """
 
     inputs: tuple[BoundInput, ...]
@@ -54,12 +54,14 @@ class Binding:
     touched: tuple[Touched, ...] = ()
     clock: BoundClock | None = None
     replaced: frozenset[str] = frozenset()
+    losing: frozenset[str] = frozenset()
 
     @property
     def moved(self) -> frozenset[str]:
-        """The inputs that changed, and CLOCK if that did."""
+        """The inputs that changed, those parts of them that took rows away, and CLOCK if that did."""
         is_later = self.clock is not None and self.clock.moved
-        return self.changed | {CLOCK} if is_later else self.changed
+        every = self.changed | {old_rows(name) for name in self.losing}
+        return every | {CLOCK} if is_later else every
 
     def input(self, name: str) -> BoundInput:
         return next(i for i in self.inputs if i.name == name)

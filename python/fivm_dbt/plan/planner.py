@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from fivm_dbt.catalog import Catalog, Column, Relation, TableStatistics
 from fivm_dbt.config import Config, Strategy
+from fivm_dbt.delta.foreign_keys import references
 from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.ir.nodes import Node
@@ -120,7 +121,8 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         {r.name: r.keys for r in request.catalog.relations},
         Wanted(strategy, order, depth, request.measured, "split_sums" not in without),
     )
-    views = Views(request.config, Typer(describe), static)
+    promised = references(request.catalog.relations) if request.config.fivm_trust_keys else ()
+    views = Views(request.config, Typer(describe), static, promised)
     for view in kept.views:
         views.add(view.name, view.node, tuple(f.name for f in view.node.fields), view.reason, by=view.by)
     views.add(sibling(relation, "root"), kept.over, lowered.names, "the model itself")

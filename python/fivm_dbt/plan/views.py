@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fivm_dbt.catalog import Column, Presentation, SparkType
 from fivm_dbt.config import Config
 from fivm_dbt.delta import derive
+from fivm_dbt.delta.foreign_keys import Reference, parents_first, without_new_parents
 from fivm_dbt.delta.key_sets import Placed, bound_reads
 from fivm_dbt.delta.own_state import delta_over_own_state
 from fivm_dbt.delta.term import Term
@@ -25,11 +26,15 @@ from fivm_dbt.sql.typing import Typer
 
 @dataclass
 class Views:
-    """The views of a plan, each after those that it scans. ``static`` are the relations that never change."""
+    """The views of a plan, each after those that it scans.
+
+    ``static`` are the relations that never change, ``references`` the foreign keys that are promised to hold.
+    """
 
     config: Config
     typer: Typer
     static: frozenset[str]
+    references: tuple[Reference, ...] = ()
     views: list[View] = field(default_factory=list)
     placed: dict[str, Placed] = field(default_factory=dict)
 
@@ -45,7 +50,9 @@ class Views:
         grouped_by = root.local_keys or tuple(by or ())
         state = self._state(name, root, grouped_by, is_root=by is None)
         derived = self._delta(root, state)
-        terms = tuple(Term(self._ordered(flatten_joins(t.node)), t.multiplicity) for t in derived)
+        flat = (Term(flatten_joins(t.node), t.multiplicity) for t in derived)
+        needed = (without_new_parents(t, self.references) for t in flat)
+        terms = tuple(Term(self._ordered(t.node), t.multiplicity) for t in needed)
         own = Placed(tuple((c, c, t) for c, t in _placing(state)))
         placed = {} if "look_ups" in self.config.fivm_without else {**self.placed, name: own}
         terms, key_sets = bound_reads(terms, placed, split_name(name)[-1])
@@ -85,7 +92,7 @@ class Views:
 
     def _delta(self, root: Root, state: StateTable) -> tuple[Term, ...]:
         if root.local is None:
-            return derive(root.core, self.static)
+            return derive(parents_first(root.core, self.references), self.static)
         assert isinstance(root.core, Map)
         return delta_over_own_state(root.core, root.local, state.relation, root.local_keys, self.static)
 

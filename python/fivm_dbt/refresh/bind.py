@@ -90,6 +90,7 @@ def bind(
             int(recorded["buckets"]),
             clock=times,
             replaced=frozenset(recorded.get("replaced", ())),
+            losing=frozenset(recorded.get("losing", recorded["changed"])),
         )
     given = staged or {}
     inputs = tuple(
@@ -97,7 +98,8 @@ def bind(
         for o in (observed[i.name] for i in plan.inputs)
     )
     changed = frozenset(name for name, s in given.items() if not s.is_empty)
-    return Binding(inputs, changed, buckets, clock=clock)
+    losing = frozenset(name for name, s in given.items() if s.change.deleted)
+    return Binding(inputs, changed, buckets, clock=clock, losing=losing)
 
 
 def recorded_binding(binding: Binding) -> dict[str, Any]:
@@ -112,5 +114,6 @@ def recorded_binding(binding: Binding) -> dict[str, Any]:
         "changed": sorted(binding.changed),
         "buckets": binding.buckets,
         "replaced": sorted(binding.replaced),
+        "losing": sorted(binding.losing),
         **times,
     }

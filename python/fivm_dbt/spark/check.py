@@ -53,7 +53,8 @@ def example(plan: Plan, changed: frozenset[str], old: int = 1, new: int = 2) -> 
     )
     buckets = plan.root.partitioning.buckets or 8
     times = EXAMPLE_TIMES if plan.clock_kinds else None
-    binding = Binding(inputs, changed, buckets, tuple((v.name, old) for v in plan.views), clock=times)
+    before = tuple((v.name, old) for v in plan.views)
+    binding = Binding(inputs, changed, buckets, before, clock=times, losing=changed)
     for view in plan.helpers:
         key_sets = frozenset(k.name for k in view.key_sets)
         binding = replace(binding, changed=binding.changed | key_sets)

@@ -14,7 +14,7 @@ from fivm_dbt.catalog import Presentation
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.nodes import Lookup, Scan, Side
 from fivm_dbt.ir.scalar import column_ast, identifier
-from fivm_dbt.naming import COUNT, PARTITION, STEP
+from fivm_dbt.naming import COUNT, PARTITION, STEP, old_rows
 from fivm_dbt.plan.binding import Binding, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.spark.select import Reader
@@ -76,6 +76,10 @@ def side_reader(plan: Plan, view: View, binding: Binding) -> Reader:
         return read_version(plan, scan.relation, version, scan.alias, where)
 
     def _staged(scan: Scan) -> exp.Expr:
+        losing = next((i.name for i in plan.inputs if old_rows(i.name) == scan.relation), None)
+        if losing is not None:
+            gone = exp.LT(this=exp.column(COUNT), expression=exp.Literal.number(0))
+            return exp.select("*").from_(table(staged_input(plan, losing))).where(gone).subquery(copy=False)
         helper = plan.helper(scan.relation)
         bound = next((b for b in binding.inputs if b.name == scan.relation), None)
         if helper is None or helper.rows is None or bound is None or bound.capture != "staged":

@@ -15,7 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from fivm_dbt.catalog import Catalog, Column, ForeignKey, Relation
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.dialect import SparkText
-from fivm_dbt.naming import relation_name
+from fivm_dbt.naming import canonical, relation_name
 
 _REMEDY = "write CREATE TABLE name (column type, ...) for each input, and one SELECT"
 
@@ -111,13 +111,20 @@ def _relation(create: exp.Create) -> Relation:
     columns = tuple(Column.of(d.name, d.kind.sql(dialect="spark")) for d in definitions if d.kind is not None)
     keys = [(d.name.lower(),) for d in definitions if d.find(exp.PrimaryKeyColumnConstraint)]
     keys += [tuple(c.name.lower() for c in key.expressions) for key in schema.find_all(exp.PrimaryKey)]
-    foreign = tuple(_foreign_key(key) for key in schema.find_all(exp.ForeignKey))
+    foreign = [_foreign_key([d.name], r) for d in definitions for r in d.find_all(exp.Reference)]
+    foreign += [
+        _foreign_key([c.name for c in key.expressions], key.args["reference"])
+        for key in schema.find_all(exp.ForeignKey)
+    ]
     name = relation_name(*(part.name for part in schema.this.parts))
-    return Relation(name, columns, keys=tuple(sorted(keys)), foreign_keys=foreign)
+    return Relation(name, columns, keys=tuple(sorted(keys)), foreign_keys=tuple(foreign))
 
 
-def _foreign_key(key: exp.ForeignKey) -> ForeignKey:
-    target = key.args["reference"].this
-    name = relation_name(*(part.name for part in target.this.parts))
-    columns = tuple(c.name.lower() for c in key.expressions)
-    return ForeignKey(columns, name, tuple(c.name.lower() for c in target.expressions))
+def _foreign_key(columns: list[str], reference: exp.Reference) -> ForeignKey:
+    target = reference.this
+    if not isinstance(target, exp.Schema):
+        raise FivmError("FIVM101", f"{reference.sql(dialect='spark')} names no columns", remedy=_REMEDY)
+    name = canonical(relation_name(*(part.name for part in target.this.parts)))
+    return ForeignKey(
+        tuple(c.lower() for c in columns), name, tuple(c.name.lower() for c in target.expressions)
+    )

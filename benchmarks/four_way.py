@@ -22,6 +22,7 @@ from benchmarks.conclude import conclude
 from benchmarks.queries.tpch_data import tpch_files
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import load_config
+from fivm_dbt.delta.term import scans
 from fivm_dbt.engines.session import local_session
 from fivm_dbt.engines.spark import SparkEngine
 from fivm_dbt.explain.operators import reads_in_full
@@ -189,12 +190,25 @@ def _refreshed(session: SparkSession, model: _Model, changed: str) -> Measured:
     )
 
 
-def _read_lineitem_in_full(plan: Plan) -> Iterator[str]:
-    """The inputs whose change makes a delta read all lineitems."""
-    for view in plan.views:
-        for name, when in reads_in_full(view):
-            if name == "tpch.lineitem":
-                yield from (changed.split(".")[-1] for changed in when)
+def _read_lineitem_in_full(plan: Plan) -> set[str]:
+    """The inputs whose change makes a delta read all lineitems, be it through the change of an inner view."""
+    reading = {
+        changed
+        for view in plan.views
+        for name, when in reads_in_full(view)
+        if name == "tpch.lineitem"
+        for changed in when
+    }
+    return {name.split(".")[-1] for changed in reading for name in _inputs_of(plan, changed)}
+
+
+def _inputs_of(plan: Plan, name: str) -> Iterator[str]:
+    helper = plan.helper(name)
+    if helper is None:
+        yield name
+        return
+    for scan in scans(helper.core):
+        yield from _inputs_of(plan, scan.relation)
 
 
 def _print(measured: list[Measured]) -> None:

@@ -61,6 +61,8 @@ def test_growth_is_what_the_commit_added(engine: SparkEngine) -> None:
         "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *",
         "OPTIMIZE engine.grown",
         "DELETE FROM engine.grown WHERE id = 5",
+        "INSERT INTO engine.grown REPLACE WHERE p IN (1, 9) SELECT id, 1 AS p FROM range(7)",
+        "INSERT INTO engine.grown REPLACE WHERE (p IN (1) OR p IS NULL) SELECT 3L AS id, CAST(NULL AS BIGINT) AS p",
     ):
         before = engine.size("engine.grown")
         engine.run(statement)

@@ -172,8 +172,12 @@ def _translated(execute: Callable[[], Answer]) -> Answer:
         raise known from error
 
 
-_BYTES = (("numTargetBytesAdded", "numTargetBytesRemoved"), ("numAddedBytes", "numRemovedBytes"))
-"""Metrics of MERGE, and of DELETE, UPDATE and OPTIMIZE."""
+_BYTES = (
+    ("numTargetBytesAdded", "numTargetBytesRemoved"),
+    ("numAddedBytes", "numRemovedBytes"),
+    ("numOutputBytes", "numRemovedBytes"),
+)
+"""Metrics of MERGE; of DELETE, UPDATE and OPTIMIZE; of what replaces partitions."""
 
 
 def _growth(metrics: object) -> int | None:

@@ -137,6 +137,20 @@ def test_helpers_of_a_model_that_was_run(project: Path) -> None:
     assert [n["name"] for n in _helpers(project)] == [n["name"] for n in shape]
 
 
+def test_a_manifest_that_is_used_again_has_the_helpers_of_now(project: Path) -> None:
+    """A program may hand dbt the manifest of an earlier command."""
+    from dbt.cli.main import dbtRunner
+
+    directories = ["--project-dir", str(project), "--profiles-dir", str(project), "--quiet"]
+    manifest = dbtRunner().invoke(["parse", *directories]).result
+    before = list(manifest.nodes["model.shop.amounts"].depends_on.nodes)
+    remember_helpers(project / "target", _plan("count(*)"))
+    assert dbtRunner(manifest=manifest).invoke(["ls", *directories]).success
+    after = manifest.nodes["model.shop.amounts"].depends_on.nodes
+    assert len(after) == len(set(after)) and set(after) != set(before)
+    assert all(i in manifest.nodes or i in manifest.sources for i in after)
+
+
 def test_the_file_is_written_when_it_changes_alone(tmp_path: Path) -> None:
     remember_helpers(tmp_path, _plan())
     (file,) = (tmp_path / "fivm").iterdir()

@@ -57,9 +57,14 @@ def remember_helpers(target: Path, plan: Plan) -> None:
 
 def add_helper_nodes(manifest: Any, config: Any) -> None:
     """Add the nodes of all helpers to a finished manifest; those that are there already are replaced."""
+    before = {i for i, node in manifest.nodes.items() if isinstance(node, HelperNode)}
+    for unique_id in before:
+        del manifest.nodes[unique_id]
     nodes = Nodes(manifest)
     compiled = _Compiled(manifest, config)
     for model in nodes.fivm_models():
+        own = [i for i in model.depends_on.nodes if i not in before]
+        model.depends_on.nodes = own
         known = _remembered(Path(config.project_target_path), canonical(model.relation_name))
         helpers = known or compiled.helpers(model, nodes)
         if helpers is None:
@@ -68,8 +73,7 @@ def add_helper_nodes(manifest: Any, config: Any) -> None:
         for helper in helpers.helpers:
             node = _node(model, helper, ids, nodes)
             manifest.nodes[node.unique_id] = node
-        others = [i for i in model.depends_on.nodes if i not in ids.values()]
-        model.depends_on.nodes = [*others, *ids.values()]
+        model.depends_on.nodes = [*own, *ids.values()]
 
 
 def _node(model: Any, helper: Helper, ids: Mapping[str, str], nodes: Nodes) -> HelperNode:

@@ -142,6 +142,7 @@ def test_a_manifest_that_is_used_again_has_the_helpers_of_now(project: Path) -> 
     from dbt.cli.main import dbtRunner
 
     directories = ["--project-dir", str(project), "--profiles-dir", str(project), "--quiet"]
+    _dbt(project, "parse")
     manifest = dbtRunner().invoke(["parse", *directories]).result
     before = list(manifest.nodes["model.shop.amounts"].depends_on.nodes)
     remember_helpers(project / "target", _plan("count(*)"))

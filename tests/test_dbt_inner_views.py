@@ -102,8 +102,11 @@ def test_auto_keeps_what_pays_until_a_rebuild(spark: SparkSession, tmp_path: Pat
     details = shop.sql(
         "SELECT get_json_object(detail, '$.measured') FROM shop.fivm_journal WHERE event = 'finished'"
     )
-    sizes = json.loads(details[0][0])
-    assert sizes["auto_views_raw.customers"] == {"rows": 23, "distinct": {"country": 2, "customer_id": 23}}
+    sizes = json.loads(details[0][0])["auto_views_raw.customers"]
+    # Distinct values are counted approximately.
+    assert (sizes["rows"], sizes["distinct"]["country"]) == (23, 2) and 20 <= sizes["distinct"][
+        "customer_id"
+    ] <= 26
 
     for order in ((5, 12, "2024-05-02", "1.00"), (6, 2, "2024-05-04", "2.00")):
         shop.insert("orders", order)

@@ -220,7 +220,9 @@ def _print(measured: list[Measured]) -> None:
         verdict = m.construct if not m.differing else f"{m.construct}: {m.differing} ROWS DIFFER"
         row = (verdict, m.changed, m.views, m.statements, f"{m.rows:,}", share, files, size)
         table.add_row(*map(str, row), f"{m.seconds:.1f}", f"{m.recompute_seconds:.1f}")
-    Console().print(table)
+    console = Console()
+    # Piped into a file it is not cut to the width of a terminal that is not there.
+    Console(width=console.width if console.is_terminal else 200).print(table)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,16 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parent
 
+TYPED_ORDERS = """
+      - name: orders
+        columns:
+          - {name: order_id, data_type: int}
+          - {name: customer_id, data_type: int}
+          - {name: ordered_on, data_type: date}
+          - {name: amount, data_type: "decimal(10,2)"}
+"""
+"""The source of orders with the types of its columns declared, for a list of tables in YAML."""
+
 
 @dataclass
 class Run:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from dbt_project import create_files
+from dbt_project import TYPED_ORDERS, create_files
 from fivm_dbt import __version__
 from fivm_dbt.cli import main
 
@@ -67,17 +67,11 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def declare(shop: Path) -> None:
     (shop / "models/sources.yml").write_text(
-        """
+        f"""
 sources:
   - name: raw
     schema: raw
-    tables:
-      - name: orders
-        columns:
-          - {name: order_id, data_type: int}
-          - {name: customer_id, data_type: int}
-          - {name: ordered_on, data_type: date}
-          - {name: amount, data_type: "decimal(10,2)"}
+    tables:{TYPED_ORDERS}
       - name: customers
 """
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dbt_project import Run, create_files, invoke
+from dbt_project import TYPED_ORDERS, Run, create_files, invoke
 from fivm_dbt.bridge.nodes import remember_helpers
 from fivm_dbt.catalog import Catalog
 from fivm_dbt.config import load_config
@@ -16,23 +16,17 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fixtures.models import relation
 
-TYPED = """
+TYPED = f"""
 version: 2
 sources:
   - name: raw
-    schema: "{{ env_var('SHOP_SCHEMA') }}_raw"
-    tables:
-      - name: orders
-        columns:
-          - {name: order_id, data_type: int}
-          - {name: customer_id, data_type: int}
-          - {name: ordered_on, data_type: date}
-          - {name: amount, data_type: 'decimal(10,2)'}
+    schema: "{{{{ env_var('SHOP_SCHEMA') }}}}_raw"
+    tables:{TYPED_ORDERS}
       - name: customers
         columns:
-          - {name: customer_id, data_type: int}
-          - {name: segment, data_type: string}
-          - {name: country, data_type: string}
+          - {{name: customer_id, data_type: int}}
+          - {{name: segment, data_type: string}}
+          - {{name: country, data_type: string}}
 """
 AMOUNTS = """{{ config(materialized='fivm') }}
 select c.segment, count(distinct o.amount) as amounts

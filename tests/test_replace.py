@@ -165,7 +165,7 @@ def test_an_interrupted_refresh_goes_on_as_it_began(monkeypatch: pytest.MonkeyPa
         number += 1
         engine = Interrupting(bench.engine, number, after=True)
         with pytest.raises(Interrupted):
-            bench.refresh(engine)  # type: ignore[arg-type]
+            bench.refresh(engine)
         written = engine.statements[-1]
     monkeypatch.setattr("fivm_dbt.plan.applying.REPLACED_ROWS", 0)
     report = bench.refresh()

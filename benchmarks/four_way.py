@@ -20,11 +20,12 @@ from rich.table import Table
 
 from benchmarks.conclude import conclude
 from benchmarks.queries.tpch_data import tpch_files
+from benchmarks.timed import Timed
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import load_config
 from fivm_dbt.delta.term import scans
 from fivm_dbt.engines.session import local_session
-from fivm_dbt.engines.spark import SparkEngine
+from fivm_dbt.engines.spark import SparkEngine, on_session
 from fivm_dbt.explain.operators import reads_in_full
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
@@ -86,8 +87,9 @@ class Measured:
 @click.option(
     "--rounds", default=2, show_default=True, help="How often each change is made; the last one counts."
 )
+@click.option("--statements", is_flag=True, help="Print the seconds of each statement of the last round.")
 @click.option("--report", type=click.Path(path_type=Path), help="Write the figures as JSON too.")
-def main(scale: float, only: tuple[str, ...], rounds: int, report: Path | None) -> None:
+def main(scale: float, only: tuple[str, ...], rounds: int, statements: bool, report: Path | None) -> None:
     """Keep the model by every way through the same changes. Exits with 1 if one differs from its recompute."""
     ways = [way for way in WAYS if not only or way[0] in only]
     measured: list[Measured] = []
@@ -101,7 +103,8 @@ def main(scale: float, only: tuple[str, ...], rounds: int, report: Path | None) 
                 for changed, change in (("lineitem", _change_lineitem), ("customer", _change_customer)):
                     change(session, round_)
                     click.echo(f"round {round_}: {changed}", err=True)
-                    found = [_refreshed(session, model, changed) for model in models]
+                    shown = statements and round_ == rounds
+                    found = [_refreshed(session, model, changed, shown=shown) for model in models]
                     measured += found if round_ == rounds else []
         finally:
             session.stop()
@@ -162,11 +165,16 @@ def _change_customer(session: SparkSession, round_: int) -> None:
     )
 
 
-def _refreshed(session: SparkSession, model: _Model, changed: str) -> Measured:
-    engine, plan = SparkEngine.of_session(session), model.plan
+def _refreshed(session: SparkSession, model: _Model, changed: str, *, shown: bool) -> Measured:
+    timed = Timed(on_session(session))
+    engine, plan = SparkEngine(timed, session), model.plan
     started = time.perf_counter()
     report = refresh(plan, engine, model.journal)
     seconds = time.perf_counter() - started
+    if shown:
+        click.echo(f"{model.strategy}, {model.apply}: {report.line()}", err=True)
+        for timing in timed.taken():
+            click.echo(f"  {timing.seconds:6.2f} s  {timing.statement}", err=True)
     if report.action != "refreshed":
         raise RuntimeError(f"{model.strategy}: {report.line()}")
     versions = {i.name: engine.commits(i.name, None)[0].version for i in plan.inputs}

@@ -7,7 +7,7 @@ table shows the mean of the second half.
 
 from __future__ import annotations
 
-import re
+import itertools
 import tempfile
 import time
 from collections import defaultdict
@@ -19,10 +19,11 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.timed import Timed, Timing
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import Config
 from fivm_dbt.engines.session import local_session
-from fivm_dbt.engines.spark import Answer, Execute, SparkEngine, on_session
+from fivm_dbt.engines.spark import SparkEngine, on_session
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.journal import SqlJournal
@@ -35,27 +36,6 @@ QUERY = """
     from raw.orders o join raw.customers c on o.customer_id = c.customer_id
     group by o.day, c.segment
 """
-
-
-class Timed:
-    """Runs statements and notes the seconds of each kind, per refresh."""
-
-    def __init__(self, execute: Execute) -> None:
-        self._execute = execute
-        self.refresh = 0
-        self.seconds: defaultdict[str, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
-
-    def __call__(self, sql: str, *, fetch: bool) -> Answer:
-        started = time.perf_counter()
-        try:
-            return self._execute(sql, fetch=fetch)
-        finally:
-            self.seconds[_kind(sql)][self.refresh] += time.perf_counter() - started
-
-
-def _kind(sql: str) -> str:
-    """The first words of a statement, with the table that it is about."""
-    return re.sub(r"\s+", " ", sql)[:60]
 
 
 @click.command()
@@ -83,16 +63,17 @@ def _measure(session: SparkSession, refreshes: int) -> None:
     plan = plan_model(ModelRequest("shop.revenue", QUERY, Catalog.of(relations), Config()), engine.describe)
     journal = SqlJournal(engine, "shop.fivm_journal")
     refresh(plan, engine, journal)
-    timed.seconds.clear()
-    totals = []
+    totals, timings = [], []
     for number in range(1, refreshes + 1):
         _change_inputs(session, number)
-        timed.refresh = number
+        timed.taken()
         started = time.perf_counter()
         refresh(plan, engine, journal)
         totals.append(time.perf_counter() - started)
+        timings.append(timed.taken())
         click.echo(f"refresh {number:>3}: {totals[-1]:6.2f} s")
-    _print(timed, totals, since=refreshes // 2 + 1)
+    since = refreshes // 2
+    _print(timings[since:], totals[since:])
 
 
 def _create_inputs(session: SparkSession) -> None:
@@ -114,13 +95,14 @@ def _change_inputs(session: SparkSession, number: int) -> None:
     session.sql(f"UPDATE raw.customers SET segment = 'x{number}' WHERE customer_id = {number % 50}")
 
 
-def _print(timed: Timed, totals: list[float], since: int) -> None:
+def _print(timings: list[list[Timing]], totals: list[float]) -> None:
     table = Table("statement", "seconds", box=None)
-    counted = range(since, len(totals) + 1)
-    rows = {kind: mean(seconds[n] for n in counted) for kind, seconds in timed.seconds.items()}
-    for kind, seconds in sorted(rows.items(), key=lambda row: -row[1]):
-        table.add_row(kind, f"{seconds:.2f}")
-    whole = mean(totals[since - 1 :])
+    rows: defaultdict[str, float] = defaultdict(float)
+    for timing in itertools.chain(*timings):
+        rows[timing.statement] += timing.seconds / len(timings)
+    for statement, seconds in sorted(rows.items(), key=lambda row: -row[1]):
+        table.add_row(statement, f"{seconds:.2f}")
+    whole = mean(totals)
     table.add_row("outside of statements", f"{whole - sum(rows.values()):.2f}")
     table.add_row("whole refresh", f"{whole:.2f}")
     Console().print(table)

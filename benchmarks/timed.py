@@ -1,0 +1,41 @@
+"""Seconds of each statement that an engine runs."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+
+from fivm_dbt.engines.spark import Answer, Execute
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One statement: its first words, with the table that it is about, and wall-clock seconds."""
+
+    statement: str
+    seconds: float
+
+
+class Timed:
+    """Runs statements and notes the seconds of each, in their order."""
+
+    def __init__(self, execute: Execute) -> None:
+        self._execute = execute
+        self.timings: list[Timing] = []
+
+    def __call__(self, sql: str, *, fetch: bool) -> Answer:
+        started = time.perf_counter()
+        try:
+            return self._execute(sql, fetch=fetch)
+        finally:
+            self.timings.append(Timing(_shortened(sql), time.perf_counter() - started))
+
+    def taken(self) -> list[Timing]:
+        """What was noted since it was last asked for."""
+        timings, self.timings = self.timings, []
+        return timings
+
+
+def _shortened(sql: str) -> str:
+    return re.sub(r"\s+", " ", sql)[:60]

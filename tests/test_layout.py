@@ -74,8 +74,9 @@ class Laid:
 
 @pytest.fixture
 def laid(monkeypatch: pytest.MonkeyPatch) -> Laid:
-    """Upkeep costs as much as reading ten rows."""
-    monkeypatch.setattr(choice, "UPKEEP", 10)
+    """Upkeep costs as much as reading four rows, and writing nothing."""
+    monkeypatch.setattr(choice, "UPKEEP", 4)
+    monkeypatch.setattr(choice, "WRITING", 0)
     return Laid()
 
 

@@ -14,6 +14,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Aggregate, Filter, Join, Node
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import unique_name
+from fivm_dbt.plan.partitioning import is_period
 from fivm_dbt.rewrite.flatten_joins import flatten_joins
 from fivm_dbt.rings.polynomial import Join as Joined
 from fivm_dbt.rings.polynomial import Monomial, Polynomial, polynomial
@@ -146,7 +147,8 @@ class Block:
                 values = known.distinct_of(input_, column_name(part))
                 if values is not None:
                     distinct[name, self.variable_of[part]] = values
-        return Statistics(rows, distinct)
+        periods = frozenset(v for part, v in self.variable_of.items() if is_period(self.type_of(part), part))
+        return Statistics(rows, distinct, periods)
 
     @cached_property
     def measurable(self) -> dict[str, tuple[str, tuple[Scalar, ...]]]:

@@ -38,7 +38,7 @@ def choose_partitioning(
     if is_global or not keys:
         return Partitioning("bucket", None, INT, "one row, one bucket", 1)
     for key in keys:
-        if _is_period(key):
+        if is_period(key.type, key.value):
             unit = config.batch_size or "month"
             expression, type_ = _period(key, unit)
             return Partitioning("time", expression, type_, f"{unit} of key {key.name}")
@@ -47,10 +47,9 @@ def choose_partitioning(
     )
 
 
-def _is_period(key: Item) -> bool:
-    if key.type == DATE:
-        return True
-    return key.type.is_temporal and isinstance(key.value.ast(), _TRUNCATIONS)
+def is_period(type_: SparkType, value: Scalar) -> bool:
+    """Whether a key of this type and value is a date, or a timestamp truncated to a period."""
+    return type_ == DATE or (type_.is_temporal and isinstance(value.ast(), _TRUNCATIONS))
 
 
 def _period(key: Item, unit: str) -> tuple[Scalar, SparkType]:

@@ -1,14 +1,16 @@
 """Which candidates of a view tree pay: what deltas would read without a view, against what keeping it costs.
 
-The papers keep every sibling of a delta path in memory, by an index. Here a view is a table: keeping it up to date is
-a staged delta and a MERGE, seconds that do not depend on how little has changed, while Spark reads some million rows
-a second. A copy of an input saves no row.
+The papers keep every sibling of a delta path in memory, by an index. Here a view is a table without one: keeping it up
+to date is a staged delta and a MERGE that writes the touched partitions anew, and looking it up reads them. Where
+nothing but a hash tells the partitions apart a change of some hundred keys touches all. A view pays where it has far
+fewer rows than its inputs, where changes lie in few of its periods, or where nothing below it changes. A copy saves no
+row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fivm_dbt.viewtree.hypergraph import Edge, Hypergraph
 from fivm_dbt.viewtree.statistics import Statistics
@@ -20,8 +22,8 @@ UPKEEP = 2_000_000
 COPY = 0.5
 """A view of one relation with more than this share of its rows is taken for a copy."""
 
-LOOKED_UP = 0.1
-"""Share of a view that a small change is taken to look up."""
+WRITING = 6
+"""Rows that Spark reads in the time in which it writes one, with what it reads to do so, measured on TPC-H at SF 1."""
 
 
 @dataclass(frozen=True)
@@ -37,42 +39,72 @@ def choose(
 ) -> dict[View | Edge, Choice]:
     """A choice for each candidate below the root: what :func:`materialised` and :func:`looked_up` have.
 
-    ``V`` is kept if what :func:`costs` says of keeping it is less.
+    ``V`` is kept if what :func:`costs` says of keeping it is less. Views below are chosen first: what is kept of them
+    is what would be read without ``V``.
     """
-    candidates: list[View | Edge] = [v for v in materialised(tree, updatable) if v is not tree]
-    candidates += looked_up(tree, updatable)
-    parents: dict[View | Edge, View] = {child: view for view in tree.walk() for child in view.children}
-    changing = set(updatable)
-    return {c: _choice(graph, c, parents[c], changing, statistics) for c in candidates}
+    chooser = _Chooser(graph, statistics, frozenset(updatable))
+    candidates: set[View | Edge] = {v for v in materialised(tree, updatable) if v is not tree}
+    chooser.below(tree, candidates | set(looked_up(tree, updatable)))
+    return chooser.choices
 
 
-def _choice(
-    graph: Hypergraph, candidate: View | Edge, parent: View, updatable: set[str], statistics: Statistics
-) -> Choice:
-    relations = candidate.relations if isinstance(candidate, View) else (candidate.name,)
-    keys = candidate.keys if isinstance(candidate, View) else _keys_of_leaf(graph, candidate)
-    rows = statistics.groups(graph, relations, keys)
-    below = sum(statistics.rows_of(name) for name in relations)
-    if len(relations) == 1 and rows > COPY * below:
-        return Choice(False, f"a copy of {relations[0]}: {_shown(rows)} of its {_shown(below)} rows")
-    siblings = sorted((set(parent.relations) - set(relations)) & updatable)
-    read, kept = costs(statistics, siblings, updatable & set(relations), below, rows)
-    what = f"{_shown(rows)} rows for {_shown(below)} that deltas of {', '.join(siblings)} would read"
-    if kept < read:
-        return Choice(True, what)
-    return Choice(False, f"{what}: fewer than its upkeep is worth")
+@dataclass
+class _Chooser:
+    graph: Hypergraph
+    statistics: Statistics
+    updatable: frozenset[str]
+    choices: dict[View | Edge, Choice] = field(default_factory=dict)
+
+    def below(self, view: View, candidates: set[View | Edge]) -> float:
+        """The rows to be read for the children of a view, about which it is decided on the way."""
+        return sum(self._read(child, view, candidates) for child in view.children)
+
+    def _read(self, node: View | Edge, parent: View, candidates: set[View | Edge]) -> float:
+        is_view = isinstance(node, View)
+        without = self.below(node, candidates) if is_view else float(self.statistics.rows_of(node.name))
+        if node not in candidates:
+            return without
+        keys = node.keys if is_view else _keys_of_leaf(self.graph, node)
+        relations = node.relations if is_view else (node.name,)
+        rows = self.statistics.groups(self.graph, relations, keys)
+        self.choices[node] = self._choice(relations, keys, parent, without, rows)
+        return rows if self.choices[node].is_kept else without
+
+    def _choice(
+        self, relations: Collection[str], keys: Collection[str], parent: View, without: float, rows: float
+    ) -> Choice:
+        if len(relations) == 1 and rows > COPY * without:
+            (name,) = relations
+            return Choice(False, f"a copy of {name}: {_shown(rows)} of its {_shown(without)} rows")
+        siblings = sorted((set(parent.relations) - set(relations)) & self.updatable)
+        read, kept = costs(self.graph, self.statistics, relations, keys, siblings, self.updatable, without)
+        what = f"{_shown(rows)} rows for {_shown(without)} that deltas of {', '.join(siblings)} would read"
+        if kept < read:
+            return Choice(True, what)
+        return Choice(False, f"{what}: fewer than its upkeep is worth")
 
 
 def costs(
-    statistics: Statistics, beside: Collection[str], below: Collection[str], inputs: float, rows: float
+    graph: Hypergraph,
+    statistics: Statistics,
+    relations: Collection[str],
+    keys: Collection[str],
+    beside: Collection[str],
+    updatable: Collection[str],
+    without: float,
 ) -> tuple[float, float]:
     """What refreshes cost without a view ``V`` and with it, in rows read times how likely they are.
 
-    ``w(beside V) × rows of its inputs`` against ``w(beside V) × looked-up share of V + w(below V) × UPKEEP``, where
+    ``w(beside V) × rows read without it`` against
+    ``w(beside V) × rows of V looked up + w(below V) × (UPKEEP + WRITING × rows of V in touched partitions)``, where
     ``w`` is how likely one of the updatable relations beside or below it is to be what changed.
     """
+    rows = statistics.groups(graph, relations, keys)
     meets = statistics.weight(beside)
-    return meets * inputs, meets * LOOKED_UP * rows + statistics.weight(below) * UPKEEP
+    moves = statistics.weight(set(relations) & set(updatable))
+    joined = [key for key in keys if graph.edges_of[key] - set(relations)]
+    looked_up, written = statistics.touched(joined) * rows, statistics.touched(keys) * rows
+    return meets * without, meets * looked_up + moves * (UPKEEP + WRITING * written)
 
 
 def _keys_of_leaf(graph: Hypergraph, edge: Edge) -> tuple[str, ...]:

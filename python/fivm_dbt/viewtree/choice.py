@@ -60,12 +60,13 @@ class _Chooser:
         return sum(self._read(child, view, candidates) for child in view.children)
 
     def _read(self, node: View | Edge, parent: View, candidates: set[View | Edge]) -> float:
-        is_view = isinstance(node, View)
-        without = self.below(node, candidates) if is_view else float(self.statistics.rows_of(node.name))
+        if isinstance(node, View):
+            relations, keys, without = node.relations, node.keys, self.below(node, candidates)
+        else:
+            relations, keys = (node.name,), _keys_of_leaf(self.graph, node)
+            without = float(self.statistics.rows_of(node.name))
         if node not in candidates:
             return without
-        keys = node.keys if is_view else _keys_of_leaf(self.graph, node)
-        relations = node.relations if is_view else (node.name,)
         rows = self.statistics.groups(self.graph, relations, keys)
         self.choices[node] = self._choice(relations, keys, parent, without, rows)
         return rows if self.choices[node].is_kept else without

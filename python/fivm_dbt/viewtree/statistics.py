@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import prod
 
 from fivm_dbt.viewtree.hypergraph import Hypergraph
 
@@ -36,7 +36,7 @@ class Statistics:
 
         A fact of a hundred million rows is taken to change ten times as often as a dimension of ten thousand.
         """
-        return sum(self.rows_of(name) ** 0.25 for name in sorted(names))
+        return sum(math.pow(self.rows_of(name), 0.25) for name in sorted(names))
 
     def touched(self, keys: Iterable[str]) -> float:
         """Share of a view that changes of these variables lie in: some periods, or else every hash bucket."""
@@ -54,18 +54,18 @@ class Statistics:
     def rows_of_join(self, graph: Hypergraph, names: Iterable[str]) -> float:
         """Rows of a natural join with independent columns: the product, less a factor per further occurrence."""
         members = set(names)
-        product = prod(float(self.rows_of(name)) for name in members)
+        product = math.prod(float(self.rows_of(name)) for name in members)
         for variable in graph.schema(members):
             values = sorted(
                 (self._distinct(graph, n, variable) for n in graph.edges_of[variable] & members), reverse=True
             )
-            product /= prod(values[:-1])
+            product /= math.prod(values[:-1])
         return max(1.0, product)
 
     def groups(self, graph: Hypergraph, names: Iterable[str], keys: Iterable[str]) -> float:
         """Rows of a view: there are no more groups than key values, and no more than joined rows."""
         members = set(names)
-        values = prod(
+        values = math.prod(
             float(
                 min(
                     self._distinct(graph, n, key)

@@ -14,7 +14,7 @@ from fivm_dbt.catalog import Relation
 from fivm_dbt.delta.key_sets import equalities
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.nodes import Filter, Join, Node, Scan, SemiJoin, Side, UnionAll
-from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import old_rows
 
 
@@ -51,7 +51,7 @@ def parents_first(node: Node, known: tuple[Reference, ...], *, is_named: bool = 
         return node
     rest, ordered = list(node.factors), list[Node]()
     while rest:
-        free = (f for f in rest if not any(_refers(f, p, node, known) for p in rest if p is not f))
+        free = (f for f in rest if not any(references_between(f, p, node, known) for p in rest if p is not f))
         chosen = next(free, rest[0])
         rest.remove(chosen)
         ordered.append(chosen)
@@ -69,19 +69,21 @@ def _restricted(node: Node, known: tuple[Reference, ...]) -> Node:
         return node
     factors = list(node.factors)
     for position, parent in enumerate(factors):
-        scan = _scan(parent)
+        scan = scan_of(parent)
         if scan is None or scan.side is not Side.DELTA:
             continue
-        old = [f for f in factors if (s := _scan(f)) is not None and s.side is Side.OLD]
-        found = next((r for child in old for r in _refers(child, parent, node, known)), None)
+        old = [f for f in factors if (s := scan_of(f)) is not None and s.side is Side.OLD]
+        found = next((r for child in old for r in references_between(child, parent, node, known)), None)
         if found is not None:
             factors[position] = _of_old_keys(parent, found.target)
     return Join(tuple(factors), node.predicates)
 
 
-def _refers(child: Node, parent: Node, join: Join, known: tuple[Reference, ...]) -> list[Reference]:
+def references_between(
+    child: Node, parent: Node, join: Join, known: tuple[Reference, ...]
+) -> list[Reference]:
     """The foreign keys by which a factor of a join refers to another one, all columns of them being joined."""
-    below, above = _scan(child), _scan(parent)
+    below, above = scan_of(child), scan_of(parent)
     if below is None or above is None:
         return []
     pairs = {frozenset(pair) for pair in equalities(join.predicates)}
@@ -89,18 +91,21 @@ def _refers(child: Node, parent: Node, join: Join, known: tuple[Reference, ...])
     def is_joined(reference: Reference) -> bool:
         return all(
             frozenset(pair) in pairs
-            for pair in zip(_ids(below, reference.columns), _ids(above, reference.target), strict=True)
+            for pair in zip(
+                columns_in(below, reference.columns), columns_in(above, reference.target), strict=True
+            )
         )
 
     return [r for r in known if (r.child, r.parent) == (below.relation, above.relation) and is_joined(r)]
 
 
-def _ids(scan: Scan, columns: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def columns_in(scan: Scan, columns: tuple[str, ...]) -> Iterator[ColumnId]:
+    """Declared columns as the query calls them."""
     names = {name.lower(): name for name, _ in scan.columns}
     return ((scan.alias, names.get(column, column)) for column in columns)
 
 
-def _scan(factor: Node) -> Scan | None:
+def scan_of(factor: Node) -> Scan | None:
     """The scan that a factor is, perhaps filtered."""
     while isinstance(factor, Filter):
         factor = factor.input
@@ -113,7 +118,7 @@ def _of_old_keys(parent: Node, key: tuple[str, ...]) -> Node:
         return Filter(_of_old_keys(parent.input, key), parent.predicates)
     assert isinstance(parent, Scan)
     types = dict(parent.columns)
-    own = [name for _, name in _ids(parent, key)]
+    own = [name for _, name in columns_in(parent, key)]
     gone = Scan(
         old_rows(parent.relation), f"{parent.alias}_gone", tuple((n, types[n]) for n in own), Side.DELTA
     )

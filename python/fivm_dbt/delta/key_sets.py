@@ -38,12 +38,23 @@ class KeySet:
     """Keys that changes affect: ``node`` gives each once. Terms scan the staged rows under ``name``.
 
     One ``is_inlined`` that nothing scans and one look-up is bounded by: it is computed where its partitions are asked
-    for, and never staged.
+    for, and never staged. One that ``may_be_empty`` though something changed, as it is what a relation has of a change,
+    is looked at when it is staged: what it would restrict to nothing is not read.
     """
 
     name: str
     node: Node
     is_inlined: bool = False
+
+    @property
+    def of_relation(self) -> SemiJoin | None:
+        """The join by which these are keys of a change that a relation has, or has not; None for all keys of it."""
+        rows = self.node.inputs[0]
+        return rows.input if isinstance(rows, Map) and isinstance(rows.input, SemiJoin) else None
+
+    @property
+    def may_be_empty(self) -> bool:
+        return self.of_relation is not None
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.local import local_key
 from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.higher_order import HigherOrder
@@ -27,7 +28,6 @@ from fivm_dbt.ir.nodes import (
     Window,
 )
 from fivm_dbt.ir.printer import describe
-from fivm_dbt.naming import old_rows
 from fivm_dbt.plan.plan import Plan, View
 
 
@@ -90,25 +90,42 @@ def _over(node: Node) -> str:
 
 
 def reads_in_full(view: View) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each relation that a term of the delta reads unbounded, and the relations whose change makes it do so."""
+    """Each relation that the delta reads unbounded, and the relations whose change makes it do so."""
+    sets = {k.name: k for k in view.key_sets}
     for term in view.terms:
-        bounded = {id(n.scan) for n in term.node.walk() if isinstance(n, Lookup)}
-        sets = {k.name: k for k in view.key_sets}
-        changed = []
         steps = _of_earlier_steps(term.node)
-        for s in scans(term.node):
-            if s.side is Side.DELTA and id(s) not in steps:
-                of = scans(sets[s.relation].node) if s.relation in sets else (s,)
-                changed += [c.relation for c in of if c.side is Side.DELTA and c.relation not in sets]
+        changed = [name for s in scans(term.node) if id(s) not in steps for name in _changes(s, sets)]
         staged = [sets[s.relation].node for s in scans(term.node) if s.relation in sets]
         if any(isinstance(n, Crossing) for node in (term.node, *staged) for n in node.walk()):
             changed.append("the clock")
-        between = {id(s) for n in term.node.walk() if isinstance(n, Crossing) for s in scans(n)}
-        # Where old rows alone make a difference, their relation is named by them.
-        when = tuple(c for c in dict.fromkeys(changed) if old_rows(c) not in changed)
-        for s in scans(term.node):
-            if s.side is not Side.DELTA and id(s) not in bounded and id(s) not in between:
-                yield s.relation, when
+        # Where a part of the changed rows makes the difference, their relation is named by it.
+        when = tuple(c for c in dict.fromkeys(changed) if not any(o.startswith(f"{c} (") for o in changed))
+        yield from ((name, when) for name in _unbounded(term.node))
+    for key_set in view.key_sets:
+        when = tuple(dict.fromkeys(name for s in scans(key_set.node) for name in _changes(s, sets)))
+        yield from ((name, when) for name in _unbounded(key_set.node))
+
+
+def _unbounded(node: Node) -> Iterator[str]:
+    """The relations of which a side is read, and not just where keys or moments lie."""
+    bounded = {id(n.scan) for n in node.walk() if isinstance(n, Lookup)}
+    bounded |= {id(s) for n in node.walk() if isinstance(n, Crossing) for s in scans(n)}
+    yield from (s.relation for s in scans(node) if s.side is not Side.DELTA and id(s) not in bounded)
+
+
+def _changes(scan: Scan, sets: Mapping[str, KeySet]) -> Iterator[str]:
+    """What has to change for these staged rows: a relation, or certain keys of it."""
+    if scan.side is not Side.DELTA:
+        return
+    key_set = sets.get(scan.relation)
+    if key_set is None:
+        yield scan.relation
+        return
+    part = ""
+    if (join := key_set.of_relation) is not None:
+        part = " (keys that go)" if join.anti else " (known keys)"
+    for inner in scans(key_set.node):
+        yield from (f"{name}{part}" for name in _changes(inner, sets))
 
 
 def _of_earlier_steps(node: Node) -> set[int]:

@@ -25,6 +25,7 @@ from fivm_dbt.ir.nodes import (
     Values,
 )
 from fivm_dbt.ir.printer import render
+from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import CLOCK, COUNT, PARTITION, old_rows
 from fivm_dbt.plan.applying import REPLACED_ROWS, has_readers
 from fivm_dbt.plan.binding import staged_input, staged_state
@@ -180,7 +181,9 @@ def _delta(plan: Plan, moved: str) -> list[str]:
     changed = frozenset({moved, old_rows(moved)})
     lines = []
     for view in plan.views:
-        changed |= {k.name for k in view.key_sets}
+        for key_set in view.key_sets:
+            if prune_terms((Term(key_set.node, Scalar.number(1)),), changed):
+                changed |= {key_set.name}
         terms = prune_terms(view.terms, changed)
         if not terms:
             continue

@@ -51,6 +51,10 @@ class Scalar:
         """
         return Scalar(exp.EQ(this=column_ast(*left), expression=column_ast(*right)))
 
+    @staticmethod
+    def is_not_null(column: ColumnId) -> Scalar:
+        return Scalar(exp.Not(this=exp.Is(this=column_ast(*column), expression=exp.Null())))
+
     def ast(self) -> exp.Expr:
         """A fresh copy of the expression, for building SQL."""
         return self._ast.copy()

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from fivm_dbt.catalog import Catalog, Column, Relation, TableStatistics
 from fivm_dbt.config import Config, Strategy
-from fivm_dbt.delta.foreign_keys import references
+from fivm_dbt.delta.foreign_keys import Reference, references
+from fivm_dbt.delta.orphans import Orphans
 from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.ir.nodes import Node
@@ -15,6 +16,7 @@ from fivm_dbt.naming import PREFIX, canonical, sibling, split_name
 from fivm_dbt.plan.factorise import GivenOrder
 from fivm_dbt.plan.helper_views import Wanted
 from fivm_dbt.plan.inner_views import keep_inner_views
+from fivm_dbt.plan.orphans import worthwhile_orphans
 from fivm_dbt.plan.plan import Plan, PlanInput
 from fivm_dbt.plan.recompute import in_words, recompute_plan
 from fivm_dbt.plan.views import Views
@@ -121,8 +123,8 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         {r.name: r.keys for r in request.catalog.relations},
         Wanted(strategy, order, depth, request.measured, "split_sums" not in without),
     )
-    promised = references(request.catalog.relations) if request.config.fivm_trust_keys else ()
-    views = Views(request.config, Typer(describe), static, promised)
+    promised, orphans = _foreign_keys(relation, request, query, static)
+    views = Views(request.config, Typer(describe), static, promised, orphans)
     for view in kept.views:
         views.add(view.name, view.node, tuple(f.name for f in view.node.fields), view.reason, by=view.by)
     views.add(sibling(relation, "root"), kept.over, lowered.names, "the model itself")
@@ -140,6 +142,18 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         measured=request.measured if kept.measurable else None,
         measurable=kept.measurable,
     )
+
+
+def _foreign_keys(
+    relation: str, request: ModelRequest, query: Node, static: frozenset[str]
+) -> tuple[tuple[Reference, ...], dict[Reference, Orphans]]:
+    """The foreign keys that are promised, or else the orphans that ``auto`` would keep, by the sizes of the tables."""
+    declared = references(request.catalog.relations)
+    if request.config.fivm_trust_keys:
+        return declared, {}
+    if request.config.fivm_strategy != "auto" or request.measured is None:
+        return (), {}
+    return (), worthwhile_orphans(relation, declared, query, static, request.measured)
 
 
 def _strategy(config: Config, order: GivenOrder | None) -> tuple[Strategy, int | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from fivm_dbt.catalog import Column, Presentation, SparkType
@@ -9,6 +10,7 @@ from fivm_dbt.config import Config
 from fivm_dbt.delta import derive
 from fivm_dbt.delta.foreign_keys import Reference, parents_first, without_new_parents
 from fivm_dbt.delta.key_sets import Placed, bound_reads
+from fivm_dbt.delta.orphans import Orphans, meeting_orphans
 from fivm_dbt.delta.own_state import delta_over_own_state
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.higher_order import HigherOrder
@@ -28,13 +30,15 @@ from fivm_dbt.sql.typing import Typer
 class Views:
     """The views of a plan, each after those that it scans.
 
-    ``static`` are the relations that never change, ``references`` the foreign keys that are promised to hold.
+    ``static`` are the relations that never change, ``references`` the foreign keys that are promised to hold,
+    ``orphans`` those whose orphans are worth keeping where a new parent would read all children.
     """
 
     config: Config
     typer: Typer
     static: frozenset[str]
     references: tuple[Reference, ...] = ()
+    orphans: Mapping[Reference, Orphans] = field(default_factory=dict)
     views: list[View] = field(default_factory=list)
     placed: dict[str, Placed] = field(default_factory=dict)
 
@@ -45,14 +49,22 @@ class Views:
 
         ``by`` are the columns that place a row of an inner view (all keys if empty); None says that this is the root.
         """
+        self._add(name, node, names, reason, by, self._terms)
+
+    def _add(
+        self,
+        name: str,
+        node: Node,
+        names: tuple[str, ...],
+        reason: str,
+        by: tuple[str, ...] | None,
+        delta: Callable[[Root, StateTable], tuple[Term, ...]],
+    ) -> None:
         root = find_root(node, names)
         is_payload = is_payload_view(node)
         grouped_by = root.local_keys or tuple(by or ())
         state = self._state(name, root, grouped_by, is_root=by is None)
-        derived = self._delta(root, state)
-        flat = (Term(flatten_joins(t.node), t.multiplicity) for t in derived)
-        needed = (without_new_parents(t, self.references) for t in flat)
-        terms = tuple(Term(self._ordered(t.node), t.multiplicity) for t in needed)
+        terms = delta(root, state)
         own = Placed(tuple((c, c, t) for c, t in _placing(state)))
         placed = {} if "look_ups" in self.config.fivm_without else {**self.placed, name: own}
         terms, key_sets = bound_reads(terms, placed, split_name(name)[-1])
@@ -77,6 +89,26 @@ class Views:
         if not terms:
             self.static |= {name}
 
+    def _terms(self, root: Root, state: StateTable) -> tuple[Term, ...]:
+        flat = (Term(flatten_joins(t.node), t.multiplicity) for t in self._delta(root, state))
+        needed = (without_new_parents(t, self.references) for t in flat)
+        split = (part for t in needed for part in meeting_orphans(t, tuple(self.orphans), self._orphans_of))
+        return tuple(Term(self._ordered(t.node), t.multiplicity) for t in split)
+
+    def _orphans_of(self, reference: Reference) -> str:
+        """The relation in which the orphans of a foreign key are kept, by a view that is added where first needed."""
+        kept = self.orphans[reference]
+        if kept.relation not in {v.name for v in self.views}:
+            names = tuple(f.name for f in kept.node.fields)
+
+            def delta(root: Root, state: StateTable) -> tuple[Term, ...]:
+                stored = dict(zip(names, (k.name for k in root.keys), strict=True))
+                terms = kept.delta(stored, self.static)
+                return tuple(Term(self._ordered(t.node), t.multiplicity) for t in terms)
+
+            self._add(kept.relation, kept.node, names, kept.reason, kept.by, delta)
+        return kept.relation
+
     def _ordered(self, node: Node) -> Node:
         return node if "delta_first" in self.config.fivm_without else order_factors(node)
 
@@ -92,7 +124,8 @@ class Views:
 
     def _delta(self, root: Root, state: StateTable) -> tuple[Term, ...]:
         if root.local is None:
-            return derive(parents_first(root.core, self.references), self.static)
+            known = (*self.references, *self.orphans)
+            return derive(parents_first(root.core, known), self.static)
         assert isinstance(root.core, Map)
         return delta_over_own_state(root.core, root.local, state.relation, root.local_keys, self.static)
 

@@ -11,7 +11,7 @@ import sqlglot
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.delta.key_sets import lookups
+from fivm_dbt.delta.key_sets import KeySet, lookups
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.scalar import Scalar
@@ -160,8 +160,8 @@ def _with_key_sets(plan: Plan, view: View, engine: Recorder, binding: Binding) -
         if query is not None:
             if key_set.is_inlined:
                 inlined[key_set.name] = query
-            else:
-                engine.stage(staged_input(plan, key_set.name), query)
+            elif not _is_staged(plan, key_set, query, engine):
+                continue
             binding = replace(binding, changed=binding.changed | {key_set.name})
     terms = prune_terms(view.terms, binding.moved)
     looked_up = lookups(terms)
@@ -177,6 +177,16 @@ def _with_key_sets(plan: Plan, view: View, engine: Recorder, binding: Binding) -
         for (lookup, state), values in zip(pairs, found, strict=True)
     )
     return replace(binding, touched=touched)
+
+
+def _is_staged(plan: Plan, key_set: KeySet, query: exp.Query, engine: Recorder) -> bool:
+    """Stage a key set; whether it has any keys, as far as that is asked."""
+    name = staged_input(plan, key_set.name)
+    engine.stage(name, query)
+    if not key_set.may_be_empty or engine.query(exp.select("1").from_(relation_table(name)).limit(1)):
+        return True
+    engine.unstage(name)
+    return False
 
 
 def _literals(values: list[str | None], state: StateTable) -> tuple[Scalar, ...] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,13 @@ def _claimed() -> None:
         release(owner)
 
 
+def _twice() -> None:
+    a = replace(relation("raw.a", "k int, v int"), keys=(("k",),))
+    bench = Bench(plan_of("select k, v from raw.a", [a], {"fivm_trust_keys": True}))
+    bench.engine.create_table("raw.a", a.columns, [(1, 2), (1, 2)])
+    bench.refresh()
+
+
 def _scenario(tmp_path: Path) -> None:
     path = tmp_path / "broken.json"
     path.write_text('{"id": "broken", "tables": {}}', encoding="utf-8")
@@ -142,6 +150,7 @@ TRIGGERS: dict[str, Callable[[], object]] = {
     "FIVM401": _tampered,
     "FIVM403": _claimed,
     "FIVM404": _never_built,
+    "FIVM405": _twice,
     "FIVM901": lambda: validate("SELECT k FROM raw.a", []),
 }
 

@@ -231,6 +231,8 @@ def test_expected_error_that_does_not_come(tmp_path: Path) -> None:
 
 ON_SPARK = (
     "joins/both-sides-change-on-one-key",
+    "keys/listing-without-multiplicities",
+    "keys/groups-whose-key-determines-the-rest",
     "aggregates/avg-of-every-exact-type",
     "captures/replaced-by-other-rows",
     "nulls/null-alone-takes-the-type-of-the-others",
@@ -249,7 +251,7 @@ ON_SPARK = (
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    "name", [*ON_SPARK[:4], *(pytest.param(n, marks=pytest.mark.long) for n in ON_SPARK[4:])]
+    "name", [*ON_SPARK[:5], *(pytest.param(n, marks=pytest.mark.long) for n in ON_SPARK[5:])]
 )
 def test_scenario_on_spark(name: str, spark: SparkSession) -> None:
     from fivm_dbt.testing.spark_workbench import SparkWorkbench

@@ -50,6 +50,7 @@ CODES: dict[str, Code] = {
         Code("FIVM402", "state", "a decimal sum overflowed"),
         Code("FIVM403", "state", "model is being refreshed by another process"),
         Code("FIVM404", "state", "state of the model is missing or damaged"),
+        Code("FIVM405", "state", "a key that is promised is there twice"),
         Code("FIVM501", "environment", "no Java 17 or newer"),
         Code("FIVM502", "environment", "Delta is not on Spark's classpath"),
         Code("FIVM503", "environment", "Spark and Delta versions do not fit"),

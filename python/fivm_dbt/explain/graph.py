@@ -50,7 +50,7 @@ def _label(plan: Plan, view: View) -> str:
     is_top = view is plan.top
     name = split_name(plan.relation if is_top else view.name)[-1]
     keys = ", ".join(k.name for k in view.state.keys) or "one row"
-    payload = ", ".join(view.state.payload_names)
+    payload = ", ".join(view.state.stored_names)
     if plan.recompute is not None:
         return _lines(name, f"recomputed: {plan.recompute.reason}")
     return _lines(name, f"[{keys}] → {payload}", view.reason)

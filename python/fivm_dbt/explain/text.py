@@ -153,9 +153,15 @@ def _times(plan: Plan) -> str:
 def _state(plan: Plan, view: View) -> list[str]:
     state = view.state
     by = state.partitioning
-    keys = [f"  key {k.name} {k.type} = {k.value.sql}" for k in state.keys] or ["  no key: one row"]
+    follows = "  -- follows from the other keys: MERGE does not compare it"
+    keys = [
+        f"  key {k.name} {k.type} = {k.value.sql}{follows if k.name in state.determined else ''}"
+        for k in state.keys
+    ]
     rows = "" if state.rows is None else f" × {state.rows.sql}"
     payload = [f"  {COUNT} bigint = Σ multiplicity{rows}"]
+    if state.is_set:
+        payload = ["  no multiplicity: by the promised keys each row is there once"]
     payload += [f"  {p.name} {p.type} = Σ multiplicity × ({p.lift_sql})" for p in state.payload]
     hashed = ", ".join(state.grouped_by) or "key"
     rule = (
@@ -164,7 +170,7 @@ def _state(plan: Plan, view: View) -> list[str]:
         else f"pmod(xxhash64({hashed}), {by.buckets or 'by size'})"
     )
     partition = f"  {PARTITION} {by.type} = {rule}  -- {by.reason}"
-    lines = [f"{state.relation}, one row per key", *keys, *payload, partition]
+    lines = [f"{state.relation}, one row per key", *(keys or ["  no key: one row"]), *payload, partition]
     if view is plan.top:
         lines.append(f"shown by view {plan.relation}:\n{_indent(_pretty_sql(plan.presentation))}")
     return lines

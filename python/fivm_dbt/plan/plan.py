@@ -97,6 +97,8 @@ class StateTable:
     """A Delta table with one row per key: hidden partition, keys, multiplicity, payload.
 
     ``grouped_by`` are the keys by which rows are replaced together, if those are not all: buckets are hashed over them.
+    ``determined`` are keys that follow from the others by declared keys that are promised: a MERGE does not compare
+    them. ``is_set`` says that by the same promise no row is there twice, so that the table has no multiplicity.
     """
 
     relation: str
@@ -107,11 +109,23 @@ class StateTable:
     grouped_by: tuple[str, ...] = ()
     rows: Product | None = None
     """How many rows one of the input stands for, where that has payloads of a view tree."""
+    determined: tuple[str, ...] = ()
+    is_set: bool = False
 
     @property
     def payload_names(self) -> tuple[str, ...]:
-        """The multiplicity first, then the other components."""
+        """The components of a delta: the multiplicity first, then the others."""
         return (COUNT, *(p.name for p in self.payload))
+
+    @property
+    def stored_names(self) -> tuple[str, ...]:
+        """Those of them that are columns of the table."""
+        return self.payload_names[1:] if self.is_set else self.payload_names
+
+    @property
+    def merge_keys(self) -> tuple[str, ...]:
+        """The keys by which a MERGE finds a row."""
+        return tuple(k.name for k in self.keys if k.name not in self.determined)
 
 
 @dataclass(frozen=True)
@@ -325,6 +339,7 @@ def inner_views(signature: Mapping[str, str]) -> set[str]:
 def _layout(state: StateTable) -> str:
     keys = [[k.name, k.value.sql, k.type.text] for k in state.keys]
     rows = [] if state.rows is None else [["rows", state.rows.sql]]
+    rows += [["each row once"]] if state.is_set else []
     return json.dumps(keys + rows + [[p.name, p.lift_sql, p.type.text] for p in state.payload])
 
 

@@ -124,7 +124,8 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         Wanted(strategy, order, depth, request.measured, "split_sums" not in without),
     )
     promised, orphans = _foreign_keys(relation, request, query, static)
-    views = Views(request.config, Typer(describe), static, promised, orphans)
+    keys = {r.name: r.keys for r in request.catalog.relations} if request.config.fivm_trust_keys else {}
+    views = Views(request.config, Typer(describe), static, promised, keys, orphans)
     for view in kept.views:
         views.add(view.name, view.node, tuple(f.name for f in view.node.fields), view.reason, by=view.by)
     views.add(sibling(relation, "root"), kept.over, lowered.names, "the model itself")

@@ -55,8 +55,11 @@ class Root:
         """Whether it is an aggregate without keys: its bucket must not be told by its values, which change."""
         return self.is_global or (isinstance(self.local, Aggregate) and self.local.is_global)
 
-    def presentation(self, state: str) -> exp.Select:
-        """``SELECT outputs FROM state WHERE filters``, each row of a bag as often as its multiplicity says."""
+    def presentation(self, state: str, *, is_set: bool = False) -> exp.Select:
+        """``SELECT outputs FROM state WHERE filters``, each row of a bag as often as its multiplicity says.
+
+        A state that ``is_set`` has no multiplicities: each row once.
+        """
         columns = [
             exp.alias_(value.ast(), identifier(name), quoted=identifier(name).quoted)
             for name, value in self.outputs
@@ -64,7 +67,7 @@ class Root:
         # A view of which only the rows count still needs a column in its SELECT.
         query = exp.select(*(columns or [exp.alias_(exp.Literal.number(1), "one")]))
         query = query.from_(exp.to_table(state, dialect="spark"))
-        if self.is_bag:
+        if self.is_bag and not is_set:
             query = query.lateral(
                 f"EXPLODE(SEQUENCE(1, {COUNT})) {PREFIX}copies AS {PREFIX}copy", dialect="spark"
             )

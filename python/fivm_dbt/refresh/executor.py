@@ -54,6 +54,7 @@ from fivm_dbt.refresh.recompute import write_recomputed
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InnerChange, InputChange, Report
 from fivm_dbt.spark.merge import NEGATIVE, OVERFLOW
+from fivm_dbt.spark.state import TWICE
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ def refresh(
     """Bring the model up to date with its inputs and say what was done.
 
     ``entries`` are the model's newest in the journal, where they have just been read.
-    Raises FIVM301 to FIVM306 for inputs, FIVM401 to FIVM404 for the state. After an error nothing is half
+    Raises FIVM301 to FIVM306 for inputs, FIVM401 to FIVM405 for the state. After an error nothing is half
     visible, and the next call goes on where this one stopped.
     """
     with only_refresh_here(journal.name, plan.relation) as is_only:
@@ -180,6 +181,8 @@ class _Run:
         try:
             self.states = build_states(self.plan, self.engine, binding)
         except Exception as error:
+            if raised_alarm(error) == TWICE:
+                raise self._twice() from error
             if raised_alarm(error) != OVERFLOW:
                 raise
             raise FivmError(
@@ -355,7 +358,18 @@ class _Run:
                 remedy="the state or an input's history is damaged: run with --full-refresh",
                 model=self.plan.model,
             ) from error
+        if raised == TWICE:
+            raise self._twice() from error
         raise error
+
+    def _twice(self) -> FivmError:
+        return FivmError(
+            "FIVM405",
+            "two rows of the model are the same, which fivm_trust_keys and the declared keys of its inputs rule out; "
+            "nothing was written",
+            remedy="correct the rows or the declared keys, or leave fivm_trust_keys out and run with --full-refresh",
+            model=self.plan.model,
+        )
 
     def _lost_meanwhile(self, error: VersionUnavailable) -> Report:
         """A version that a claimed refresh reads was cleaned up after it had been chosen."""

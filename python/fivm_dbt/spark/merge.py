@@ -13,7 +13,7 @@ from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.plan.plan import PayloadColumn, Plan, StateTable, View
 from fivm_dbt.rings.registry import Component
 from fivm_dbt.spark.reads import in_partitions, pinned, table
-from fivm_dbt.spark.state import is_any, rebalance
+from fivm_dbt.spark.state import as_set, is_any, rebalance, twice
 
 NEGATIVE = "FIVM401"
 OVERFLOW = "FIVM402"
@@ -48,28 +48,82 @@ def merge(
     decimal that overflows, abort the statement before anything is committed.
     """
     state = view.state
-    source: exp.Expr = table(staged_state(plan, view)).as_("delta", copy=False)
-    if view.step is not None:
-        source = _over_all_steps(plan, view).subquery("delta")
-    elif only_these and partitions is not None:
-        rows = exp.select("*").from_(source.copy()).where(in_partitions("delta", partitions))
-        source = rows.subquery("delta")
+    source = _source(plan, view, partitions if only_these else None)
     conditions: list[exp.Expr] = [
-        exp.NullSafeEQ(this=column_ast("target", k.name), expression=column_ast("delta", k.name))
-        for k in state.keys
+        exp.NullSafeEQ(this=column_ast("target", name), expression=column_ast("delta", name))
+        for name in state.merge_keys
     ]
     if partitions is not None:
         conditions.append(in_partitions("target", partitions))
-    count = exp.Add(this=column_ast("target", COUNT), expression=column_ast("delta", COUNT))
-    whens = [_update(state, count), _insert(state)]
-    if not state.is_global:
-        whens.insert(0, _delete(count))
+    if state.is_set:
+        whens = _of_set(state)
+    else:
+        count = exp.Add(this=column_ast("target", COUNT), expression=column_ast("delta", COUNT))
+        whens = [_update(state, count), _insert(state)]
+        if not state.is_global:
+            whens.insert(0, _delete(count))
     return exp.Merge(
         this=table(state.relation).as_("target", copy=False),
         using=source,
         on=exp.and_(*conditions) if conditions else exp.Boolean(this=True),
         whens=exp.Whens(expressions=whens),
     )
+
+
+def _source(plan: Plan, view: View, partitions: Sequence[exp.Expr] | None) -> exp.Expr:
+    """The staged delta of a view, in the given partitions, each key of the MERGE once."""
+    staged: exp.Expr = table(staged_state(plan, view)).as_("delta", copy=False)
+    if view.step is not None:
+        return _over_all_steps(plan, view).subquery("delta")
+    if partitions is not None:
+        staged = exp.select("*").from_(staged).where(in_partitions("delta", partitions)).subquery("delta")
+    return _latest(view.state, staged).subquery("delta") if view.state.determined else staged
+
+
+def _latest(state: StateTable, staged: exp.Expr) -> exp.Select:
+    """A staged delta added up by the keys of the MERGE, with the determined ones that come, if any do.
+
+    Of such a key there is one value before and one after: what goes has a multiplicity below zero, what comes above.
+    """
+    moving = [*state.determined, PARTITION]
+    fields = [
+        exp.PropertyEQ(this=exp.to_identifier(f"k{i}"), expression=column_ast("", n))
+        for i, n in enumerate(moving)
+    ]
+    newest = exp.ArgMax(this=exp.Struct(expressions=fields), expression=exp.column(COUNT))
+    keys = [column_ast("", name) for name in state.merge_keys]
+    sums = [exp.alias_(exp.Sum(this=exp.column(n)), n) for n in state.payload_names]
+    added = exp.select(*keys, exp.alias_(newest, "newest"), *sums).from_(staged)
+    added = added.group_by(*(k.copy() for k in keys))
+    shown = [exp.alias_(exp.column(f"k{i}", table="newest"), identifier(n)) for i, n in enumerate(moving)]
+    columns = [*(column_ast("", n) for n in (*state.merge_keys, *state.payload_names)), *shown]
+    return exp.select(*columns).from_(added.subquery("added"))
+
+
+def _of_set(state: StateTable) -> list[exp.When]:
+    """Rows that come, go, or have other values in what their key determines; a table without multiplicities."""
+    count, zero = column_ast("delta", COUNT), exp.Literal.number(0)
+    goes = exp.LT(this=count.copy(), expression=zero.copy())
+    delete = exp.When(matched=True, condition=goes, then=exp.var("DELETE"))
+    comes = exp.GT(this=count.copy(), expression=zero.copy())
+    partition, type_ = column_ast("delta", PARTITION), state.partitioning.type.text
+    kept = _unless(comes, partition.copy(), type_, twice(state))
+    assignments = [
+        exp.EQ(this=exp.column(identifier(n)), expression=column_ast("delta", n)) for n in state.determined
+    ]
+    assignments.append(exp.EQ(this=exp.column(PARTITION), expression=kept))
+    update = exp.When(matched=True, then=exp.Update(expressions=assignments))
+    names = [*(k.name for k in state.keys), PARTITION]
+    is_gone = exp.LTE(this=count.copy(), expression=zero.copy())
+    message = f"{NEGATIVE} {state.relation}: a key is to be removed that is not there"
+    is_many = exp.GT(this=count.copy(), expression=exp.Literal.number(1))
+    checked = _unless(is_gone, _unless(is_many, partition, type_, twice(state)), type_, message)
+    values = [*(column_ast("delta", k.name) for k in state.keys), checked]
+    then = exp.Insert(
+        this=exp.Tuple(expressions=[exp.column(identifier(n)) for n in names]),
+        expression=exp.Tuple(expressions=values),
+    )
+    return [delete, update, exp.When(matched=False, then=then)]
 
 
 def _over_all_steps(plan: Plan, view: View) -> exp.Select:
@@ -91,6 +145,11 @@ def _update(state: StateTable, count: exp.Expr) -> exp.When:
         negative, count.copy(), BIGINT.text, f"{NEGATIVE} {state.relation}: a multiplicity below zero"
     )
     assignments = [exp.EQ(this=exp.column(COUNT), expression=checked)]
+    if state.determined:
+        moving = (*state.determined, PARTITION)
+        assignments += [
+            exp.EQ(this=exp.column(identifier(n)), expression=column_ast("delta", n)) for n in moving
+        ]
     for payload in state.payload:
         assignments.append(
             exp.EQ(this=exp.column(payload.name), expression=_added(payload.name, payload.component, state))
@@ -159,13 +218,14 @@ def replace_partitions(plan: Plan, view: View, partitions: Sequence[exp.Expr], b
     keys = [k.name for k in state.keys]
     columns = [*keys, *state.payload_names, PARTITION]
 
-    def rows(source: exp.Expr) -> exp.Select:
-        shown = exp.select(*(column_ast("", c) for c in columns)).from_(source)
-        return shown.where(in_partitions("", partitions))
+    def rows(source: exp.Expr, *, is_stored: bool) -> exp.Select:
+        once = exp.alias_(exp.cast(exp.Literal.number(1), BIGINT.text, dialect="spark"), COUNT)
+        shown = [once if is_stored and c == COUNT and state.is_set else column_ast("", c) for c in columns]
+        return exp.select(*shown).from_(source).where(in_partitions("", partitions))
 
     both = exp.union(
-        rows(pinned(state.relation, before)),
-        rows(table(staged_state(plan, view))),
+        rows(pinned(state.relation, before), is_stored=True),
+        rows(table(staged_state(plan, view)), is_stored=False),
         distinct=False,
         copy=False,
     )
@@ -182,6 +242,8 @@ def replace_partitions(plan: Plan, view: View, partitions: Sequence[exp.Expr], b
     )
     if not state.is_global:
         query = query.having(is_there.copy(), copy=False)
+    if state.is_set:
+        query = as_set(state, query)
     rebalance(query)
     return exp.Insert(this=table(state.relation), expression=query, where=in_partitions("", partitions))
 

@@ -11,7 +11,7 @@ from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, at_side
 from fivm_dbt.ir.nodes import Lookup, Side
-from fivm_dbt.ir.scalar import Scalar, column_ast, identifier
+from fivm_dbt.ir.scalar import Scalar, column_ast, identifier, raise_error
 from fivm_dbt.naming import COUNT, PARTITION, STEP
 from fivm_dbt.plan.binding import Binding, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, StateTable, View
@@ -21,6 +21,8 @@ from fivm_dbt.spark.clock import at_time
 from fivm_dbt.spark.reads import side_reader, table
 from fivm_dbt.spark.select import select, select_columns
 
+TWICE = "FIVM405"
+
 _UNSTORABLE = frozenset(" ,;{}()\n\t=")
 
 
@@ -28,9 +30,27 @@ def build_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
     """A view's state from scratch: the payload of its whole query at the new versions."""
     term = Term(at_side(view.core, Side.NEW), Scalar.number(1))
     query = _payload_query(plan, view, binding, (term,), keep_zero=view.state.is_global)
+    if view.state.is_set:
+        query = as_set(view.state, query)
     if view.state.keys:
         rebalance(query)
     return query
+
+
+def as_set(state: StateTable, counted: exp.Select) -> exp.Select:
+    """Rows with their multiplicities as those of a table that has none: an alarm where one is not 1."""
+    is_one = exp.EQ(this=exp.column(COUNT), expression=exp.Literal.number(1))
+    type_ = state.partitioning.type.text
+    checked = exp.Case(
+        ifs=[exp.If(this=is_one, true=exp.column(PARTITION))], default=raise_error(twice(state), type_)
+    )
+    shown = [column_ast("", k.name) for k in state.keys]
+    return exp.select(*shown, exp.alias_(checked, PARTITION)).from_(counted.subquery("counted", copy=False))
+
+
+def twice(state: StateTable) -> str:
+    """The alarm for a row that is there twice, or is to be removed and not there."""
+    return f"{TWICE} {state.relation}: a row that a promised key says is there once"
 
 
 def delta_query(plan: Plan, view: View, binding: Binding) -> exp.Select:

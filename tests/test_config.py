@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import yaml
 
 from fivm_dbt.config import Config, load_config
 from fivm_dbt.errors import FivmError
@@ -117,3 +120,31 @@ def test_defaults_written_out_are_accepted() -> None:
 def test_a_config_does_not_change() -> None:
     with pytest.raises(ValueError, match="frozen"):
         Config().fivm_merge = "per_partition"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("declares", "told"),
+    [
+        ({"key": ["a"]}, "fivm_declares.key: "),
+        ({"keys": [[]]}, "fivm_declares.keys.0: "),
+        ({"keys": [1]}, "fivm_declares.keys.0: 1"),
+        ({"dependencies": ["a, b"]}, "expected: zip -> city, state"),
+        ({"dependencies": ["a -> b -> c"]}, "fivm_declares.dependencies.0: 'a -> b -> c'"),
+        ({"dependencies": ["a, -> b"]}, "fivm_declares.dependencies.0: 'a, -> b'"),
+        ({"foreign_keys": [{"columns": "a"}]}, "fivm_declares.foreign_keys.0.to: "),
+        ({"foreign_keys": [{"columns": "a", "to": "t", "to_columns": ["b", "c"]}]}, "differ in number"),
+    ],
+)
+def test_declarations_that_cannot_be_read(declares: dict[str, object], told: str) -> None:
+    error = _refusal({"fivm_declares": declares})
+    assert error.code.number == "FIVM201" and told in error.message
+
+
+def test_declarations_of_the_docs() -> None:
+    page = (Path(__file__).parent.parent / "docs/configuration.md").read_text()
+    block = page.split("## Declared keys")[1].split("```yaml\n")[1].split("```")[0]
+    meta = yaml.safe_load(block)["sources"][0]["tables"][0]["config"]["meta"]
+    declares = load_config(meta).fivm_declares
+    assert declares is not None
+    assert declares.columns == {"store_id", "region", "number", "zip", "city", "state"}
+    assert declares.keys == (("store_id",), ("region", "number"))

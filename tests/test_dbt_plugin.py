@@ -14,7 +14,7 @@ from dbt_common.exceptions import CompilationError, DbtRuntimeError
 import dbt_fivm
 from dbt_project import create_files
 from fivm_dbt.bridge.adapter import FivmResponse, _told, explained
-from fivm_dbt.catalog import ForeignKey
+from fivm_dbt.catalog import Column, Dependency, ForeignKey
 from fivm_dbt.config import Config
 from fivm_dbt.engines.spark import Answer
 from fivm_dbt.errors import FivmError
@@ -73,6 +73,15 @@ sources:
             data_tests: [not_null, {unique: {config: {where: "line > 0"}}}]
           - name: code
             data_tests: [{unique: {config: {severity: warn}}}, not_null]
+      - name: stores
+        config:
+          meta:
+            fivm_declares:
+              keys: [Store, [region, number]]
+              foreign_keys:
+                - {columns: region, to: elsewhere.regions, to_columns: id}
+                - {columns: [customer], to: ref('customers'), to_columns: [customer_id]}
+              dependencies: ["zip -> city, State"]
 
 models:
   - name: customers
@@ -80,6 +89,7 @@ models:
       - {name: customer_id, data_tests: [unique, not_null]}
       - {name: segment, data_tests: [unique]}
   - name: big_orders
+    config: {meta: {fivm_declares: {dependencies: ["customer_id -> order_id"]}}}
     constraints: [{type: primary_key, columns: [order_id, customer_id], warn_unsupported: false}]
 """
 
@@ -93,6 +103,34 @@ def test_keys_are_what_strict_tests_and_constraints_state(manifest: Any) -> None
     assert lines.foreign_keys == (ForeignKey(("customer",), "shop.customers", ("customer_id",)),)
     assert nodes.declared("shop.countries").is_seed
     assert nodes.declared("elsewhere.x").node is None
+
+
+def test_what_meta_declares(manifest: Any) -> None:
+    nodes = Nodes(manifest)
+    stores = nodes.declared("raw.stores")
+    assert stores.keys == (("region", "number"), ("store",))
+    assert stores.foreign_keys == (
+        ForeignKey(("customer",), "shop.customers", ("customer_id",)),
+        ForeignKey(("region",), "elsewhere.regions", ("id",)),
+    )
+    assert stores.dependencies == (Dependency(("zip",), ("city", "state")),)
+    orders = nodes.declared("shop.big_orders")
+    assert orders.keys == (("order_id", "customer_id"),)
+    columns = tuple(Column.of(name, "int") for name in ("order_id", "customer_id", "n"))
+    determined = orders.relation("shop.big_orders", columns).determines
+    assert determined == (
+        Dependency(("order_id", "customer_id"), ("order_id", "customer_id", "n")),
+        Dependency(("customer_id",), ("order_id",)),
+    )
+
+
+def test_meta_that_names_no_column_is_refused(manifest: Any) -> None:
+    stores = Nodes(manifest).declared("raw.stores")
+    columns = tuple(
+        Column.of(name, "int") for name in ("store", "region", "number", "customer", "zip", "city")
+    )
+    with pytest.raises(FivmError, match=r"FIVM201.*fivm_declares of stores: there is no column state"):
+        stores.relation("raw.stores", columns)
 
 
 def test_inputs_of_a_model_are_found_through_ephemeral_models(manifest: Any) -> None:

@@ -12,8 +12,9 @@ PYTHON = Path(__file__).resolve().parent.parent / "python"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "naming"),
-    ("config",),
     ("catalog",),
+    ("declares",),
+    ("config",),
     ("ir",),
     # What an SQL aggregate means is asked while SQL is read, so rings come before sql.
     ("rings",),

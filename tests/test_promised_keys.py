@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
+from fivm_dbt.catalog import Catalog, Dependency
 from fivm_dbt.config import load_config
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.text import explain
@@ -142,6 +144,18 @@ def test_what_is_compared(sql: str, compared: tuple[str, ...], is_set: bool) -> 
     assert (plan.root.merge_keys, plan.root.is_set) == (compared, is_set)
     promised = _plan(sql, trusts=False).root
     assert promised.merge_keys == tuple(k.name for k in promised.keys) and not promised.is_set
+
+
+def test_declared_dependencies_are_promised_too() -> None:
+    """The customer follows from the day, which no key says."""
+    script = read_script(f"{TABLES}select l.x, o.day, o.ck {JOINED};")
+    relations = (
+        replace(r, dependencies=(Dependency(("day",), ("ck",)),)) if r.name == "o" else r
+        for r in script.catalog.relations
+    )
+    config = load_config({"fivm_trust_keys": True})
+    plan = plan_model(ModelRequest("m", script.sql, Catalog.of(relations), config))
+    assert plan.root.merge_keys == ("x", "day")
 
 
 def test_explain_shows_it() -> None:

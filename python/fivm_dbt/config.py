@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from fivm_dbt.declares import Declares
 from fivm_dbt.errors import FivmError, expected_one_of
 
 Granularity = Literal["hour", "day", "month", "year"]
@@ -47,6 +48,7 @@ class Config(BaseModel):
     fivm_float: Literal["recompute", "approximate"] = "recompute"
     fivm_buckets: int | None = Field(default=None, ge=1, le=4096)
     fivm_trust_keys: bool = False
+    fivm_declares: Declares | None = None
     fivm_on_change: Literal["rebuild", "fail"] = "rebuild"
     fivm_refresh: Literal["eager", "lazy"] = "eager"
     fivm_start: str | None = None
@@ -91,6 +93,9 @@ def load_config(meta: Mapping[str, object], *, model: str | None = None) -> Conf
 
 def _problem(detail: dict[str, Any]) -> str:
     key = str(detail["loc"][0])
+    if len(detail["loc"]) > 1:
+        place = ".".join(str(part) for part in detail["loc"])
+        return f"{place}: {detail['input']!r}: {detail['msg'].lower()}"
     if detail["type"] == "extra_forbidden":
         names = sorted(name for name in Config.model_fields if name.startswith("fivm_"))
         return f"unknown key {key} ({expected_one_of(names)})"

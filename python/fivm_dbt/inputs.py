@@ -46,15 +46,7 @@ def _relation(named: Named, described: Described | None, declared: Declared) -> 
     if presentation is None and not described.is_delta:
         kind = described.provider or "not a table"
         raise FivmError("FIVM301", f"{named.name} is {kind}", remedy=_how_to_make_delta(named.name, declared))
-    return Relation(
-        name=canonical(named.name),
-        columns=described.columns,
-        kind="table" if presentation is None else "fivm",
-        is_recreated=declared.is_seed,
-        keys=declared.keys,
-        foreign_keys=declared.foreign_keys,
-        presentation=presentation,
-    )
+    return declared.relation(canonical(named.name), described.columns, presentation)
 
 
 def _how_to_create(declared: Declared) -> str:

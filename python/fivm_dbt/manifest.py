@@ -9,22 +9,33 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fivm_dbt.catalog import Column, ForeignKey
+from fivm_dbt.catalog import Column, Dependency, ForeignKey, Presentation, Relation
+from fivm_dbt.config import load_config
+from fivm_dbt.declares import Declares, ForeignKeyOf
+from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.naming import canonical, relation_name
 
 HELPER = "fivm_helper"
 """The materialization of the nodes that stand for inner views of fivm models."""
+
+DECLARES = "fivm_declares"
+"""The key of ``meta`` under which a relation says what dbt's constraints and tests do not."""
 
 _COMPOSITE_TESTS = ("unique_combination_of_columns",)
 
 
 @dataclass(frozen=True)
 class Declared:
-    """What a project says about a relation: its node (None outside the project), keys and foreign keys."""
+    """What a project says about a relation: its node (None outside the project), keys and the like.
+
+    ``stated`` are all columns named under ``fivm_declares``.
+    """
 
     node: Any | None = None
     keys: tuple[tuple[str, ...], ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
+    dependencies: tuple[Dependency, ...] = ()
+    stated: frozenset[str] = frozenset()
 
     @property
     def is_seed(self) -> bool:
@@ -41,6 +52,28 @@ class Declared:
         if not columns or any(not column.data_type for column in columns):
             return ()
         return tuple(Column.of(column.name, column.data_type) for column in columns)
+
+    def relation(
+        self, name: str, columns: tuple[Column, ...], presentation: Presentation | None = None
+    ) -> Relation:
+        """The relation ``name`` of these columns. Raises FIVM201 where ``fivm_declares`` names another column."""
+        known = [c.name.lower() for c in columns]
+        if self.node is not None and (unknown := sorted(self.stated - set(known))):
+            raise FivmError(
+                "FIVM201",
+                f"{DECLARES} of {self.node.name}: there is no column {unknown[0]} ({expected_one_of(known)})",
+                remedy="correct the name",
+            )
+        return Relation(
+            name=name,
+            columns=columns,
+            kind="table" if presentation is None else "fivm",
+            is_recreated=self.is_seed,
+            keys=self.keys,
+            foreign_keys=self.foreign_keys,
+            presentation=presentation,
+            dependencies=self.dependencies,
+        )
 
     def is_called(self, written: str) -> bool:
         """Whether a user's ``written`` name means this dbt node: ``orders`` or ``source.orders``."""
@@ -80,8 +113,16 @@ class Nodes:
                 foreign |= set(self._foreign_key(test.test_metadata.kwargs))
         # NULLs escape a unique test, and a key with NULLs determines nothing.
         keys |= {(column,) for column in unique}
-        usable = tuple(sorted(key for key in keys if key and set(key) <= not_null | set(_primary(node))))
-        return Declared(node, usable, tuple(sorted(foreign, key=lambda f: (f.columns, f.target))))
+        usable = {key for key in keys if key and set(key) <= not_null | set(_primary(node))}
+        stated = _stated(node)
+        foreign |= {self._stated_foreign_key(node, given) for given in stated.foreign_keys}
+        return Declared(
+            node,
+            tuple(sorted(usable | set(stated.keys))),
+            tuple(sorted(foreign, key=lambda f: (f.columns, f.target))),
+            stated.dependencies,
+            stated.columns,
+        )
 
     def node(self, name: str) -> Any | None:
         """The node called ``name`` in dbt, or read as ``name`` in SQL."""
@@ -155,6 +196,24 @@ class Nodes:
             if target is not None:
                 columns, key = _lower(constraint.columns), _lower(constraint.to_columns)
                 yield ForeignKey(columns, _canonical(target), key)
+
+    def _stated_foreign_key(self, node: Any, given: ForeignKeyOf) -> ForeignKey:
+        target = self._target(given.to)
+        if target is None and given.to.strip().startswith(("ref(", "source(")):
+            raise FivmError(
+                "FIVM201",
+                f"{DECLARES} of {node.name}: there is no {given.to}",
+                remedy="correct the name of the foreign key's target",
+            )
+        to = _canonical(target) if target is not None else without_catalog(given.to)
+        return ForeignKey(given.columns, to, given.to_columns)
+
+
+def _stated(node: Any) -> Declares:
+    """What stands under ``meta``. Raises FIVM201 where it cannot be read."""
+    meta = {**getattr(node, "meta", {}), **getattr(node.config, "meta", {})}
+    stated = load_config({key: value for key, value in meta.items() if key == DECLARES}, model=node.name)
+    return stated.fivm_declares or Declares()
 
 
 def without_catalog(relation: str) -> str:

@@ -108,15 +108,7 @@ def _relation(name: str, declared: Declared, compiled_sql: dict[str, str], nodes
             remedy="declare all its columns with data_type in a .yml file, "
             "or let the database tell: dbt run-operation fivm_explain --args '{model: NAME}'",
         )
-    return Relation(
-        name=name,
-        columns=columns,
-        kind="table" if presentation is None else "fivm",
-        is_recreated=declared.is_seed,
-        keys=declared.keys,
-        foreign_keys=declared.foreign_keys,
-        presentation=presentation,
-    )
+    return declared.relation(name, columns, presentation)
 
 
 def _text(value: Any) -> str | None:

@@ -1,7 +1,16 @@
 """What the planner knows about relations: columns, types, keys. Frozen, and free of any connection."""
 
-from fivm_dbt.catalog.relation import Catalog, Column, ForeignKey, Presentation, Relation
+from fivm_dbt.catalog.relation import Catalog, Column, Dependency, ForeignKey, Presentation, Relation
 from fivm_dbt.catalog.statistics import TableStatistics
 from fivm_dbt.catalog.types import SparkType
 
-__all__ = ["Catalog", "Column", "ForeignKey", "Presentation", "Relation", "SparkType", "TableStatistics"]
+__all__ = [
+    "Catalog",
+    "Column",
+    "Dependency",
+    "ForeignKey",
+    "Presentation",
+    "Relation",
+    "SparkType",
+    "TableStatistics",
+]

@@ -34,6 +34,14 @@ class ForeignKey:
 
 
 @dataclass(frozen=True)
+class Dependency:
+    """Rows that agree on ``determinant`` agree on ``dependent``; columns in lower case."""
+
+    determinant: tuple[str, ...]
+    dependent: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Presentation:
     """How a fivm model shows its root state: a SELECT over the one table ``root`` that maps each state row by itself.
 
@@ -61,6 +69,13 @@ class Relation:
     keys: tuple[tuple[str, ...], ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
     presentation: Presentation | None = None
+    dependencies: tuple[Dependency, ...] = ()
+
+    @property
+    def determines(self) -> tuple[Dependency, ...]:
+        """The declared dependencies, and those of the declared keys, which determine every column."""
+        every = tuple(c.name.lower() for c in self.columns)
+        return (*(Dependency(key, every) for key in self.keys), *self.dependencies)
 
     def column(self, name: str) -> Column | None:
         """The column called ``name``, compared without case as Spark does."""

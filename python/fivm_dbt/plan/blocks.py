@@ -8,7 +8,7 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from fivm_dbt.catalog import SparkType, TableStatistics
+from fivm_dbt.catalog import Dependency, SparkType, TableStatistics
 from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Aggregate, Filter, Join, Node
@@ -162,20 +162,19 @@ class Block:
                 found[name] = (read[0].relation, own)
         return found
 
-    def dependencies(
-        self, keys: Mapping[str, tuple[tuple[str, ...], ...]]
-    ) -> tuple[FunctionalDependency, ...]:
-        """What declared keys of inputs determine: all variables of the relation, by those of its key.
+    def dependencies(self, known: Mapping[str, tuple[Dependency, ...]]) -> tuple[FunctionalDependency, ...]:
+        """What columns of inputs are declared to determine, as far as they are variables.
 
         Nothing but costs may follow from it: nobody has proved that a key is one.
         """
         found = []
-        for name, (input_, parts) in self.measurable.items():
+        for input_, parts in self.measurable.values():
             columns = {column_name(p).lower(): self.variable_of[p] for p in parts}
-            every = frozenset(next(e for e in self.graph.edges if e.name == name).variables)
-            for key in keys.get(input_, ()):
-                if all(column in columns for column in key):
-                    found.append(FunctionalDependency(frozenset(columns[c] for c in key), every))
+            for dependency in known.get(input_, ()):
+                dependent = frozenset(columns[c] for c in dependency.dependent if c in columns)
+                if dependent and all(column in columns for column in dependency.determinant):
+                    determinant = frozenset(columns[c] for c in dependency.determinant)
+                    found.append(FunctionalDependency(determinant, dependent))
         return tuple(found)
 
     def joins(self, part: Scalar) -> bool:

@@ -52,7 +52,7 @@ class Factoriser(HelperViewMaker):
 
     @cached_property
     def dependencies(self) -> tuple[FunctionalDependency, ...]:
-        return self.block.dependencies(self.inner.keys)
+        return self.block.dependencies(self.inner.determines)
 
     @cached_property
     def statistics(self) -> Statistics | None:

@@ -25,6 +25,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from fivm_dbt.catalog import Dependency
 from fivm_dbt.delta.key_sets import equalities
 from fivm_dbt.delta.local import Local, local_key
 from fivm_dbt.errors import FivmError
@@ -73,15 +74,15 @@ def keep_inner_views(
     query: Node,
     relation: str,
     static: frozenset[str],
-    keys: Mapping[str, tuple[tuple[str, ...], ...]],
+    determines: Mapping[str, tuple[Dependency, ...]],
     wanted: Wanted,
 ) -> Kept:
     """``query`` over scans of its inner views, and these views, each after those that it scans.
 
-    For the orders of view trees declared ``keys`` of inputs count.
+    For the orders of view trees it counts what columns of inputs are declared to determine.
     """
     aliases = {f.table.lower() for node in query.walk() for f in node.fields}
-    keeper = _Keeper(KeptViews(relation, static, keys, aliases), wanted)
+    keeper = _Keeper(KeptViews(relation, static, determines, aliases), wanted)
     over = keeper.top(query)
     trees = tuple(keeper.helpers.trees)
     if wanted.order is not None and not any(tree.chosen == "given" for tree in trees):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fivm_dbt.catalog import Dependency
 from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.clock import kinds_below
 from fivm_dbt.ir.nodes import (
@@ -39,13 +40,13 @@ class InnerView:
 class KeptViews:
     """The inner views of the model ``relation`` so far, each after those that it scans.
 
-    ``static`` inputs never change; ``keys`` are the declared ones of inputs; ``aliases`` are taken by nodes of the
-    query. The same view is kept once.
+    ``static`` inputs never change; ``determines`` is what their columns are declared to determine;
+    ``aliases`` are taken by nodes of the query. The same view is kept once.
     """
 
     relation: str
     static: frozenset[str]
-    keys: Mapping[str, tuple[tuple[str, ...], ...]]
+    determines: Mapping[str, tuple[Dependency, ...]]
     aliases: set[str]
     views: list[InnerView] = field(default_factory=list)
     known: dict[tuple[Node, tuple[str, ...]], str] = field(default_factory=dict)

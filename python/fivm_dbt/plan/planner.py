@@ -120,12 +120,13 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         query,
         relation,
         static,
-        {r.name: r.keys for r in request.catalog.relations},
+        {r.name: r.determines for r in request.catalog.relations},
         Wanted(strategy, order, depth, request.measured, "split_sums" not in without),
     )
     promised, orphans = _foreign_keys(relation, request, query, static)
-    keys = {r.name: r.keys for r in request.catalog.relations} if request.config.fivm_trust_keys else {}
-    views = Views(request.config, Typer(describe), static, promised, keys, orphans)
+    kept_promises = request.catalog.relations if request.config.fivm_trust_keys else ()
+    relations = {r.name: r for r in kept_promises}
+    views = Views(request.config, Typer(describe), static, promised, relations, orphans)
     for view in kept.views:
         views.add(view.name, view.node, tuple(f.name for f in view.node.fields), view.reason, by=view.by)
     views.add(sibling(relation, "root"), kept.over, lowered.names, "the model itself")

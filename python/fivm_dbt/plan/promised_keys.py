@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from fivm_dbt.catalog import Relation
 from fivm_dbt.delta.key_sets import equalities
 from fivm_dbt.ir.nodes import Filter, Item, Join, Map, Node, Scan
 from fivm_dbt.ir.scalar import ColumnId
 
-Keys = Mapping[str, tuple[tuple[str, ...], ...]]
-"""The promised keys of relations, their columns in lower case."""
+Promised = Mapping[str, Relation]
+"""The inputs whose declared keys and dependencies are promised to hold."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class _Rule:
     right: frozenset[ColumnId]
 
 
-def determined_keys(core: Node, keys: tuple[Item, ...], promised: Keys) -> tuple[str, ...]:
+def determined_keys(core: Node, keys: tuple[Item, ...], promised: Promised) -> tuple[str, ...]:
     """Names of ``keys`` of a view over ``core`` that the others determine: later ones first, none without a promise."""
     if not _is_plain(core):
         return ()
@@ -38,7 +39,7 @@ def determined_keys(core: Node, keys: tuple[Item, ...], promised: Keys) -> tuple
     return tuple(k.name for k in keys if k not in kept)
 
 
-def is_set(core: Node, keys: tuple[Item, ...], promised: Keys) -> bool:
+def is_set(core: Node, keys: tuple[Item, ...], promised: Promised) -> bool:
     """Whether no two rows of ``core`` have the same ``keys``: these determine a promised key of each relation."""
     if not _is_plain(core):
         return False
@@ -57,18 +58,27 @@ def _scans(node: Node) -> Iterator[Scan]:
     return (n for n in node.walk() if isinstance(n, Scan))
 
 
-def _keys_of(scan: Scan, promised: Keys) -> Iterator[frozenset[ColumnId]]:
-    names = {name.lower(): name for name, _ in scan.columns}
-    for key in promised.get(scan.relation, ()):
-        if set(key) <= set(names):
-            yield frozenset((scan.alias, names[column]) for column in key)
+def _keys_of(scan: Scan, promised: Promised) -> Iterator[frozenset[ColumnId]]:
+    relation = promised.get(scan.relation)
+    for key in relation.keys if relation is not None else ():
+        columns = _read(scan, key)
+        if len(columns) == len(key):
+            yield columns
 
 
-def _rules(node: Node, promised: Keys) -> Iterator[_Rule]:
+def _read(scan: Scan, columns: tuple[str, ...]) -> frozenset[ColumnId]:
+    """Those of the declared columns that are read."""
+    return frozenset((scan.alias, name) for name, _ in scan.columns if name.lower() in columns)
+
+
+def _rules(node: Node, promised: Promised) -> Iterator[_Rule]:
     for inner in node.walk():
         if isinstance(inner, Scan):
-            for key in _keys_of(inner, promised):
-                yield _Rule(key, frozenset(f.id for f in inner.fields))
+            relation = promised.get(inner.relation)
+            for dependency in relation.determines if relation is not None else ():
+                determinant = _read(inner, dependency.determinant)
+                if len(determinant) == len(dependency.determinant):
+                    yield _Rule(determinant, _read(inner, dependency.dependent))
         if isinstance(inner, (Join, Filter)):
             types = {f.id: f.type for child in inner.inputs for f in child.fields}
             for left, right in equalities(inner.predicates):

@@ -20,7 +20,7 @@ from fivm_dbt.naming import STEP, split_name
 from fivm_dbt.plan.partitioning import choose_partitioning
 from fivm_dbt.plan.payload_views import is_payload_view
 from fivm_dbt.plan.plan import StateTable, View
-from fivm_dbt.plan.promised_keys import Keys, determined_keys, is_set
+from fivm_dbt.plan.promised_keys import Promised, determined_keys, is_set
 from fivm_dbt.plan.root import Root, find_root
 from fivm_dbt.rewrite.flatten_joins import flatten_joins
 from fivm_dbt.rewrite.order_factors import order_factors
@@ -32,14 +32,15 @@ class Views:
     """The views of a plan, each after those that it scans.
 
     ``static`` are the relations that never change, ``references`` the foreign keys that are promised to hold,
-    ``keys`` likewise, ``orphans`` those whose orphans are worth keeping where a new parent would read all children.
+    ``promised`` the inputs whose keys do, ``orphans`` those whose orphans are worth keeping where a new parent would
+    read all children.
     """
 
     config: Config
     typer: Typer
     static: frozenset[str]
     references: tuple[Reference, ...] = ()
-    keys: Keys = field(default_factory=dict)
+    promised: Promised = field(default_factory=dict)
     orphans: Mapping[Reference, Orphans] = field(default_factory=dict)
     views: list[View] = field(default_factory=list)
     placed: dict[str, Placed] = field(default_factory=dict)
@@ -67,9 +68,9 @@ class Views:
         grouped_by = root.local_keys or tuple(by or ())
         state = self._state(name, root, grouped_by, is_root=by is None)
         if _step(root.core) is None:
-            state = replace(state, determined=determined_keys(root.core, root.keys, self.keys))
+            state = replace(state, determined=determined_keys(root.core, root.keys, self.promised))
         if root.is_bag and by is None and root.local is None and root.rows is None:
-            state = replace(state, is_set=is_set(root.core, root.keys, self.keys))
+            state = replace(state, is_set=is_set(root.core, root.keys, self.promised))
         terms = delta(root, state)
         own = Placed(tuple((c, c, t) for c, t in _placing(state)))
         placed = {} if "look_ups" in self.config.fivm_without else {**self.placed, name: own}

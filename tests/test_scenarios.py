@@ -14,7 +14,7 @@ from fivm_dbt.testing.differential import run_scenario, tiny_workbench
 from fivm_dbt.testing.load import Located, load_scenarios
 from fivm_dbt.testing.outcome import ScenarioResult
 from fivm_dbt.testing.replay import replay_scenario
-from fivm_dbt.testing.replay_files import replay_files
+from fivm_dbt.testing.replay_files import STRATEGIES, replay_files
 from fivm_dbt.testing.workbench import DuckDbWorkbench
 
 if TYPE_CHECKING:
@@ -68,6 +68,32 @@ def test_scenario(located: Located, monkeypatch: pytest.MonkeyPatch) -> None:
         assert result.outcome == "failed", f"it need not be only on Spark: {_explained(result)}"
         return
     assert result.outcome == "passed", _explained(result)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("strategy", [s for s in STRATEGIES if s != "auto"])
+@pytest.mark.parametrize("located", SCENARIOS, ids=lambda located: str(located.scenario.id))
+def test_scenario_under_each_strategy(
+    located: Located, strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if located.scenario.only_on == "spark" or located.scenario.id in NOT_YET:
+        pytest.skip("not on DuckDB, or not yet")
+    cache_statements(monkeypatch)
+    skip_statement_checks(monkeypatch)
+    result = replay_scenario(located.scenario, tiny_workbench, strategy)
+    is_good = result.outcome == "passed" or (result.outcome, strategy) == ("skipped", "reevaluate")
+    assert is_good, _explained(result)
+
+
+def test_refusals_of_what_cannot_be_maintained_are_skipped_where_nothing_is(tmp_path: Path) -> None:
+    refused = {**WRONG, "steps": [], "expected_error": "FIVM106", "sql": "select a, rand() as b from r"}
+    wrong = {**WRONG, "steps": [], "expected_error": "FIVM102", "sql": "select c from r", "id": "text"}
+    lines: list[str] = []
+    paths = [_write(tmp_path / "a.jsonl", refused), _write(tmp_path / "b.jsonl", wrong)]
+    assert replay_files(paths, strategy="reevaluate", strict=True, echo=lines.append) == 0
+    assert lines[-1] == "2 scenarios: 1 passed, 0 refused, 0 failed, 1 skipped"
+    assert "FIVM106 is expected of models that are maintained" in lines[0]
+    assert replay_files(paths, strict=True, echo=lines.append) == 0
 
 
 def test_what_is_not_maintained_yet_has_scenarios() -> None:

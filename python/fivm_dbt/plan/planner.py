@@ -100,11 +100,13 @@ def _columns_offline(request: ModelRequest, reason: FivmError | None) -> Describ
             remedy="dbt run-operation fivm_explain --args '{model: NAME}'",
         )
 
-    def columns(question: str) -> tuple[Column, ...]:
-        lowered = lower(request.sql, request.catalog)
-        return tuple(Column(n, f.type) for n, f in zip(lowered.names, lowered.node.fields, strict=True))
+    return lambda question: columns_as_read(request)
 
-    return columns
+
+def columns_as_read(request: ModelRequest) -> tuple[Column, ...]:
+    """The columns of a model by its text alone. Raises FivmError where this cannot be read, or maintained."""
+    lowered = lower(request.sql, request.catalog)
+    return tuple(Column(n, f.type) for n, f in zip(lowered.names, lowered.node.fields, strict=True))
 
 
 def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Plan:

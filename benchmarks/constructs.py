@@ -59,8 +59,8 @@ FACTS = {
     "(select count(*) / 2100 from raw.facts)",
     "nested aggregate": "select n, count(*) as ks from "
     "(select k, count(*) as n from raw.facts group by k) c group by n",
-    "nested aggregate drives a join": "select f.k, d.region, sum(f.x) as s from raw.facts f join raw.dims d on f.k = d.k "
-    "where f.k in (select k from raw.facts group by k having sum(x) > 249000) group by f.k, d.region",
+    "nested aggregate drives a join": "select f.k, d.region, sum(f.x) as s from raw.facts f join raw.dims d "
+    "on f.k = d.k where f.k in (select k from raw.facts group by k having sum(x) > 249000) group by f.k, d.region",
     "distinct": "select distinct k, y from raw.facts",
     "except": "select k, y from raw.facts where y < 500 except select k, y from raw.facts where x > 800",
     "top 3 of each": "select k, id, x from (select k, id, x, rank() over (partition by k order by x desc, id) as r "

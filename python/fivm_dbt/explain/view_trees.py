@@ -24,7 +24,7 @@ def view_tree_lines(tree: ViewTree) -> Iterator[str]:
 
 def _view(view: TreeView) -> str:
     keys = ", ".join(view.keys)
-    if view.relations == (view.variable,):
+    if view.relations == (view.variable,) or view.variable.startswith("∃"):
         what = f"{view.variable}[{keys}]"
     elif not view.variable:
         what = f"M[{keys}] of {', '.join(view.relations)}"

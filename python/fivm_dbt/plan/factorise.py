@@ -11,6 +11,7 @@ from functools import cached_property
 
 from fivm_dbt.catalog import TableStatistics
 from fivm_dbt.ir.nodes import Aggregate
+from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.plan.payload_views import HelperViewMaker, Piece
 from fivm_dbt.plan.plan import TreeView, ViewTree
 from fivm_dbt.viewtree.choice import Choice, choose
@@ -19,7 +20,7 @@ from fivm_dbt.viewtree.hypergraph import Edge, FunctionalDependency
 from fivm_dbt.viewtree.search import find_order
 from fivm_dbt.viewtree.statistics import Statistics
 from fivm_dbt.viewtree.variable_order import VariableOrder
-from fivm_dbt.viewtree.view_tree import View, looked_up, materialised, view_tree
+from fivm_dbt.viewtree.view_tree import View, beside, looked_up, materialised, view_tree
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,8 @@ class Factoriser(HelperViewMaker):
         place = len(self.shown)
         if isinstance(node, View):
             pieces = self._below(node, depth + 1)
+            if node in self.kept:
+                pieces += self._indicators(node, depth + 1)
             at, keys, relations = _at(node), node.keys, node.relations
             why = "nothing beside it changes"
         else:
@@ -128,11 +131,28 @@ class Factoriser(HelperViewMaker):
             return
         made = self.views.view(pieces, self._positions(parent.relations), self.inner.alias())
         scan = self.inner.keep(made.node, made.joined, self.views.reason(made))
-        beside = ", ".join(r for r in parent.relations if r not in relations and r in self.updatable)
-        why = self.choices[node].reason if node in self.choices else f"deltas of {beside} meet it"
+        met_by = beside(node, parent) & self.updatable
+        met = ", ".join(name for name in self.block.names if name in met_by)
+        why = self.choices[node].reason if node in self.choices else f"deltas of {met} meet it"
         shown = TreeView(depth, at, keys, relations, made.payload_names, scan.relation, why)
         self.shown.insert(place, shown)
         yield made.kept_as(scan)
+
+    def _indicators(self, view: View, depth: int) -> Iterator[Piece]:
+        """What restricts a view within a cycle to values that the relations have which close it."""
+        for indicator in view.indicators:
+            position, alias = self.block.position(indicator.relation), self.inner.alias()
+            values = self.views.indicator(position, indicator.variables, alias)
+            columns = ", ".join(k.name for k in values.keys)
+            reason = f"the values of {columns} in {indicator.relation}, which close a cycle"
+            scan = self.inner.keep(values, (), reason)
+            at, names = f"∃{indicator.relation}", (indicator.relation,)
+            why = "restricts the view above to what can close the cycle"
+            self.shown.append(
+                TreeView(depth, at, indicator.variables, names, ("present",), scan.relation, why)
+            )
+            meets = zip(indicator.variables, (k.name for k in values.keys), strict=True)
+            yield Piece(scan, frozenset(), {}, meets={v: Scalar.column(scan.alias, n) for v, n in meets})
 
     def _positions(self, names: Iterable[str]) -> frozenset[int]:
         return frozenset(self.block.position(name) for name in names)

@@ -41,10 +41,10 @@ def is_payload_view(node: Node) -> bool:
 
 @dataclass
 class Piece:
-    """Part of a join: a relation as it is (``rows`` None), or a kept view with payload.
+    """Part of a join: a relation as it is (``rows`` None), a kept view with payload, or an indicator.
 
     ``columns`` are the values of one relation that are used above it, and what they are called here; ``payload`` has
-    the sum of each product of atoms.
+    the sum of each product of atoms. An indicator has no relations, only the values of variables that it ``meets``.
     """
 
     node: Node
@@ -52,6 +52,7 @@ class Piece:
     columns: dict[Scalar, Scalar]
     payload: dict[Atoms, tuple[Scalar, SparkType]] = field(default_factory=dict)
     rows: Scalar | None = None
+    meets: dict[str, Scalar] = field(default_factory=dict)
 
 
 @dataclass
@@ -84,6 +85,18 @@ class PayloadViews:
         """A relation of the join by itself."""
         parts = (p for p in self.block.parts if self.block.relations_of(p) == {position})
         return Piece(self.block.relations[position], frozenset({position}), {p: p for p in parts})
+
+    def indicator(self, position: int, variables: tuple[str, ...], alias: str) -> Aggregate:
+        """``∃R[variables]``: the values that these have in a relation, each once."""
+        own = {self.block.variable_of[p]: p for p in reversed(self.block.parts) if self._is_of(p, position)}
+        keys: list[Item] = []
+        for variable in variables:
+            name = unique_name(storable(column_name(own[variable])), {k.name.lower() for k in keys})
+            keys.append(Item(name, own[variable], self.block.type_of(own[variable])))
+        return Aggregate(self.block.relations[position], alias, tuple(keys), ())
+
+    def _is_of(self, part: Scalar, position: int) -> bool:
+        return self.block.relations_of(part) == {position}
 
     def view(self, pieces: list[Piece], around: frozenset[int], alias: str) -> PayloadView:
         """The view of ``pieces``, which meets the other relations of ``around``.
@@ -149,7 +162,16 @@ class PayloadViews:
         )
         if len(pieces) == 1 and not conditions:
             return pieces[0].node
-        return Join(tuple(p.node for p in pieces), conditions)
+        return Join(tuple(p.node for p in pieces), (*conditions, *self._met(pieces, known)))
+
+    def _met(self, pieces: list[Piece], known: dict[Scalar, Scalar]) -> Iterator[Scalar]:
+        """Each value of an indicator is that of its variable in some other piece, NULL too."""
+        for piece in pieces:
+            for variable, value in piece.meets.items():
+                met = next(
+                    known[p] for p in self.block.parts if p in known and self.block.variable_of[p] == variable
+                )
+                yield Scalar(exp.NullSafeEQ(this=met.ast(), expression=value.ast()))
 
     def columns(self, relations: frozenset[int]) -> dict[Scalar, str]:
         """The parts that are used outside of these relations, with the column of their view that has the value.

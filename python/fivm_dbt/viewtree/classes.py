@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from fivm_dbt.viewtree.hypergraph import Edge, FunctionalDependency, Hypergraph
+from fivm_dbt.viewtree.hypergraph import Edge, FunctionalDependency, Hypergraph, cyclic_core
 from fivm_dbt.viewtree.variable_order import OrderNode, VariableOrder
 
 
@@ -30,18 +30,8 @@ def is_q_hierarchical(graph: Hypergraph) -> bool:
 
 
 def is_acyclic(graph: Hypergraph) -> bool:
-    """Whether the hypergraph reduces to nothing: an edge goes when another covers all that it shares (GYO)."""
-    edges = [set(e.variables) for e in graph.edges]
-    while True:
-        ear = next((e for i, e in enumerate(edges) if _is_ear(e, edges[:i] + edges[i + 1 :])), None)
-        if ear is None:
-            return not edges
-        edges.remove(ear)
-
-
-def _is_ear(edge: set[str], others: list[set[str]]) -> bool:
-    shared = edge & set[str]().union(*others)
-    return not shared or any(shared <= other for other in others)
+    """Whether the hypergraph reduces to nothing."""
+    return not cyclic_core([frozenset(e.variables) for e in graph.edges])
 
 
 def is_free_connex(graph: Hypergraph) -> bool:

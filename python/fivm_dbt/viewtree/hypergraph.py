@@ -7,7 +7,7 @@ several relations.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -103,6 +103,27 @@ class Hypergraph:
 
     def _position(self, variable: str) -> int:
         return self.variables.index(variable)
+
+
+def cyclic_core(schemas: Sequence[frozenset[str]]) -> tuple[int, ...]:
+    """The positions of the schemas that are left when no more can go: none where the hypergraph is acyclic.
+
+    A schema goes when another covers all that it shares with the rest; of equal ones the later. (GYO reduction.)
+
+    >>> cyclic_core([frozenset("ab"), frozenset("bc"), frozenset("ca"), frozenset("cd")])
+    (0, 1, 2)
+    """
+    left = dict(enumerate(schemas))
+    while True:
+        ear = next((i for i in reversed(left) if _is_ear(left[i], [left[j] for j in left if j != i])), None)
+        if ear is None:
+            return tuple(left)
+        del left[ear]
+
+
+def _is_ear(schema: frozenset[str], others: list[frozenset[str]]) -> bool:
+    shared = schema & frozenset[str]().union(*others)
+    return not shared or any(shared <= other for other in others)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """View trees: a view per variable of an order, over the views below it; what is kept of them for some updates.
 
 The functions τ and μ of the F-IVM article (section 4, figures 5 and 8), with chains of single children collapsed
-(thesis, section 4.9.1) and keys that hold what conditions and SUM terms still need.
+(thesis, section 4.9.1) and keys that hold what conditions and SUM terms still need. Views within a cycle of the query
+are restricted by indicator projections of the relations that close it (article, section 7, remark on cyclic queries).
 """
 
 from __future__ import annotations
@@ -9,13 +10,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from fivm_dbt.viewtree.hypergraph import Edge, Hypergraph
+from fivm_dbt.viewtree.hypergraph import Edge, Hypergraph, cyclic_core
 from fivm_dbt.viewtree.variable_order import OrderNode, VariableOrder
 
 
 @dataclass(frozen=True)
+class Indicator:
+    """``∃R[variables]``: 1 where a relation has rows with these values, however many, and 0 elsewhere."""
+
+    relation: str
+    variables: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class View:
-    """``V@X[keys] = Σ over what is no key of the product of the children``.
+    """``V@X[keys] = Σ over what is no key of the product of the children and the indicators``.
 
     ``variables`` is the chain of variables at which it stands, the topmost first; none where a view joins independent
     trees. ``relations`` are those below it. ``keys`` stand in the sequence of the order.
@@ -25,6 +34,13 @@ class View:
     relations: tuple[str, ...]
     keys: tuple[str, ...]
     children: tuple[View | Edge, ...]
+    indicators: tuple[Indicator, ...] = ()
+
+    @property
+    def moved_by(self) -> frozenset[str]:
+        """The relations whose changes may change it."""
+        below = frozenset(n for v in self.views for n in v.moved_by)
+        return below | {*self.relations, *(i.relation for i in self.indicators)}
 
     @property
     def views(self) -> tuple[View, ...]:
@@ -85,21 +101,35 @@ class _Builder:
         below = {n for c in children for n in (c.relations if isinstance(c, View) else (c.name,))}
         relations = tuple(e.name for e in self.graph.edges if e.name in below)
         keys = self.graph.kept_of(relations) | set(dependencies)
-        return View(variables, relations, tuple(sorted(keys, key=self.position.__getitem__)), children)
+        in_order = tuple(sorted(keys, key=self.position.__getitem__))
+        return View(variables, relations, in_order, children, self._indicators(children, relations))
+
+    def _indicators(
+        self, children: tuple[View | Edge, ...], relations: tuple[str, ...]
+    ) -> tuple[Indicator, ...]:
+        """What the relations elsewhere restrict: those that close a cycle with the children (GYO)."""
+        schemas = [frozenset(c.keys if isinstance(c, View) else c.variables) for c in children]
+        here = frozenset[str]().union(*schemas)
+        outside = [
+            Indicator(e.name, tuple(v for v in e.variables if v in here))
+            for e in self.graph.edges
+            if e.name not in relations
+        ]
+        core = cyclic_core([*schemas, *(frozenset(i.variables) for i in outside)])
+        return tuple(outside[i - len(children)] for i in core if i >= len(children))
 
 
 def materialised(tree: View, updatable: Collection[str]) -> tuple[View, ...]:
     """μ: the views to keep so that every delta meets kept siblings, the root last.
 
-    ``V is kept ⇔ V is the root, or (rels(parent(V)) \\ rels(V)) ∩ updatable ≠ ∅``.
+    ``V is kept ⇔ V is the root, or beside(V) ∩ updatable ≠ ∅``.
     """
     kept: list[View] = []
 
     def visit(view: View, parent: View | None) -> None:
         for child in view.views:
             visit(child, view)
-        siblings = set(parent.relations) - set(view.relations) if parent is not None else set()
-        if parent is None or siblings & set(updatable):
+        if parent is None or beside(view, parent) & set(updatable):
             kept.append(view)
 
     visit(tree, None)
@@ -111,12 +141,18 @@ def looked_up(tree: View, updatable: Collection[str]) -> tuple[Edge, ...]:
     found = []
     for view in tree.walk():
         for child in view.children:
-            others = set(view.relations) - {child.name} if isinstance(child, Edge) else set()
-            if isinstance(child, Edge) and others & set(updatable):
+            if isinstance(child, Edge) and beside(child, view) & set(updatable):
                 found.append(child)
     return tuple(found)
 
 
 def delta_path(tree: View, relation: str) -> tuple[View, ...]:
     """The views that change with a relation, from its leaf to the root (article, figure 7)."""
-    return tuple(view for view in tree.walk() if relation in view.relations)
+    return tuple(view for view in tree.walk() if relation in view.moved_by)
+
+
+def beside(child: View | Edge, parent: View) -> frozenset[str]:
+    """The relations whose deltas meet a child of a view: those of its siblings, and of indicators there."""
+    siblings = (c for c in parent.children if c is not child)
+    found = {n for c in siblings for n in (c.moved_by if isinstance(c, View) else (c.name,))}
+    return frozenset(found | {i.relation for i in parent.indicators})

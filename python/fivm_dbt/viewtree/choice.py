@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from fivm_dbt.viewtree.hypergraph import Edge, Hypergraph
 from fivm_dbt.viewtree.statistics import Statistics
-from fivm_dbt.viewtree.view_tree import View, looked_up, materialised
+from fivm_dbt.viewtree.view_tree import View, beside, looked_up, materialised
 
 UPKEEP = 2_000_000
 """Rows that Spark reads in the time that one more view takes in a refresh that changes it, on two cores."""
@@ -68,17 +68,30 @@ class _Chooser:
         if node not in candidates:
             return without
         rows = self.statistics.groups(self.graph, relations, keys)
-        self.choices[node] = self._choice(relations, keys, parent, without, rows)
+        if isinstance(node, View):
+            # An indicator of all keys has a row for each that can be there.
+            covering = (i.relation for i in node.indicators if set(keys) <= set(i.variables))
+            rows = min([rows, *(float(self.statistics.rows_of(name)) for name in covering)])
+        self.choices[node] = self._choice(node, relations, keys, parent, without, rows)
         return rows if self.choices[node].is_kept else without
 
     def _choice(
-        self, relations: Collection[str], keys: Collection[str], parent: View, without: float, rows: float
+        self,
+        node: View | Edge,
+        relations: Collection[str],
+        keys: Collection[str],
+        parent: View,
+        without: float,
+        rows: float,
     ) -> Choice:
         if len(relations) == 1 and rows > COPY * without:
             (name,) = relations
             return Choice(False, f"a copy of {name}: {_shown(rows)} of its {_shown(without)} rows")
-        siblings = sorted((set(parent.relations) - set(relations)) & self.updatable)
-        read, kept = costs(self.graph, self.statistics, relations, keys, siblings, self.updatable, without)
+        siblings = sorted(beside(node, parent) & self.updatable)
+        moved_by = node.moved_by if isinstance(node, View) else relations
+        read, kept = costs(
+            self.graph, self.statistics, relations, keys, siblings, self.updatable, without, rows, moved_by
+        )
         what = f"{_shown(rows)} rows for {_shown(without)} that deltas of {', '.join(siblings)} would read"
         if kept < read:
             return Choice(True, what)
@@ -90,19 +103,23 @@ def costs(
     statistics: Statistics,
     relations: Collection[str],
     keys: Collection[str],
-    beside: Collection[str],
+    siblings: Collection[str],
     updatable: Collection[str],
     without: float,
+    rows: float | None = None,
+    moved_by: Collection[str] | None = None,
 ) -> tuple[float, float]:
     """What refreshes cost without a view ``V`` and with it, in rows read times how likely they are.
 
     ``w(beside V) × rows read without it`` against
     ``w(beside V) × rows of V looked up + w(below V) × (UPKEEP + WRITING × rows of V in touched partitions)``, where
-    ``w`` is how likely one of the updatable relations beside or below it is to be what changed.
+    ``w`` is how likely one of the updatable relations beside or below it is to be what changed. ``rows`` of V are the
+    estimated ones where nothing more is known, ``moved_by`` its own relations.
     """
-    rows = statistics.groups(graph, relations, keys)
-    meets = statistics.weight(beside)
-    moves = statistics.weight(set(relations) & set(updatable))
+    if rows is None:
+        rows = statistics.groups(graph, relations, keys)
+    meets = statistics.weight(siblings)
+    moves = statistics.weight(set(relations if moved_by is None else moved_by) & set(updatable))
     joined = [key for key in keys if graph.edges_of[key] - set(relations)]
     looked_up, written = statistics.touched(joined) * rows, statistics.touched(keys) * rows
     return meets * without, meets * looked_up + moves * (UPKEEP + WRITING * written)

@@ -27,7 +27,7 @@ def print_results(
     table = Table(box=None, pad_edge=False)
     table.add_column("query")
     table.add_column("result")
-    for heading in ("rows", "refresh s", "recompute s"):
+    for heading in ("rows", "kept rows", "largest", "refresh s", "recompute s"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("changed rows per batch")
     if extra is not None:
@@ -59,15 +59,17 @@ def _verdict(followed: Followed) -> str:
 
 
 def _figures(followed: Followed) -> list[str]:
-    """Rows of the last result, medians of the two times, and how many rows each batch has changed."""
+    """Rows of the last result and of what is kept, medians of the two times, and changed rows per batch."""
     if not followed.steps:
-        return ["", "", "", ""]
+        return [""] * 6
     after = followed.steps[1:] or followed.steps
     refreshes = [s.seconds for s in after if s.seconds is not None]
     refresh = f"{median(refreshes):.3f}" if refreshes else "-"
     recompute = f"{median(s.recompute_seconds for s in after):.3f}"
     changed = " ".join(f"{s.changed}" for s in followed.steps[1:])
-    return [f"{followed.steps[-1].rows:,}", refresh, recompute, changed]
+    states = followed.states.values()
+    kept = [f"{sum(states):,}", f"{max(states):,}"] if states else ["-", "-"]
+    return [f"{followed.steps[-1].rows:,}", *kept, refresh, recompute, changed]
 
 
 def _explained(followed: Followed) -> list[str]:
@@ -89,6 +91,7 @@ def write_report(path: Path, results: Sequence[Followed]) -> None:
             "verdict": f.verdict,
             "code": f.code,
             "message": f.message,
+            "states": f.states,
             "steps": [asdict(step) for step in f.steps],
         }
         for f in results

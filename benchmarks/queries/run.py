@@ -51,6 +51,8 @@ class Followed:
     steps: list[Step] = field(default_factory=list)
     shown: Sequence[Row] = ()
     columns: tuple[Column, ...] = ()
+    states: dict[str, int] = field(default_factory=dict)
+    """Rows of each state table after the last batch."""
 
     @property
     def verdict(self) -> Verdict:
@@ -88,6 +90,7 @@ def run_suite(
             workbench.change(runner.specs[name], change.insert, change.delete)
         applied = perf_counter() - started
         runner.follow(f"batch {number} of {len(suite.batches)}, {batch.title}: {batch.summary()}", applied)
+    runner.count_states()
     return tuple(runner.queries)
 
 
@@ -146,6 +149,13 @@ class _Runner:
         seconds = f"{applied:.1f} s to apply, {sum(refreshes):.1f} s to refresh {len(refreshes)} queries"
         wrong = f"; FAILED: {', '.join(failed)}" if failed else ""
         self.echo(f"{what} ({seconds}, {perf_counter() - started:.1f} s in all){wrong}")
+
+    def count_states(self) -> None:
+        """What is kept of each query at the end."""
+        for followed in self.queries:
+            for view in followed.plan.views if followed.plan is not None and not followed.has_failed else ():
+                ((rows,),) = self.workbench.engine.query(f"SELECT COUNT(*) FROM {view.name}")
+                followed.states[view.name] = int(str(rows))
 
     def _step(self, followed: Followed) -> Step:
         engine = self.workbench.engine

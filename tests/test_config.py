@@ -80,7 +80,6 @@ def test_wrong_values(meta: dict[str, object]) -> None:
     ("meta", "what"),
     [
         ({"fivm_apply": "append"}, "fivm_apply: append"),
-        ({"fivm_result": "factorized"}, "fivm_result: factorized"),
         ({"fivm_refresh": "lazy"}, "fivm_refresh: lazy"),
         ({"fivm_expose": "table"}, "fivm_expose: table"),
         ({"fivm_start": "newest"}, "fivm_start"),

@@ -27,7 +27,9 @@ NOT_YET = frozenset((HERE / "not_yet.txt").read_text(encoding="utf-8").split())
 
 SAVED = load_scenarios(sorted((HERE / "saved_cases").glob("*.jsonl")))
 
-FAST = frozenset("aggregates bags captures chains joins keys names nested nulls partitions refusals".split())
+FAST = frozenset(
+    "aggregates bags captures chains factors joins keys names nested nulls partitions refusals".split()
+)
 
 WRONG: dict[str, object] = {
     "id": "wrong",
@@ -257,10 +259,13 @@ def test_expected_error_that_does_not_come(tmp_path: Path) -> None:
 
 ON_SPARK = (
     "joins/both-sides-change-on-one-key",
+    "factors/sums-of-a-star",
     "keys/listing-without-multiplicities",
     "keys/groups-whose-key-determines-the-rest",
     "aggregates/avg-of-every-exact-type",
     "captures/replaced-by-other-rows",
+    "factors/chain-of-three",
+    "cycles/triangles-of-a-graph",
     "nulls/null-alone-takes-the-type-of-the-others",
     "aggregates/global-over-nothing",
     "aggregates/large-decimals",
@@ -277,7 +282,7 @@ ON_SPARK = (
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    "name", [*ON_SPARK[:5], *(pytest.param(n, marks=pytest.mark.long) for n in ON_SPARK[5:])]
+    "name", [*ON_SPARK[:6], *(pytest.param(n, marks=pytest.mark.long) for n in ON_SPARK[6:])]
 )
 def test_scenario_on_spark(name: str, spark: SparkSession) -> None:
     from fivm_dbt.testing.spark_workbench import SparkWorkbench

@@ -30,8 +30,10 @@
     {%- do write(done.sql) -%}
     {%- do store_result('main', response=done.response) -%}
     {%- do log(done.line, info=true) -%}
-    {%- set root = target_relation.incorporate(path={'identifier': done.root}, type='table') -%}
-    {%- set relations = [target_relation, root] -%}
+    {%- set relations = [target_relation] -%}
+    {%- for name in done.tables -%}
+      {%- do relations.append(target_relation.incorporate(path={'identifier': name}, type='table')) -%}
+    {%- endfor -%}
   {%- endif -%}
 
   {%- set should_revoke = should_revoke(existing_relation, full_refresh_mode=True) -%}

@@ -42,6 +42,8 @@ def leftovers(
             root = described.presentation.root if described.presentation is not None else ""
             if root and canonical(root) in gone:
                 views.append(Leftover(name, True, gone[canonical(root)]))
+            elif described.is_factorized and canonical(name) in gone.values():
+                views.append(Leftover(name, True, canonical(name)))
     return views + tables
 
 

@@ -60,6 +60,7 @@ def main(verbose: int) -> None:
 @click.option("--order", type=_FILE, help="Variable order for the query of a file, in F-IVM's text format.")
 @click.option("--strategy", help="The fivm_strategy for the query of a file.")
 @click.option("--depth", type=int, help="The fivm_depth for the query of a file, with --strategy recursive.")
+@click.option("--result", help="The fivm_result for the query of a file: listing or factorized.")
 @click.option(
     "--without",
     multiple=True,
@@ -85,6 +86,7 @@ def explain(
     order: Path | None,
     strategy: str | None,
     depth: int | None,
+    result: str | None,
     without: tuple[str, ...],
     rows: tuple[tuple[str, int], ...],
     form: str,
@@ -102,6 +104,7 @@ def explain(
       fivm explain query.sql
       fivm explain query.sql --strategy factorized --order order.txt
       fivm explain query.sql --strategy recursive --depth 2
+      fivm explain query.sql --result factorized
       diff <(fivm explain query.sql) <(fivm explain query.sql --without look_ups)
       fivm explain query.sql --rows sales 80000000 --rows stores 500
       fivm explain daily_delays --project-dir . --format json
@@ -112,13 +115,18 @@ def explain(
     from fivm_dbt.offline import plan_of_file
     from fivm_dbt.plan.plan import Plan
 
-    given = {"fivm_strategy": strategy, "fivm_depth": depth, "fivm_without": without or None}
+    given = {
+        "fivm_strategy": strategy,
+        "fivm_depth": depth,
+        "fivm_result": result,
+        "fivm_without": without or None,
+    }
     settings = {key: value for key, value in given.items() if value is not None}
     if project_dir is None:
         plan = plan_of_file(Path(what), order, settings, dict(rows))
     elif order is not None or settings or rows:
         raise click.UsageError(
-            "--order, --strategy, --depth, --without and --rows are for files; a model has its own, "
+            "--order, --strategy, --depth, --result, --without and --rows are for files; a model has its own, "
             "and is measured when built"
         )
     else:
@@ -138,6 +146,11 @@ def explain(
     help="Replay every model with this fivm_strategy; `all` with each in turn. "
     "`auto` chooses as if some tables were large.",
 )
+@click.option(
+    "--result",
+    type=click.Choice(["factorized"]),
+    help="Keep the results of all models as factors that can be kept so.",
+)
 @click.option("--strict", is_flag=True, help="A refused model or a full recompute is a failure too.")
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write the results as JSON.")
 @click.option("--only", multiple=True, metavar="ID", help="Replay only this scenario; may be repeated.")
@@ -146,6 +159,7 @@ def replay(
     files: tuple[Path, ...],
     engine: str,
     strategy: str | None,
+    result: str | None,
     strict: bool,
     report: Path | None,
     only: tuple[str, ...],
@@ -161,7 +175,7 @@ def replay(
     """
     from fivm_dbt.testing.replay_files import replay_files
 
-    sys.exit(replay_files(files, engine, strategy, strict, report, only, click.echo))
+    sys.exit(replay_files(files, engine, strategy, strict, report, only, click.echo, result))
 
 
 @main.command()

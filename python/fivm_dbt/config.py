@@ -64,7 +64,6 @@ class Config(BaseModel):
 # Values whose capability is not built yet, as (key, predicate on the value).
 _LATER: tuple[tuple[str, tuple[object, ...]], ...] = (
     ("fivm_apply", ("append",)),
-    ("fivm_result", ("factorized",)),
     ("fivm_refresh", ("lazy",)),
     ("fivm_expose", ("table",)),
 )

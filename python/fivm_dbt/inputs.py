@@ -41,6 +41,8 @@ def _relation(named: Named, described: Described | None, declared: Declared) -> 
     if described is None:
         raise FivmError("FIVM302", f"there is no table or view {named.name}", remedy=_how_to_create(declared))
     presentation = described.presentation
+    if described.is_factorized:
+        return declared.relation(canonical(named.name), described.columns, is_factorized=True)
     if presentation is None and described.is_view:
         raise FivmError("FIVM303", f"{named.name} records no changes", remedy=_instead_of_view(declared))
     if presentation is None and not described.is_delta:

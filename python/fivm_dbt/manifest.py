@@ -54,7 +54,12 @@ class Declared:
         return tuple(Column.of(column.name, column.data_type) for column in columns)
 
     def relation(
-        self, name: str, columns: tuple[Column, ...], presentation: Presentation | None = None
+        self,
+        name: str,
+        columns: tuple[Column, ...],
+        presentation: Presentation | None = None,
+        *,
+        is_factorized: bool = False,
     ) -> Relation:
         """The relation ``name`` of these columns. Raises FIVM201 where ``fivm_declares`` names another column."""
         known = [c.name.lower() for c in columns]
@@ -67,7 +72,7 @@ class Declared:
         return Relation(
             name=name,
             columns=columns,
-            kind="table" if presentation is None else "fivm",
+            kind="factorized" if is_factorized else "table" if presentation is None else "fivm",
             is_recreated=self.is_seed,
             keys=self.keys,
             foreign_keys=self.foreign_keys,

@@ -20,6 +20,9 @@ CLOCK = "__fivm_clock"
 JOURNAL = "fivm_journal"
 """The one journal table of a schema."""
 
+ROOT_PROPERTY, FACTORS_PROPERTY = "fivm.root", "fivm.factors"
+"""Properties of a model's view: the state table that it shows, or that it joins several when it is read."""
+
 PREFIX = "__fivm_"
 MAX_IDENTIFIER = 120
 

@@ -100,6 +100,8 @@ def _relation(name: str, declared: Declared, compiled_sql: dict[str, str], nodes
     presentation: Presentation | None = None
     if declared.is_fivm and declared.node is not None and declared.node.unique_id in compiled_sql:
         upstream = plan_of_compiled(declared.node, compiled_sql, nodes)
+        if upstream.is_factorized:
+            return declared.relation(name, upstream.output, is_factorized=True)
         columns, presentation = upstream.output, upstream.presentation
     if not columns:
         raise FivmError(

@@ -92,7 +92,7 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
         "response": FivmResponse(_message=_summary(report), rows_affected=report.rows_merged, fivm=figures),
         "sql": ";\n\n".join(report.statements) or f"-- {report.line()}",
         "line": f"fivm: {report.line()}",
-        "root": split_name(plan.root.relation)[-1],
+        "tables": [split_name(v.name)[-1] for v in (plan.stored if plan.is_factorized else (plan.top,))],
     }
 
 
@@ -105,7 +105,7 @@ def fivm_is_partial(adapter: Any) -> bool:
 def fivm_is_maintained(adapter: Any, relation: Any) -> bool:
     """Whether a relation is a fivm model's view over its state."""
     described = describe_relation(_execute(adapter), relation.render())
-    return described is not None and described.presentation is not None
+    return described is not None and (described.presentation is not None or described.is_factorized)
 
 
 def fivm_document(adapter: Any, relation: Any, comment: str | None, columns: Mapping[str, str]) -> None:
@@ -222,7 +222,8 @@ def _make_way(adapter: Any, plan: Plan, existing: Any | None) -> None:
         return
     described = describe_relation(_execute(adapter), existing.render())
     presentation = None if described is None else described.presentation
-    if presentation is None or presentation.root != plan.root.relation:
+    is_factorized = described is not None and described.is_factorized
+    if not is_factorized and (presentation is None or presentation.root != plan.root.relation):
         adapter.drop_relation(existing)
 
 

@@ -1,6 +1,14 @@
 """What the planner knows about relations: columns, types, keys. Frozen, and free of any connection."""
 
-from fivm_dbt.catalog.relation import Catalog, Column, Dependency, ForeignKey, Presentation, Relation
+from fivm_dbt.catalog.relation import (
+    Catalog,
+    Column,
+    Dependency,
+    ForeignKey,
+    Presentation,
+    Relation,
+    check_records_changes,
+)
 from fivm_dbt.catalog.statistics import TableStatistics
 from fivm_dbt.catalog.types import SparkType
 
@@ -13,4 +21,5 @@ __all__ = [
     "Relation",
     "SparkType",
     "TableStatistics",
+    "check_records_changes",
 ]

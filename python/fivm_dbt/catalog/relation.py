@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fivm_dbt.catalog.types import SparkType
+from fivm_dbt.errors import FivmError
 from fivm_dbt.naming import canonical
 
-RelationKind = Literal["table", "fivm", "view"]
+RelationKind = Literal["table", "fivm", "factorized"]
+"""``fivm``: a model that is shown from its root state; ``factorized``: one that is joined when it is read."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,16 @@ class Relation:
     def column(self, name: str) -> Column | None:
         """The column called ``name``, compared without case as Spark does."""
         return next((c for c in self.columns if c.name.lower() == name.lower()), None)
+
+
+def check_records_changes(relation: Relation) -> None:
+    """Raise FIVM303 for a model whose result is joined when it is read: nobody records what changes in it."""
+    if relation.kind == "factorized":
+        raise FivmError(
+            "FIVM303",
+            f"{relation.name} has fivm_result: factorized, and records no changes of its result",
+            remedy=f"leave fivm_result out of {relation.name}, or read it in models that are not fivm's",
+        )
 
 
 @dataclass(frozen=True)

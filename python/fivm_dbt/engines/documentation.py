@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fivm_dbt.engines.introspect import ROOT_PROPERTY, parse_description
+from fivm_dbt.engines.introspect import parse_description
 from fivm_dbt.engines.spark import Execute
-from fivm_dbt.naming import quote
+from fivm_dbt.naming import ROOT_PROPERTY, quote
 
 
 @dataclass(frozen=True)

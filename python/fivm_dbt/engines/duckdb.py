@@ -21,7 +21,7 @@ from sqlglot import exp
 from fivm_dbt.catalog import Column
 from fivm_dbt.engines.duckdb_functions import MACROS, NO_OPTIMIZER, SETTINGS
 from fivm_dbt.engines.duckdb_literals import Cut, cut_literals
-from fivm_dbt.engines.duckdb_sql import TARGET, Slot, Statement, transpile
+from fivm_dbt.engines.duckdb_sql import TARGET, Slot, Statement, transpile, with_versions
 from fivm_dbt.engines.duckdb_tables import TableStore, spark_type
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import canonical
@@ -124,7 +124,7 @@ class DuckDbEngine:
         elif statement.kind in ("create", "define"):
             self._create(statement, cut)
         elif statement.kind == "view":
-            self._create_view(statement)
+            self._create_view(statement, cut)
         elif statement.kind == "drop":
             self._drop(statement)
         else:
@@ -234,6 +234,8 @@ class DuckDbEngine:
         return tables
 
     def _table(self, slot: Slot, cut: Cut) -> str:
+        if slot.pinned is not None:
+            return self.tables.copy_of(slot.relation, slot.pinned)
         if slot.first is None:
             staged = self._staged.get(slot.relation)
             return staged or self.tables.copy_of(slot.relation, None)
@@ -285,9 +287,9 @@ class DuckDbEngine:
         verb = "CREATE OR REPLACE TABLE" if statement.is_replacing else "CREATE TABLE"
         self.tables.commit(table, copy, verb if statement.kind == "define" else f"{verb} AS SELECT")
 
-    def _create_view(self, statement: Statement) -> None:
-        name, query = statement.target, statement.view
-        assert query is not None
+    def _create_view(self, statement: Statement, cut: Cut) -> None:
+        assert statement.view is not None
+        name, query = statement.target, with_versions(statement.view, cut.numbers)
         if name in self.tables:
             raise duckdb.CatalogException(f"{name} is a table")
         if name in self._views and not statement.is_replacing:

@@ -29,7 +29,8 @@ TARGET = "fivm slot target"
 class Slot:
     """A relation in a statement. ``first`` and ``last`` index the statement's version numbers.
 
-    Neither: the newest version; ``first`` alone: that version; ``is_changes``: the feed from first to last.
+    Neither: the newest version; ``first`` alone: that version; ``is_changes``: the feed from first to last. ``pinned``
+    is the version itself, of a table in a view.
     """
 
     token: str
@@ -37,6 +38,7 @@ class Slot:
     first: int | None = None
     last: int | None = None
     is_changes: bool = False
+    pinned: int | None = None
 
 
 @dataclass(frozen=True)
@@ -208,7 +210,18 @@ def _slot(table: exp.Table, name: str, number: int) -> Slot:
     version = table.args.get("version")
     if version is None:
         return Slot(token, name)
-    return Slot(token, name, int(version.expression.name) - MARK)
+    number_of = int(version.expression.name)
+    return Slot(token, name, number_of - MARK) if number_of >= MARK else Slot(token, name, pinned=number_of)
+
+
+def with_versions(view: exp.Query, numbers: Sequence[int]) -> exp.Query:
+    """A view's query with the versions that were cut out of its text."""
+    whole = view.copy()
+    for table in whole.find_all(exp.Table):
+        version = table.args.get("version")
+        if version is not None and int(version.expression.name) >= MARK:
+            version.set("expression", exp.Literal.number(numbers[int(version.expression.name) - MARK]))
+    return whole
 
 
 def is_cte(table: exp.Table) -> bool:

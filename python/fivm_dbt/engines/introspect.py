@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from fivm_dbt.catalog import Column, Presentation
 from fivm_dbt.engines.spark import Execute
 from fivm_dbt.engines.spark_errors import cause
+from fivm_dbt.naming import FACTORS_PROPERTY, ROOT_PROPERTY
 from fivm_dbt.refresh.engine import MissingRelation
 
-ROOT_PROPERTY = "fivm.root"
 """Property of a fivm model's view that names its root state."""
 
 
@@ -27,6 +27,11 @@ class Described:
     @property
     def is_delta(self) -> bool:
         return not self.is_view and self.provider == "delta"
+
+    @property
+    def is_factorized(self) -> bool:
+        """Whether it is a fivm model whose result is joined when it is read."""
+        return self.is_view and FACTORS_PROPERTY in dict(self.properties)
 
     @property
     def presentation(self) -> Presentation | None:

@@ -15,14 +15,15 @@ from fivm_dbt.plan.plan import Plan, View
 _INPUT = {"shape": "ellipse"}
 _VIEW = {"shape": "box", "peripheries": "2"}
 _STATIC = {"style": "dashed"}
+_RESULT = {"shape": "box", "style": "rounded"}
 
 
 def dot(plan: Plan) -> str:
     """The plan in Graphviz's language.
 
     Inputs are ellipses, dashed if they are static; views are boxes with a double border, each with its keys, what it
-    adds up, and why it is kept. A solid edge is a way that a change takes; a dashed one leads from a view to one whose
-    deltas look it up.
+    adds up, and why it is kept; a result that is joined when it is read has round corners. A solid edge is a way that
+    a change takes; a dashed one leads from a view to one whose deltas look it up.
     """
     graph = graphviz.Digraph(
         split_name(plan.relation)[-1],
@@ -34,7 +35,8 @@ def dot(plan: Plan) -> str:
         label = _lines(item.name, ", ".join(c.name for c in item.columns))
         graph.node(_id(item.name), label, **_INPUT, **(_STATIC if item.is_static else {}))
     for view in plan.views:
-        graph.node(_id(view.name), _label(plan, view), **_VIEW)
+        style = _RESULT if view not in plan.stored else _VIEW
+        graph.node(_id(view.name), _label(plan, view), **style)
         for relation, is_change in _read(plan, view):
             graph.edge(_id(relation), _id(view.name), **({} if is_change else _STATIC))
     source: str = graph.source
@@ -66,6 +68,9 @@ def _read(plan: Plan, view: View) -> Iterator[tuple[str, bool]]:
         changed = {s.relation for t in core.triggers for s in scans(t.changed)}
         others = {s.relation for t in core.triggers for other in t.others for s in scans(other)}
         yield from ((name, name in changed) for name in sorted(changed | others))
+        return
+    if view not in plan.stored:
+        yield from ((name, True) for name in sorted({s.relation for s in scans(core)}))
         return
     nodes = (*(t.node for t in view.terms), *(k.node for k in view.key_sets))
     changed = {s.relation for node in nodes for s in scans(node) if s.side is Side.DELTA}

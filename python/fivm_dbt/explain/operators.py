@@ -34,7 +34,7 @@ from fivm_dbt.plan.plan import Plan, View
 def maintenance(plan: Plan) -> list[str]:
     """Per view its operators with their rule, then what its delta reads in full."""
     lines = []
-    for view in plan.views:
+    for view in plan.stored:
         lines.append(f"{view.name}: {view.reason}")
         lines += [f"  {line}" for line in _top(view)]
         lines += [f"  {line}" for line in _below(view.core, skip_local=view.is_bag, depth=1)]

@@ -33,7 +33,7 @@ from fivm_dbt.plan.plan import Plan, PlanInput, Recompute, View
 from fivm_dbt.spark.capture import change_query
 from fivm_dbt.spark.check import EXAMPLE_TIMES, example
 from fivm_dbt.spark.merge import write_delta
-from fivm_dbt.spark.state import build_query, create_table, delta_query, key_set_query
+from fivm_dbt.spark.state import build_query, create_table, delta_query, joined_on_read, key_set_query
 from fivm_dbt.sql.edits import Edit
 
 _OLD, _NEW = 1, 2
@@ -63,7 +63,15 @@ def explain(plan: Plan) -> str:
             render(view.core),
             *_state(plan, view),
         ]
-    parts += [_heading("state"), *_state(plan, plan.top)]
+    if plan.is_factorized:
+        versions = {view.name: _NEW for view in plan.helpers}
+        parts += [
+            _heading("result"),
+            "no table: joined from the views above when the model is read, at the versions of its last refresh",
+            f"shown by view {plan.relation}:\n{_indent(joined_on_read(plan, versions).sql('spark', pretty=True))}",
+        ]
+    else:
+        parts += [_heading("state"), *_state(plan, plan.top)]
     parts += [_heading("how each operator is maintained (! marks what is read in full)"), *maintenance(plan)]
     for item in plan.inputs:
         if not item.is_static:
@@ -274,14 +282,14 @@ def _statements(plan: Plan) -> list[str]:
     updatable = frozenset(i.name for i in plan.inputs if not i.is_static)
     everything = example(plan, updatable, _OLD, _NEW)
     lines = []
-    for view in plan.views:
+    for view in plan.stored:
         build = create_table(view.name, build_query(plan, view, everything), {}, PARTITION)
         lines += [f"-- build {view.name}" if len(plan.views) > 1 else "-- build", _sql(build)]
     for item in plan.inputs:
         if not item.is_static:
             lines.append(f"-- staged as {staged_input(plan, item.name)}")
             lines.append(_sql(change_query(plan, everything.input(item.name))))
-    for view in plan.views:
+    for view in plan.stored:
         for key_set in view.key_sets:
             query = key_set_query(plan, view, key_set, everything)
             if query is not None:

@@ -63,7 +63,7 @@ class Block:
     @cached_property
     def uses(self) -> tuple[Use, ...]:
         """What is computed where several relations are joined: conditions, and atoms that could not be split."""
-        found = [Use(self.relations_of(c), self._parts(c)) for c in self.conditions]
+        found = [Use(self.relations_of(c), self.parts_of(c)) for c in self.conditions]
         late = {a for m in self.monomials for a in m.atoms if len(a.relations) > 1}
         for atom in sorted(late, key=lambda a: a.sort_key):
             found.append(Use(atom.relations, _columns(atom.value)))
@@ -86,7 +86,7 @@ class Block:
             return self.types[column]
         return next(k.type for k in self.aggregate.keys if k.value == part)
 
-    def _parts(self, condition: Scalar) -> tuple[Scalar, ...]:
+    def parts_of(self, condition: Scalar) -> tuple[Scalar, ...]:
         """The sides of a comparison, where each has one relation, and the columns of what has several."""
         return tuple(dict.fromkeys(part for side in _sides(condition) for part in self._within_one(side)))
 

@@ -77,34 +77,45 @@ class Factoriser(HelperViewMaker):
         every |= {view for view in materialised(self.tree, self.updatable) if view is not self.tree}
         return frozenset(v for v in every if v not in self.choices or self.choices[v].is_kept)
 
+    @cached_property
+    def classes(self) -> tuple[str, str]:
+        """The class of the query, and the one that it has under the declared keys."""
+        graph = self.block.graph
+        return class_of(graph), class_of(graph.closed(self.dependencies))
+
     def root(self) -> tuple[Aggregate, ViewTree]:
         """The aggregate over kept views, which have been kept on the way, and the tree for people."""
+        pieces = self._below(self.tree, 1)
+        return self.views.result(pieces), self.shown_tree("the result")
+
+    def shown_tree(self, root: str) -> ViewTree:
+        """The tree for people, with what is said of its ``root``."""
         tree = self.tree
-        query_class = class_of(self.block.graph)
-        under_keys = class_of(self.block.graph.closed(self.dependencies))
-        pieces = self._below(tree, 1)
-        root = TreeView(0, _at(tree), tree.keys, tree.relations, (), None, "the result")
-        if self.given is not None:
-            chosen = "given"
-        elif query_class == "q-hierarchical":
-            chosen = "by the shape of the query, which is q-hierarchical"
-        elif under_keys == "q-hierarchical" and self.statistics is None:
-            chosen = "by the shape of the query, which is q-hierarchical under the declared keys"
-        elif self.statistics is not None:
-            chosen = "the one that reads least, by the sizes that were measured"
-        else:
-            chosen = "the one with the fewest rows in its views, by estimate"
-        shown = ViewTree(
+        query_class, under_keys = self.classes
+        top = TreeView(0, at(tree), tree.keys, tree.relations, (), None, root)
+        return ViewTree(
             self.block.title,
             self.block.variables,
             str(self.order),
-            chosen,
+            self._chosen(),
             query_class
             if under_keys == query_class
             else f"{query_class}; under the declared keys {under_keys}",
-            (root, *self.shown),
+            (top, *self.shown),
         )
-        return self.views.result(pieces), shown
+
+    def _chosen(self) -> str:
+        """Where the order comes from."""
+        query_class, under_keys = self.classes
+        if self.given is not None:
+            return "given"
+        if query_class == "q-hierarchical":
+            return "by the shape of the query, which is q-hierarchical"
+        if under_keys == "q-hierarchical" and self.statistics is None:
+            return "by the shape of the query, which is q-hierarchical under the declared keys"
+        if self.statistics is not None:
+            return "the one that reads least, by the sizes that were measured"
+        return "the one with the fewest rows in its views, by estimate"
 
     def _below(self, view: View, depth: int) -> list[Piece]:
         return [piece for child in view.children for piece in self._pieces(child, view, depth)]
@@ -115,28 +126,31 @@ class Factoriser(HelperViewMaker):
             pieces = self._below(node, depth + 1)
             if node in self.kept:
                 pieces += self._indicators(node, depth + 1)
-            at, keys, relations = _at(node), node.keys, node.relations
+            where, keys, relations = at(node), node.keys, node.relations
             why = "nothing beside it changes"
         else:
             pieces = [self.views.as_it_is(self.block.position(node.name))]
-            at, keys, relations = node.name, node.variables, (node.name,)
+            where, keys, relations = node.name, node.variables, (node.name,)
             why = "an input, which no delta meets"
         if node not in self.kept:
             if node in self.choices:
                 why = self.choices[node].reason
             elif parent in self.choices and parent not in self.kept:
                 why = "read with what is above it"
-            self.shown.insert(place, TreeView(depth, at, keys, relations, (), None, why))
+            self.shown.insert(place, TreeView(depth, where, keys, relations, (), None, why))
             yield from pieces
             return
         made = self.views.view(pieces, self._positions(parent.relations), self.inner.alias())
         scan = self.inner.keep(made.node, made.joined, self.views.reason(made))
-        met_by = beside(node, parent) & self.updatable
-        met = ", ".join(name for name in self.block.names if name in met_by)
-        why = self.choices[node].reason if node in self.choices else f"deltas of {met} meet it"
-        shown = TreeView(depth, at, keys, relations, made.payload_names, scan.relation, why)
+        why = self.choices[node].reason if node in self.choices else self._why(node, parent)
+        shown = TreeView(depth, where, keys, relations, made.payload_names, scan.relation, why)
         self.shown.insert(place, shown)
         yield made.kept_as(scan)
+
+    def _why(self, node: View | Edge, parent: View) -> str:
+        """Why a view is kept."""
+        met_by = beside(node, parent) & self.updatable
+        return f"deltas of {', '.join(name for name in self.block.names if name in met_by)} meet it"
 
     def _indicators(self, view: View, depth: int) -> Iterator[Piece]:
         """What restricts a view within a cycle to values that the relations have which close it."""
@@ -146,10 +160,10 @@ class Factoriser(HelperViewMaker):
             columns = ", ".join(k.name for k in values.keys)
             reason = f"the values of {columns} in {indicator.relation}, which close a cycle"
             scan = self.inner.keep(values, (), reason)
-            at, names = f"∃{indicator.relation}", (indicator.relation,)
+            where, names = f"∃{indicator.relation}", (indicator.relation,)
             why = "restricts the view above to what can close the cycle"
             self.shown.append(
-                TreeView(depth, at, indicator.variables, names, ("present",), scan.relation, why)
+                TreeView(depth, where, indicator.variables, names, ("present",), scan.relation, why)
             )
             meets = zip(indicator.variables, (k.name for k in values.keys), strict=True)
             yield Piece(scan, frozenset(), {}, meets={v: Scalar.column(scan.alias, n) for v, n in meets})
@@ -158,5 +172,6 @@ class Factoriser(HelperViewMaker):
         return frozenset(self.block.position(name) for name in names)
 
 
-def _at(view: View) -> str:
+def at(view: View) -> str:
+    """The variable at which a view stands, for people."""
     return view.variables[0] if view.variables else "∅"

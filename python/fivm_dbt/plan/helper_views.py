@@ -14,9 +14,18 @@ from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.nodes import Aggregate, Map
 from fivm_dbt.plan.blocks import Block, block_of, column_name
 from fivm_dbt.plan.factorise import Factoriser, GivenOrder
+from fivm_dbt.plan.factorised_result import FactorisedResult
 from fivm_dbt.plan.kept_views import KeptViews
 from fivm_dbt.plan.plan import ViewTree
 from fivm_dbt.plan.recursive import Recursion
+
+
+@dataclass(frozen=True)
+class Topmost:
+    """What the join of which a model shows the result is told: the user's order, and how its result is kept."""
+
+    order: GivenOrder | None
+    is_factorized: bool
 
 
 @dataclass(frozen=True)
@@ -33,6 +42,13 @@ class Wanted:
     depth: int | None = None
     measured: TableStatistics | None = None
     splits_sums: bool = True
+    is_factorized: bool = False
+    """Whether the model's result is to be kept as factors instead of rows."""
+
+    @property
+    def topmost(self) -> Topmost:
+        """What holds for the topmost join alone."""
+        return Topmost(self.order, self.is_factorized)
 
     @property
     def only_needed(self) -> bool:
@@ -49,6 +65,8 @@ class HelperViews:
     wanted: Wanted
     views: KeptViews
     trees: list[ViewTree] = field(default_factory=list)
+    factors: FactorisedResult | None = None
+    """Of a model whose result is kept as factors."""
     measurable: dict[str, set[str]] = field(default_factory=dict)
 
     @property
@@ -56,32 +74,36 @@ class HelperViews:
         """Whether every join has its helper views, so that nothing else is kept of what it joins."""
         return self.wanted.strategy in ("factorized", "recursive")
 
-    def aggregate(self, node: Aggregate, order: GivenOrder | None) -> Aggregate | None:
+    def aggregate(self, node: Aggregate, topmost: Topmost | None) -> Aggregate | None:
         """``node`` over helper views; None where it has no join that they could be of, or none that pays."""
-        maker = self._maker(node, order)
+        maker = self._maker(node, topmost)
         if maker is None:
             return None
         over, tree = maker.root()
         self.trees.append(tree)
         return over
 
-    def listing(self, rows: Map, order: GivenOrder | None = None) -> Copies | None:
+    def listing(self, rows: Map, topmost: Topmost | None = None) -> Copies | None:
         """The rows of a join over helper views: grouped by all their columns they are an aggregate that counts."""
         if not rows.items or not all(i.type.is_groupable for i in rows.items):
             return None
-        over = self.aggregate(Aggregate(rows.input, rows.alias, rows.items, ()), order)
+        over = self.aggregate(Aggregate(rows.input, rows.alias, rows.items, ()), topmost)
         if over is None:
             return None
         assert over.factored is not None
         return Copies(over.input, rows.alias, over.keys, over.factored.rows)
 
-    def _maker(self, node: Aggregate, order: GivenOrder | None) -> Factoriser | Recursion | None:
+    def _maker(self, node: Aggregate, topmost: Topmost | None) -> Factoriser | Recursion | None:
         strategy, is_split = self.wanted.strategy, self.wanted.splits_sums
         block = None if self.wanted.only_needed else block_of(node, splits_sums=is_split)
         if block is None:
             return None
         if strategy == "recursive":
             return Recursion(block, self.views, self.wanted.depth)
+        order = topmost.order if topmost is not None else None
+        if topmost is not None and topmost.is_factorized:
+            self.factors = FactorisedResult(block, self.views, order)
+            return self.factors
         if strategy == "factorized":
             return Factoriser(block, self.views, order)
         return self._chooser(block)

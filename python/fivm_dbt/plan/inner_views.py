@@ -48,8 +48,7 @@ from fivm_dbt.ir.nodes import (
 from fivm_dbt.ir.rename import substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import storable, unique_name
-from fivm_dbt.plan.factorise import GivenOrder
-from fivm_dbt.plan.helper_views import HelperViews, Wanted
+from fivm_dbt.plan.helper_views import HelperViews, Topmost, Wanted
 from fivm_dbt.plan.kept_views import InnerView, KeptViews, column_of
 from fivm_dbt.plan.plan import ViewTree
 from fivm_dbt.plan.root import leads_to
@@ -61,13 +60,15 @@ Meaning = dict[ColumnId, Scalar]
 class Kept:
     """A query over scans of its inner views, these, and the view trees that some of them are of.
 
-    ``measurable``: by input, the columns whose distinct values ``auto`` would choose by.
+    ``measurable``: by input, the columns whose distinct values ``auto`` would choose by. ``is_grouped`` says of a
+    result that is kept as factors that no two of their combinations have the same key.
     """
 
     over: Node
     views: tuple[InnerView, ...]
     trees: tuple[ViewTree, ...]
     measurable: tuple[tuple[str, tuple[str, ...]], ...]
+    is_grouped: bool = False
 
 
 def keep_inner_views(
@@ -91,8 +92,15 @@ def keep_inner_views(
             "fivm_variable_order is given, but the model, or its topmost aggregate, is not over an inner join",
             remedy="leave it out",
         )
+    if wanted.is_factorized and keeper.helpers.factors is None:
+        raise FivmError(
+            "FIVM201",
+            "fivm_result: factorized is given, but the result is not that of an inner join, or of a GROUP BY over one",
+            remedy="leave it out",
+        )
     measurable = {name: tuple(sorted(columns)) for name, columns in keeper.helpers.measurable.items()}
-    return Kept(over, tuple(keeper.kept.views), trees, tuple(sorted(measurable.items())))
+    is_grouped = keeper.helpers.factors is not None and keeper.helpers.factors.is_grouped
+    return Kept(over, tuple(keeper.kept.views), trees, tuple(sorted(measurable.items())), is_grouped)
 
 
 @dataclass
@@ -109,8 +117,8 @@ class _Keeper:
         if isinstance(node, (Map, Filter)) and leads_to(node, Aggregate, Window):
             return node.with_inputs((self.top(node.inputs[0]),))
         if isinstance(node, (Aggregate, Window)):
-            return self._local(node, self.wanted.order)
-        return self._listing(node, self.wanted.order)
+            return self._local(node, self.wanted.topmost)
+        return self._listing(node, self.wanted.topmost)
 
     def _visit(self, node: Node, *, in_row: bool = False, in_block: bool = False) -> tuple[Node, Meaning]:
         """``node`` over kept views, and what columns of it mean that are called otherwise now.
@@ -140,11 +148,11 @@ class _Keeper:
             return self._join(over, meaning)
         return over, {} if isinstance(node, (Map, ClockMap)) else meaning
 
-    def _listing(self, node: Node, order: GivenOrder | None) -> Node:
+    def _listing(self, node: Node, topmost: Topmost | None) -> Node:
         """The rows of a query without an aggregate on top."""
         new = self._in_order(node, in_block=self.helpers.are_kept)
         rows = new if isinstance(new, Map) else _shown(new, self.kept.alias())
-        return self.helpers.listing(rows, order) or new
+        return self.helpers.listing(rows, topmost) or new
 
     def _branch(self, node: Node) -> Node:
         """A branch of a union, which is kept where it is over helper views: a row of these stands for several."""
@@ -164,12 +172,12 @@ class _Keeper:
 
     # Operators
 
-    def _local(self, node: Local, order: GivenOrder | None = None) -> Local:
+    def _local(self, node: Local, topmost: Topmost | None = None) -> Local:
         """An aggregate or windows over the visited input, which is kept by key where keys are recomputed from it."""
         inner, meaning = self._visit(node.input, in_block=self.helpers.are_kept)
         over = _same(node, substituted(node, (inner,), meaning))
         if isinstance(over, Aggregate) and over.adds_up:
-            return self.helpers.aggregate(over, order) or over
+            return self.helpers.aggregate(over, topmost) or over
         if self.wanted.only_needed:
             return over
         kept = self._by_key(

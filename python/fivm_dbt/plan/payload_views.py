@@ -98,14 +98,19 @@ class PayloadViews:
     def _is_of(self, part: Scalar, position: int) -> bool:
         return self.block.relations_of(part) == {position}
 
-    def view(self, pieces: list[Piece], around: frozenset[int], alias: str) -> PayloadView:
+    def view(
+        self, pieces: list[Piece], around: frozenset[int], alias: str, counted: tuple[str, ...] | None = None
+    ) -> PayloadView:
         """The view of ``pieces``, which meets the other relations of ``around``.
 
-        Its columns have the same names whatever the pieces are that make up its relations.
+        Its columns have the same names whatever the pieces are that make up its relations. One that is ``counted`` by
+        some variables has these alone as columns, and nothing but the number of rows as payload.
         """
         relations = frozenset[int]().union(*(p.relations for p in pieces))
         known = _known(pieces)
         names = self.columns(relations)
+        if counted is not None:
+            names = {p: name for p, name in names.items() if self.block.variable_of[p] in counted}
         columns = {part: Scalar.column(alias, name) for part, name in names.items()}
         first: dict[str, Scalar] = {}
         for part, name in names.items():
@@ -120,7 +125,7 @@ class PayloadViews:
         products: list[tuple[tuple[Product, ...], ...]] = [()]
         payload: dict[Atoms, tuple[Scalar, SparkType]] = {}
         for atoms in dict.fromkeys(m.within(relations) for m in self.block.monomials):
-            if not atoms:
+            if not atoms or counted is not None:
                 continue
             type_ = _type_of_sum(atoms)
             name = unique_name(_label(atoms), taken)
@@ -159,6 +164,8 @@ class PayloadViews:
             for c in self.block.conditions
             if (used := self.block.relations_of(c)) <= relations
             and not any(used <= p.relations for p in pieces)
+            # What a counted view has no columns for is left to the join of all.
+            and known.keys() >= set(self.block.parts_of(c))
         )
         if len(pieces) == 1 and not conditions:
             return pieces[0].node

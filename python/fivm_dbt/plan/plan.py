@@ -111,6 +111,8 @@ class StateTable:
     """How many rows one of the input stands for, where that has payloads of a view tree."""
     determined: tuple[str, ...] = ()
     is_set: bool = False
+    is_grouped: bool = False
+    """Whether the rows that it is computed from have different keys already."""
 
     @property
     def payload_names(self) -> tuple[str, ...]:
@@ -237,6 +239,8 @@ class Plan:
     """The sizes by which ``fivm_strategy: auto`` has chosen, recorded with the state."""
     measurable: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """What it chooses by: by input, the columns of which it would know the distinct values. Empty for no choice."""
+    is_factorized: bool = False
+    """Whether the result is no table but the join of inner views, which is evaluated when the model is read."""
 
     @cached_property
     def completed_sql(self) -> str:
@@ -252,6 +256,11 @@ class Plan:
     def helpers(self) -> tuple[View, ...]:
         """The inner views."""
         return self.views[:-1]
+
+    @property
+    def stored(self) -> tuple[View, ...]:
+        """The views that are tables."""
+        return self.helpers if self.is_factorized else self.views
 
     @property
     def top(self) -> View:

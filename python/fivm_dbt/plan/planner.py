@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from fivm_dbt.catalog import Catalog, Column, Relation, TableStatistics
+from fivm_dbt.catalog import Catalog, Column, Relation, TableStatistics, check_records_changes
 from fivm_dbt.config import Config, Strategy
 from fivm_dbt.delta.foreign_keys import Reference, references
 from fivm_dbt.delta.orphans import Orphans
@@ -118,12 +118,13 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
     static = _static(request.config, request.catalog)
     order = _given_order(request)
     strategy, depth = _strategy(request.config, order)
+    is_factorized = request.config.fivm_result == "factorized"
     kept = keep_inner_views(
         query,
         relation,
         static,
         {r.name: r.determines for r in request.catalog.relations},
-        Wanted(strategy, order, depth, request.measured, "split_sums" not in without),
+        Wanted(strategy, order, depth, request.measured, "split_sums" not in without, is_factorized),
     )
     promised, orphans = _foreign_keys(relation, request, query, static)
     kept_promises = request.catalog.relations if request.config.fivm_trust_keys else ()
@@ -131,7 +132,11 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
     views = Views(request.config, Typer(describe), static, promised, relations, orphans)
     for view in kept.views:
         views.add(view.name, view.node, tuple(f.name for f in view.node.fields), view.reason, by=view.by)
-    views.add(sibling(relation, "root"), kept.over, lowered.names, "the model itself")
+    root = sibling(relation, "root")
+    if is_factorized:
+        views.add_joined_on_read(root, kept.over, lowered.names, is_grouped=kept.is_grouped)
+    else:
+        views.add(root, kept.over, lowered.names, "the model itself")
     return Plan(
         relation=relation,
         sql=request.sql,
@@ -145,6 +150,7 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         view_trees=kept.trees,
         measured=request.measured if kept.measurable else None,
         measurable=kept.measurable,
+        is_factorized=is_factorized,
     )
 
 
@@ -169,6 +175,9 @@ def _strategy(config: Config, order: GivenOrder | None) -> tuple[Strategy, int |
             f"a variable order is given, but fivm_strategy: {strategy} has no view tree",
             remedy="leave the order out, or use fivm_strategy: factorized",
         )
+    if config.fivm_result == "factorized":
+        _check_factorized(config)
+        strategy = "factorized"
     depth = config.fivm_depth
     if depth != "full" and strategy != "recursive":
         raise FivmError(
@@ -177,6 +186,19 @@ def _strategy(config: Config, order: GivenOrder | None) -> tuple[Strategy, int |
             remedy="leave it out, or use fivm_strategy: recursive",
         )
     return "factorized" if order is not None else strategy, depth if isinstance(depth, int) else None
+
+
+def _check_factorized(config: Config) -> None:
+    """FIVM201 for what contradicts ``fivm_result: factorized``."""
+    if config.fivm_strategy not in ("auto", "factorized"):
+        other = f"fivm_strategy: {config.fivm_strategy} has no view tree"
+    elif config.fivm_partition_by is not None:
+        other = "fivm_partition_by is for the table of a result, of which there is none"
+    else:
+        return
+    raise FivmError(
+        "FIVM201", f"fivm_result: factorized is given, but {other}", remedy="leave one of them out"
+    )
 
 
 def _given_order(request: ModelRequest) -> GivenOrder | None:
@@ -239,6 +261,7 @@ def _inputs(core: Node, catalog: Catalog, static: frozenset[str]) -> tuple[PlanI
         relation = catalog.find(name)
         if relation is None:
             raise ValueError(f"{name} is scanned but not in the catalog")
+        check_records_changes(relation)
         columns = tuple(c for c in relation.columns if c.name in used[name])
         _check_names(name, columns)
         if name not in static:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fivm_dbt.catalog import Catalog, Column, Presentation
+from fivm_dbt.catalog import Catalog, Column, Presentation, check_records_changes
 from fivm_dbt.catalog.types import INT
 from fivm_dbt.config import Config
 from fivm_dbt.errors import FivmError
@@ -94,6 +94,7 @@ def _inputs(sql: str, catalog: Catalog, reason: FivmError | None) -> tuple[PlanI
                 span=named.span,
                 remedy="use ref()",
             )
+        check_records_changes(relation)
         found.append(PlanInput(relation, relation.columns, False))
     return tuple(found)
 

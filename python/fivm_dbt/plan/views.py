@@ -54,6 +54,15 @@ class Views:
         """
         self._add(name, node, names, reason, by, self._terms)
 
+    def add_joined_on_read(self, name: str, node: Node, names: tuple[str, ...], *, is_grouped: bool) -> None:
+        """Plan a model's result ``node`` that is no table: its query runs when the model is read.
+
+        It ``is_grouped`` where its rows have different keys already.
+        """
+        self._add(name, node, names, "the model itself, joined when it is read", None, lambda root, state: ())
+        top = self.views[-1]
+        self.views[-1] = replace(top, state=replace(top.state, is_grouped=is_grouped))
+
     def _add(
         self,
         name: str,

@@ -15,7 +15,7 @@ from fivm_dbt.delta.key_sets import KeySet, lookups
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.naming import PARTITION
+from fivm_dbt.naming import FACTORS_PROPERTY, PARTITION, ROOT_PROPERTY
 from fivm_dbt.plan.binding import Binding, BoundInput, Touched, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, StateTable, View
 from fivm_dbt.refresh.recorder import Recorder
@@ -29,6 +29,7 @@ from fivm_dbt.spark.state import (
     create_table,
     create_view,
     delta_query,
+    joined_on_read,
     key_set_query,
     partitions_query,
     touched_query,
@@ -57,7 +58,7 @@ def build_states(plan: Plan, engine: Recorder, binding: Binding) -> dict[str, in
     """
     check_statements(plan)
     versions = {}
-    for view in plan.views:
+    for view in plan.stored:
         if view is not plan.top:
             engine.progress(f"building {view.name}: {view.reason}")
         engine.run(
@@ -72,7 +73,7 @@ def build_states(plan: Plan, engine: Recorder, binding: Binding) -> dict[str, in
 
 def is_unchanged(plan: Plan, engine: Recorder, binding: Binding) -> bool:
     """Whether no view is changed by what moved: nothing is merged, and nothing stays staged."""
-    for view in plan.views:
+    for view in plan.stored:
         bound = _with_key_sets(plan, view, engine, binding)
         if prune_terms(view.terms, bound.moved):
             engine.stage(staged_state(plan, view), delta_query(plan, view, bound))
@@ -97,7 +98,7 @@ def apply_deltas(
     Returns what came to the views that changed, and the versions of the inner views' states.
     """
     merged, versions = [], {}
-    for view in plan.views:
+    for view in plan.stored:
         done = already.get(view.name, 0)
         if done and not _is_by_partition(plan, view) and view.step is None:
             change = None
@@ -238,11 +239,18 @@ def write_snapshots(
     return versions
 
 
-def publish(plan: Plan, engine: Recorder) -> None:
-    """Show the model: a view over the root state with the user's columns."""
+def publish(plan: Plan, engine: Recorder, versions: Mapping[str, int]) -> None:
+    """Show the model: a view over the root state with the user's columns.
+
+    A result that is no table is joined from the inner views at these ``versions``: while these are written one after
+    the other, readers see what was there before.
+    """
+    if plan.is_factorized:
+        engine.run(create_view(plan.relation, joined_on_read(plan, versions), {FACTORS_PROPERTY: "true"}))
+        return
     query = sqlglot.parse_one(plan.presentation.sql, dialect=SparkText)
     assert isinstance(query, exp.Query)
-    engine.run(create_view(plan.relation, query, {"fivm.root": plan.root.relation}))
+    engine.run(create_view(plan.relation, query, {ROOT_PROPERTY: plan.root.relation}))
 
 
 def literal(value: object, type_: SparkType) -> exp.Expr:

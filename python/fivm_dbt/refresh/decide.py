@@ -38,8 +38,9 @@ def why_rebuild(plan: Plan, engine: Recorder, journal: Journal, finished: Entry)
 
     Raises FIVM304 where the plan changed and ``fivm_on_change`` is ``fail``.
     """
-    if not engine.exists(plan.root.relation):
-        return f"state table {plan.root.relation} is missing"
+    for view in plan.stored if plan.is_factorized else (plan.top,):
+        if not engine.exists(view.name):
+            return f"state table {view.name} is missing"
     if finished.plan_hash == plan.plan_hash:
         return None
     reason = _what_changed(plan, journal)
@@ -125,7 +126,7 @@ def choose_buckets(plan: Plan, engine: Recorder, observed: Mapping[str, Observed
     """The number of hash buckets of new states: as configured, else a power of two by the inputs' size."""
     if plan.config.fivm_buckets is not None:
         return plan.config.fivm_buckets
-    if all(v.state.partitioning.kind != "bucket" or v.state.is_global for v in plan.views):
+    if all(v.state.partitioning.kind != "bucket" or v.state.is_global for v in plan.stored):
         return 1
     size = sum(engine.size(o.table) or 0 for o in observed.values())
     buckets = 1

@@ -193,7 +193,7 @@ class _Run:
             ) from error
         self.sizes = state_sizes(self.plan, self.engine)
         recorded = write_snapshots(self.plan, self.engine, binding, kept & {i.name for i in self.plan.inputs})
-        publish(self.plan, self.engine)
+        publish(self.plan, self.engine, self.states)
         self._remove_orphans(state)
         detail = self._detail("build", observed, recorded, binding) | {"signature": self.plan.signature}
         self._finish(claim, detail)
@@ -210,7 +210,7 @@ class _Run:
         self.engine.progress(f"recomputing {self.plan.model}: {why}")
         write_recomputed(self.plan, self.engine, binding)
         self.states = {}
-        publish(self.plan, self.engine)
+        publish(self.plan, self.engine, {})
         self._remove_orphans(state)
         detail = self._detail("build", observed, {}, binding) | {"signature": self.plan.signature}
         self._finish(claim, detail)
@@ -221,9 +221,8 @@ class _Run:
         """Drop the inner views of the last build that this plan does not have: nothing shows them any more."""
         build = self.journal.last_build(self.plan.relation) if state.finished is not None else None
         if build is not None:
-            drop_states(
-                self.engine, inner_views(build.detail["signature"]) - {v.name for v in self.plan.views}
-            )
+            last = inner_views(build.detail["signature"]) | {self.plan.root.relation}
+            drop_states(self.engine, last - {v.name for v in self.plan.stored})
 
     # Refreshing
 
@@ -285,7 +284,7 @@ class _Run:
         Raises _Unusable where a state is gone, or is not what the last refresh left.
         """
         try:
-            found = {v.name: self.engine.commits(v.name, self.states.get(v.name)) for v in self.plan.views}
+            found = {v.name: self.engine.commits(v.name, self.states.get(v.name)) for v in self.plan.stored}
         except MissingRelation as error:
             raise _Unusable(f"a state table is missing: {error}") from error
         reason = changed_by_others(self.plan, found, self.states)
@@ -329,6 +328,7 @@ class _Run:
         kept = frozenset(name for name in binding.changed if snapshots.get(name) is not None)
         written = snapshots | write_snapshots(self.plan, self.engine, binding, kept)
         self.states |= versions
+        self._show_new_versions()
         self._finish(claim, self._detail("refresh", observed, written, binding))
         self._show()
         return self._report(
@@ -343,7 +343,12 @@ class _Run:
     def _show(self) -> None:
         """Put the model's view back where it is gone: dropped, or replaced by what has been removed since."""
         if not self.engine.exists(self.plan.relation):
-            publish(self.plan, self.engine)
+            publish(self.plan, self.engine, self.states)
+
+    def _show_new_versions(self) -> None:
+        """Of a result that is joined when it is read, show what has been written."""
+        if self.plan.is_factorized:
+            publish(self.plan, self.engine, self.states)
 
     def _alarm(self, error: Exception, state: State) -> Report:
         """What the checks inside a MERGE found: an overflow is rebuilt from, a negative multiplicity is an error."""
@@ -388,9 +393,9 @@ class _Run:
         binding = replace(binding, before=tuple(before.items()))
         recorded = {name: RecordedInput.of(data) for name, data in entry.detail["inputs"].items()}
         claim = self._claim(state, {k: v for k, v in entry.detail.items() if k != "owner"})
-        done = {view.name: self._already_applied(view.name, before[view.name]) for view in self.plan.views}
+        done = {view.name: self._already_applied(view.name, before[view.name]) for view in self.plan.stored}
         try:
-            if done[self.plan.top.name] == 0 or self.plan.config.fivm_merge == "per_partition":
+            if not done.get(self.plan.top.name) or self.plan.config.fivm_merge == "per_partition":
                 stage_inputs(self.plan, self.engine, {}, {}, bound=binding)
                 apply_deltas(self.plan, self.engine, binding, done)
         except VersionUnavailable as error:
@@ -403,6 +408,7 @@ class _Run:
         )
         inputs = {n: RecordedInput(r.table, r.commit, snapshots[n]).as_dict() for n, r in recorded.items()}
         self.states |= {v.name: self.engine.commits(v.name, None)[0].version for v in self.plan.helpers}
+        self._show_new_versions()
         times = finished_clock(binding.clock)
         self._finish(claim, {"kind": "refresh", "inputs": inputs, "buckets": binding.buckets, **times})
         return None
@@ -439,7 +445,14 @@ class _Run:
             self.journal.compact(claim.model)
 
     def _measure_state(self) -> None:
-        """Note the root's version and size; its history tells both, if it tells how much every commit added."""
+        """Note the root's version and size; its history tells both, if it tells how much every commit added.
+
+        Where there is no root it is the size of all that its rows are joined from.
+        """
+        if self.plan.is_factorized:
+            sizes = [self.engine.size(view.name) for view in self.plan.stored]
+            self.state_bytes = sum(size or 0 for size in sizes)
+            return
         root = self.plan.root.relation
         since = self.states.get(root)
         commits = self.engine.commits(root, since)
@@ -483,14 +496,15 @@ class _Run:
         self.engine.unstage_all()
         metrics = self.engine.measured()
         root = next((m for m in merged if m.view == self.plan.top.name), None)
+        written = merged if self.plan.is_factorized else (root,) if root is not None else ()
         return Report(
             model=self.plan.model,
             action=action,
             refresh=number,
             reason=reason or ("an interrupted refresh was finished first" if rolled else None),
             inputs=inputs,
-            partitions=root.partitions if root is not None else 0,
-            rows_merged=root.rows if root is not None else 0,
+            partitions=sum(m.partitions for m in written),
+            rows_merged=sum(m.rows for m in written),
             inner_views=tuple(InnerChange(m.view, m.rows, m.partitions) for m in merged if m is not root),
             statements=tuple(self.engine.statements),
             rows_read=metrics.rows_read,

@@ -60,13 +60,13 @@ def state_sizes(plan: Plan, engine: Recorder) -> dict[str, StateSize]:
     values = [exp.column(PARTITION)]
     calls: list[exp.Expr] = [exp.Count(this=exp.Star()), exp.Count(this=exp.Distinct(expressions=values))]
     counts = []
-    for number, view in enumerate(plan.views):
+    for number, view in enumerate(plan.stored):
         named = (exp.alias_(call.copy(), f"c{i}") for i, call in enumerate(calls))
         query = exp.select(exp.alias_(exp.Literal.number(number), "number"), *named)
         counts.append(query.from_(table(view.name)))
     every = counts[0] if len(counts) == 1 else exp.union(*counts, distinct=False)
     found = {int(str(n)): StateSize(int(str(rows)), int(str(p))) for n, rows, p in engine.query(every)}
-    return {view.name: found[number] for number, view in enumerate(plan.views)}
+    return {view.name: found[number] for number, view in enumerate(plan.stored)}
 
 
 def measure(plan: Plan, engine: Engine) -> TableStatistics:

@@ -13,7 +13,7 @@ from fivm_dbt.plan.binding import Binding, BoundClock, BoundInput, staged_input,
 from fivm_dbt.plan.plan import Capture, Plan
 from fivm_dbt.spark.capture import change_query
 from fivm_dbt.spark.merge import merge, replace_partitions
-from fivm_dbt.spark.state import build_query, delta_query, key_set_query, touched_query
+from fivm_dbt.spark.state import build_query, delta_query, joined_on_read, key_set_query, touched_query
 from fivm_dbt.spark.validate import validate
 
 EXAMPLE_TIMES = BoundClock(Clock.at(datetime(2024, 5, 1, 12)), Clock.at(datetime(2024, 5, 2, 12)))
@@ -26,7 +26,7 @@ def check_statements(plan: Plan) -> None:
     updatable = frozenset(i.name for i in plan.inputs if not i.is_static)
     binding = example(plan, updatable)
     statements: list[exp.Expr] = [change_query(plan, b) for b in binding.inputs if b.capture != "staged"]
-    for view in plan.views:
+    for view in plan.stored:
         staged += [staged_state(plan, view), staged_input(plan, view.name)]
         staged += [staged_input(plan, k.name) for k in view.key_sets]
         partition = [exp.Literal.number(1)]
@@ -38,6 +38,8 @@ def check_statements(plan: Plan) -> None:
         statements += [q for q in queries if q is not None]
         if prune_terms(view.terms, binding.moved):
             statements.append(delta_query(plan, view, binding))
+    if plan.is_factorized:
+        statements.append(joined_on_read(plan, {view.name: 1 for view in plan.helpers}))
     for statement in statements:
         validate(statement.sql(dialect="spark"), staged)
 
@@ -53,7 +55,7 @@ def example(plan: Plan, changed: frozenset[str], old: int = 1, new: int = 2) -> 
     )
     buckets = plan.root.partitioning.buckets or 8
     times = EXAMPLE_TIMES if plan.clock_kinds else None
-    before = tuple((v.name, old) for v in plan.views)
+    before = tuple((v.name, old) for v in plan.stored)
     binding = Binding(inputs, changed, buckets, before, clock=times, losing=changed)
     for view in plan.helpers:
         key_sets = frozenset(k.name for k in view.key_sets)

@@ -13,12 +13,12 @@ from fivm_dbt.delta.term import Term, at_side
 from fivm_dbt.ir.nodes import Lookup, Side
 from fivm_dbt.ir.scalar import Scalar, column_ast, identifier, raise_error
 from fivm_dbt.naming import COUNT, PARTITION, STEP
-from fivm_dbt.plan.binding import Binding, staged_input, staged_state
+from fivm_dbt.plan.binding import Binding, BoundInput, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, StateTable, View
 from fivm_dbt.rings.products import sum_of_products
 from fivm_dbt.rings.registry import ROWS, Component
 from fivm_dbt.spark.clock import at_time
-from fivm_dbt.spark.reads import side_reader, table
+from fivm_dbt.spark.reads import presented, side_reader, table
 from fivm_dbt.spark.select import select, select_columns
 
 TWICE = "FIVM405"
@@ -28,13 +28,25 @@ _UNSTORABLE = frozenset(" ,;{}()\n\t=")
 
 def build_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
     """A view's state from scratch: the payload of its whole query at the new versions."""
-    term = Term(at_side(view.core, Side.NEW), Scalar.number(1))
-    query = _payload_query(plan, view, binding, (term,), keep_zero=view.state.is_global)
+    query = result_query(plan, view, binding)
     if view.state.is_set:
         query = as_set(view.state, query)
     if view.state.keys:
         rebalance(query)
     return query
+
+
+def result_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
+    """The rows of a view's state, with their multiplicities: its whole query at the new versions."""
+    term = Term(at_side(view.core, Side.NEW), Scalar.number(1))
+    return _payload_query(plan, view, binding, (term,), keep_zero=view.state.is_global)
+
+
+def joined_on_read(plan: Plan, versions: Mapping[str, int]) -> exp.Query:
+    """The query of a model whose result is no table, over its inner views at these versions."""
+    bound = tuple(BoundInput(view.name, "static", None, versions[view.name]) for view in plan.helpers)
+    result = result_query(plan, plan.top, Binding(bound, frozenset(), 1, ()))
+    return presented(plan.presentation, result.subquery("result", copy=False))
 
 
 def as_set(state: StateTable, counted: exp.Select) -> exp.Select:
@@ -111,6 +123,8 @@ def _payload_query(
     query = exp.select(*(k.copy() for k in keys), *(exp.alias_(s.copy(), n) for n, s in sums.items()))
     query = query.select(exp.alias_(partition_value(state, binding.buckets), PARTITION), copy=False)
     query = query.from_(rows.subquery(identifier("term"), copy=False), copy=False)
+    if state.is_grouped and len(branches) == 1:
+        return branches[0]
     if keys:
         query = query.group_by(*keys, copy=False)
     if keep_zero:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from time import perf_counter
+from typing import Any
 from zlib import crc32
 
 from fivm_dbt.catalog import Catalog, Column, ForeignKey, Relation, TableStatistics
@@ -44,14 +45,20 @@ logger = logging.getLogger(__name__)
 
 
 def replay_scenario(
-    scenario: Scenario, open_workbench: OpenWorkbench, strategy: str | None = None
+    scenario: Scenario,
+    open_workbench: OpenWorkbench,
+    strategy: str | None = None,
+    result_kept: str | None = None,
 ) -> ScenarioResult:
-    """Replay with the scenario's own configuration, or with ``strategy`` for every model."""
+    """Replay with the scenario's own configuration, or with ``strategy`` for every model.
+
+    With ``result_kept`` factorized the results of models are kept as factors that no model reads and that can be.
+    """
     start = perf_counter()
     result = ScenarioResult(scenario.id, strategy or "", "passed")
     workbench = open_workbench()
     try:
-        plans = plan_models(scenario, workbench, strategy)
+        plans = plan_models(scenario, workbench, strategy, result_kept)
     except FivmError as error:
         result = _refused(result, scenario, error)
     else:
@@ -74,9 +81,11 @@ def _tried(
         return replace(result, outcome="failed", message=f"{type(error).__name__}: {error}")
 
 
-def plan_models(scenario: Scenario, workbench: Workbench, strategy: str | None = None) -> tuple[Plan, ...]:
+def plan_models(
+    scenario: Scenario, workbench: Workbench, strategy: str | None = None, result_kept: str | None = None
+) -> tuple[Plan, ...]:
     """The plans of a scenario's models, each seeing the tables and the models before it. Raises FivmError."""
-    planner = ScenarioPlanner(scenario, workbench, strategy)
+    planner = ScenarioPlanner(scenario, workbench, strategy, result_kept)
     return tuple(planner.plan(model) for model in scenario.models)
 
 
@@ -91,7 +100,15 @@ class ScenarioPlanner:
     choose.
     """
 
-    def __init__(self, scenario: Scenario, workbench: Workbench, strategy: str | None = None) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        workbench: Workbench,
+        strategy: str | None = None,
+        result_kept: str | None = None,
+    ) -> None:
+        self._scenario = scenario
+        self._result_kept = result_kept
         self._workbench = workbench
         self._strategy = strategy
         self._has_several = len(scenario.models) > 1
@@ -101,6 +118,21 @@ class ScenarioPlanner:
     def plan(self, model: Model) -> Plan:
         """The plan of the next model. Raises FivmError."""
         settings = {**model.config, **({"fivm_strategy": self._strategy} if self._strategy else {})}
+        if self._result_kept is None or self._is_read(model):
+            return self._planned(model, settings)
+        try:
+            return self._planned(model, settings | {"fivm_result": self._result_kept})
+        except FivmError as error:
+            if "fivm_result" not in error.message:
+                raise
+            return self._planned(model, settings)
+
+    def _is_read(self, model: Model) -> bool:
+        """Whether another model may read this one."""
+        others = (m.sql for m in self._scenario.models if m is not model)
+        return any(model.name.split(".")[-1].lower() in sql.lower() for sql in others)
+
+    def _planned(self, model: Model, settings: dict[str, Any]) -> Plan:
         config = load_config(settings, model=model.name)
         catalog = Catalog.of(self._relations.values())
         # A change feed is read in scenarios of several models, as far as anybody knows.
@@ -108,7 +140,10 @@ class ScenarioPlanner:
         name = canonical(model.name)
         request = ModelRequest(name, model.sql, catalog, config, is_read=is_read, measured=self._measured)
         plan = plan_model(request, self._workbench.describe, self._columns_of(request))
-        shown = Relation(plan.relation, plan.output, kind="fivm", presentation=plan.presentation)
+        if plan.is_factorized:
+            shown = Relation(plan.relation, plan.output, kind="factorized")
+        else:
+            shown = Relation(plan.relation, plan.output, kind="fivm", presentation=plan.presentation)
         self._relations[model.name] = shown
         return plan
 

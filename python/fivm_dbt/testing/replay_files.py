@@ -31,10 +31,12 @@ def replay_files(
     report: Path | str | None = None,
     only: Collection[str] = (),
     echo: Echo = print,
+    result_kept: str | None = None,
 ) -> int:
     """Replay the scenarios of ``paths``; returns the exit code.
 
-    ``strategy`` None takes each model's own configuration. ``strict`` counts refusals, rebuilds and
+    ``strategy`` None takes each model's own configuration; ``result_kept`` factorized keeps all results as factors that
+    can be kept so. ``strict`` counts refusals, rebuilds and
     recomputes as failures, except refusals that a scenario expects. What is only for another engine is
     skipped. Raises FIVM601 for files that are not valid.
     """
@@ -56,7 +58,7 @@ def replay_files(
                         scenario.id, name or "", "skipped", message=f"only on {scenario.only_on}"
                     )
                 else:
-                    result = replay_scenario(scenario, open_workbench, name)
+                    result = replay_scenario(scenario, open_workbench, name, result_kept)
                 results.append(result)
                 for line in [result.line(), *result.details()]:
                     echo(line)

@@ -28,12 +28,17 @@ def find_order(
     updatable: Collection[str],
     statistics: Statistics | None = None,
     dependencies: Collection[FunctionalDependency] = (),
+    *,
+    is_free_top: bool = False,
 ) -> VariableOrder:
-    """The order to build a view tree on, for changes of the relations ``updatable``."""
+    """The order to build a view tree on, for changes of the relations ``updatable``.
+
+    With ``is_free_top`` no bound variable stands above a free one.
+    """
     canonical = canonical_order(graph, dependencies)
-    if canonical is not None:
+    if canonical is not None and not (is_free_top and canonical.misplaced(graph.free)):
         return canonical
-    return _Search(graph, frozenset(updatable), statistics or Statistics()).order()
+    return _Search(graph, frozenset(updatable), statistics or Statistics(), is_free_top).order()
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,7 @@ class _Search:
     graph: Hypergraph
     updatable: frozenset[str]
     statistics: Statistics
+    is_free_top: bool = False
     memo: dict[tuple[tuple[str, ...], frozenset[str]], _Found] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -76,8 +82,13 @@ class _Search:
             v for v in self.shared if v in schema - context and len(self.graph.edges_of[v] & set(part)) > 1
         ]
         if not joining:
-            own = tuple(v for v in self.graph.variables if v in schema - context)
-            return _Found(self._size(part, context), chain(own))
+            own = [v for v in self.graph.variables if v in schema - context]
+            if self.is_free_top:
+                own.sort(key=lambda v: v not in self.graph.free)
+            return _Found(self._size(part, context), chain(tuple(own)))
+        free = (schema - context) & self.graph.free
+        if self.is_free_top and free:
+            joining = [v for v in joining if v in free] or [v for v in self.graph.variables if v in free]
         if len(joining) > EXHAUSTIVE:
             joining = [max(joining, key=lambda v: len(self.graph.edges_of[v] & set(part)))]
         return min((self._with_root(v, part, context) for v in joining), key=lambda f: f.cost)

@@ -5,7 +5,7 @@ An order says in which sequence variables are joined on and marginalised (F-IVM 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -126,6 +126,14 @@ class VariableOrder:
                 f"{' – '.join(self.paths[astray[0]])} and {' – '.join(path)}",
                 remedy=remedy,
             )
+
+    def misplaced(self, free: Collection[str]) -> tuple[str, str] | None:
+        """A bound variable and a free one below it; None in a free-top order."""
+        for variable in self.variables:
+            bound = [v for v in self.paths[variable] if v not in free]
+            if variable in free and bound:
+                return bound[0], variable
+        return None
 
     def dependencies(self, graph: Hypergraph) -> dict[str, tuple[str, ...]]:
         """``dep(X)``: the ancestors of X that occur in a relation together with X or with a variable below X."""

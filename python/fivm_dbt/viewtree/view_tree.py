@@ -64,11 +64,13 @@ def view_tree(graph: Hypergraph, order: VariableOrder) -> View:
     ``keys(V@X) = dep(X) ∪ free variables below ∪ variables below that a condition or SUM term waits with``.
     """
     order.check(graph)
-    return _Builder(graph, order).tree()
+    return TreeBuilder(graph, order).tree()
 
 
 @dataclass
-class _Builder:
+class TreeBuilder:
+    """Builds the views of an order that fits; ``leaves`` are the relations that hang below a variable."""
+
     graph: Hypergraph
     order: VariableOrder
 
@@ -80,14 +82,15 @@ class _Builder:
             self.leaves.setdefault(self.order.lowest(edge), []).append(edge)
 
     def tree(self) -> View:
-        children: list[View | Edge] = [self._view(root) for root in self.order.roots]
+        children: list[View | Edge] = [self.view(root) for root in self.order.roots]
         children += self.leaves.get(None, [])
         if len(children) == 1 and isinstance(children[0], View):
             return children[0]
         return self._made((), (), tuple(children))
 
-    def _view(self, node: OrderNode) -> View:
-        children: list[View | Edge] = [self._view(child) for child in node.children]
+    def view(self, node: OrderNode) -> View:
+        """The view at the variable of ``node``, or at the chain of variables that it begins."""
+        children: list[View | Edge] = [self.view(child) for child in node.children]
         children += self.leaves.get(node.variable, [])
         dependencies = self.dependencies[node.variable]
         only = children[0] if len(children) == 1 else None

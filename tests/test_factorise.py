@@ -263,6 +263,13 @@ def test_random_joins(seed: int) -> None:
     assert verdict.failure is None, verdict.failure
 
 
+@pytest.mark.more
+@pytest.mark.parametrize("seed", range(100, 106))
+def test_random_joins_kept_as_factors(seed: int) -> None:
+    verdict = run_random(seed, menu=JOINS, models=6, steps=3, result_kept="factorized")
+    assert verdict.failure is None, verdict.failure
+
+
 def test_products_of_sums_that_are_too_large_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounding or NULL would be silent: on Spark such a product stops the build, and the error says what to do.
 

@@ -73,7 +73,7 @@ def test_scenario(located: Located, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("strategy", [s for s in STRATEGIES if s != "auto"])
+@pytest.mark.parametrize("strategy", [*(s for s in STRATEGIES if s != "auto"), "factors"])
 @pytest.mark.parametrize("located", SCENARIOS, ids=lambda located: str(located.scenario.id))
 def test_scenario_under_each_strategy(
     located: Located, strategy: str, monkeypatch: pytest.MonkeyPatch
@@ -82,7 +82,10 @@ def test_scenario_under_each_strategy(
         pytest.skip("not on DuckDB, or not yet")
     cache_statements(monkeypatch)
     skip_statement_checks(monkeypatch)
-    result = replay_scenario(located.scenario, tiny_workbench, strategy)
+    if strategy == "factors":
+        result = replay_scenario(located.scenario, tiny_workbench, result_kept="factorized")
+    else:
+        result = replay_scenario(located.scenario, tiny_workbench, strategy)
     is_good = result.outcome == "passed" or (result.outcome, strategy) == ("skipped", "reevaluate")
     assert is_good, _explained(result)
 

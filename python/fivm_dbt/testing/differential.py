@@ -13,7 +13,7 @@ from pathlib import Path
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Node
 from fivm_dbt.naming import quote
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.testing.compare import Difference, compare_rows, with_lists_sorted
 from fivm_dbt.testing.constructs import MAY_BE_REFUSED, NOT_YET, Menu
@@ -64,17 +64,18 @@ def run_random(
     steps: int = 5,
     most_views: int | None = None,
     strategy: str | None = None,
+    result_kept: str | None = None,
 ) -> Verdict:
     """Run the random case of ``seed``; a failure names the seed. Plans of more than ``most_views`` are left out.
 
-    ``strategy`` is the ``fivm_strategy`` of all models.
+    ``strategy`` is the ``fivm_strategy`` of all models, ``result_kept`` the ``fivm_result`` of those that can have it.
 
     Of the queries that the planner refuses it is only counted what they are made of; but each has to have a
     construct in it that is said to be refused, and no query that is accepted may have one.
     """
     case = random_case(seed, models, steps, menu)
     with closing(open_workbench()) as workbench:
-        planned = plan_case(case, workbench, most_views, strategy)
+        planned = plan_case(case, workbench, most_views, strategy, result_kept)
         if planned.failures:
             return Verdict(planned.coverage, f"seed {seed}: " + "\n".join(planned.failures))
         verdict = _replayed(Replay(planned.scenario, planned.plans, workbench), case.queries)
@@ -96,10 +97,14 @@ class Planned:
 
 
 def plan_case(
-    case: Case, workbench: Workbench, most_views: int | None = None, strategy: str | None = None
+    case: Case,
+    workbench: Workbench,
+    most_views: int | None = None,
+    strategy: str | None = None,
+    result_kept: str | None = None,
 ) -> Planned:
     """Plan the models of a case one by one. Too large ones are left out, with those that read them."""
-    planner, coverage = ScenarioPlanner(case.scenario, workbench, strategy), Coverage()
+    planner, coverage = ScenarioPlanner(case.scenario, workbench, strategy, result_kept), Coverage()
     accepted: list[tuple[Model, Plan]] = []
     refused: list[str] = []
     failures: list[str] = []
@@ -192,18 +197,24 @@ def undoes_itself(scenario: Scenario) -> bool:
 
 
 def _states(replay: Replay) -> list[list[Row]]:
-    """The rows of every root state table. What COLLECT_LIST has kept has no order."""
+    """The rows of the state tables that models show. What COLLECT_LIST has kept has no order."""
     engine = replay.workbench.engine
     return [
-        [with_lists_sorted(row) for row in rows]
-        for rows in (engine.query(f"SELECT * FROM {plan.root.relation}") for plan in replay.plans)
+        [with_lists_sorted(row) for row in engine.query(f"SELECT * FROM {view.name}")]
+        for _, view in _shown(replay)
     ]
+
+
+def _shown(replay: Replay) -> list[tuple[Plan, View]]:
+    """The roots, and the factors of models that have none."""
+    shown = ((plan, plan.stored if plan.is_factorized else (plan.top,)) for plan in replay.plans)
+    return [(plan, view) for plan, views in shown for view in views]
 
 
 def _not_back(replay: Replay, first: list[list[Row]], last: list[list[Row]]) -> str | None:
     """Why the states are not what they were before the changes that have been undone."""
-    for plan, before, after in zip(replay.plans, first, last, strict=True):
-        columns = replay.workbench.engine.describe(f"SELECT * FROM {plan.root.relation}")
+    for (plan, view), before, after in zip(_shown(replay), first, last, strict=True):
+        columns = replay.workbench.engine.describe(f"SELECT * FROM {view.name}")
         difference = compare_rows(after, before, [c.type for c in columns])
         if difference:
             return f"model {plan.model}: the reversed stream does not lead back\n{_lines(difference)}"
@@ -247,10 +258,11 @@ class _Counted:
         return coverage
 
     def _look(self, plan: Plan) -> tuple[int, bool]:
-        """How many rows a root state has, and whether one of its keys is NULL."""
-        has_null = " OR ".join(f"{quote(key.name)} IS NULL" for key in plan.root.keys) or "FALSE"
+        """How many rows a root state, or that of the last factor, has, and whether one of its keys is NULL."""
+        state = plan.stored[-1].state
+        has_null = " OR ".join(f"{quote(key.name)} IS NULL" for key in state.keys) or "FALSE"
         nulls = f"COALESCE(SUM(CASE WHEN {has_null} THEN 1 ELSE 0 END), 0)"
-        query = f"SELECT COUNT(*), {nulls} FROM {plan.root.relation}"
+        query = f"SELECT COUNT(*), {nulls} FROM {state.relation}"
         ((rows, null_keys),) = self._replay.workbench.engine.query(query)
         return _number(rows), null_keys != 0
 

@@ -20,6 +20,7 @@ from fivm_dbt.rings.registry import Component
 from fivm_dbt.sql.script import read_script
 from fivm_dbt.testing.constructs import Menu
 from fivm_dbt.testing.differential import run_random
+from fivm_dbt.testing.replay import Forced
 from fivm_dbt.testing.replay_files import replay_files
 from fixtures.models import Bench
 
@@ -266,7 +267,7 @@ def test_random_joins(seed: int) -> None:
 @pytest.mark.more
 @pytest.mark.parametrize("seed", range(100, 106))
 def test_random_joins_kept_as_factors(seed: int) -> None:
-    verdict = run_random(seed, menu=JOINS, models=6, steps=3, result_kept="factorized")
+    verdict = run_random(seed, menu=JOINS, models=6, steps=3, forced=Forced(is_factorized=True))
     assert verdict.failure is None, verdict.failure
 
 

@@ -13,7 +13,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.testing.differential import run_scenario, tiny_workbench
 from fivm_dbt.testing.load import Located, load_scenarios
 from fivm_dbt.testing.outcome import ScenarioResult
-from fivm_dbt.testing.replay import replay_scenario
+from fivm_dbt.testing.replay import Forced, replay_scenario
 from fivm_dbt.testing.replay_files import STRATEGIES, replay_files
 from fivm_dbt.testing.workbench import DuckDbWorkbench
 
@@ -30,6 +30,8 @@ SAVED = load_scenarios(sorted((HERE / "saved_cases").glob("*.jsonl")))
 FAST = frozenset(
     "aggregates bags captures chains factors joins keys names nested nulls partitions refusals".split()
 )
+
+FORCED = {"factors": Forced(is_factorized=True), "lazy factors": Forced(is_factorized=True, is_lazy=True)}
 
 WRONG: dict[str, object] = {
     "id": "wrong",
@@ -73,7 +75,7 @@ def test_scenario(located: Located, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("strategy", [*(s for s in STRATEGIES if s != "auto"), "factors"])
+@pytest.mark.parametrize("strategy", [*(s for s in STRATEGIES if s != "auto"), *FORCED])
 @pytest.mark.parametrize("located", SCENARIOS, ids=lambda located: str(located.scenario.id))
 def test_scenario_under_each_strategy(
     located: Located, strategy: str, monkeypatch: pytest.MonkeyPatch
@@ -82,8 +84,8 @@ def test_scenario_under_each_strategy(
         pytest.skip("not on DuckDB, or not yet")
     cache_statements(monkeypatch)
     skip_statement_checks(monkeypatch)
-    if strategy == "factors":
-        result = replay_scenario(located.scenario, tiny_workbench, result_kept="factorized")
+    if strategy in FORCED:
+        result = replay_scenario(located.scenario, tiny_workbench, forced=FORCED[strategy])
     else:
         result = replay_scenario(located.scenario, tiny_workbench, strategy)
     is_good = result.outcome == "passed" or (result.outcome, strategy) == ("skipped", "reevaluate")

@@ -151,6 +151,11 @@ def explain(
     type=click.Choice(["factorized"]),
     help="Keep the results of all models as factors that can be kept so.",
 )
+@click.option(
+    "--refresh",
+    type=click.Choice(["lazy"]),
+    help="Apply changes at every second step and the last, and see that nothing moves in between.",
+)
 @click.option("--strict", is_flag=True, help="A refused model or a full recompute is a failure too.")
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write the results as JSON.")
 @click.option("--only", multiple=True, metavar="ID", help="Replay only this scenario; may be repeated.")
@@ -160,6 +165,7 @@ def replay(
     engine: str,
     strategy: str | None,
     result: str | None,
+    refresh: str | None,
     strict: bool,
     report: Path | None,
     only: tuple[str, ...],
@@ -173,9 +179,11 @@ def replay(
       fivm replay scenarios.jsonl
       fivm replay mine.yml --engine spark --strict --report result.json
     """
+    from fivm_dbt.testing.replay import Forced
     from fivm_dbt.testing.replay_files import replay_files
 
-    sys.exit(replay_files(files, engine, strategy, strict, report, only, click.echo, result))
+    forced = Forced(is_factorized=result is not None, is_lazy=refresh is not None)
+    sys.exit(replay_files(files, engine, strategy, strict, report, only, click.echo, forced))
 
 
 @main.command()

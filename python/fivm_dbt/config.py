@@ -64,7 +64,6 @@ class Config(BaseModel):
 # Values whose capability is not built yet, as (key, predicate on the value).
 _LATER: tuple[tuple[str, tuple[object, ...]], ...] = (
     ("fivm_apply", ("append",)),
-    ("fivm_refresh", ("lazy",)),
     ("fivm_expose", ("table",)),
 )
 _LATER_KEYS = ("fivm_start", "fivm_helper_schema", "fivm_retention")

@@ -83,7 +83,15 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
             is_full, tell = bool(request["full_refresh"]), _progress()
             plan = settled_plan(planner, engine, entries, full_refresh=is_full, progress=tell)
             _make_way(adapter, plan, request["existing"])
-            report = refresh(plan, engine, journal, full_refresh=is_full, entries=entries, progress=tell)
+            report = refresh(
+                plan,
+                engine,
+                journal,
+                full_refresh=is_full,
+                entries=entries,
+                progress=tell,
+                propagate=bool(request["propagate"]),
+            )
     finally:
         engine.stop_measuring()
     remember_helpers(Path(adapter.config.project_target_path), plan)

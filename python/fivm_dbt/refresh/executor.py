@@ -72,10 +72,12 @@ def refresh(
     full_refresh: bool = False,
     entries: Sequence[Entry] | None = None,
     progress: Progress = logger.info,
+    propagate: bool = False,
 ) -> Report:
     """Bring the model up to date with its inputs and say what was done.
 
-    ``entries`` are the model's newest in the journal, where they have just been read.
+    ``entries`` are the model's newest in the journal, where they have just been read. A model with
+    ``fivm_refresh: lazy`` stays as it is, once it is built, unless ``propagate`` asks for what has changed since.
     Raises FIVM301 to FIVM306 for inputs, FIVM401 to FIVM405 for the state. After an error nothing is half
     visible, and the next call goes on where this one stopped.
     """
@@ -83,13 +85,14 @@ def refresh(
         if not is_only:
             raise locked(plan, "by another thread of this process")
         recorder = Recorder(engine, plan, progress)
+        is_lazy = plan.config.fivm_refresh == "lazy" and not propagate
         try:
             try:
-                return _Run(plan, recorder, journal).execute(full_refresh, entries)
+                return _Run(plan, recorder, journal, is_lazy).execute(full_refresh, entries)
             except _Overtaken:
                 # Another process has claimed the model since the journal was read, which now says who.
                 recorder.unstage_all()
-                return _Run(plan, recorder, journal).execute(full_refresh)
+                return _Run(plan, recorder, journal, is_lazy).execute(full_refresh)
         except _Overtaken:
             raise locked(plan, "by another process, which was faster") from None
         except FivmError as error:
@@ -120,8 +123,9 @@ class _Moved:
 class _Run:
     """One call of :func:`refresh`: the pieces that every path needs."""
 
-    def __init__(self, plan: Plan, engine: Recorder, journal: Journal) -> None:
+    def __init__(self, plan: Plan, engine: Recorder, journal: Journal, is_lazy: bool) -> None:
         self.plan = plan
+        self.is_lazy = is_lazy
         self.engine = engine
         self.journal = journal
         self.started = perf_counter()
@@ -232,6 +236,8 @@ class _Run:
         observed = observe(self.plan, self.engine, state.inputs)
         is_moved = any(o.moved for o in observed.values()) or (clock is not None and clock.moved)
         recompute = self.plan.recompute
+        if self.is_lazy and (is_moved or (recompute is not None and recompute.changes_by_itself)):
+            return self._wait(state.finished, observed, movement(clock), rolled=rolled_forward)
         if recompute is not None and (recompute.changes_by_itself or is_moved):
             return self._recompute(state, movement(clock), clock)
         lost = lost_inputs(self.plan, observed, state.inputs)
@@ -258,6 +264,21 @@ class _Run:
         if not binding.changed:
             return self._only_time_passed(moved)
         return self._apply(moved)
+
+    def _wait(
+        self, finished: Entry, observed: dict[str, Observed], why: str | None, *, rolled: bool
+    ) -> Report:
+        """Leave the model as it is: the histories of its inputs keep what changed until somebody asks for it."""
+        self._show()
+        moved = [name for name, o in observed.items() if o.moved]
+        reasons = [f"{', '.join(moved)} changed"] if moved else []
+        reasons += [why] if why is not None else []
+        return self._report(
+            "waiting",
+            finished.refresh,
+            reason="; ".join(reasons) or "its result changes by itself",
+            rolled=rolled,
+        )
 
     def _only_time_passed(self, moved: _Moved) -> Report:
         """No row that the model reads changed, but it may be in another range by now.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-Action = Literal["built", "refreshed", "no change", "rebuilt", "recomputed"]
+Action = Literal["built", "refreshed", "no change", "rebuilt", "recomputed", "waiting"]
+"""``waiting``: inputs moved, but the model is lazy, and nobody asked for their changes to be applied."""
 
 
 @dataclass(frozen=True)

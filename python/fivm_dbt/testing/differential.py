@@ -22,7 +22,7 @@ from fivm_dbt.testing.generate import Case, random_case
 from fivm_dbt.testing.generate_query import Query
 from fivm_dbt.testing.minimise import minimised
 from fivm_dbt.testing.outcome import StepRun
-from fivm_dbt.testing.replay import OpenWorkbench, Replay, ScenarioPlanner, plan_models
+from fivm_dbt.testing.replay import NOTHING, Forced, OpenWorkbench, Replay, ScenarioPlanner, plan_models
 from fivm_dbt.testing.scenario import Model, RawRow, Scenario, Step
 from fivm_dbt.testing.workbench import DuckDbWorkbench, Workbench
 
@@ -64,21 +64,23 @@ def run_random(
     steps: int = 5,
     most_views: int | None = None,
     strategy: str | None = None,
-    result_kept: str | None = None,
+    forced: Forced = NOTHING,
 ) -> Verdict:
     """Run the random case of ``seed``; a failure names the seed. Plans of more than ``most_views`` are left out.
 
-    ``strategy`` is the ``fivm_strategy`` of all models, ``result_kept`` the ``fivm_result`` of those that can have it.
+    ``strategy`` is the ``fivm_strategy`` of all models, ``forced`` is what holds for them besides.
 
     Of the queries that the planner refuses it is only counted what they are made of; but each has to have a
     construct in it that is said to be refused, and no query that is accepted may have one.
     """
     case = random_case(seed, models, steps, menu)
     with closing(open_workbench()) as workbench:
-        planned = plan_case(case, workbench, most_views, strategy, result_kept)
+        planned = plan_case(case, workbench, most_views, strategy, forced)
         if planned.failures:
             return Verdict(planned.coverage, f"seed {seed}: " + "\n".join(planned.failures))
-        verdict = _replayed(Replay(planned.scenario, planned.plans, workbench), case.queries)
+        verdict = _replayed(
+            Replay(planned.scenario, planned.plans, workbench, is_lazy=forced.is_lazy), case.queries
+        )
     failure = None if verdict.failure is None else f"seed {seed}: {verdict.failure}"
     return Verdict(planned.coverage + verdict.coverage, failure, planned.scenario)
 
@@ -101,10 +103,10 @@ def plan_case(
     workbench: Workbench,
     most_views: int | None = None,
     strategy: str | None = None,
-    result_kept: str | None = None,
+    forced: Forced = NOTHING,
 ) -> Planned:
     """Plan the models of a case one by one. Too large ones are left out, with those that read them."""
-    planner, coverage = ScenarioPlanner(case.scenario, workbench, strategy, result_kept), Coverage()
+    planner, coverage = ScenarioPlanner(case.scenario, workbench, strategy, forced), Coverage()
     accepted: list[tuple[Model, Plan]] = []
     refused: list[str] = []
     failures: list[str] = []

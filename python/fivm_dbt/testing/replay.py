@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from time import perf_counter
 from typing import Any
@@ -33,7 +33,7 @@ from fivm_dbt.refresh.report import Report
 from fivm_dbt.sql.splice import splice_clock, splice_inputs
 from fivm_dbt.sql.typing import Describe
 from fivm_dbt.testing.check import column_types
-from fivm_dbt.testing.compare import Shown
+from fivm_dbt.testing.compare import Shown, compare_rows
 from fivm_dbt.testing.outcome import Finding, ModelRun, Outcome, Result, ScenarioResult, StepRun
 from fivm_dbt.testing.scenario import Model, RawRows, Scenario, Step, TableOptions
 from fivm_dbt.testing.values import to_rows
@@ -44,36 +44,53 @@ OpenWorkbench = Callable[[], Workbench]
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Forced:
+    """What holds for all models of a replay: results kept as factors, of models that no other reads and where that can
+    be; changes applied at every second step only.
+    """
+
+    is_factorized: bool = False
+    is_lazy: bool = False
+
+
+NOTHING = Forced()
+
+
 def replay_scenario(
     scenario: Scenario,
     open_workbench: OpenWorkbench,
     strategy: str | None = None,
-    result_kept: str | None = None,
+    forced: Forced = NOTHING,
 ) -> ScenarioResult:
     """Replay with the scenario's own configuration, or with ``strategy`` for every model.
 
-    With ``result_kept`` factorized the results of models are kept as factors that no model reads and that can be.
+    ``forced`` says what holds for all models besides.
     """
     start = perf_counter()
     result = ScenarioResult(scenario.id, strategy or "", "passed")
     workbench = open_workbench()
     try:
-        plans = plan_models(scenario, workbench, strategy, result_kept)
+        plans = plan_models(scenario, workbench, strategy, forced)
     except FivmError as error:
         result = _refused(result, scenario, error)
     else:
-        result = _tried(result, scenario, plans, workbench)
+        result = _tried(result, scenario, plans, workbench, forced)
     finally:
         workbench.close()
     return replace(result, seconds=perf_counter() - start)
 
 
 def _tried(
-    result: ScenarioResult, scenario: Scenario, plans: tuple[Plan, ...], workbench: Workbench
+    result: ScenarioResult,
+    scenario: Scenario,
+    plans: tuple[Plan, ...],
+    workbench: Workbench,
+    forced: Forced,
 ) -> ScenarioResult:
     """The replay; what an engine does not accept, in the tables or their changes, fails this scenario and no other."""
     try:
-        return _replayed(result, scenario, plans, workbench)
+        return _replayed(result, scenario, plans, workbench, forced)
     except FivmError:
         raise
     except Exception as error:
@@ -82,10 +99,10 @@ def _tried(
 
 
 def plan_models(
-    scenario: Scenario, workbench: Workbench, strategy: str | None = None, result_kept: str | None = None
+    scenario: Scenario, workbench: Workbench, strategy: str | None = None, forced: Forced = NOTHING
 ) -> tuple[Plan, ...]:
     """The plans of a scenario's models, each seeing the tables and the models before it. Raises FivmError."""
-    planner = ScenarioPlanner(scenario, workbench, strategy, result_kept)
+    planner = ScenarioPlanner(scenario, workbench, strategy, forced)
     return tuple(planner.plan(model) for model in scenario.models)
 
 
@@ -105,10 +122,10 @@ class ScenarioPlanner:
         scenario: Scenario,
         workbench: Workbench,
         strategy: str | None = None,
-        result_kept: str | None = None,
+        forced: Forced = NOTHING,
     ) -> None:
         self._scenario = scenario
-        self._result_kept = result_kept
+        self._forced = forced
         self._workbench = workbench
         self._strategy = strategy
         self._has_several = len(scenario.models) > 1
@@ -118,10 +135,12 @@ class ScenarioPlanner:
     def plan(self, model: Model) -> Plan:
         """The plan of the next model. Raises FivmError."""
         settings = {**model.config, **({"fivm_strategy": self._strategy} if self._strategy else {})}
-        if self._result_kept is None or self._is_read(model):
+        if self._forced.is_lazy:
+            settings["fivm_refresh"] = "lazy"
+        if not self._forced.is_factorized or self._is_read(model):
             return self._planned(model, settings)
         try:
-            return self._planned(model, settings | {"fivm_result": self._result_kept})
+            return self._planned(model, settings | {"fivm_result": "factorized"})
         except FivmError as error:
             if "fivm_result" not in error.message:
                 raise
@@ -218,7 +237,11 @@ def _refused(result: ScenarioResult, scenario: Scenario, error: FivmError) -> Sc
 
 
 def _replayed(
-    result: ScenarioResult, scenario: Scenario, plans: tuple[Plan, ...], workbench: Workbench
+    result: ScenarioResult,
+    scenario: Scenario,
+    plans: tuple[Plan, ...],
+    workbench: Workbench,
+    forced: Forced,
 ) -> ScenarioResult:
     if scenario.expected_error is not None and _recomputes(result):
         message = f"{scenario.expected_error} is expected of models that are maintained"
@@ -226,7 +249,7 @@ def _replayed(
     if scenario.expected_error is not None:
         message = f"{scenario.expected_error} was expected, but the models were accepted"
         return replace(result, outcome="failed", message=message)
-    replay = Replay(scenario, plans, workbench)
+    replay = Replay(scenario, plans, workbench, is_lazy=forced.is_lazy)
     steps = [replay.build()]
     for index, step in enumerate(scenario.steps, start=1):
         steps.append(replay.step(index, step))
@@ -235,9 +258,16 @@ def _replayed(
 
 
 class Replay:
-    """A scenario on a workbench, step by step."""
+    """A scenario on a workbench, step by step.
 
-    def __init__(self, scenario: Scenario, plans: tuple[Plan, ...], workbench: Workbench) -> None:
+    One that ``is_lazy`` applies changes at every second step and the last, and at those that expect an error. In
+    between models have to show what they have shown before.
+    """
+
+    def __init__(
+        self, scenario: Scenario, plans: tuple[Plan, ...], workbench: Workbench, *, is_lazy: bool = False
+    ) -> None:
+        self._is_lazy = is_lazy
         self.scenario = scenario
         self.plans = plans
         self.workbench = workbench
@@ -269,7 +299,24 @@ class Replay:
             insert, delete = self._rows(name, change.insert), self._rows(name, change.delete)
             if insert or delete:
                 self.workbench.change(self._specs[name], insert, delete)
+        is_last = index == len(self.scenario.steps)
+        if self._is_lazy and index % 2 and not is_last and step.expected_error is None:
+            return StepRun(index, tuple(self._wait(plan) for plan in self.plans))
         return self._refresh_all(index, step.expected, step.expected_error)
+
+    def _wait(self, plan: Plan) -> ModelRun:
+        """A run that is not asked for changes must leave a lazy model as it was."""
+        name, shown = self._names[plan.relation], f"SELECT * FROM {plan.relation}"
+        engine = self.workbench.engine
+        try:
+            before = engine.query(shown)
+            report = refresh(plan, engine, self.workbench.journal)
+            after = engine.query(shown)
+        except Exception as error:
+            return ModelRun(name, "error", error=f"{type(error).__name__}: {error}")
+        difference = compare_rows(after, before, [c.type for c in plan.output])
+        findings = (Finding("waiting", "before", difference),) if difference else ()
+        return _run(name, report, findings, is_repeatable=True)
 
     def _set_clock(self, now: str | None) -> None:
         """The time of a step is that of the step before where it says nothing, and the real one where none does.
@@ -303,7 +350,7 @@ class Replay:
     def _refresh(self, plan: Plan, expected: RawRows | None, expected_error: str | None) -> ModelRun:
         name = self._names[plan.relation]
         try:
-            report = refresh(plan, self.workbench.engine, self.workbench.journal)
+            report = refresh(plan, self.workbench.engine, self.workbench.journal, propagate=True)
             findings = self._findings(plan, expected)
             if report.action == "built":
                 self._check_types(plan)

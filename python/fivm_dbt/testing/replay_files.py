@@ -13,7 +13,7 @@ from fivm_dbt.config import Strategy
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.outcome import ScenarioResult
-from fivm_dbt.testing.replay import OpenWorkbench, replay_scenario
+from fivm_dbt.testing.replay import NOTHING, Forced, OpenWorkbench, replay_scenario
 from fivm_dbt.testing.workbench import DuckDbWorkbench
 
 ENGINES = ("duckdb", "spark")
@@ -31,14 +31,13 @@ def replay_files(
     report: Path | str | None = None,
     only: Collection[str] = (),
     echo: Echo = print,
-    result_kept: str | None = None,
+    forced: Forced = NOTHING,
 ) -> int:
     """Replay the scenarios of ``paths``; returns the exit code.
 
-    ``strategy`` None takes each model's own configuration; ``result_kept`` factorized keeps all results as factors that
-    can be kept so. ``strict`` counts refusals, rebuilds and
-    recomputes as failures, except refusals that a scenario expects. What is only for another engine is
-    skipped. Raises FIVM601 for files that are not valid.
+    ``strategy`` None takes each model's own configuration; ``forced`` is what holds for all besides.
+    ``strict`` counts refusals, rebuilds and recomputes as failures, except refusals that a scenario expects. What is
+    only for another engine is skipped. Raises FIVM601 for files that are not valid.
     """
     strategies = _strategies(strategy)
     chosen = [located.scenario for located in load_scenarios(paths)]
@@ -58,7 +57,7 @@ def replay_files(
                         scenario.id, name or "", "skipped", message=f"only on {scenario.only_on}"
                     )
                 else:
-                    result = replay_scenario(scenario, open_workbench, name, result_kept)
+                    result = replay_scenario(scenario, open_workbench, name, forced)
                 results.append(result)
                 for line in [result.line(), *result.details()]:
                     echo(line)

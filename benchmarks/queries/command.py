@@ -47,7 +47,7 @@ def run_command(
     suites = make_suites()
     results: list[Followed] = []
     with tempfile.TemporaryDirectory(prefix="fivm-queries-") as directory:
-        open_workbench = _opener(engine, Path(directory))
+        open_workbench = opener(engine, Path(directory))
         for suite in suites:
             progress.heading(f"{suite.name}: {len(suite.queries)} queries, {len(suite.batches)} batches")
             with closing(open_workbench()) as workbench, progress.console.status("") as status:
@@ -58,7 +58,8 @@ def run_command(
     return code
 
 
-def _opener(engine: str, directory: Path) -> OpenWorkbench:
+def opener(engine: str, directory: Path) -> OpenWorkbench:
+    """How to open a workbench on an engine; what it writes is below ``directory``."""
     if engine == "duckdb":
         return DuckDbWorkbench
     from fivm_dbt.testing.spark_workbench import spark_workbenches

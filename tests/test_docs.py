@@ -186,7 +186,9 @@ def _commands(example: Example) -> list[str]:
 def _part(explained: str, words: list[str], place: str) -> str:
     """The part of an explained plan, up to the next title, whose title has all these words."""
     parts = re.split(r"^(?=== |-- )", explained, flags=re.MULTILINE)
-    found = [p for p in parts if all(w in p.partition("\n")[0] for w in words)]
+    titled = [(p.partition("\n")[0], p) for p in parts]
+    exact = [p for title, p in titled if set(words) <= set(title.split())]
+    found = exact or [p for title, p in titled if all(w in title for w in words)]
     titles = "".join(f"\n  {p.partition(chr(10))[0]}" for p in parts)
     assert len(found) == 1, f"{place}: {len(found)} parts have {' '.join(words)} in their title, of{titles}"
     return found[0].rstrip("\n") + "\n"

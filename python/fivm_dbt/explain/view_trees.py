@@ -11,6 +11,9 @@ from fivm_dbt.plan.plan import TreeView, ViewTree
 def view_tree_lines(tree: ViewTree) -> Iterator[str]:
     """The lines about one tree."""
     yield f"query class: {tree.query_class}"
+    if tree.implied:
+        yield f"  {tree.implied}"
+    yield from (f"  {line}" for line in tree.costs)
     if tree.order is None:
         yield f"recursive: {tree.chosen}"
     else:

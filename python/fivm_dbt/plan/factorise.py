@@ -19,6 +19,7 @@ from fivm_dbt.viewtree.classes import class_of
 from fivm_dbt.viewtree.hypergraph import Edge, FunctionalDependency
 from fivm_dbt.viewtree.search import find_order
 from fivm_dbt.viewtree.statistics import Statistics
+from fivm_dbt.viewtree.update_costs import UpdateCost, implied, update_costs
 from fivm_dbt.viewtree.variable_order import VariableOrder
 from fivm_dbt.viewtree.view_tree import View, beside, looked_up, materialised, view_tree
 
@@ -102,7 +103,25 @@ class Factoriser(HelperViewMaker):
             if under_keys == query_class
             else f"{query_class}; under the declared keys {under_keys}",
             (top, *self.shown),
+            implied(under_keys),
+            tuple(self._costs()),
         )
+
+    def _costs(self) -> Iterator[str]:
+        """What changed rows meet, for people: relations that meet single rows together, the others one by one."""
+        costs = self.update_costs
+        constant = [c.relation for c in costs if not c.met]
+        if constant:
+            yield f"a changed row of {', '.join(constant)} meets single rows"
+        for cost in costs:
+            if cost.met:
+                what = " and ".join(f"{name} by {', '.join(keys)}" for name, keys in cost.met)
+                yield f"a changed row of {cost.relation} may meet many of {what}"
+
+    @property
+    def update_costs(self) -> tuple[UpdateCost, ...]:
+        """What a changed row of each updatable relation meets."""
+        return update_costs(self.block.graph, (self.tree,), self.updatable, self.dependencies)
 
     def _chosen(self) -> str:
         """Where the order comes from."""

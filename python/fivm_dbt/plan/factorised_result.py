@@ -16,6 +16,7 @@ from fivm_dbt.plan.plan import TreeView, ViewTree
 from fivm_dbt.viewtree.factorised import FactorisedTree, factorised_tree
 from fivm_dbt.viewtree.hypergraph import Edge
 from fivm_dbt.viewtree.search import find_order
+from fivm_dbt.viewtree.update_costs import UpdateCost, update_costs
 from fivm_dbt.viewtree.variable_order import VariableOrder
 from fivm_dbt.viewtree.view_tree import View, looked_up, materialised
 
@@ -110,6 +111,15 @@ class FactorisedResult(Factoriser):
         for part, column in piece.columns.items():
             first.setdefault(self.block.variable_of[part], column)
         return Piece(piece.node, frozenset(), {}, meets=first)
+
+    @property
+    def update_costs(self) -> tuple[UpdateCost, ...]:
+        """What a changed row of each updatable relation meets on its way to the views that are kept."""
+        every = {*self.factors.above, *(p for p in self.factors.pieces if isinstance(p, View))}
+        below = {child for view in every for child in view.children}
+        roots = [view for view in (*self.factors.above, *self.factors.pieces) if view not in below]
+        trees = tuple(view for view in roots if isinstance(view, View))
+        return update_costs(self.block.graph, trees, self.updatable, self.dependencies)
 
     def _why(self, node: View | Edge, parent: View) -> str:
         if node in self.factors.pieces:

@@ -186,7 +186,8 @@ class TreeView:
 class ViewTree:
     """The views of a block of the query, for people: everything in it is in the views of the plan.
 
-    ``order`` is its variable order, None where it has recursive maps instead.
+    ``order`` is its variable order, None where it has recursive maps instead. ``implied`` is what the class of the
+    query says about costs, ``costs`` what a changed row of each relation meets in this tree.
     """
 
     block: str
@@ -195,6 +196,8 @@ class ViewTree:
     chosen: str
     query_class: str
     views: tuple[TreeView, ...]
+    implied: str = ""
+    costs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -122,6 +122,10 @@ def test_operations(shop: Project, capsys: pytest.CaptureFixture[str]) -> None:
     """Users call explain and doctor without the package's name."""
     shop.dbt("run-operation", "fivm_explain", "--args", "{model: big_orders}")
     assert f"== model {shop.schema}.big_orders" in capsys.readouterr().out
+    shop.dbt("run-operation", "fivm_explain", "--args", "{model: big_orders, format: html}")
+    written = Path(capsys.readouterr().out.strip().splitlines()[-1])
+    assert written == shop.root / "target" / "big_orders.html"
+    assert "Last refresh: number 1, " in written.read_text(encoding="utf-8")
     shop.dbt("run-operation", "fivm_doctor")
     said = capsys.readouterr().out
     assert f"{shop.schema}_raw.orders (read by big_orders): change feed on" in said

@@ -1,5 +1,8 @@
-{# dbt run-operation fivm_explain --args '{model: daily_delays}' prints how a model is maintained. #}
-{% macro fivm_explain(model) %}
+{#
+  dbt run-operation fivm_explain --args '{model: daily_delays}' prints how a model is maintained; with format: html
+  (or pdf) it writes a page into the target directory, and prints where.
+#}
+{% macro fivm_explain(model, format='text') %}
   {%- do fivm.fivm_require_wheel() -%}
-  {%- do print(adapter.fivm_explain(model)) -%}
+  {%- do print(adapter.fivm_explain(model, format)) -%}
 {% endmacro %}

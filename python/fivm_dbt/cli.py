@@ -75,7 +75,11 @@ def main(verbose: int) -> None:
     help="Rows of a table, by which --strategy auto chooses; for each table.",
 )
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json", "dot"]), default="text", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "dot", "html", "pdf"]),
+    default="text",
+    show_default=True,
 )
 @_errors_shown
 def explain(
@@ -109,8 +113,11 @@ def explain(
       fivm explain query.sql --rows sales 80000000 --rows stores 500
       fivm explain daily_delays --project-dir . --format json
       fivm explain query.sql --strategy factorized --format dot | dot -Tsvg > query.svg
+      fivm explain query.sql --strategy factorized --format html > query.html
     """
     from fivm_dbt.explain.graph import dot
+    from fivm_dbt.explain.page import page
+    from fivm_dbt.explain.pdf import pdf
     from fivm_dbt.explain.text import explain as as_text
     from fivm_dbt.offline import plan_of_file
     from fivm_dbt.plan.plan import Plan
@@ -134,8 +141,15 @@ def explain(
         from fivm_dbt.bridge.commands import plan_of_model
 
         plan = plan_of_model(what, project_dir, profiles_dir, target)
-    formats = {"text": as_text, "json": Plan.to_json, "dot": dot}
-    click.echo(formats[form](plan))
+    formats: dict[str, Callable[[Plan], str | bytes]] = {
+        "text": as_text,
+        "json": Plan.to_json,
+        "dot": dot,
+        "html": page,
+        "pdf": pdf,
+    }
+    shown = formats[form](plan)
+    click.echo(shown, nl=isinstance(shown, str))
 
 
 @main.command()

@@ -28,6 +28,9 @@ from fivm_dbt.engines.environment import environment_error
 from fivm_dbt.engines.introspect import describe_relation
 from fivm_dbt.engines.spark import Answer, Execute, SparkEngine
 from fivm_dbt.errors import FivmError
+from fivm_dbt.explain.drawing import Measured
+from fivm_dbt.explain.page import page
+from fivm_dbt.explain.pdf import pdf
 from fivm_dbt.explain.text import explain
 from fivm_dbt.inputs import read_catalog, with_sql_names
 from fivm_dbt.manifest import Nodes
@@ -36,8 +39,9 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.journal import ReadAhead, SqlJournal
+from fivm_dbt.refresh.journal import Entry, ReadAhead, SqlJournal
 from fivm_dbt.refresh.layout import Planner, recorded_statistics, settled_plan
+from fivm_dbt.refresh.observe import read_state
 from fivm_dbt.refresh.report import Report
 
 logger = logging.getLogger(__name__)
@@ -122,10 +126,35 @@ def fivm_document(adapter: Any, relation: Any, comment: str | None, columns: Map
     document(_execute(adapter), relation.render(), wanted)
 
 
-def fivm_explain(adapter: Any, name: str) -> str:
-    """How a model is maintained, as text."""
+def fivm_explain(adapter: Any, name: str, form: str = "text") -> str:
+    """How a model is maintained, as text; as ``html`` or ``pdf`` the file in the target directory that has it."""
     with _told(name):
-        return explain(_plan_of_node(adapter, _model(adapter, name)))
+        plan = _plan_of_node(adapter, _model(adapter, name))
+        if form == "text":
+            return explain(plan)
+        if form not in ("html", "pdf"):
+            raise FivmError(
+                "FIVM201",
+                f"no format {form} (expected one of 'text', 'html', 'pdf')",
+                remedy="choose another",
+            )
+        measured = _measured(
+            SqlJournal(_engine(adapter), journal_table(plan.relation)).entries(plan.relation)
+        )
+        file = Path(adapter.config.project_target_path) / f"{plan.model}.{form}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(page(plan, measured).encode() if form == "html" else pdf(plan, measured))
+        return str(file)
+
+
+def _measured(entries: Sequence[Entry]) -> Measured | None:
+    """What the last finished refresh has left in the journal, None where there is none."""
+    finished = read_state(entries).finished
+    if finished is None:
+        return None
+    sizes = finished.detail.get("sizes", {})
+    rows = {state: int(size[0]) for state, size in sizes.items()}
+    return Measured(finished.refresh, float(finished.detail.get("seconds", 0.0)), rows)
 
 
 def fivm_exact_sql(adapter: Any, relation: str) -> str:

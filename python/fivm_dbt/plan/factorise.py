@@ -105,6 +105,8 @@ class Factoriser(HelperViewMaker):
             (top, *self.shown),
             implied(under_keys),
             tuple(self._costs()),
+            tuple((v, len(self.order.paths[v]) - 1) for v in self.order.variables),
+            tuple(name for name in self.block.names if name not in self.updatable),
         )
 
     def _costs(self) -> Iterator[str]:

@@ -198,6 +198,10 @@ class ViewTree:
     views: tuple[TreeView, ...]
     implied: str = ""
     costs: tuple[str, ...] = ()
+    branches: tuple[tuple[str, int], ...] = ()
+    """The order's variables, parents first, each with how deep it stands."""
+    static: tuple[str, ...] = ()
+    """The relations of the block that never change."""
 
 
 @dataclass(frozen=True)

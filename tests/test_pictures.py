@@ -1,0 +1,135 @@
+"""``fivm explain --format html`` and ``pdf``: what the pictures show, where boxes stand, and that no text is lost."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+
+from fivm_dbt.cli import main
+from fivm_dbt.explain.drawing import Box, Drawing, Measured, laid_out, order_drawing, tree_drawing
+from fivm_dbt.explain.page import colours, page
+from fivm_dbt.explain.pdf import pdf
+from fivm_dbt.plan.plan import Plan
+from fixtures.models import plan_of, relation
+
+COLUMNS = {
+    "inventory": "locn int, dateid int, ksn int, units bigint",
+    "location": "locn int, zip int, rgn int",
+    "census": "zip int, population bigint",
+    "item": "ksn int, category int, price decimal(8,2)",
+    "weather": "locn int, dateid int, rain int",
+}
+QUERY = """
+select location.rgn, sum(inventory.units * item.price) as value, sum(census.population * weather.rain) as wet
+from inventory natural join location natural join census natural join item natural join weather
+where item.category <> 3 group by location.rgn
+"""
+
+
+def _plan(static: tuple[str, ...] = ("census", "item"), **meta: object) -> Plan:
+    tables = [relation(n, c, is_static=n in static) for n, c in COLUMNS.items()]
+    return plan_of(QUERY, tables, {"fivm_strategy": "factorized"} | meta)
+
+
+def _overlap(a: Box, b: Box) -> bool:
+    apart_x = abs(a.x - b.x) >= (a.width + b.width) / 2
+    apart_y = abs(a.y - b.y) >= (a.height + b.height) / 2
+    return not (apart_x or apart_y)
+
+
+def _check(drawing: Drawing) -> None:
+    for a, b in combinations(drawing.boxes, 2):
+        assert not _overlap(a, b), (a, b)
+    for box in drawing.boxes:
+        assert box.left >= 0 and box.left + box.width <= drawing.width
+        assert box.top >= 0 and box.bottom <= drawing.height
+    for above, below in drawing.edges:
+        assert drawing.box(above).bottom < drawing.box(below).top
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [{}, {"fivm_result": "factorized"}, {"fivm_strategy": "recursive"}, {"fivm_strategy": "auto"}],
+    ids=str,
+)
+def test_boxes_stand_apart_and_below_what_they_are_part_of(meta: dict[str, object]) -> None:
+    for tree in _plan(**meta).view_trees:
+        drawing = tree_drawing(_plan(**meta), tree)
+        assert len(drawing.boxes) == len(tree.views)
+        _check(drawing)
+        order = order_drawing(tree)
+        if order is not None:
+            _check(order)
+            assert [b.lines[0] for b in order.boxes] == [v for v, _ in tree.branches]
+
+
+def test_independent_trees_stand_side_by_side() -> None:
+    drawing = laid_out([Box("a", ("left",), "view"), Box("b", ("right", "of it"), "view")], [])
+    _check(drawing)
+
+
+def test_what_a_box_says() -> None:
+    plan = _plan()
+    (tree,) = plan.view_trees
+    drawing = tree_drawing(plan, tree, Measured(4, 1.5, {plan.helpers[0].name: 1234}))
+    assert {b.own: b.shape for b in drawing.boxes if b.own} == {
+        "inventory": "updatable",
+        "location": "updatable",
+        "census": "static",
+        "item": "static",
+        "weather": "updatable",
+    }
+    assert {b.is_kept for b in drawing.boxes if b.shape == "view"} >= {True}
+    assert [b.lines[-1] for b in drawing.boxes if "when built" in b.lines[-1]] == ["1,234 rows when built"]
+    notes = [dict(b.notes) for b in drawing.boxes if b.own is None]
+    assert all(n["="].startswith("⊕[") or " ⊗ " in n["="] or n["="] for n in notes)
+    paths = [n for n in notes if "δ by inventory" in n]
+    assert paths and all("δ" in n["δ by inventory"] for n in paths)
+    assert not any("δ by census" in n for n in notes), "what is static has no delta"
+    kept = [dict(b.notes) for b in drawing.boxes if b.is_kept and "table" in dict(b.notes)]
+    assert {n["table"] for n in kept} == {v.name for v in plan.helpers}
+    assert all(n["payload key"] and n["placed by"] for n in kept)
+
+
+def test_the_page_is_whole_and_refers_to_nothing() -> None:
+    plan = _plan()
+    text = page(plan, Measured(4, 1.25, {}))
+    assert "Last refresh: number 4, 1.2 s" in text
+    assert "http" not in text and "<link" not in text and "src=" not in text
+    assert "prefers-color-scheme: dark" in text
+    assert "item.category &lt;&gt; 3" in text
+    (tree,) = plan.view_trees
+    for name, colour in colours(tree).items():
+        assert f'data-relation="{name}"' in text and colour in text
+    pictures = re.findall(r"<svg .*?</svg>", text, re.DOTALL)
+    assert len(pictures) == 2
+    shown = [ElementTree.fromstring(p.replace("<svg ", "<svg xmlns:x='x' ", 1)) for p in pictures]
+    assert len(shown[1].findall("g")) == len(tree.views)
+    assert page(plan) == page(_plan()), "the same plan is the same page"
+
+
+def test_pages_without_a_tree() -> None:
+    single = plan_of("select ksn, count(*) as n from item group by ksn", [relation("item", COLUMNS["item"])])
+    assert "No view tree: nothing is joined" in page(single)
+    assert pdf(single).startswith(b"%PDF")
+    assert "the model is recomputed" in page(_plan(fivm_strategy="reevaluate"))
+
+
+def test_pdf_has_a_page_per_picture() -> None:
+    found = pdf(_plan())
+    assert found.startswith(b"%PDF") and len(re.findall(rb"/Type /Page\b", found)) == 2
+    assert pdf(_plan()) == found
+
+
+@pytest.mark.parametrize(("form", "start"), [("html", b"<!DOCTYPE html>"), ("pdf", b"%PDF")])
+def test_on_the_command_line(form: str, start: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "q.sql"
+    tables = "".join(f"create table {n} ({c});\n" for n, c in COLUMNS.items())
+    file.write_text(tables + QUERY, encoding="utf-8")
+    result = CliRunner().invoke(main, ["explain", str(file), "--strategy", "factorized", "--format", form])
+    assert result.exit_code == 0 and result.stdout_bytes.startswith(start)

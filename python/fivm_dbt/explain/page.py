@@ -22,15 +22,13 @@ def page(plan: Plan, measured: Measured | None = None) -> str:
         undefined=StrictUndefined,
         trim_blocks=True,
     )
-    none = (
-        "the model is recomputed" if plan.recompute is not None else "nothing is joined that one is kept of"
-    )
+    why = "nothing is joined that one is kept of" if plan.recompute is None else "the model is recomputed"
     return environment.get_template("page.html.j2").render(
         model=plan.relation,
         sql=plan.sql.strip(),
         measured=measured.text if measured is not None else "",
         trees=[_tree(plan, tree, measured) for tree in plan.view_trees],
-        why_none=why_none,
+        why_none=why,
     )
 
 

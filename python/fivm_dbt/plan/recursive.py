@@ -27,6 +27,7 @@ from fivm_dbt.rings.registry import ROWS as COUNTED
 from fivm_dbt.rings.registry import components
 from fivm_dbt.viewtree.classes import class_of
 from fivm_dbt.viewtree.recursive import DeltaMap, parts, recursive_maps
+from fivm_dbt.viewtree.update_costs import implied
 
 Relations = tuple[str, ...]
 
@@ -57,13 +58,16 @@ class Recursion(HelperViewMaker):
         levels = sorted(self.shown, key=lambda v: v.depth)
         root = TreeView(0, "", self.maps[whole].keys, whole, (), None, "the result")
         depth = "of any depth" if self.depth is None else f"down to depth {self.depth}"
+        query_class = class_of(self.block.graph)
         shown = ViewTree(
             self.block.title,
             self.block.variables,
             None,
             f"{len(self.maps)} maps for deltas {depth}",
-            class_of(self.block.graph),
+            query_class,
             (root, *levels),
+            implied(query_class),
+            static=tuple(name for name in self.block.names if name not in self.updatable),
         )
         return aggregate, shown
 

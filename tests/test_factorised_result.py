@@ -239,11 +239,17 @@ def test_explain() -> None:
     for part in (
         "variable order: a – {b, c – d}",
         "V@a[a] of r, s, t → rows: kept as m__fivm_view_8_r, the values of a that the result has",
-        "r[a, b] → rows: kept as m__fivm_view_1_r_by_a, a factor of the result",
+        "r[a, b] → rows: kept as m__fivm_view_1_r, a factor of the result",
         "no table: joined from the views above when the model is read",
     ):
         assert part in text
     assert "m__fivm_root" not in text
+    # Remark 2 of the article: S by its key, by A for readers, and by C for the change of T.
+    s = text[text.index("== inner view analytics.m__fivm_view_3_s") :].split("== inner view")[1]
+    assert "  payload key [a, c]: its own delta, to be written\n" in s
+    assert "  sibling delta [c]: the change of m__fivm_view_5_t_by_c\n" in s
+    assert "  enumeration prefix [a]: readers of the model, all partitions\n" in s
+    assert "pmod(xxhash64(c)" in s
     assert "style=rounded" in dot(_plan(QUERIES["free-connex"]))
 
 

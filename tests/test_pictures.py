@@ -93,7 +93,7 @@ def test_what_a_box_says() -> None:
     assert not any("δ by census" in n for n in notes), "what is static has no delta"
     kept = [dict(b.notes) for b in drawing.boxes if b.is_kept and "table" in dict(b.notes)]
     assert {n["table"] for n in kept} == {v.name for v in plan.helpers}
-    assert all(n["payload key"] and n["placed by"] for n in kept)
+    assert all(n["placed by"] and "read by" in n for n in kept)
 
 
 def test_the_page_is_whole_and_refers_to_nothing() -> None:

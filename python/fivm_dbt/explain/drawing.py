@@ -15,6 +15,7 @@ from typing import Literal
 from grandalf.graphs import Edge, Graph, Vertex
 from grandalf.layouts import SugiyamaLayout
 
+from fivm_dbt.explain.access import access_paths
 from fivm_dbt.plan.plan import Plan, TreeView, ViewTree
 
 
@@ -213,9 +214,9 @@ def _box(key: str, node: _Node, plan: Plan, tree: ViewTree, measured: Measured |
     notes = [("", view.reason), *_definition(node), *((f"δ by {r}", d) for r, d in _deltas(node, tree))]
     kept = plan.helper(view.kept) if view.kept is not None else None
     if kept is not None:
-        columns = ", ".join(k.name for k in kept.state.keys) or "one row"
-        by = ", ".join(kept.state.grouped_by) or columns
-        notes += [("table", kept.name), ("payload key", columns), ("placed by", by)]
+        by = ", ".join(kept.state.grouped_by or (k.name for k in kept.state.keys)) or "one row"
+        notes += [("table", kept.name), ("placed by", by)]
+        notes += [("read by", str(path)) for path in access_paths(plan, kept)]
     is_kept = view.kept is not None or (view.depth == 0 and not plan.is_factorized)
     return Box(key, (node.name, *payload), shape, node.relations, node.own, is_kept, tuple(notes))
 

@@ -7,6 +7,7 @@ from sqlglot import exp
 from fivm_dbt.catalog import Presentation
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, scans
+from fivm_dbt.explain.access import access_paths
 from fivm_dbt.explain.operators import maintenance
 from fivm_dbt.explain.view_trees import view_tree_lines
 from fivm_dbt.ir.dialect import SparkText
@@ -62,6 +63,7 @@ def explain(plan: Plan) -> str:
             f"kept: {view.reason}",
             render(view.core),
             *_state(plan, view),
+            *(f"  {path}" for path in access_paths(plan, view)),
         ]
     if plan.is_factorized:
         versions = {view.name: _NEW for view in plan.helpers}

@@ -54,7 +54,9 @@ class FactorisedResult(Factoriser):
 
     def root(self) -> tuple[Aggregate, ViewTree]:
         """The aggregate that is the result, over what is kept, and the tree for people."""
-        pieces = {node: piece for node in self.factors.pieces for piece in self._pieces(node, self.tree, 1)}
+        pieces = {
+            node: piece for node in self.factors.pieces for piece in self._pieces(node, self._above(node), 1)
+        }
         below = len(self.shown)
         for view in self.factors.above:
             pieces[view] = self._counted(view, [pieces[child] for child in view.children])
@@ -95,8 +97,13 @@ class FactorisedResult(Factoriser):
         of_pieces = {v for piece in self.factors.pieces for v in _variables(piece)}
         return of_pieces <= known
 
+    def _above(self, node: View | Edge) -> View:
+        """The view whose deltas meet ``node``, which is therefore placed by what joins it there."""
+        return next((view for view in self.factors.above if node in view.children), self.tree)
+
     def _counted(self, view: View, below: list[Piece]) -> Piece:
-        made = self.views.view(below, self._positions(self.tree.relations), self.inner.alias(), view.keys)
+        around = self._positions(self._above(view).relations)
+        made = self.views.view(below, around, self.inner.alias(), view.keys)
         scan = self.inner.keep(made.node, made.joined, self.views.reason(made))
         if view in self.factors.joins:
             why = f"the values of {view.variables[0]} that the result has"

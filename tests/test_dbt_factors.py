@@ -61,6 +61,9 @@ def test_factors_under_dbt(spark: SparkSession, tmp_path: Path) -> None:
     assert run.actions() == {"pairs": "refreshed"}
     assert shop.rows("pairs") == shop.rows(RECOMPUTE) != built
     shop.dbt("test")
+    shop.dbt("run-operation", "fivm_explain", "--args", "{model: pairs, format: html}")
+    page = (shop.root / "target" / "pairs.html").read_text(encoding="utf-8")
+    assert "Last refresh: number " in page and " rows when built" in page
     listed = shop.dbt("ls", "--resource-type", "model")
     assert listed.success and any("pairs__fivm_view" in line for line in listed.lines)
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from dbt.adapters.contracts.connection import AdapterResponse
@@ -28,9 +28,6 @@ from fivm_dbt.engines.environment import environment_error
 from fivm_dbt.engines.introspect import describe_relation
 from fivm_dbt.engines.spark import Answer, Execute, SparkEngine
 from fivm_dbt.errors import FivmError
-from fivm_dbt.explain.drawing import Measured
-from fivm_dbt.explain.page import page
-from fivm_dbt.explain.pdf import pdf
 from fivm_dbt.explain.text import explain
 from fivm_dbt.inputs import read_catalog, with_sql_names
 from fivm_dbt.manifest import Nodes
@@ -43,6 +40,9 @@ from fivm_dbt.refresh.journal import Entry, ReadAhead, SqlJournal
 from fivm_dbt.refresh.layout import Planner, recorded_statistics, settled_plan
 from fivm_dbt.refresh.observe import read_state
 from fivm_dbt.refresh.report import Report
+
+if TYPE_CHECKING:
+    from fivm_dbt.explain.drawing import Measured
 
 logger = logging.getLogger(__name__)
 
@@ -138,6 +138,10 @@ def fivm_explain(adapter: Any, name: str, form: str = "text") -> str:
                 f"no format {form} (expected one of 'text', 'html', 'pdf')",
                 remedy="choose another",
             )
+        # Every dbt run imports this module, and few draw.
+        from fivm_dbt.explain.page import page
+        from fivm_dbt.explain.pdf import pdf
+
         measured = _measured(
             SqlJournal(_engine(adapter), journal_table(plan.relation)).entries(plan.relation)
         )
@@ -149,6 +153,8 @@ def fivm_explain(adapter: Any, name: str, form: str = "text") -> str:
 
 def _measured(entries: Sequence[Entry]) -> Measured | None:
     """What the last finished refresh has left in the journal, None where there is none."""
+    from fivm_dbt.explain.drawing import Measured
+
     finished = read_state(entries).finished
     if finished is None:
         return None

@@ -88,7 +88,8 @@ def test_scenario_under_each_strategy(
         result = replay_scenario(located.scenario, tiny_workbench, forced=FORCED[strategy])
     else:
         result = replay_scenario(located.scenario, tiny_workbench, strategy)
-    is_good = result.outcome == "passed" or (result.outcome, strategy) == ("skipped", "reevaluate")
+    skips = strategy == "reevaluate" or located.path.stem == "factors"
+    is_good = result.outcome == "passed" or (skips and result.outcome == "skipped")
     assert is_good, _explained(result)
 
 

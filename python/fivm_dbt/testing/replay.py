@@ -56,6 +56,9 @@ class Forced:
 
 NOTHING = Forced()
 
+_WITHOUT_A_TREE = ("first_order", "recursive", "reevaluate")
+"""Strategies that contradict ``fivm_result: factorized``."""
+
 
 def replay_scenario(
     scenario: Scenario,
@@ -69,6 +72,10 @@ def replay_scenario(
     """
     start = perf_counter()
     result = ScenarioResult(scenario.id, strategy or "", "passed")
+    if strategy in _WITHOUT_A_TREE and any(
+        m.config.get("fivm_result") == "factorized" for m in scenario.models
+    ):
+        return replace(result, outcome="skipped", message="a result that is kept as factors has a view tree")
     workbench = open_workbench()
     try:
         plans = plan_models(scenario, workbench, strategy, forced)

@@ -42,15 +42,6 @@ def _plan(sql: str, tables: str = CHAIN, *, trusts: bool = True, **meta: object)
     return plan_model(ModelRequest("m", script.sql, script.catalog, config))
 
 
-def _bench(plan: Plan, rows: dict[str, list[Row]]) -> Bench:
-    bench = Bench(plan)
-    for item in plan.inputs:
-        bench.engine.create_table(item.name, item.relation.columns, rows[item.name], change_feed=True)
-    bench.refresh()
-    bench.check()
-    return bench
-
-
 class Shop:
     """Rows of the chain through changes that keep every promise."""
 
@@ -117,7 +108,7 @@ def _follow(bench: Bench, shop: Shop, steps: Sequence[str]) -> None:
 def test_exact_while_the_promise_holds(sql: str, strategy: str) -> None:
     for seed in range(2):
         shop = Shop(seed)
-        bench = _bench(_plan(sql, fivm_strategy=strategy), shop.rows)
+        bench = Bench.built(_plan(sql, fivm_strategy=strategy), shop.rows)
         verbs = ("customer", "order", "line", "grow", "update", "shrink")
         for _ in range(5):
             _follow(bench, shop, [shop.rng.choice(verbs) for _ in range(3)])
@@ -137,7 +128,7 @@ def test_new_parents_read_nothing() -> None:
     assert "! reads l in full when c (old rows) changes" in explain(plan)
 
     shop = Shop(1)
-    bench = _bench(plan, shop.rows)
+    bench = Bench.built(plan, shop.rows)
     _follow(bench, shop, ["customer", "order", "customer"])
     statements = bench.refresh().statements
     assert not any("l VERSION AS OF" in s or "JOIN" in s for s in statements), statements
@@ -149,7 +140,7 @@ def test_new_parents_read_nothing() -> None:
 
 def test_new_parents_with_their_children() -> None:
     shop = Shop(2)
-    bench = _bench(_plan(SUMS), shop.rows)
+    bench = Bench.built(_plan(SUMS), shop.rows)
     _follow(bench, shop, ["grow", "grow", "line"])
     statements = bench.refresh().statements
     bench.check()
@@ -163,7 +154,7 @@ def test_the_promise_is_relied_on() -> None:
         "o": [(1, 1, 1)],
         "l": [(1, 1, "1.00"), (7, 1, "5.00")],
     }
-    bench = _bench(_plan(SUMS), rows)
+    bench = Bench.built(_plan(SUMS), rows)
     bench.engine.change("o", insert=[(7, 1, 1)])
     bench.refresh()
     assert bench.shown() != bench.newest()
@@ -199,7 +190,7 @@ def test_a_relation_that_refers_to_itself() -> None:
     tables = "create table e (id int primary key, boss int references e (id), pay decimal(9,2));"
     sql = "select b.id, count(*) as n, sum(e.pay) as pay from e join e b on e.boss = b.id group by b.id"
     rows: list[Row] = [(1, None, "9.00"), (2, 1, "5.00"), (3, 1, "4.00"), (4, 2, "3.00")]
-    bench = _bench(_plan(sql, tables), {"e": rows})
+    bench = Bench.built(_plan(sql, tables), {"e": rows})
     for came, went in (
         ([(5, 5, "1.00"), (6, 5, "2.00")], []),
         ([(2, 3, "6.00")], [(2, 1, "5.00")]),
@@ -213,7 +204,7 @@ def test_a_relation_that_refers_to_itself() -> None:
 def test_an_interrupted_refresh_knows_which_inputs_lost_rows() -> None:
 
     shop = Shop(3)
-    bench = _bench(_plan(SUMS), shop.rows)
+    bench = Bench.built(_plan(SUMS), shop.rows)
     for steps in (["update"], ["customer", "grow"], ["shrink", "grow"]):
         _follow(bench, shop, steps)
         with pytest.raises(Interrupted):

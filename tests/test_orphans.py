@@ -53,15 +53,6 @@ def _reads(plan: Plan) -> set[tuple[str, str]]:
     return {(read, c) for view in plan.views for read, when in reads_in_full(view) for c in when}
 
 
-def _bench(plan: Plan, rows: dict[str, list[Row]]) -> Bench:
-    bench = Bench(plan)
-    for item in plan.inputs:
-        bench.engine.create_table(item.name, item.relation.columns, rows[item.name], change_feed=True)
-    bench.refresh()
-    bench.check()
-    return bench
-
-
 class Disorder:
     """Rows of the three tables through changes that keep no promise: no keys, children first, parents that go."""
 
@@ -103,7 +94,7 @@ def test_exact_whatever_the_keys_are(sql: str, seeds: range, monkeypatch: pytest
     assert _orphans(plan)
     for seed in seeds:
         disorder = Disorder(seed)
-        bench = _bench(plan, disorder.rows)
+        bench = Bench.built(plan, disorder.rows)
         for _ in range(5):
             disorder.change(bench, disorder.rng.sample("col", disorder.rng.randrange(1, 4)))
             bench.refresh()
@@ -118,7 +109,7 @@ def test_new_parents_do_not_read_their_children() -> None:
         "o": [(1, 1, 1)],
         "l": [(1, 1, "1.00"), (7, 1, "5.00"), (None, 2, "9.00")],
     }
-    bench = _bench(plan, rows)
+    bench = Bench.built(plan, rows)
     bench.engine.change("o", insert=[(7, 1, 1), (8, 1, 2)])
     statements = bench.refresh().statements
     assert not any("FROM l VERSION" in s or "JOIN l VERSION" in s for s in statements), statements
@@ -145,7 +136,7 @@ def test_a_relation_that_refers_to_itself(monkeypatch: pytest.MonkeyPatch) -> No
         "select b.id, count(*) as n, sum(e.pay) as pay from e join e b on e.boss = b.id group by b.id", tables
     )
     assert _orphans(plan)
-    bench = _bench(plan, {"e": [(1, None, "9.00"), (2, 1, "5.00"), (3, 7, "4.00"), (4, 2, "3.00")]})
+    bench = Bench.built(plan, {"e": [(1, None, "9.00"), (2, 1, "5.00"), (3, 7, "4.00"), (4, 2, "3.00")]})
     for came, went in (
         ([(7, 7, "1.00"), (6, 5, "2.00")], []),
         ([(2, 3, "6.00"), (5, 9, "1.00")], [(2, 1, "5.00")]),
@@ -165,7 +156,7 @@ def test_keys_of_several_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     tables += "create table f (a int, b int, v int, foreign key (a, b) references p (a, b));"
     plan = _plan("select p.x, sum(f.v) as s from f join p on f.a = p.a and p.b = f.b group by p.x", tables)
     assert _orphans(plan) == ["m__fivm_orphans_f_by_a_b"]
-    bench = _bench(plan, {"p": [(1, 1, 5)], "f": [(1, 1, 2), (1, None, 3), (2, 1, 4), (1, 2, 6)]})
+    bench = Bench.built(plan, {"p": [(1, 1, 5)], "f": [(1, 1, 2), (1, None, 3), (2, 1, 4), (1, 2, 6)]})
     for name, came, went in (
         ("p", [(2, 1, 5), (1, None, 5)], []),
         ("p", [(1, 2, 6)], [(1, 1, 5)]),
@@ -199,7 +190,7 @@ def test_interrupted_after_each_statement() -> None:
     plan = _plan(LISTING)
     for stop in range(1, 12):
         disorder = Disorder(5)
-        bench = _bench(plan, disorder.rows)
+        bench = Bench.built(plan, disorder.rows)
         disorder.change(bench, "col")
         try:
             bench.refresh(Interrupting(bench.engine, stop, after=bool(stop % 2)))

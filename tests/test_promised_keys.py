@@ -43,15 +43,6 @@ def _plan(sql: str, tables: str = TABLES, *, trusts: bool = True, **meta: object
     return plan_model(ModelRequest("m", script.sql, script.catalog, config))
 
 
-def _bench(plan: Plan, rows: dict[str, list[Row]]) -> Bench:
-    bench = Bench(plan)
-    for item in plan.inputs:
-        bench.engine.create_table(item.name, item.relation.columns, rows[item.name], change_feed=True)
-    bench.refresh()
-    bench.check()
-    return bench
-
-
 class Keyed:
     """Rows with unique keys and parents that are there, of which anything but the key may change."""
 
@@ -117,7 +108,7 @@ class Keyed:
 def test_exact_while_the_promise_holds(sql: str, meta: dict[str, str]) -> None:
     for seed in range(3):
         keyed = Keyed(seed)
-        bench = _bench(_plan(sql, **meta), keyed.all)
+        bench = Bench.built(_plan(sql, **meta), keyed.all)
         for _ in range(6):
             keyed.change(bench)
             bench.refresh()
@@ -175,7 +166,7 @@ def test_types_that_differ_determine_nothing() -> None:
 
 def test_a_row_that_is_there_twice_is_an_error() -> None:
     rows: dict[str, list[Row]] = {"o": [(1, 1, "2024-01-05")]}
-    bench = _bench(_plan("select ok, ck, day from o", fivm_apply="merge"), rows)
+    bench = Bench.built(_plan("select ok, ck, day from o", fivm_apply="merge"), rows)
     shown = bench.shown()
     bench.engine.change("o", insert=[(1, 1, "2024-01-05")])
     with pytest.raises(FivmError, match=r"FIVM405 .* fivm_trust_keys"):
@@ -185,7 +176,7 @@ def test_a_row_that_is_there_twice_is_an_error() -> None:
 
 def test_a_promise_that_is_given_or_taken_back_rebuilds() -> None:
     keyed = Keyed(1)
-    bench = _bench(_plan(LISTING), keyed.all)
+    bench = Bench.built(_plan(LISTING), keyed.all)
     for trusts in (False, True):
         bench.plan = _plan(LISTING, trusts=trusts)
         keyed.change(bench)

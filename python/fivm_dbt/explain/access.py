@@ -40,7 +40,7 @@ def access_paths(plan: Plan, view: View) -> tuple[AccessPath, ...]:
 def _paths(plan: Plan, view: View) -> Iterator[AccessPath]:
     keys = tuple(k.name for k in view.state.keys)
     yield AccessPath("payload key", keys, "its own delta, to be written", True)
-    placed = _placed(view)
+    placed = set(view.state.placing)
     for other in plan.stored:
         for join in (node for node in other.core.walk() if isinstance(node, Join)):
             pairs = [p for both in equalities(join.predicates) for p in (both, both[::-1])]
@@ -50,28 +50,12 @@ def _paths(plan: Plan, view: View) -> Iterator[AccessPath]:
                     changes = ", ".join(split_name(s.relation)[-1] for s in scans(sibling))
                     is_placed = bool(placed) and placed <= set(columns)
                     yield AccessPath("sibling delta", columns, f"the change of {changes}", is_placed)
-    if plan.is_factorized and _is_read(plan, view):
+    if plan.is_factorized and view.name in _order_of_readers(plan):
         yield AccessPath("enumeration prefix", _prefix(plan, view), "readers of the model", False)
-
-
-def _placed(view: View) -> set[str]:
-    """The columns that decide the partition of a row."""
-    by = view.state.partitioning
-    if by.buckets == 1:
-        return set()
-    if by.expression is not None:
-        return {name for _, name in by.expression.columns}
-    return set(view.state.grouped_by or (k.name for k in view.state.keys))
-
-
-def _is_read(plan: Plan, view: View) -> bool:
-    return view.name in _order_of_readers(plan)
 
 
 def _order_of_readers(plan: Plan) -> list[str]:
     """The tables that the model's view joins, in their sequence."""
-    from fivm_dbt.delta.term import scans
-
     return [scan.relation for scan in scans(plan.top.core)]
 
 

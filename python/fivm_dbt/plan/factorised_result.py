@@ -75,9 +75,9 @@ class FactorisedResult(Factoriser):
         met: set[str] = set()
         found: list[Piece] = []
         while left:
-            piece = next((p for p in left if met & set(_variables(p))), left[0])
+            piece = next((p for p in left if met & set(p.keys)), left[0])
             left.remove(piece)
-            met |= set(_variables(piece))
+            met |= set(piece.keys)
             found.append(pieces[piece])
             for view in [v for v in joins if set(v.keys) <= met]:
                 joins.remove(view)
@@ -94,7 +94,7 @@ class FactorisedResult(Factoriser):
             return False
         shown = {k.value for k in self.block.aggregate.keys}
         known = {v for p, v in self.block.variable_of.items() if p in shown}
-        of_pieces = {v for piece in self.factors.pieces for v in _variables(piece)}
+        of_pieces = {v for piece in self.factors.pieces for v in piece.keys}
         return of_pieces <= known
 
     def _above(self, node: View | Edge) -> View:
@@ -132,7 +132,3 @@ class FactorisedResult(Factoriser):
         if node in self.factors.pieces:
             return "a factor of the result"
         return super()._why(node, parent)
-
-
-def _variables(piece: View | Edge) -> tuple[str, ...]:
-    return piece.keys if isinstance(piece, View) else piece.variables

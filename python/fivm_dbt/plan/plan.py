@@ -125,6 +125,16 @@ class StateTable:
         return self.payload_names[1:] if self.is_set else self.payload_names
 
     @property
+    def placing(self) -> tuple[str, ...]:
+        """The keys that decide the partition of a row; none where one bucket has all."""
+        by = self.partitioning
+        if by.buckets == 1:
+            return ()
+        if by.expression is not None:
+            return tuple(sorted(name for _, name in by.expression.columns))
+        return self.grouped_by or tuple(k.name for k in self.keys)
+
+    @property
     def merge_keys(self) -> tuple[str, ...]:
         """The keys by which a MERGE finds a row."""
         return tuple(k.name for k in self.keys if k.name not in self.determined)

@@ -168,12 +168,7 @@ def _of_inner_view(config: Config) -> Config:
 def _placing(state: StateTable) -> tuple[tuple[str, SparkType], ...]:
     """The key columns that decide the partition of a row, with their types."""
     types = {k.name: k.type for k in state.keys}
-    by = state.partitioning
-    if by.buckets == 1 or by.type.text == "timestamp":
-        # One bucket tells nothing; a local time, as it would stand in a statement, does not always tell the instant.
+    if state.partitioning.type.text == "timestamp":
+        # A local time, as it would stand in a statement, does not always tell the instant.
         return ()
-    if by.expression is not None:
-        names = tuple(sorted(name for _, name in by.expression.columns))
-    else:
-        names = state.grouped_by or tuple(types)
-    return tuple((name, types[name]) for name in names)
+    return tuple((name, types[name]) for name in state.placing)

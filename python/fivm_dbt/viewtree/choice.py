@@ -88,9 +88,16 @@ class _Chooser:
             (name,) = relations
             return Choice(False, f"a copy of {name}: {_shown(rows)} of its {_shown(without)} rows")
         siblings = sorted(beside(node, parent) & self.updatable)
-        moved_by = node.moved_by if isinstance(node, View) else relations
         read, kept = costs(
-            self.graph, self.statistics, relations, keys, siblings, self.updatable, without, rows, moved_by
+            self.graph,
+            self.statistics,
+            relations,
+            keys,
+            siblings,
+            self.updatable,
+            without,
+            rows,
+            node.moved_by,
         )
         what = f"{_shown(rows)} rows for {_shown(without)} that deltas of {', '.join(siblings)} would read"
         if kept < read:

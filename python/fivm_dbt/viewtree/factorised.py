@@ -78,10 +78,6 @@ class _Builder:
     def _count(self, variable: str, children: tuple[View | Edge, ...], *, with_itself: bool) -> View:
         """``H@X`` of several children, or ``V@X`` of one."""
         keys = {*self.views.dependencies[variable], *((variable,) if with_itself else ())}
-        below = {n for c in children for n in (c.relations if isinstance(c, View) else (c.name,))}
-        relations = tuple(e.name for e in self.views.graph.edges if e.name in below)
-        view = View(
-            (variable,), relations, tuple(sorted(keys, key=self.views.position.__getitem__)), children
-        )
+        view = View((variable,), self.views.relations_of(children), self.views.in_order(keys), children)
         self.above.append(view)
         return view

@@ -19,6 +19,20 @@ class Edge:
     name: str
     variables: tuple[str, ...]
 
+    # What a relation says of itself where a view may stand in its place.
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return self.variables
+
+    @property
+    def moved_by(self) -> frozenset[str]:
+        return frozenset((self.name,))
+
 
 @dataclass(frozen=True)
 class Hypergraph:

@@ -67,13 +67,11 @@ def _met(
             known, below = closure(edge.variables, dependencies), edge.name
             for view in _path(tree, start):
                 for sibling in view.children:
-                    if below in _names(sibling):
+                    if below in sibling.relations or set(sibling.keys) <= known:
                         continue
-                    keys = sibling.keys if isinstance(sibling, View) else sibling.variables
-                    if not set(keys) <= known:
-                        yield _called(sibling), tuple(k for k in keys if k not in known)
-                        # From here on a row of the delta has these too.
-                        known = closure(known | set(keys), dependencies)
+                    yield _called(sibling), tuple(k for k in sibling.keys if k not in known)
+                    # From here on a row of the delta has these too.
+                    known = closure(known | set(sibling.keys), dependencies)
                 below = view.relations[0]
 
 
@@ -83,10 +81,6 @@ def _path(tree: View, start: View) -> list[View]:
         return [start]
     below = next((path for child in tree.views if (path := _path(child, start))), [])
     return [*below, tree] if below else []
-
-
-def _names(node: View | Edge) -> tuple[str, ...]:
-    return node.relations if isinstance(node, View) else (node.name,)
 
 
 def _called(node: View | Edge) -> str:

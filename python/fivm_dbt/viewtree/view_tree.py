@@ -101,17 +101,24 @@ class TreeBuilder:
     def _made(
         self, variables: tuple[str, ...], dependencies: tuple[str, ...], children: tuple[View | Edge, ...]
     ) -> View:
-        below = {n for c in children for n in (c.relations if isinstance(c, View) else (c.name,))}
-        relations = tuple(e.name for e in self.graph.edges if e.name in below)
-        keys = self.graph.kept_of(relations) | set(dependencies)
-        in_order = tuple(sorted(keys, key=self.position.__getitem__))
-        return View(variables, relations, in_order, children, self._indicators(children, relations))
+        relations = self.relations_of(children)
+        keys = self.in_order(self.graph.kept_of(relations) | set(dependencies))
+        return View(variables, relations, keys, children, self._indicators(children, relations))
+
+    def relations_of(self, children: tuple[View | Edge, ...]) -> tuple[str, ...]:
+        """The relations below, in the sequence of the query."""
+        below = {name for child in children for name in child.relations}
+        return tuple(e.name for e in self.graph.edges if e.name in below)
+
+    def in_order(self, keys: Collection[str]) -> tuple[str, ...]:
+        """Keys in the sequence of the order."""
+        return tuple(sorted(keys, key=self.position.__getitem__))
 
     def _indicators(
         self, children: tuple[View | Edge, ...], relations: tuple[str, ...]
     ) -> tuple[Indicator, ...]:
         """What the relations elsewhere restrict: those that close a cycle with the children (GYO)."""
-        schemas = [frozenset(c.keys if isinstance(c, View) else c.variables) for c in children]
+        schemas = [frozenset(c.keys) for c in children]
         here = frozenset[str]().union(*schemas)
         outside = [
             Indicator(e.name, tuple(v for v in e.variables if v in here))
@@ -157,5 +164,5 @@ def delta_path(tree: View, relation: str) -> tuple[View, ...]:
 def beside(child: View | Edge, parent: View) -> frozenset[str]:
     """The relations whose deltas meet a child of a view: those of its siblings, and of indicators there."""
     siblings = (c for c in parent.children if c is not child)
-    found = {n for c in siblings for n in (c.moved_by if isinstance(c, View) else (c.name,))}
+    found = {name for c in siblings for name in c.moved_by}
     return frozenset(found | {i.relation for i in parent.indicators})

@@ -55,7 +55,7 @@ class Measured:
     differing: int
 
 
-def _numbers(context: click.Context, option: click.Parameter, text: str) -> tuple[int, ...]:
+def numbers(context: click.Context, option: click.Parameter, text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
@@ -64,7 +64,7 @@ def _numbers(context: click.Context, option: click.Parameter, text: str) -> tupl
 
 @click.command()
 @click.option(
-    "--per-key", default="5,17", show_default=True, callback=_numbers, help="Rows of each table per key."
+    "--per-key", default="5,17", show_default=True, callback=numbers, help="Rows of each table per key."
 )
 @click.option("--rows", default=30_000, show_default=True, help="Rows of the three tables together.")
 @click.option("--changes", default=100, show_default=True, help="Rows that come and go per batch.")
@@ -73,7 +73,7 @@ def _numbers(context: click.Context, option: click.Parameter, text: str) -> tupl
     "--every",
     default="1,10",
     show_default=True,
-    callback=_numbers,
+    callback=numbers,
     help="The result is read after each so many batches.",
 )
 @click.option("--engine", type=click.Choice(ENGINES), default="duckdb", show_default=True)

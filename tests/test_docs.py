@@ -13,6 +13,7 @@ A fenced block is tested when an HTML comment stands above it:
 ``<!-- test: explain F W -->``  of ``fivm explain F`` the part whose title has all words W; F may also be a model
                                of the last scenario
 ``<!-- test: tree F ... -->``   of ``fivm explain F ...`` the view tree
+``<!-- test: products F ... -->``  of ``fivm explain F ...`` what is made of changes that are products
 ``<!-- test: scenario -->``     a scenario that is replayed: no refusal, no rebuild, an expectation in each step
 ``<!-- test: deltas -->``       what the last scenario staged in each step
 =============================  ===============================================================================
@@ -119,6 +120,9 @@ class Reader:
         elif verb == "tree":
             explained = self._ran(f"fivm explain {rest}").partition("\n")[2]
             self.outputs[example.line] = _part(explained, ["view", "tree"], example.place)
+        elif verb == "products":
+            explained = self._ran(f"fivm explain {rest}").partition("\n")[2]
+            self.outputs[example.line] = _part(explained, ["changes", "products"], example.place)
         elif verb == "scenario":
             self.deltas = self._replayed(example)
         elif verb == "deltas":

@@ -21,7 +21,7 @@ Strategy = Literal["auto", "first_order", "factorized", "recursive", "reevaluate
 """Which inner views are kept."""
 
 
-Pass = Literal["column_pruning", "delta_first", "look_ups", "split_sums"]
+Pass = Literal["column_pruning", "delta_first", "look_ups", "products", "split_sums"]
 """What makes plans cheaper and not more right: each can be left out, to see what it does."""
 
 
@@ -46,6 +46,7 @@ class Config(BaseModel):
     fivm_static: tuple[str, ...] = ()
     fivm_result: Literal["listing", "factorized"] = "listing"
     fivm_float: Literal["recompute", "approximate"] = "recompute"
+    fivm_product_rows: int = Field(default=50_000, ge=1)
     fivm_buckets: int | None = Field(default=None, ge=1, le=4096)
     fivm_trust_keys: bool = False
     fivm_declares: Declares | None = None

@@ -9,6 +9,7 @@ from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.explain.access import access_paths
 from fivm_dbt.explain.operators import maintenance
+from fivm_dbt.explain.products import product_lines
 from fivm_dbt.explain.view_trees import view_tree_lines
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.nodes import (
@@ -80,6 +81,9 @@ def explain(plan: Plan) -> str:
             parts += [_heading(f"delta of {plan.model} when {item.name} changes"), *_delta(plan, item.name)]
     if plan.clock_kinds:
         parts += [_heading(f"delta of {plan.model} when the clock moves"), *_delta(plan, CLOCK)]
+    products = tuple(product_lines(plan))
+    if products:
+        parts += [_heading("changes that are products"), *products]
     parts += [
         _heading(f"statements (old side = version {_OLD}, new side = version {_NEW}{_times(plan)})"),
         *_statements(plan),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from fivm_dbt.delta.products import FactorisedDelta, ProductDelta
+from fivm_dbt.delta.prune import prune_terms
+from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import CLOCK, old_rows, staged_name
@@ -44,7 +47,7 @@ class Binding:
     key sets that are not empty. ``before`` are the versions of the states before the refresh, none while they are
     built. ``touched`` are the partitions of a state that a key set lies in, as literals; None where they are too many.
     ``clock`` is None where the plan does not read it. ``replaced`` are the states whose touched partitions are written
-    anew, ``losing`` the inputs that rows were taken from.
+    anew, ``losing`` the inputs that rows were taken from. ``factorised`` are the deltas that lie staged as factors.
     """
 
     inputs: tuple[BoundInput, ...]
@@ -55,6 +58,7 @@ class Binding:
     clock: BoundClock | None = None
     replaced: frozenset[str] = frozenset()
     losing: frozenset[str] = frozenset()
+    factorised: frozenset[str] = frozenset()
 
     @property
     def moved(self) -> frozenset[str]:
@@ -78,6 +82,27 @@ class Binding:
         """With an inner view brought up to date."""
         changed = self.changed | {bound.name} if is_changed else self.changed
         return replace(self, inputs=(*self.inputs, bound), changed=changed)
+
+    def with_factors(self, delta: FactorisedDelta) -> Binding:
+        """With a view's delta staged as factors too: these are read like changed relations."""
+        changed = self.changed | {factor.name for factor in delta.factors}
+        return replace(self, changed=changed, factorised=self.factorised | {delta.name})
+
+    def products(self, view: View) -> tuple[ProductDelta, ...]:
+        """The products by which the changes below a view are met in this refresh."""
+        return tuple(p for p in view.products if p.of.name in self.factorised)
+
+    def met(self, view: View) -> frozenset[str]:
+        """What moved, without the changes below a view that are met as products and not as they are staged."""
+        return self.moved - {p.of.view for p in self.products(view)}
+
+    def terms(self, view: View) -> tuple[Term, ...]:
+        """The terms of a view's delta that can have rows, beside those that are products."""
+        return prune_terms(view.terms, self.met(view))
+
+    def is_changed_by(self, view: View) -> bool:
+        """Whether a view may change."""
+        return bool(self.products(view) or self.terms(view))
 
 
 @dataclass(frozen=True)

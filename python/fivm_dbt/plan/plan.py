@@ -12,6 +12,7 @@ from typing import Literal
 from fivm_dbt.catalog import Column, Presentation, Relation, SparkType, TableStatistics
 from fivm_dbt.config import Config
 from fivm_dbt.delta.key_sets import KeySet
+from fivm_dbt.delta.products import FactorisedDelta, ProductDelta
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.clock import kinds_below
 from fivm_dbt.ir.factored import Product
@@ -161,6 +162,10 @@ class View:
     is_payload: bool = False
     step: Scalar | None = None
     """Of a map that is read between the steps of a refresh: which step a row of its delta belongs to."""
+    split: FactorisedDelta | None = None
+    """How its staged delta is looked for products, if those above it can make use of one."""
+    products: tuple[ProductDelta, ...] = ()
+    """Its delta where that of a view below it comes as a product."""
 
     @property
     def name(self) -> str:

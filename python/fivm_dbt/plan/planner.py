@@ -144,7 +144,7 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         session=tuple(sorted(request.session)),
         inputs=_inputs(query, request.catalog, static),
         query=query,
-        views=tuple(views.views),
+        views=views.planned(),
         output=tuple(Column(n, f.type) for n, f in zip(lowered.names, query.fields, strict=True)),
         completions=lowered.completions,
         view_trees=kept.trees,

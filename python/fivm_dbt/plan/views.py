@@ -12,6 +12,7 @@ from fivm_dbt.delta.foreign_keys import Reference, parents_first, without_new_pa
 from fivm_dbt.delta.key_sets import Placed, bound_reads
 from fivm_dbt.delta.orphans import Orphans, meeting_orphans
 from fivm_dbt.delta.own_state import delta_over_own_state
+from fivm_dbt.delta.products import ProductDelta
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.higher_order import HigherOrder
 from fivm_dbt.ir.nodes import Map, Node
@@ -20,6 +21,7 @@ from fivm_dbt.naming import STEP, split_name
 from fivm_dbt.plan.partitioning import choose_partitioning
 from fivm_dbt.plan.payload_views import is_payload_view
 from fivm_dbt.plan.plan import StateTable, View
+from fivm_dbt.plan.product_deltas import ProductDeltas
 from fivm_dbt.plan.promised_keys import Promised, determined_keys, is_set
 from fivm_dbt.plan.root import Root, find_root
 from fivm_dbt.rewrite.flatten_joins import flatten_joins
@@ -44,6 +46,11 @@ class Views:
     orphans: Mapping[Reference, Orphans] = field(default_factory=dict)
     views: list[View] = field(default_factory=list)
     placed: dict[str, Placed] = field(default_factory=dict)
+    products: ProductDeltas = field(default_factory=ProductDeltas)
+
+    def planned(self) -> tuple[View, ...]:
+        """All views, with what those above are ready to take as a product."""
+        return tuple(self.products.with_splits(self.views))
 
     def add(
         self, name: str, node: Node, names: tuple[str, ...], reason: str, by: tuple[str, ...] | None = None
@@ -80,26 +87,26 @@ class Views:
             state = replace(state, determined=determined_keys(root.core, root.keys, self.promised))
         if root.is_bag and by is None and root.local is None and root.rows is None:
             state = replace(state, is_set=is_set(root.core, root.keys, self.promised))
-        terms = delta(root, state)
+        flat = delta(root, state)
+        terms = tuple(Term(self._ordered(t.node), t.multiplicity) for t in flat)
         own = Placed(tuple((c, c, t) for c, t in _placing(state)))
         placed = {} if "look_ups" in self.config.fivm_without else {**self.placed, name: own}
         terms, key_sets = bound_reads(terms, placed, split_name(name)[-1])
-        self.views.append(
-            View(
-                state=state,
-                core=root.core,
-                terms=terms,
-                key_sets=key_sets,
-                columns=tuple(Column(n, f.type) for n, f in zip(names, node.fields, strict=True)),
-                presentation=Presentation(
-                    name, root.presentation(name, is_set=state.is_set).sql(dialect="spark")
-                ),
-                rows=_rows(root, is_payload=is_payload),
-                reason=reason,
-                is_payload=is_payload,
-                step=_step(root.core),
-            )
+        view = View(
+            state=state,
+            core=root.core,
+            terms=terms,
+            key_sets=key_sets,
+            columns=tuple(Column(n, f.type) for n, f in zip(names, node.fields, strict=True)),
+            presentation=Presentation(
+                name, root.presentation(name, is_set=state.is_set).sql(dialect="spark")
+            ),
+            rows=_rows(root, is_payload=is_payload),
+            reason=reason,
+            is_payload=is_payload,
+            step=_step(root.core),
         )
+        self.views.append(replace(view, products=self._products(view, flat, placed)))
         shown = {key: output for output, key in root.shown if key is not None}
         placing = _placing(state)
         if placing and all(column in shown for column, _ in placing):
@@ -111,7 +118,24 @@ class Views:
         flat = (Term(flatten_joins(t.node), t.multiplicity) for t in self._delta(root, state))
         needed = (without_new_parents(t, self.references) for t in flat)
         split = (part for t in needed for part in meeting_orphans(t, tuple(self.orphans), self._orphans_of))
-        return tuple(Term(self._ordered(t.node), t.multiplicity) for t in split)
+        return tuple(split)
+
+    def _products(
+        self, view: View, terms: tuple[Term, ...], placed: Mapping[str, Placed]
+    ) -> tuple[ProductDelta, ...]:
+        """The view's delta where that of a view below comes as a product, each part bounded by the keys it needs."""
+        if "products" in self.config.fivm_without:
+            return ()
+        found = []
+        for number, product in enumerate(self.products.of(view, terms), start=1):
+            parts = tuple(Term(self._ordered(p.node), Scalar.number(1)) for p in product.parts)
+            prefix = f"{split_name(view.name)[-1]}_product_{number}"
+            bounded, key_sets = bound_reads(parts, placed, prefix)
+            nodes = zip(product.parts, bounded, strict=True)
+            found.append(
+                replace(product, parts=tuple(replace(p, node=t.node) for p, t in nodes), key_sets=key_sets)
+            )
+        return tuple(found)
 
     def _orphans_of(self, reference: Reference) -> str:
         """The relation in which the orphans of a foreign key are kept, by a view that is added where first needed."""
@@ -121,8 +145,7 @@ class Views:
 
             def delta(root: Root, state: StateTable) -> tuple[Term, ...]:
                 stored = dict(zip(names, (k.name for k in root.keys), strict=True))
-                terms = kept.delta(stored, self.static)
-                return tuple(Term(self._ordered(t.node), t.multiplicity) for t in terms)
+                return kept.delta(stored, self.static)
 
             self._add(kept.relation, kept.node, names, kept.reason, kept.by, delta)
         return kept.relation

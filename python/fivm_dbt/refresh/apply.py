@@ -12,12 +12,13 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.delta.key_sets import KeySet, lookups
-from fivm_dbt.delta.prune import prune_terms
+from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import FACTORS_PROPERTY, PARTITION, ROOT_PROPERTY
 from fivm_dbt.plan.binding import Binding, BoundInput, Touched, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, StateTable, View
+from fivm_dbt.refresh.factorise import Found, factorised
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.capture import change_query, snapshot_query
 from fivm_dbt.spark.check import check_statements
@@ -31,6 +32,7 @@ from fivm_dbt.spark.state import (
     delta_query,
     joined_on_read,
     key_set_query,
+    part_query,
     partitions_query,
     touched_query,
 )
@@ -49,6 +51,8 @@ class Merged:
     view: str
     rows: int
     partitions: int
+    product: Found | None = None
+    """What its staged change was found to be the product of."""
 
 
 def build_states(plan: Plan, engine: Recorder, binding: Binding) -> dict[str, int]:
@@ -75,7 +79,7 @@ def is_unchanged(plan: Plan, engine: Recorder, binding: Binding) -> bool:
     """Whether no view is changed by what moved: nothing is merged, and nothing stays staged."""
     for view in plan.stored:
         bound = _with_key_sets(plan, view, engine, binding)
-        if prune_terms(view.terms, bound.moved):
+        if bound.is_changed_by(view):
             engine.stage(staged_state(plan, view), delta_query(plan, view, bound))
             touched = engine.query(touched_query(plan, view))
             engine.unstage(staged_state(plan, view))
@@ -97,7 +101,8 @@ def apply_deltas(
 
     Returns what came to the views that changed, and the versions of the inner views' states.
     """
-    merged, versions = [], {}
+    merged: list[Merged] = []
+    versions: dict[str, int] = {}
     for view in plan.stored:
         done = already.get(view.name, 0)
         if done and not _is_by_partition(plan, view) and view.step is None:
@@ -107,10 +112,14 @@ def apply_deltas(
         if change is not None:
             merged.append(change)
         if view is not plan.top:
+            moved = binding
             binding = _with_view(
                 plan, view, engine, binding, change, is_merged=bool(done) or change is not None
             )
             versions[view.name] = binding.input(view.name).new
+            if change is not None:
+                binding, found = _with_factors(plan, view, engine, binding, moved, change)
+                merged[-1] = replace(change, product=found)
     return tuple(merged), versions
 
 
@@ -119,8 +128,11 @@ def _apply_delta(
 ) -> Merged | None:
     """Stage the delta of a view and merge it; None where it is empty."""
     binding = _with_key_sets(plan, view, engine, binding)
-    if not prune_terms(view.terms, binding.moved):
+    if not binding.is_changed_by(view):
         return None
+    for product in binding.products(view):
+        for part in product.parts:
+            engine.stage(staged_input(plan, part.factor.name), part_query(plan, view, part, binding))
     engine.stage(staged_state(plan, view), delta_query(plan, view, binding))
     touched = engine.query(touched_query(plan, view))
     if not touched:
@@ -156,7 +168,8 @@ def _is_by_partition(plan: Plan, view: View) -> bool:
 def _with_key_sets(plan: Plan, view: View, engine: Recorder, binding: Binding) -> Binding:
     """The key sets of a view staged, and where they lie in the states that the view's delta looks up."""
     inlined: dict[str, exp.Query] = {}
-    for key_set in view.key_sets:
+    products = binding.products(view)
+    for key_set in (*view.key_sets, *(k for p in products for k in p.key_sets)):
         query = key_set_query(plan, view, key_set, binding)
         if query is not None:
             if key_set.is_inlined:
@@ -164,8 +177,8 @@ def _with_key_sets(plan: Plan, view: View, engine: Recorder, binding: Binding) -
             elif not _is_staged(plan, key_set, query, engine):
                 continue
             binding = replace(binding, changed=binding.changed | {key_set.name})
-    terms = prune_terms(view.terms, binding.moved)
-    looked_up = lookups(terms)
+    parts = tuple(Term(part.node, Scalar.number(1)) for p in products for part in p.parts)
+    looked_up = lookups((*binding.terms(view), *parts))
     if not looked_up:
         return binding
     states = {v.name: v.state for v in plan.views}
@@ -214,6 +227,25 @@ def _with_view(
     bound = BoundInput(view.name, "change feed", before, version)
     engine.stage(staged_input(plan, view.name), change_query(plan, bound))
     return binding.with_view(bound, is_changed=True)
+
+
+def _with_factors(
+    plan: Plan, view: View, engine: Recorder, binding: Binding, moved: Binding, change: Merged
+) -> tuple[Binding, Found | None]:
+    """The binding for the views above one whose ``change`` lies staged as factors too, or is found to be a product.
+
+    ``moved`` is what there was when the change was computed.
+    """
+    products = moved.products(view)
+    if len(products) == 1 and products[0].gives is not None and not moved.terms(view):
+        return binding.with_factors(products[0].gives), None
+    if view.split is None or change.rows < plan.config.fivm_product_rows:
+        return binding, None
+    found = factorised(plan, view, engine)
+    if found is None:
+        return binding, None
+    engine.progress(f"{plan.model}: the change of {view.name} is {found.text}")
+    return binding.with_factors(view.split), found
 
 
 def drop_states(engine: Recorder, names: Collection[str]) -> None:

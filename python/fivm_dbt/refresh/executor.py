@@ -526,7 +526,7 @@ class _Run:
             inputs=inputs,
             partitions=sum(m.partitions for m in written),
             rows_merged=sum(m.rows for m in written),
-            inner_views=tuple(InnerChange(m.view, m.rows, m.partitions) for m in merged if m is not root),
+            inner_views=tuple(_inner_change(m) for m in merged if m is not root),
             statements=tuple(self.engine.statements),
             rows_read=metrics.rows_read,
             bytes_read=metrics.bytes_read,
@@ -537,3 +537,8 @@ class _Run:
             rolled_forward=rolled,
             recomputed=self.plan.recompute.reason if self.plan.recompute is not None else None,
         )
+
+
+def _inner_change(merged: Merged) -> InnerChange:
+    product = None if merged.product is None else merged.product.text
+    return InnerChange(merged.view, merged.rows, merged.partitions, product)

@@ -28,6 +28,13 @@ class InnerChange:
     relation: str
     rows_merged: int
     partitions: int
+    product: str | None = None
+    """What its change was found to be the product of, for people."""
+
+    @property
+    def text(self) -> str:
+        what = f"{self.rows_merged:,} rows into {self.partitions} partitions of {self.relation}"
+        return what if self.product is None else f"{what} ({self.product})"
 
 
 @dataclass(frozen=True)
@@ -77,10 +84,7 @@ class Report:
         parts = [f"{self.model}: {action}"]
         parts += [f"{c.relation} +{c.inserted:,} -{c.deleted:,} ({c.capture})" for c in self.inputs]
         if self.action == "refreshed":
-            parts += [
-                f"{v.rows_merged:,} rows into {v.partitions} partitions of {v.relation}"
-                for v in self.inner_views
-            ]
+            parts += [v.text for v in self.inner_views]
             parts.append(f"{self.rows_merged:,} rows merged into {self.partitions} partitions")
         parts.append(f"{len(self.statements)} statements")
         parts.append(f"read {_number(self.rows_read)} rows, {_number(self.bytes_read)} bytes")

@@ -7,13 +7,21 @@ from datetime import datetime
 
 from sqlglot import exp
 
+from fivm_dbt.delta.products import Factor
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.plan.binding import Binding, BoundClock, BoundInput, staged_input, staged_state
-from fivm_dbt.plan.plan import Capture, Plan
+from fivm_dbt.plan.plan import Capture, Plan, View
 from fivm_dbt.spark.capture import change_query
 from fivm_dbt.spark.merge import merge, replace_partitions
-from fivm_dbt.spark.state import build_query, delta_query, joined_on_read, key_set_query, touched_query
+from fivm_dbt.spark.state import (
+    build_query,
+    delta_query,
+    joined_on_read,
+    key_set_query,
+    part_query,
+    touched_query,
+)
 from fivm_dbt.spark.validate import validate
 
 EXAMPLE_TIMES = BoundClock(Clock.at(datetime(2024, 5, 1, 12)), Clock.at(datetime(2024, 5, 2, 12)))
@@ -28,7 +36,8 @@ def check_statements(plan: Plan) -> None:
     statements: list[exp.Expr] = [change_query(plan, b) for b in binding.inputs if b.capture != "staged"]
     for view in plan.stored:
         staged += [staged_state(plan, view), staged_input(plan, view.name)]
-        staged += [staged_input(plan, k.name) for k in view.key_sets]
+        key_sets = (*view.key_sets, *(k for p in view.products for k in p.key_sets))
+        staged += [staged_input(plan, k.name) for k in key_sets]
         partition = [exp.Literal.number(1)]
         statements += [merge(plan, view, partition), replace_partitions(plan, view, partition, 1)]
         statements.append(touched_query(plan, view))
@@ -38,6 +47,13 @@ def check_statements(plan: Plan) -> None:
         statements += [q for q in queries if q is not None]
         if prune_terms(view.terms, binding.moved):
             statements.append(delta_query(plan, view, binding))
+        staged += [staged_input(plan, f.name) for f in _factors(view)]
+        for product in view.products:
+            factored = binding.with_factors(product.of)
+            queries = [key_set_query(plan, view, k, factored) for k in product.key_sets]
+            statements += [part_query(plan, view, part, factored) for part in product.parts]
+            statements += [q for q in queries if q is not None]
+            statements.append(delta_query(plan, view, factored))
     if plan.is_factorized:
         statements.append(joined_on_read(plan, {view.name: 1 for view in plan.helpers}))
     for statement in statements:
@@ -64,3 +80,9 @@ def example(plan: Plan, changed: frozenset[str], old: int = 1, new: int = 2) -> 
         capture: Capture = "staged" if view.rows is not None else "change feed"
         binding = binding.with_view(BoundInput(view.name, capture, old, new), is_changed=is_changed)
     return replace(binding, changed=binding.changed | {k.name for k in plan.top.key_sets})
+
+
+def _factors(view: View) -> list[Factor]:
+    """The factors that a view's delta may come as."""
+    split = () if view.split is None else view.split.factors
+    return [*split, *(part.factor for product in view.products for part in product.parts)]

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
+from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.delta.key_sets import KeySet
+from fivm_dbt.delta.products import Part, ProductDelta
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, at_side
 from fivm_dbt.ir.nodes import Lookup, Side
@@ -15,7 +17,7 @@ from fivm_dbt.ir.scalar import Scalar, column_ast, identifier, raise_error
 from fivm_dbt.naming import COUNT, PARTITION, STEP
 from fivm_dbt.plan.binding import Binding, BoundInput, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, StateTable, View
-from fivm_dbt.rings.products import sum_of_products
+from fivm_dbt.rings.products import OVERFLOW, sum_of_products
 from fivm_dbt.rings.registry import ROWS, Component
 from fivm_dbt.spark.clock import at_time
 from fivm_dbt.spark.reads import presented, side_reader, table
@@ -70,13 +72,37 @@ def delta_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
 
     Where it is asked for what some relations have changed, it is added up by these too.
     """
-    terms = prune_terms(view.terms, binding.moved)
-    return _payload_query(plan, view, binding, terms, keep_zero=False, step=view.step)
+    return _payload_query(plan, view, binding, binding.terms(view), keep_zero=False, step=view.step)
+
+
+def part_query(plan: Plan, view: View, part: Part, binding: Binding) -> exp.Select:
+    """A factor of a view's delta that is a product: a connected part of its join, added up by terms and keys."""
+    keys = [exp.alias_(k.value.ast(), identifier(k.name)) for k in part.keys]
+    once = Scalar.number(1)
+    values = [
+        exp.alias_(sum_of_products(t.product, once, t.ring, t.type).ast(), identifier(t.name))
+        for t in part.totals
+    ]
+    rows = select_columns([*keys, *values], at_time(part.node, binding), side_reader(plan, view, binding))
+    sums = {t.name: _never_null(exp.Sum(this=column_ast("", t.name)), t.type) for t in part.totals}
+    group = [column_ast("", k.name) for k in part.keys]
+    query = exp.select(*(g.copy() for g in group), *(exp.alias_(s, identifier(n)) for n, s in sums.items()))
+    query = query.from_(rows.subquery(identifier("part"), copy=False), copy=False)
+    if group:
+        query = query.group_by(*group, copy=False)
+    return query.having(is_any(sums.values()), copy=False)
+
+
+def _never_null(total: exp.Expr, type_: SparkType) -> exp.Expr:
+    """A sum over no NULLs that is NULL has overflowed."""
+    if not type_.is_decimal:
+        return total
+    return exp.Coalesce(this=total, expressions=[raise_error(OVERFLOW, type_.text)])
 
 
 def key_set_query(plan: Plan, view: View, key_set: KeySet, binding: Binding) -> exp.Query | None:
     """The keys that the changes affect, each once; None where nothing changed that gives any."""
-    terms = prune_terms((Term(key_set.node, Scalar.number(1)),), binding.moved)
+    terms = prune_terms((Term(key_set.node, Scalar.number(1)),), binding.met(view))
     return select(at_time(terms[0].node, binding), side_reader(plan, view, binding)) if terms else None
 
 
@@ -117,6 +143,10 @@ def _payload_query(
         select_columns([*_branch_columns(state, t.multiplicity), *steps], at_time(t.node, binding), reader)
         for t in terms
     ]
+    branches += [
+        select_columns(_product_columns(state, product), product.node, reader)
+        for product in binding.products(view)
+    ]
     rows = branches[0] if len(branches) == 1 else exp.union(*branches, distinct=False, copy=False)
     keys = [column_ast("", k.name) for k in state.keys] + [exp.column(STEP) for _ in steps]
     sums = {name: _total(name, state) for name in state.payload_names}
@@ -148,6 +178,17 @@ def _branch_columns(state: StateTable, multiplicity: Scalar) -> list[exp.Expr]:
     columns = [exp.alias_(k.value.ast(), identifier(k.name)) for k in state.keys]
     columns.append(exp.alias_(_rows(state, multiplicity), COUNT))
     return columns + [exp.alias_(p.term(multiplicity).ast(), p.name) for p in state.payload]
+
+
+def _product_columns(state: StateTable, product: ProductDelta) -> list[exp.Expr]:
+    """What a combination of the parts' rows contributes."""
+    once = Scalar.number(1)
+    columns = [exp.alias_(v.ast(), identifier(k.name)) for k, v in zip(state.keys, product.keys, strict=True)]
+    columns.append(exp.alias_(sum_of_products((product.rows,), once, ROWS.ring, BIGINT).ast(), COUNT))
+    for payload, products in zip(state.payload, product.payload, strict=True):
+        value = sum_of_products(products, once, payload.component.ring, payload.type)
+        columns.append(exp.alias_(value.ast(), payload.name))
+    return columns
 
 
 def _rows(state: StateTable, multiplicity: Scalar) -> exp.Expr:

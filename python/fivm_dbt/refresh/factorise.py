@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from math import gcd
 
-from sqlglot import exp
-
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.delta.products import FactorisedDelta
 from fivm_dbt.naming import PREFIX
@@ -29,6 +27,7 @@ from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.factors import (
     Matrix,
     MatrixTerm,
+    Query,
     corrected_left,
     corrected_right,
     differences_query,
@@ -38,10 +37,10 @@ from fivm_dbt.spark.factors import (
     profile_query,
     rest_query,
     right_query,
+    rows_of,
     sizes_query,
     staged_rows,
 )
-from fivm_dbt.spark.reads import table
 
 MAX_TERMS = 64
 """A sum of more products is not looked for: each is a row of literals in a statement."""
@@ -97,7 +96,7 @@ class _Search:
             # Each factor has at least a row for each of its keys.
             return None
         payload = self.split.factors[-1].payload
-        rest: exp.Expr = source
+        rest = source
         values = 0
         for number, block in enumerate(blocks[:-1]):
             before = () if number == 0 else (_term(number),)
@@ -109,7 +108,7 @@ class _Search:
             values += sizes[0]
             if number + 2 == len(blocks):
                 values += sizes[1]
-            rest = table(self._right(number))
+            rest = rows_of(self._right(number))
         if values * WORTH > rows or self.engine.query(rest_query(self.plan, self.view, self.split)):
             return None
         return Found(self.view.name, rows, self.terms, values)
@@ -148,7 +147,7 @@ class _Search:
     def _right(self, number: int) -> str:
         return staged_input(self.plan, self._right_name(number))
 
-    def _stage(self, name: str, query: exp.Query) -> str:
+    def _stage(self, name: str, query: Query) -> str:
         staged = staged_input(self.plan, name)
         self.engine.stage(staged, query)
         self.staged.append(staged)

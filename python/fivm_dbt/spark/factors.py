@@ -24,6 +24,8 @@ from fivm_dbt.rings.registry import ROWS
 from fivm_dbt.spark.reads import table
 from fivm_dbt.spark.state import is_any
 
+Query = exp.Query
+
 _ENTRIES, _SIGNATURE, _FIRST = f"{PREFIX}entries", f"{PREFIX}signature", f"{PREFIX}first"
 _SUM_OF_HASHES = SparkType.decimal(38, 0)
 
@@ -32,15 +34,14 @@ _SUM_OF_HASHES = SparkType.decimal(38, 0)
 class Matrix:
     """The rows of ``source`` as a matrix: ``left`` keys by ``right`` keys, ``payload`` in the cells."""
 
-    source: exp.Expr
+    source: exp.Query
     left: tuple[str, ...]
     right: tuple[str, ...]
     payload: tuple[tuple[str, SparkType], ...]
 
     def rows(self, alias: str) -> exp.Expr:
         """Its rows, in FROM."""
-        source = self.source.copy()
-        return source.subquery(alias, copy=False) if isinstance(source, exp.Query) else source.as_(alias)
+        return self.source.copy().subquery(alias, copy=False)
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,12 @@ class MatrixTerm:
     divisors: tuple[object, ...]
 
 
-def staged_rows(plan: Plan, view: View) -> exp.Select:
+def rows_of(name: str) -> exp.Query:
+    """What is staged under a name."""
+    return exp.select("*").from_(table(name))
+
+
+def staged_rows(plan: Plan, view: View) -> exp.Query:
     """What is staged for a payload view, by the names under which others read it."""
     shown = dict(view.rows or ())
     columns = [exp.alias_(shown[c.name].ast(), identifier(c.name)) for c in view.columns]

@@ -17,6 +17,7 @@ from fivm_dbt.delta.term import scans
 from fivm_dbt.explain.text import explain
 from fivm_dbt.plan.plan import View
 from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.refresh import factorise
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.executor import refresh
@@ -161,6 +162,22 @@ class TestRank:
             one.change("b", {(x, y): v for (x, y), v in one.cells["b"].items() if x != y})
         extra = len(model.refresh().statements) - len(plain.refresh().statements)
         assert extra == 1
+
+    def test_a_matrix_of_too_many_rows_or_terms_is_not_split(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        model = matrices(8)
+        first, second = dict.fromkeys(range(4), 2), dict.fromkeys(range(4, 8), 3)
+        for limit, value in (("MAX_KEYS", 7), ("MAX_TERMS", 1)):
+            with monkeypatch.context() as patch:
+                patch.setattr(factorise, limit, value)
+                model.change("b", self._two(model, first, second))
+                assert found(model.refresh()) == []
+        model.change("b", self._two(model, first, second))
+        assert found(model.refresh()) == ["a sum of 2 products: 24 values for 64 rows"]
+
+    def _two(self, model: Model, *columns: dict[int, int]) -> Cells:
+        return added(
+            model.cells["b"], *((u, {y: y + 1 + n * y * y for y in range(8)}) for n, u in enumerate(columns))
+        )
 
     def test_numbers_that_are_ratios_of_large_ones(self) -> None:
         """Rows whose ratios differ by less than a double can tell have one signature; the comparison finds it."""

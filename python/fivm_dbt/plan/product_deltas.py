@@ -19,7 +19,7 @@ from fivm_dbt.ir.factored import Product
 from fivm_dbt.ir.higher_order import Total
 from fivm_dbt.ir.nodes import Item, Join, Node, Scan, Side
 from fivm_dbt.ir.scalar import ColumnId, Scalar
-from fivm_dbt.naming import PREFIX
+from fivm_dbt.naming import COUNT, PREFIX
 from fivm_dbt.plan.plan import StateTable, View
 from fivm_dbt.rings.registry import ROWS
 
@@ -131,6 +131,8 @@ def _analysis(
     if len(scans) != 1 or any(_reads_change(f) for f in factors if f is not scans[0]):
         return None
     scan = scans[0]
+    if term.multiplicity != Scalar.column(scan.alias, COUNT):
+        return None
     siblings = tuple(f for f in factors if f is not scan)
     payload = {(scan.alias, name) for name, _ in payload_columns(view)}
     units = _Units(len(given) + len(siblings))

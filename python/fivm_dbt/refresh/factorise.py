@@ -45,6 +45,9 @@ from fivm_dbt.spark.factors import (
 MAX_TERMS = 64
 """A sum of more products is not looked for: each is a row of literals in a statement."""
 
+MAX_KEYS = 100_000
+"""A matrix with more rows is not split: a number of each row may have to come here for the greatest common divisor."""
+
 WORTH = 2
 """Factors are used where they have so many times fewer rows than the delta."""
 
@@ -92,7 +95,7 @@ class _Search:
         blocks = [[name for name, _ in factor.keys] for factor in self.split.factors]
         source = staged_rows(self.plan, self.view)
         ((rows, *keys),) = _numbers(self.engine.query(sizes_query(source, blocks)))
-        if sum(keys) * WORTH > rows:
+        if sum(keys) * WORTH > rows or max(keys[:-1]) > MAX_KEYS:
             # Each factor has at least a row for each of its keys.
             return None
         payload = self.split.factors[-1].payload

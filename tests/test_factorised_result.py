@@ -11,6 +11,7 @@ import pytest
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.graph import dot
 from fivm_dbt.explain.text import explain
+from fivm_dbt.plan.clustering import enumeration_prefixes
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.viewtree.factorised import factorised_tree
@@ -248,9 +249,24 @@ def test_explain() -> None:
     s = text[text.index("== inner view analytics.m__fivm_view_3_s") :].split("== inner view")[1]
     assert "  payload key [a, c]: its own delta, to be written\n" in s
     assert "  sibling delta [c]: the change of m__fivm_view_5_t_by_c\n" in s
-    assert "  enumeration prefix [a]: readers of the model, all partitions\n" in s
+    assert "  enumeration prefix [a]: readers of the model, sorted by a, c, all partitions\n" in s
     assert "pmod(xxhash64(c)" in s
+    assert (
+        "SORT BY\n  __fivm_partition,\n  a,\n  c;"
+        in text[text.index("-- build analytics.m__fivm_view_3_s") :]
+    )
     assert "style=rounded" in dot(_plan(QUERIES["free-connex"]))
+
+
+def test_a_prefix_goes_by_what_is_joined_and_not_by_names() -> None:
+    sql = "select x.a, x.b, y.c, z.d from r x join s y on x.b = y.a join t z on y.c = z.d"
+    plan = _plan(sql)
+    first, *others = enumeration_prefixes(plan.top)
+    assert first[1] == ()
+    assert len(others) > 2 and all(prefix for _, prefix in others)
+    stored = {v.name: v.state.sorted_by for v in plan.helpers}
+    for scan, prefix in enumeration_prefixes(plan.top):
+        assert stored[scan.relation][: len(prefix)] == prefix
 
 
 def _graph(free: str, *edges: str) -> Hypergraph:

@@ -1,6 +1,7 @@
 """How the table of a helper view is read and written: its access paths, as remark 2 of the F-IVM article lists indexes.
 
-Delta has no indexes. A path is served by the partition column where that is a function of the path's columns.
+Delta has no indexes. A path is served by the partition column where that is a function of the path's columns, and the
+one of readers by the sequence of the rows in a partition.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from fivm_dbt.delta.key_sets import equalities
 from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.nodes import Join, Scan
 from fivm_dbt.naming import split_name
+from fivm_dbt.plan.clustering import enumeration_prefixes
 from fivm_dbt.plan.plan import Plan, View
 
 Kind = Literal["payload key", "sibling delta", "enumeration prefix"]
@@ -50,22 +52,8 @@ def _paths(plan: Plan, view: View) -> Iterator[AccessPath]:
                     changes = ", ".join(split_name(s.relation)[-1] for s in scans(sibling))
                     is_placed = bool(placed) and placed <= set(columns)
                     yield AccessPath("sibling delta", columns, f"the change of {changes}", is_placed)
-    if plan.is_factorized and view.name in _order_of_readers(plan):
-        yield AccessPath("enumeration prefix", _prefix(plan, view), "readers of the model", False)
-
-
-def _order_of_readers(plan: Plan) -> list[str]:
-    """The tables that the model's view joins, in their sequence."""
-    return [scan.relation for scan in scans(plan.top.core)]
-
-
-def _prefix(plan: Plan, view: View) -> tuple[str, ...]:
-    """The columns that are known when a reader comes to the table: those of tables joined before it."""
-    names = _order_of_readers(plan)
-    before = {
-        k.name
-        for other in plan.helpers
-        if other.name in names[: names.index(view.name)]
-        for k in other.state.keys
-    }
-    return tuple(k.name for k in view.state.keys if k.name in before)
+    if plan.is_factorized:
+        for scan, prefix in enumeration_prefixes(plan.top):
+            if scan.relation == view.name:
+                how = f"readers of the model, sorted by {', '.join(view.state.sorted_by)}"
+                yield AccessPath("enumeration prefix", prefix, how, False)

@@ -114,6 +114,8 @@ class StateTable:
     is_set: bool = False
     is_grouped: bool = False
     """Whether the rows that it is computed from have different keys already."""
+    sorted_by: tuple[str, ...] = ()
+    """The keys by which rows lie sorted in the files of a partition; none where nobody reads them by a prefix."""
 
     @property
     def payload_names(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.ir.nodes import Node
 from fivm_dbt.naming import PREFIX, canonical, sibling, split_name
+from fivm_dbt.plan.clustering import clustered
 from fivm_dbt.plan.factorise import GivenOrder
 from fivm_dbt.plan.helper_views import Wanted
 from fivm_dbt.plan.inner_views import keep_inner_views
@@ -144,7 +145,7 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         session=tuple(sorted(request.session)),
         inputs=_inputs(query, request.catalog, static),
         query=query,
-        views=views.planned(),
+        views=clustered(views.planned()) if is_factorized else views.planned(),
         output=tuple(Column(n, f.type) for n, f in zip(lowered.names, query.fields, strict=True)),
         completions=lowered.completions,
         view_trees=kept.trees,

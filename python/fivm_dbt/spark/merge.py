@@ -13,7 +13,7 @@ from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.plan.plan import PayloadColumn, Plan, StateTable, View
 from fivm_dbt.rings.registry import Component
 from fivm_dbt.spark.reads import in_partitions, pinned, table
-from fivm_dbt.spark.state import as_set, is_any, rebalance, twice
+from fivm_dbt.spark.state import as_set, is_any, lay_out, twice
 
 NEGATIVE = "FIVM401"
 OVERFLOW = "FIVM402"
@@ -244,7 +244,7 @@ def replace_partitions(plan: Plan, view: View, partitions: Sequence[exp.Expr], b
         query = query.having(is_there.copy(), copy=False)
     if state.is_set:
         query = as_set(state, query)
-    rebalance(query)
+    lay_out(query, state)
     return exp.Insert(this=table(state.relation), expression=query, where=in_partitions("", partitions))
 
 

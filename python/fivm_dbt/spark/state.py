@@ -34,7 +34,7 @@ def build_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
     if view.state.is_set:
         query = as_set(view.state, query)
     if view.state.keys:
-        rebalance(query)
+        lay_out(query, view.state)
     return query
 
 
@@ -168,10 +168,17 @@ def is_any(sums: Iterable[exp.Expr]) -> exp.Expr:
     return exp.or_(*moved, copy=False)
 
 
-def rebalance(query: exp.Select) -> None:
-    """Have each partition written by one task: else every task would write a file into every partition."""
+def lay_out(query: exp.Select, state: StateTable) -> None:
+    """Have each partition written by one task: else every task would write a file into every partition.
+
+    Within it rows are sorted where they are read by a prefix of their keys, so that few row groups have any.
+    """
     together = exp.Anonymous(this="REBALANCE", expressions=[exp.column(PARTITION)])
     query.set("hint", exp.Hint(expressions=[together]))
+    if state.sorted_by:
+        order = [exp.column(PARTITION), *(column_ast("", name) for name in state.sorted_by)]
+        ordered = [exp.Ordered(this=column, nulls_first=True) for column in order]
+        query.set("sort", exp.Sort(expressions=ordered))
 
 
 def _branch_columns(state: StateTable, multiplicity: Scalar) -> list[exp.Expr]:

@@ -21,6 +21,10 @@ Strategy = Literal["auto", "first_order", "factorized", "recursive", "reevaluate
 """Which inner views are kept."""
 
 
+Inequality = Literal["auto", "reevaluate", "parameterised", "ranges"]
+"""What is kept of an aggregate that is correlated by an inequality."""
+
+
 Pass = Literal["column_pruning", "delta_first", "look_ups", "products", "split_sums"]
 """What makes plans cheaper and not more right: each can be left out, to see what it does."""
 
@@ -45,6 +49,7 @@ class Config(BaseModel):
     fivm_without: Annotated[tuple[Pass, ...], BeforeValidator(_listed)] = ()
     fivm_static: tuple[str, ...] = ()
     fivm_result: Literal["listing", "factorized"] = "listing"
+    fivm_inequality: Inequality = "auto"
     fivm_float: Literal["recompute", "approximate"] = "recompute"
     fivm_product_rows: int = Field(default=50_000, ge=1)
     fivm_buckets: int | None = Field(default=None, ge=1, le=4096)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fivm_dbt.delta.aggregate import delta_of_aggregate
+from fivm_dbt.delta.buckets import delta_of_buckets
 from fivm_dbt.delta.clock_filter import delta_of_clock_filter, delta_of_clock_map
 from fivm_dbt.delta.explode import delta_of_explode
 from fivm_dbt.delta.filter import delta_of_filter
@@ -16,6 +17,7 @@ from fivm_dbt.delta.scan import delta_of_scan
 from fivm_dbt.delta.term import Derive, Term
 from fivm_dbt.delta.union_all import delta_of_union_all
 from fivm_dbt.delta.window import delta_of_window
+from fivm_dbt.ir.buckets import Buckets
 from fivm_dbt.ir.higher_order import HigherOrder
 from fivm_dbt.ir.nodes import (
     Aggregate,
@@ -46,6 +48,7 @@ RULES: dict[type[Node], Callable[..., tuple[Term, ...]]] = {
     SemiJoin: delta_of_outer_join,
     Window: delta_of_window,
     Explode: delta_of_explode,
+    Buckets: delta_of_buckets,
     HigherOrder: delta_of_higher_order,
 }
 

@@ -203,7 +203,11 @@ class DuckDbEngine:
         self._scans[tag] = Counter()
 
     def measured(self, tag: str) -> Metrics:
-        """An upper bound: every table or staged result that a statement names counts in full, each time."""
+        """An upper bound: the rows of every table or staged result that a statement names, each time.
+
+        They are those in the partitions that it names by literals, as Delta reads, or else all. So are the rows of the
+        table that a MERGE writes to.
+        """
         scans = self._scans.get(tag, Counter())
         read = sum(scans.values()) if self._is_counting else None
         return Metrics(rows_read=read, scans=tuple(sorted(scans.items())))
@@ -230,8 +234,15 @@ class DuckDbEngine:
         tag = getattr(self._local, "tag", None)
         if tag is not None and self._is_counting:
             for slot in statement.slots:
-                self._scans[tag][slot.relation] += self.tables.rows(tables[slot.token])
+                self._scans[tag][slot.relation] += self._rows_read(tables[slot.token], slot.where, cut)
         return tables
+
+    def _rows_read(self, copy: str, where: str, cut: Cut) -> int:
+        if not where:
+            return self.tables.rows(copy)
+        query = f'SELECT COUNT(*) FROM "{copy}" WHERE {cut.fill(where)}'
+        ((rows,),) = self._connection.execute(query).fetchall()
+        return int(rows)
 
     def _table(self, slot: Slot, cut: Cut) -> str:
         if slot.pinned is not None:
@@ -313,6 +324,9 @@ class DuckDbEngine:
         table = self.tables.table(statement.target)
         old, new = table.newest, self.tables.next_copy(table)
         tables = {**self._tables(statement, cut), TARGET: new}
+        tag = getattr(self._local, "tag", None)
+        if tag is not None and self._is_counting and statement.kind == "merge":
+            self._scans[tag][statement.target] += self._rows_read(old, statement.touches, cut)
         self.tables.create_as(new, f'FROM "{old}"' + (" LIMIT 0" if statement.kind == "overwrite" else ""))
         try:
             if statement.before:

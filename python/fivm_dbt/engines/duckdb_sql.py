@@ -17,7 +17,8 @@ from sqlglot import exp
 from fivm_dbt.engines.duckdb_functions import UnsupportedStatement, duckdb_text
 from fivm_dbt.engines.duckdb_literals import CHANGES, MARK
 from fivm_dbt.ir.dialect import SparkText
-from fivm_dbt.naming import relation_name
+from fivm_dbt.ir.scalar import conjuncts
+from fivm_dbt.naming import PARTITION, relation_name
 
 Kind = Literal["query", "create", "define", "view", "merge", "insert", "overwrite", "replace where", "drop"]
 
@@ -39,13 +40,16 @@ class Slot:
     last: int | None = None
     is_changes: bool = False
     pinned: int | None = None
+    where: str = ""
+    """The condition on its partitions, in DuckDB's SQL with the lists of partitions cut out."""
 
 
 @dataclass(frozen=True)
 class Statement:
     """A transpiled statement. ``body`` is what DuckDB runs (for ``create`` the query), with tokens for slots.
 
-    ``before`` empties what REPLACE WHERE replaces; ``view`` is the Spark query of a view, ``properties`` are
+    ``before`` empties what REPLACE WHERE replaces; ``touches`` is the condition of a MERGE on the partitions of its target;
+    ``view`` is the Spark query of a view, ``properties`` are
     those of a created table.
     """
 
@@ -56,6 +60,7 @@ class Statement:
     is_lenient: bool = False
     is_replacing: bool = False
     before: str = ""
+    touches: str = ""
     view: exp.Query | None = None
     properties: tuple[tuple[str, str], ...] = ()
 
@@ -132,6 +137,7 @@ def _merge(ast: exp.Merge, views: Mapping[str, exp.Query]) -> Statement:
     table = ast.this
     target = _name(table)
     slots = _place_slots(ast.args["using"], views)
+    touches = _of_partitions(ast.args["on"], table.alias_or_name)
     ast.set("this", _target(table.alias_or_name))
     for when in ast.args["whens"].expressions:
         then = when.args["then"]
@@ -141,7 +147,7 @@ def _merge(ast: exp.Merge, views: Mapping[str, exp.Query]) -> Statement:
             _check_before(when, [assignment.expression for assignment in then.expressions])
         elif isinstance(then, exp.Insert):
             _check_before(when, then.expression.expressions)
-    return Statement("merge", duckdb_text(ast), slots, target)
+    return Statement("merge", duckdb_text(ast), slots, target, touches=touches)
 
 
 def _check_before(when: exp.When, values: Sequence[exp.Expr]) -> None:
@@ -189,7 +195,7 @@ def _resolve(root: exp.Expr, views: Mapping[str, exp.Query], slots: list[Slot]) 
             _resolve(query, views, slots)
             placed: exp.Expr = exp.Subquery(this=query, alias=alias.copy())
         else:
-            slot = _slot(table, name, len(slots))
+            slot = replace(_slot(table, name, len(slots)), where=_partitions_read(table))
             slots.append(slot)
             placed = exp.Table(this=exp.to_identifier(slot.token, quoted=True), alias=alias.copy())
         placed.set("joins", joins)
@@ -199,6 +205,27 @@ def _resolve(root: exp.Expr, views: Mapping[str, exp.Query], slots: list[Slot]) 
     for column in list(root.find_all(exp.Column)):
         column.set("db", None)
         column.set("catalog", None)
+
+
+def _partitions_read(table: exp.Table) -> str:
+    """The condition on the partitions of a table that is the only one of its SELECT."""
+    select = table.find_ancestor(exp.Select)
+    if select is None or select.args.get("joins") or not select.args.get("where"):
+        return ""
+    is_its_own = isinstance(table.parent, exp.From) and table.parent.parent is select
+    return _of_partitions(select.args["where"].this, "") if is_its_own else ""
+
+
+def _of_partitions(condition: exp.Expr, alias: str) -> str:
+    """The conjunct that tells partitions by literals, of the relation ``alias``."""
+    for part in conjuncts(condition):
+        columns = [c for c in part.find_all(exp.Column) if c.name == PARTITION]
+        if columns and all(c.table == alias for c in columns) and part.find(exp.In):
+            own = part.copy()
+            for column in own.find_all(exp.Column):
+                column.set("table", None)
+            return duckdb_text(own)
+    return ""
 
 
 def _slot(table: exp.Table, name: str, number: int) -> Slot:

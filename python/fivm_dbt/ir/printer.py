@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fivm_dbt.ir.buckets import Buckets
 from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.higher_order import HigherOrder
 from fivm_dbt.ir.nodes import (
@@ -26,6 +27,7 @@ from fivm_dbt.ir.nodes import (
     Values,
     Window,
 )
+from fivm_dbt.ir.on_demand import OnDemand
 
 
 def render(node: Node, indent: int = 0) -> str:
@@ -77,6 +79,11 @@ def describe(node: Node) -> str:
     if isinstance(node, Copies):
         items = ", ".join(_item(i.name, i.value.sql) for i in node.items)
         return f"Copies {node.alias} [{items}] times {node.times.sql}"
+    if isinstance(node, Buckets):
+        items = ", ".join(_item(i.name, i.value.sql) for i in node.items)
+        return f"Buckets {node.alias} [{items}] of {node.code.sql} on {node.levels} levels"
+    if isinstance(node, OnDemand):
+        return f"OnDemand {node.definition.alias}"
     if isinstance(node, HigherOrder):
         return f"HigherOrder {node.alias}"
     raise TypeError(f"no description of {type(node).__name__}")

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fivm_dbt.catalog import TableStatistics
-from fivm_dbt.config import Strategy
+from fivm_dbt.config import Inequality, Strategy
 from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.nodes import Aggregate, Map
+from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.plan.blocks import Block, block_of, column_name
 from fivm_dbt.plan.factorise import Factoriser, GivenOrder
 from fivm_dbt.plan.factorised_result import FactorisedResult
@@ -42,6 +43,9 @@ class Wanted:
     depth: int | None = None
     measured: TableStatistics | None = None
     splits_sums: bool = True
+    inequality: Inequality = "auto"
+    buckets: int | None = None
+    """The number of hash buckets of states where the model says it."""
     is_factorized: bool = False
     """Whether the model's result is to be kept as factors instead of rows."""
 
@@ -95,7 +99,8 @@ class HelperViews:
 
     def _maker(self, node: Aggregate, topmost: Topmost | None) -> Factoriser | Recursion | None:
         strategy, is_split = self.wanted.strategy, self.wanted.splits_sums
-        block = None if self.wanted.only_needed else block_of(node, splits_sums=is_split)
+        is_out = self.wanted.only_needed or is_on_demand(node)
+        block = None if is_out else block_of(node, splits_sums=is_split)
         if block is None:
             return None
         if strategy == "recursive":

@@ -12,7 +12,9 @@ groups of an inner aggregate, all partners of a join, all rows of a window's par
    rows, both by the join key. Of several in a row each would need a copy of the left rows by another key: those read
    them in full when a right side changes;
 5. what is joined with one of these views, each connected part of it by the columns that are compared: when a threshold
-   or an inner total moves, the rows that were there before are looked up.
+   or an inner total moves, the rows that were there before are looked up;
+6. of an aggregate that is correlated by an inequality what :mod:`fivm_dbt.plan.inequality` says. Where that is evaluated
+   on demand, everything that is joined with it is kept: the view above reads all of that in each refresh.
 
 The same view is kept once, however often the query has it. ``fivm_strategy: first_order`` keeps only what exactness
 needs: windows, and inner results that are not the same to the last bit when computed twice. (F-IVM, section 4:
@@ -28,6 +30,7 @@ from functools import cached_property
 from fivm_dbt.catalog import Dependency
 from fivm_dbt.delta.key_sets import equalities
 from fivm_dbt.delta.local import Local, local_key
+from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.nodes import (
@@ -45,12 +48,14 @@ from fivm_dbt.ir.nodes import (
     UnionAll,
     Window,
 )
+from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.rename import substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.plan.helper_views import HelperViews, Topmost, Wanted
+from fivm_dbt.plan.inequality import InequalityHelpers, correlation_of
 from fivm_dbt.plan.kept_views import InnerView, KeptViews, column_of
-from fivm_dbt.plan.plan import ViewTree
+from fivm_dbt.plan.plan import InequalityHelper, ViewTree
 from fivm_dbt.plan.root import leads_to
 
 Meaning = dict[ColumnId, Scalar]
@@ -69,6 +74,7 @@ class Kept:
     trees: tuple[ViewTree, ...]
     measurable: tuple[tuple[str, tuple[str, ...]], ...]
     is_grouped: bool = False
+    inequalities: tuple[InequalityHelper, ...] = ()
 
 
 def keep_inner_views(
@@ -98,9 +104,26 @@ def keep_inner_views(
             "fivm_result: factorized is given, but the result is not that of an inner join, or of a GROUP BY over one",
             remedy="leave it out",
         )
-    measurable = {name: tuple(sorted(columns)) for name, columns in keeper.helpers.measurable.items()}
+    chosen = tuple(keeper.inequality.chosen)
+    _check_inequality(wanted, chosen)
+    measurable = {name: tuple(sorted(columns)) for name, columns in keeper.measurable.items()}
     is_grouped = keeper.helpers.factors is not None and keeper.helpers.factors.is_grouped
-    return Kept(over, tuple(keeper.kept.views), trees, tuple(sorted(measurable.items())), is_grouped)
+    return Kept(over, tuple(keeper.kept.views), trees, tuple(sorted(measurable.items())), is_grouped, chosen)
+
+
+def _check_inequality(wanted: Wanted, chosen: tuple[InequalityHelper, ...]) -> None:
+    """FIVM201 where a way is given in which nothing of the model can be kept."""
+    if wanted.inequality == "auto" or any(c.way == wanted.inequality for c in chosen):
+        return
+    if wanted.only_needed:
+        why = f"fivm_strategy: {wanted.strategy} keeps no helper views"
+    elif chosen:
+        why = chosen[0].reason
+    else:
+        why = "no aggregate that adds up is correlated by one inequality with outer values that change"
+    raise FivmError(
+        "FIVM201", f"fivm_inequality: {wanted.inequality} is given, but {why}", remedy="leave it out"
+    )
 
 
 @dataclass
@@ -111,6 +134,22 @@ class _Keeper:
     @cached_property
     def helpers(self) -> HelperViews:
         return HelperViews(self.wanted, self.kept)
+
+    @cached_property
+    def inequality(self) -> InequalityHelpers:
+        wanted = self.wanted
+        return InequalityHelpers(
+            self.kept, wanted.inequality, wanted.measured, wanted.buckets, wanted.splits_sums
+        )
+
+    @property
+    def measurable(self) -> dict[str, set[str]]:
+        """What ``auto`` would like to know, by input: columns."""
+        found = {name: set(columns) for name, columns in self.helpers.measurable.items()}
+        if self.wanted.inequality == "auto":
+            for name, columns in self.inequality.measurable.items():
+                found.setdefault(name, set()).update(columns)
+        return found
 
     def top(self, node: Node) -> Node:
         """The query with everything below its topmost operator taken care of; that operator is the root's own."""
@@ -129,11 +168,11 @@ class _Keeper:
         in_block = in_block and isinstance(node, (Map, Filter, Join))
         if isinstance(node, Aggregate):
             _check_repeatable(node)
-            return self._aggregate(self._local(node)), {}
+            return self._inequality(node) or self._aggregate(self._local(node)), {}
         if isinstance(node, (Map, Filter, Window)) and leads_to(node, Window):
             return self._window(node), {}
         if isinstance(node, UnionAll):
-            return node.with_inputs(tuple(self._branch(branch) for branch in node.branches)), {}
+            return self._union(node), {}
         is_one_sided = isinstance(node, (OuterJoin, SemiJoin))
         is_single = is_one_sided and not in_row and not _has_one_sided(node.inputs[0])
         visited = [
@@ -144,7 +183,7 @@ class _Keeper:
         over = substituted(node, tuple(child for child, _ in visited), meaning)
         if isinstance(over, (OuterJoin, SemiJoin)):
             return self._one_sided(over, meaning, is_single=is_single)
-        if isinstance(over, Join) and not in_block:
+        if isinstance(over, Join) and (not in_block or is_on_demand(over)):
             return self._join(over, meaning)
         return over, {} if isinstance(node, (Map, ClockMap)) else meaning
 
@@ -158,6 +197,19 @@ class _Keeper:
         """A branch of a union, which is kept where it is over helper views: a row of these stands for several."""
         new = self._listing(node, None)
         return self.kept.keep(new, (), "a branch of a union") if isinstance(new, Copies) else new
+
+    def _union(self, node: UnionAll) -> Node:
+        branches = tuple(self._branch(branch) for branch in node.branches)
+        if any(is_on_demand(branch) for branch in branches):
+            branches = tuple(
+                self.kept.keep(_shown(b, self.kept.alias()), (), "a branch of a union") if self._is_read(b) else b
+                for b in branches
+            )
+        return node.with_inputs(branches)
+
+    def _is_read(self, node: Node) -> bool:
+        """Whether ``node`` reads inputs, and no part of it is evaluated on demand."""
+        return not is_on_demand(node) and any(s.relation not in self.kept.names for s in scans(node))
 
     def _in_order(self, node: Node, *, in_block: bool = False) -> Node:
         """``node`` where its columns are told by their position."""
@@ -178,12 +230,24 @@ class _Keeper:
         over = _same(node, substituted(node, (inner,), meaning))
         if isinstance(over, Aggregate) and over.adds_up:
             return self.helpers.aggregate(over, topmost) or over
-        if self.wanted.only_needed:
+        if self.wanted.only_needed or is_on_demand(over):
             return over
         kept = self._by_key(
             over.input, _used(over), local_key(over), "the rows from which keys are recomputed"
         )
         return kept.under(over)
+
+    def _inequality(self, node: Aggregate) -> Node | None:
+        """An aggregate that is correlated by an inequality, over what is kept for it; None for others."""
+        found = None if self.wanted.only_needed else correlation_of(node)
+        is_in_tree = self.helpers.are_kept and self.wanted.inequality == "auto"
+        if found is None or is_in_tree or not self.inequality.applies(found):
+            return None
+        visited = [self._visit(child) for child in (found.domain, *found.factors)]
+        meaning = {column: value for _, inner in visited for column, value in inner.items()}
+        domain, *factors = (child for child, _ in visited)
+        made = self.inequality.kept(found.over(domain, tuple(factors), meaning), found)
+        return self._aggregate(made) if isinstance(made, Aggregate) else made
 
     def _aggregate(self, node: Local) -> Node:
         assert isinstance(node, Aggregate)
@@ -212,6 +276,8 @@ class _Keeper:
     def _one_sided(
         self, node: OuterJoin | SemiJoin, meaning: Meaning, *, is_single: bool
     ) -> tuple[Node, Meaning]:
+        if is_on_demand(node):
+            return self._beside_on_demand(node, meaning)
         left, right, predicates = node.left, node.right, node.predicates
         if self.wanted.only_needed or not self.kept.can_change(right):
             return node, meaning
@@ -232,6 +298,19 @@ class _Keeper:
             return OuterJoin(left, right, predicates), meaning
         return SemiJoin(left, right, predicates, node.anti), meaning
 
+    def _beside_on_demand(self, node: OuterJoin | SemiJoin, meaning: Meaning) -> tuple[Node, Meaning]:
+        """A join with something that is evaluated on demand: the other side is kept as a whole if it reads inputs."""
+        sides, predicates = [node.left, node.right], node.predicates
+        for position, side in enumerate(sides):
+            if self._is_read(side):
+                pairs = _compared(predicates, side, sides[1 - position])
+                kept = self._whole(side, tuple(_item(a, side) for a, _ in pairs))
+                sides[position], meaning, predicates = kept.applied(meaning, predicates)
+        left, right = sides
+        if isinstance(node, OuterJoin):
+            return OuterJoin(left, right, predicates), meaning
+        return SemiJoin(left, right, predicates, node.anti), meaning
+
     def _join(self, node: Join, meaning: Meaning) -> tuple[Node, Meaning]:
         """What is joined with inner views becomes views too: each connected part of the inputs, each other factor."""
         inputs = [f for f in node.factors if self.kept.is_input(f)]
@@ -243,7 +322,10 @@ class _Keeper:
             or len(node.factors) == 1
         ):
             return node, meaning
-        parts: list[tuple[Node, bool]] = [(f, self.kept.scanned(f) is not None) for f in inner]
+        demanded = is_on_demand(node)
+        parts: list[tuple[Node, bool]] = [
+            (f, self.kept.scanned(f) is not None or (demanded and not self._is_read(f))) for f in inner
+        ]
         for members in _connected(inputs, predicates):
             own = frozenset(c for m in members for c in m.ids)
             within = tuple(p for p in predicates if p.columns and p.columns <= own)
@@ -257,7 +339,10 @@ class _Keeper:
                 continue
             others = Join(tuple(p for i, (p, _) in enumerate(parts) if i != position), ())
             keys = tuple(_item(a, part) for a, _ in _compared(predicates, part, others))
-            kept = self._by_key(part, part.ids, keys, "the rows that an inner view is joined with")
+            if demanded:
+                kept = self._whole(part, keys)
+            else:
+                kept = self._by_key(part, part.ids, keys, "the rows that an inner view is joined with")
             new, meaning, predicates = kept.applied(meaning, predicates)
             parts[position] = (new, True)
             factors.append(new)
@@ -270,9 +355,19 @@ class _Keeper:
 
         As they are where they cannot be kept or never change, or come from a view that is placed like this already.
         """
+        if not self.kept.can_change(rows) or self.kept.is_placed(rows, keys):
+            return _Rows(rows, {}, {})
+        return self._kept_by_key(rows, used, keys, reason)
+
+    def _whole(self, rows: Node, keys: tuple[Item, ...]) -> _Rows:
+        """``rows`` as a scan of a view, also where they never change: each refresh may read all of them."""
+        return self._kept_by_key(rows, rows.ids, keys, "the rows beside what is evaluated on demand")
+
+    def _kept_by_key(
+        self, rows: Node, used: frozenset[ColumnId], keys: tuple[Item, ...], reason: str
+    ) -> _Rows:
         fields = [f for f in rows.fields if f.id in used]
-        is_keepable = all(f.type.is_groupable for f in fields) and all(k.type.is_groupable for k in keys)
-        if not is_keepable or not self.kept.can_change(rows) or self.kept.is_placed(rows, keys):
+        if not all(f.type.is_groupable for f in fields) or not all(k.type.is_groupable for k in keys):
             return _Rows(rows, {}, {})
         alias = self.kept.alias()
         items: list[Item] = []

@@ -222,6 +222,22 @@ class ViewTree:
 
 
 @dataclass(frozen=True)
+class InequalityHelper:
+    """What is kept of an aggregate that is correlated by an inequality, for people: all of it is in the views.
+
+    ``way`` is one of ``fivm_inequality``, ``views`` are the relations kept for it; ``costs`` are rows per refresh by way,
+    as they were estimated, and ``without_ranges`` says why ranges were none of them.
+    """
+
+    comparison: str
+    way: str
+    reason: str
+    views: tuple[str, ...]
+    costs: tuple[tuple[str, int], ...]
+    without_ranges: str | None = None
+
+
+@dataclass(frozen=True)
 class Recompute:
     """Why a model is recomputed instead of maintained, and what is known of its text.
 
@@ -263,6 +279,8 @@ class Plan:
     """The sizes by which ``fivm_strategy: auto`` has chosen, recorded with the state."""
     measurable: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """What it chooses by: by input, the columns of which it would know the distinct values. Empty for no choice."""
+    inequalities: tuple[InequalityHelper, ...] = ()
+    """What is kept of aggregates that are correlated by an inequality, and why."""
     is_factorized: bool = False
     """Whether the result is no table but the join of inner views, which is evaluated when the model is read."""
 

@@ -125,7 +125,16 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         relation,
         static,
         {r.name: r.determines for r in request.catalog.relations},
-        Wanted(strategy, order, depth, request.measured, "split_sums" not in without, is_factorized),
+        Wanted(
+            strategy,
+            order,
+            depth,
+            request.measured,
+            "split_sums" not in without,
+            request.config.fivm_inequality,
+            request.config.fivm_buckets,
+            is_factorized,
+        ),
     )
     promised, orphans = _foreign_keys(relation, request, query, static)
     kept_promises = request.catalog.relations if request.config.fivm_trust_keys else ()
@@ -151,6 +160,7 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         view_trees=kept.trees,
         measured=request.measured if kept.measurable else None,
         measurable=kept.measurable,
+        inequalities=kept.inequalities,
         is_factorized=is_factorized,
     )
 

@@ -18,6 +18,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.factored import Product
 from fivm_dbt.ir.nodes import Aggregate, Field, Filter, Item, Map, Node, Window
+from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.scalar import ColumnId, Scalar, identifier
 from fivm_dbt.naming import COUNT, PARTITION, PREFIX, storable, unique_name
 from fivm_dbt.plan.plan import PayloadColumn
@@ -30,7 +31,8 @@ class Root:
     """``core`` is maintained, a state row has ``keys`` and ``payload``, ``outputs`` show where ``filters`` hold.
 
     ``local`` is the operator on top where that is recomputed per key: its key is in the state's columns ``local_keys``,
-    so that the old rows of an affected key are read from the state itself.
+    so that the old rows of an affected key are read from the state itself. ``is_reevaluated`` says that a part of it is
+    evaluated on demand, so that all of it is, and all old rows are read from the state.
     """
 
     core: Node
@@ -44,6 +46,7 @@ class Root:
     local: Local | None = None
     local_keys: tuple[str, ...] = ()
     rows: Product | None = None
+    is_reevaluated: bool = False
 
     @property
     def is_aggregate(self) -> bool:
@@ -91,6 +94,9 @@ def find_root(query: Node, names: tuple[str, ...]) -> Root:
         filters = [f.substitute(meaning.get) for f in filters]
         node = node.input
     named = tuple(zip(names, outputs.values(), strict=True))
+    is_reevaluated = is_on_demand(node)
+    if isinstance(node, (Aggregate, Window)) and is_reevaluated:
+        return replace(_local_root(node, named, tuple(filters)), is_reevaluated=True)
     if isinstance(node, Aggregate) and node.adds_up:
         return _aggregate_root(node, named, tuple(filters))
     if isinstance(node, (Aggregate, Window)):
@@ -98,7 +104,16 @@ def find_root(query: Node, names: tuple[str, ...]) -> Root:
     if isinstance(query, Copies):
         listed = _bag_root(Map(query.input, query.alias, query.items), names)
         return replace(listed, rows=query.times)
+    if is_reevaluated:
+        return _reevaluated_bag(_bag_root(query, names))
     return _bag_root(query, names)
+
+
+def _reevaluated_bag(root: Root) -> Root:
+    """A bag whose core has the state's columns, so that rows of the state can be taken away from its own."""
+    alias = f"{PREFIX}rows"
+    keys = tuple(Item(k.name, Scalar.column(alias, k.name), k.type) for k in root.keys)
+    return replace(root, core=Map(root.core, alias, root.keys), keys=keys, is_reevaluated=True)
 
 
 def leads_to(node: Node, *kinds: type[Node]) -> bool:

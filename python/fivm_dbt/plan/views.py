@@ -13,6 +13,7 @@ from fivm_dbt.delta.key_sets import Placed, bound_reads
 from fivm_dbt.delta.orphans import Orphans, meeting_orphans
 from fivm_dbt.delta.own_state import delta_over_own_state
 from fivm_dbt.delta.products import ProductDelta
+from fivm_dbt.delta.reevaluation import delta_by_reevaluation
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.higher_order import HigherOrder
 from fivm_dbt.ir.nodes import Map, Node
@@ -164,6 +165,9 @@ class Views:
         return StateTable(name, root.keys, root.payload, partitioning, root.is_global, grouped_by, root.rows)
 
     def _delta(self, root: Root, state: StateTable) -> tuple[Term, ...]:
+        if root.is_reevaluated:
+            assert isinstance(root.core, Map)
+            return delta_by_reevaluation(root.core, state.relation, self.static)
         if root.local is None:
             known = (*self.references, *self.orphans)
             return derive(parents_first(root.core, known), self.static)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import BIGINT, INT
+from fivm_dbt.ir.buckets import BITS, BUCKET, LEVEL, PARENT, Buckets
 from fivm_dbt.ir.nodes import (
     ITEMS,
     Aggregate,
@@ -28,7 +30,7 @@ from fivm_dbt.ir.nodes import (
     Values,
     Window,
 )
-from fivm_dbt.ir.scalar import Scalar, grouped, identifier
+from fivm_dbt.ir.scalar import Scalar, column_ast, grouped, identifier
 
 Reader = Callable[[Scan | Lookup], exp.Expr]
 """The table expression of a scan, aliased: a pinned table, a presented state (or partitions of it), a staged delta."""
@@ -75,11 +77,39 @@ def select(node: Node, reader: Reader) -> exp.Query:
     if isinstance(node, UnionAll):
         queries = [select(branch, reader) for branch in node.branches]
         return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False, copy=False)
+    if isinstance(node, Buckets):
+        return select(_exploded(node), reader)
     if isinstance(node, Distinct):
         return exp.select("*").from_(subquery(node.input, reader, "keys"), copy=False).distinct(copy=False)
     return select_columns(
         [_aliased(f.scalar.ast(), f.name) for f in node.fields] or [exp.Literal.number(1)], node, reader
     )
+
+
+def _exploded(node: Buckets) -> Map:
+    """The buckets of a row as a projection of its levels. Shifting a number right is floor division, below zero too."""
+    made = f"{node.alias}_levels"
+    level = column_ast(made, LEVEL)
+    last = node.levels - 1
+    bounds = [exp.Literal.number(0), exp.Literal.number(last)]
+    sequence = exp.Anonymous(this="SEQUENCE", expressions=bounds)
+    generator = exp.Anonymous(this="EXPLODE", expressions=[sequence])
+    rows = Explode(node.input, made, Scalar(generator), ((LEVEL, INT),))
+
+    def shifted(levels: exp.Expr) -> exp.Expr:
+        bits = exp.Mul(this=exp.Literal.number(BITS), expression=levels)
+        return exp.BitwiseRightShift(this=node.code.ast(), expression=bits)
+
+    above = exp.paren(exp.Add(this=level.copy(), expression=exp.Literal.number(1)))
+    is_last = exp.EQ(this=level.copy(), expression=exp.Literal.number(last))
+    top = exp.cast(exp.Literal.number(0), BIGINT.text, dialect="spark")
+    parent = exp.Case(ifs=[exp.If(this=is_last, true=top)], default=shifted(above))
+    placed = (
+        Item(LEVEL, Scalar(level), INT),
+        Item(PARENT, Scalar(parent), BIGINT),
+        Item(BUCKET, Scalar(shifted(level.copy())), BIGINT),
+    )
+    return Map(rows, node.alias, node.items + placed)
 
 
 def _values_row(row: tuple[Scalar, ...], columns: tuple[tuple[str, SparkType], ...]) -> exp.Select:
@@ -190,7 +220,7 @@ _TRUE = exp.Boolean(this=True)
 
 def _alias(node: Node) -> str:
     """The one alias of a node that stands as an item of FROM."""
-    if isinstance(node, ITEMS):
+    if isinstance(node, (*ITEMS, Buckets)):
         return node.alias
     if isinstance(node, (Filter, SemiJoin, Restrict)):
         return _alias(node.inputs[0])

@@ -1,0 +1,42 @@
+"""The delta of a view that is evaluated as a whole over helper views: its old rows are read from its own state."""
+
+from __future__ import annotations
+
+from fivm_dbt.catalog.types import BIGINT, INT
+from fivm_dbt.delta.term import Term, at_side, scans
+from fivm_dbt.ir.nodes import Distinct, Item, Map, Node, Restrict, Scan, Side, UnionAll
+from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.naming import COUNT, PREFIX
+
+_ALIAS, _MOVED = "own_state", "moved"
+
+
+def delta_by_reevaluation(rows: Map, state: str, static: frozenset[str]) -> tuple[Term, ...]:
+    """``ΔQ = Q(new views) − State``, where any of the views changed.
+
+    Everything that ``rows`` reads is read once, at its new side, and the state once: what is equal in both cancels
+    when the terms are added up (Multilevel IVM, section 3.3, ``M_part``).
+    """
+    moved = _moved(rows, static)
+    if moved is None:
+        return ()
+    columns = tuple((i.name, i.type) for i in rows.items)
+    stored = Scan(state, _ALIAS, (*columns, (COUNT, BIGINT)), Side.OLD)
+    count = Item(COUNT, Scalar.column(_ALIAS, COUNT), BIGINT)
+    items = tuple(Item(name, Scalar.column(_ALIAS, name), type_) for name, type_ in columns)
+    gone = Map(Restrict(stored, moved, ()), rows.alias, (*items, count))
+    minus = Scalar.parse(f"-{Scalar.column(rows.alias, COUNT).sql}")
+    return (
+        Term(Restrict(at_side(rows, Side.NEW), moved, ()), Scalar.number(1)),
+        Term(gone, minus),
+    )
+
+
+def _moved(rows: Map, static: frozenset[str]) -> Node | None:
+    """One row if anything changed that ``rows`` reads; None where nothing of it ever does."""
+    read = {s.relation: s for s in scans(rows) if s.relation not in static}
+    if not read:
+        return None
+    mark = (Item(f"{PREFIX}any", Scalar.number(1), INT),)
+    branches = tuple(Map(Scan(s.relation, s.alias, s.columns, Side.DELTA), _MOVED, mark) for s in read.values())
+    return Distinct(branches[0] if len(branches) == 1 else UnionAll(branches, _MOVED))

@@ -1,0 +1,45 @@
+"""Ranges of an ordered value as buckets on several levels, so that an inequality becomes equalities of few buckets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fivm_dbt.catalog.types import BIGINT, INT
+from fivm_dbt.ir.nodes import Field, Item, Node
+from fivm_dbt.ir.scalar import Scalar
+
+BITS = 8
+"""A bucket has up to ``2 ** BITS`` buckets of the next finer level in it: a level is a byte of the value."""
+
+LEVEL, PARENT, BUCKET = "level", "parent", "bucket"
+
+
+@dataclass(frozen=True)
+class Buckets(Node):
+    """The ``items`` of each row of ``input``, once per level, with the bucket there and the one that it lies in.
+
+    ``bucket = ⌊code / 2^(BITS × level)⌋`` and ``parent = ⌊code / 2^(BITS × (level + 1))⌋``; on the last level every
+    bucket has the parent 0. ``code`` is a bigint in the order of what is compared.
+    """
+
+    input: Node
+    alias: str
+    items: tuple[Item, ...]
+    code: Scalar
+    levels: int
+
+    def __post_init__(self) -> None:
+        self._check(self.code, *(i.value for i in self.items))
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        kept = tuple(Field(self.alias, i.name, i.type) for i in self.items)
+        names = ((LEVEL, INT), (PARENT, BIGINT), (BUCKET, BIGINT))
+        return kept + tuple(Field(self.alias, name, type_) for name, type_ in names)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Buckets:
+        return Buckets(inputs[0], self.alias, self.items, self.code, self.levels)

@@ -1,10 +1,11 @@
 """Sums over an inequality, kept in each way: ``python -m benchmarks.inequality``.
 
-Three cases, each re-evaluated over sums by key, with a value per outer value in use, over sums per range, and as
+Four cases, each re-evaluated over sums by key, with a value per outer value in use, over sums per range, and as
 ``auto`` chooses:
 
 * ``vwap``: the outer query is over the relation that is added up, both change;
-* ``limits``: a short list of prices, which changes, beside a long one, which changes too;
+* ``watch``: a short list of prices beside many bids, which change;
+* ``limits``: the same, and the list changes too;
 * ``rarely``: the list does not change, the relation changes much, and somebody reads after all batches (``lazy``).
 
 (Multilevel IVM, section 3.3, example 3.4.)
@@ -26,17 +27,18 @@ from rich.table import Table
 
 from benchmarks.conclude import conclude
 from benchmarks.queries.command import ENGINES, opener
-from fivm_dbt.catalog import Catalog, Column, Relation
+from fivm_dbt.catalog import Catalog, Column, Relation, TableStatistics
 from fivm_dbt.config import load_config
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.layout import settled_plan
+from fivm_dbt.refresh.layout import measure
 from fivm_dbt.testing.workbench import TableSpec, Workbench
 
 WAYS = ("reevaluate", "parameterised", "ranges", "auto")
+_WIDTH = 140
 PRICES = 3_000
 """Prices spread over so many on either side of the middle, as in the order book of the papers' queries."""
 
@@ -71,6 +73,7 @@ CASES = {
         at_least=0,
         moved=0,
     ),
+    "watch": Case(_LISTED, changed=0.0001, listed=0, at_least=50, moved=0),
     "limits": Case(_LISTED, changed=0.0001, listed=0, at_least=50, moved=1),
     "rarely": Case(_LISTED, changed=0.1, listed=0.05, at_least=50, moved=0, is_lazy=True),
 }
@@ -218,17 +221,16 @@ class _Book:
     def _plan(self, way: str, buckets: int) -> Plan:
         """The plan by the sizes of the tables, as a build has it."""
         refreshed = "lazy" if self._case.is_lazy else "eager"
-        meta = {"fivm_inequality": way, "fivm_buckets": buckets, "fivm_refresh": refreshed}
+        meta: dict[str, object] = {"fivm_buckets": buckets, "fivm_refresh": refreshed}
         catalog = Catalog.of(Relation(s.name, s.columns) for s in self._specs.values())
-        config = load_config(meta)
-        return settled_plan(
-            lambda sizes: plan_model(
-                ModelRequest("m", self._case.sql, catalog, config, measured=sizes), self._workbench.describe
-            ),
-            self._workbench.engine,
-            (),
-            progress=lambda text: None,
-        )
+
+        def planned(sizes: TableStatistics | None, how: str) -> Plan:
+            config = load_config({**meta, "fivm_inequality": how})
+            request = ModelRequest("m", self._case.sql, catalog, config, measured=sizes)
+            return plan_model(request, self._workbench.describe)
+
+        # Also what is not chosen is estimated by these sizes.
+        return planned(measure(planned(None, "auto"), self._workbench.engine), way)
 
     def _change(self, name: str, many: int, make: object) -> None:
         """As many rows go as come."""
@@ -254,7 +256,7 @@ def _print(measured: Sequence[Measured]) -> None:
         figures = (f"{n:,}" for n in (m.estimate, m.rows_read, m.rows_written))
         end = (f"{m.seconds:.2f}", f"{m.state_rows:,}", "yes" if m.differing == 0 else "NO")
         table.add_row(m.case, f"{m.bids:,}", m.way, m.chosen, *figures, *end)
-    Console(soft_wrap=True).print(table)
+    Console(width=_WIDTH, soft_wrap=True).print(table)
 
 
 if __name__ == "__main__":

@@ -102,6 +102,8 @@ TYPED: dict[str, tuple[str, str, list[object]]] = {
     "wide decimals": ("decimal(30,2)", "decimal(30,2)", [Decimal("-1.00"), Decimal("123456789012345678901.25")]),
 }  # fmt: skip
 
+INEQUALITIES = frozenset(("correlated inequality",))
+
 NUMBERS = (-70_000, -257, -256, -255, -3, -2, -1, 0, 1, 2, 3, 255, 256, 257, 65_536)
 
 

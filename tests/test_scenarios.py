@@ -31,7 +31,13 @@ FAST = frozenset(
     "aggregates bags captures chains factors joins keys names nested nulls partitions refusals".split()
 )
 
-FORCED = {"factors": Forced(is_factorized=True), "lazy factors": Forced(is_factorized=True, is_lazy=True)}
+FORCED = {
+    "factors": Forced(is_factorized=True),
+    "lazy factors": Forced(is_factorized=True, is_lazy=True),
+    "re-evaluated": Forced(inequality="reevaluate"),
+    "parameterised": Forced(inequality="parameterised"),
+    "ranges": Forced(inequality="ranges"),
+}
 
 WRONG: dict[str, object] = {
     "id": "wrong",

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fivm_dbt import __version__
-from fivm_dbt.config import Pass
+from fivm_dbt.config import Inequality, Pass
 from fivm_dbt.errors import FivmError
 
 EXIT_FINDINGS = 1
@@ -61,6 +61,7 @@ def main(verbose: int) -> None:
 @click.option("--strategy", help="The fivm_strategy for the query of a file.")
 @click.option("--depth", type=int, help="The fivm_depth for the query of a file, with --strategy recursive.")
 @click.option("--result", help="The fivm_result for the query of a file: listing or factorized.")
+@click.option("--inequality", help="The fivm_inequality for the query of a file.")
 @click.option(
     "--without",
     multiple=True,
@@ -91,6 +92,7 @@ def explain(
     strategy: str | None,
     depth: int | None,
     result: str | None,
+    inequality: str | None,
     without: tuple[str, ...],
     rows: tuple[tuple[str, int], ...],
     form: str,
@@ -109,6 +111,7 @@ def explain(
       fivm explain query.sql --strategy factorized --order order.txt
       fivm explain query.sql --strategy recursive --depth 2
       fivm explain query.sql --result factorized
+      fivm explain query.sql --inequality ranges
       diff <(fivm explain query.sql) <(fivm explain query.sql --without look_ups)
       fivm explain query.sql --rows sales 80000000 --rows stores 500
       fivm explain daily_delays --project-dir . --format json
@@ -126,6 +129,7 @@ def explain(
         "fivm_strategy": strategy,
         "fivm_depth": depth,
         "fivm_result": result,
+        "fivm_inequality": inequality,
         "fivm_without": without or None,
     }
     settings = {key: value for key, value in given.items() if value is not None}
@@ -133,8 +137,8 @@ def explain(
         plan = plan_of_file(Path(what), order, settings, dict(rows))
     elif order is not None or settings or rows:
         raise click.UsageError(
-            "--order, --strategy, --depth, --result, --without and --rows are for files; a model has its own, "
-            "and is measured when built"
+            "--order, --strategy, --depth, --result, --inequality, --without and --rows are for files; a model has its "
+            "own, and is measured when built"
         )
     else:
         # Only now is dbt needed.
@@ -166,6 +170,11 @@ def explain(
     help="Keep the results of all models as factors that can be kept so.",
 )
 @click.option(
+    "--inequality",
+    type=click.Choice([way for way in get_args(Inequality) if way != "auto"]),
+    help="Keep all aggregates that are correlated by an inequality in this way, where it applies.",
+)
+@click.option(
     "--refresh",
     type=click.Choice(["lazy"]),
     help="Apply changes at every second step and the last, and see that nothing moves in between.",
@@ -179,6 +188,7 @@ def replay(
     engine: str,
     strategy: str | None,
     result: str | None,
+    inequality: str | None,
     refresh: str | None,
     strict: bool,
     report: Path | None,
@@ -196,7 +206,7 @@ def replay(
     from fivm_dbt.testing.replay import Forced
     from fivm_dbt.testing.replay_files import replay_files
 
-    forced = Forced(is_factorized=result is not None, is_lazy=refresh is not None)
+    forced = Forced(result is not None, refresh is not None, inequality)
     sys.exit(replay_files(files, engine, strategy, strict, report, only, click.echo, forced))
 
 

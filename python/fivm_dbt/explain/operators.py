@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.local import local_key
 from fivm_dbt.delta.term import scans
+from fivm_dbt.ir.buckets import Buckets
 from fivm_dbt.ir.higher_order import HigherOrder
 from fivm_dbt.ir.nodes import (
     Aggregate,
@@ -27,6 +28,7 @@ from fivm_dbt.ir.nodes import (
     Values,
     Window,
 )
+from fivm_dbt.ir.on_demand import OnDemand, is_on_demand
 from fivm_dbt.ir.printer import describe
 from fivm_dbt.plan.plan import Plan, View
 
@@ -37,7 +39,10 @@ def maintenance(plan: Plan) -> list[str]:
     for view in plan.stored:
         lines.append(f"{view.name}: {view.reason}")
         lines += [f"  {line}" for line in _top(view)]
-        lines += [f"  {line}" for line in _below(view.core, skip_local=view.is_bag, depth=1)]
+        if is_on_demand(view.core):
+            lines += [f"  {line}" for line in _evaluated(view.core, depth=1)]
+        else:
+            lines += [f"  {line}" for line in _below(view.core, skip_local=view.is_bag, depth=1)]
         full = sorted(set(reads_in_full(view)))
         lines += [f"  ! reads {name} in full when {' or '.join(when)} changes" for name, when in full]
         if not full:
@@ -51,7 +56,22 @@ def _top(view: View) -> list[str]:
         keys = ", ".join(k.value.sql for k in state.keys) or "all rows"
         return [f"γ[{keys}]: ring delta, {1 + len(state.payload)} components are added to the state"]
     placed = ", ".join(state.grouped_by or tuple(k.name for k in state.keys))
-    return [f"a bag of rows, placed by {placed}"]
+    rows = f"a bag of rows, placed by {placed}"
+    if is_on_demand(view.core):
+        return [rows, "evaluated as a whole when anything changed; the rows of before are read from the own state"]
+    return [rows]
+
+
+def _evaluated(node: Node, *, depth: int) -> Iterator[str]:
+    """The operators of what has no delta: what is read is evaluated."""
+    if isinstance(node, OnDemand):
+        is_swept = any(isinstance(inner, Window) for inner in node.walk())
+        how = "running sums in the order of what is compared" if is_swept else "a join"
+        yield "  " * depth + f"{describe(node)}: by {how}, over {_over(node)}"
+        return
+    yield "  " * depth + describe(node)
+    for child in node.inputs:
+        yield from _evaluated(child, depth=depth + 1)
 
 
 def _below(node: Node, *, skip_local: bool, depth: int) -> Iterator[str]:
@@ -70,7 +90,7 @@ def _below(node: Node, *, skip_local: bool, depth: int) -> Iterator[str]:
 
 
 def _rule(node: Node, *, is_own: bool) -> str:
-    if isinstance(node, (Filter, Map, Explode, UnionAll)):
+    if isinstance(node, (Filter, Map, Explode, UnionAll, Buckets)):
         return "ring delta, linear"
     if isinstance(node, (ClockFilter, ClockMap)):
         return "ring delta, linear; the rows for which time makes a difference enter or leave"

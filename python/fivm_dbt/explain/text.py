@@ -8,6 +8,7 @@ from fivm_dbt.catalog import Presentation
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.explain.access import access_paths
+from fivm_dbt.explain.inequality import inequality_lines
 from fivm_dbt.explain.operators import maintenance
 from fivm_dbt.explain.products import product_lines
 from fivm_dbt.explain.view_trees import view_tree_lines
@@ -56,6 +57,8 @@ def explain(plan: Plan) -> str:
         *(_input(plan, item) for item in plan.inputs),
         *_clock(plan),
     ]
+    for kept in plan.inequalities:
+        parts += [_heading(f"inequality {kept.comparison}"), *inequality_lines(kept)]
     for tree in plan.view_trees:
         parts += [_heading(f"view tree of {tree.block}"), *view_tree_lines(tree)]
     for view in plan.helpers:

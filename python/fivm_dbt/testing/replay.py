@@ -47,11 +47,12 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class Forced:
     """What holds for all models of a replay: results kept as factors, of models that no other reads and where that can
-    be; changes applied at every second step only.
+    be; changes applied at every second step only; a ``fivm_inequality``, where a model has any use for it.
     """
 
     is_factorized: bool = False
     is_lazy: bool = False
+    inequality: str | None = None
 
 
 NOTHING = Forced()
@@ -144,14 +145,21 @@ class ScenarioPlanner:
         settings = {**model.config, **({"fivm_strategy": self._strategy} if self._strategy else {})}
         if self._forced.is_lazy:
             settings["fivm_refresh"] = "lazy"
-        if not self._forced.is_factorized or self._is_read(model):
-            return self._planned(model, settings)
-        try:
-            return self._planned(model, settings | {"fivm_result": "factorized"})
-        except FivmError as error:
-            if "fivm_result" not in error.message:
-                raise
-            return self._planned(model, settings)
+        tried: dict[str, Any] = {}
+        if self._forced.is_factorized and not self._is_read(model):
+            tried["fivm_result"] = "factorized"
+        # What a model has asked for need not go with another strategy.
+        inequality = settings.pop("fivm_inequality", None) if self._strategy else None
+        if self._forced.inequality or inequality:
+            tried["fivm_inequality"] = self._forced.inequality or inequality
+        while True:
+            try:
+                return self._planned(model, settings | tried)
+            except FivmError as error:
+                refused = [key for key in tried if key in error.message]
+                if not refused:
+                    raise
+                tried = {key: value for key, value in tried.items() if key not in refused}
 
     def _is_read(self, model: Model) -> bool:
         """Whether another model may read this one."""

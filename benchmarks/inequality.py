@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,29 +96,31 @@ class Measured:
     differing: int
 
 
-def _names(known: Sequence[str]) -> click.ParamType:
-    class _Names(click.ParamType):
-        name = "names"
+def _among(known: Sequence[str]) -> Callable[[click.Context, click.Parameter, str], tuple[str, ...]]:
+    def names(context: click.Context, option: click.Parameter, text: str) -> tuple[str, ...]:
+        for name in text.split(","):
+            if name not in known:
+                raise click.BadParameter(f"{name}: expected one of {', '.join(known)}")
+        return tuple(text.split(","))
 
-        def convert(
-            self, value: str, param: click.Parameter | None, context: click.Context | None
-        ) -> tuple[str, ...]:
-            names = tuple(value.split(","))
-            for name in names:
-                if name not in known:
-                    self.fail(f"{name}: expected one of {', '.join(known)}", param, context)
-            return names
-
-    return _Names()
+    return names
 
 
 @click.command()
 @click.option(
-    "--cases", default=",".join(CASES), show_default=True, type=_names(tuple(CASES)), help="Which queries."
+    "--cases",
+    default=",".join(CASES),
+    show_default=True,
+    callback=_among(tuple(CASES)),
+    help="Which queries.",
 )
-@click.option("--ways", default=",".join(WAYS), show_default=True, type=_names(WAYS), help="Which ways.")
+@click.option("--ways", default=",".join(WAYS), show_default=True, callback=_among(WAYS), help="Which ways.")
 @click.option(
-    "--bids", multiple=True, default=(1_000, 10_000, 100_000), show_default=True, help="Rows of bids; repeatable."
+    "--bids",
+    multiple=True,
+    default=(1_000, 10_000, 100_000),
+    show_default=True,
+    help="Rows of bids; repeatable.",
 )
 @click.option("--batches", default=5, show_default=True, type=click.IntRange(1), help="How many batches.")
 @click.option(
@@ -232,9 +234,8 @@ class _Book:
         # Also what is not chosen is estimated by these sizes.
         return planned(measure(planned(None, "auto"), self._workbench.engine), way)
 
-    def _change(self, name: str, many: int, make: object) -> None:
+    def _change(self, name: str, many: int, make: Callable[[], Row]) -> None:
         """As many rows go as come."""
-        assert callable(make)
         rows = self._rows[name]
         gone = [rows.pop(self._random.randrange(len(rows))) for _ in range(many)]
         came = [make() for _ in range(many)]

@@ -36,8 +36,8 @@ STRANGERS = {("rewrite", "sql"), ("explain", "refresh")}
 """Neighbours of one layer that do not import each other, in either direction."""
 
 SQLGLOT = {
-    "ir.clock", "ir.dialect", "ir.scalar", "sql.*", "rings.*", "plan.blocks", "plan.payload_views", "plan.root",
-    "plan.partitioning", "spark.*",
+    "ir.clock", "ir.dialect", "ir.scalar", "sql.*", "rings.*", "plan.blocks", "plan.correlation", "plan.inequality",
+    "plan.parts", "plan.partitioning", "plan.payload_views", "plan.ranges", "plan.root", "plan.sweep", "spark.*",
     "explain.text", "refresh.apply", "refresh.layout", "refresh.journal", "refresh.recorder", "refresh.recompute",
     "refresh.compare", "refresh.tolerance",
     "engines.duckdb", "engines.duckdb_aggregates", "engines.duckdb_functions", "engines.duckdb_literals",

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import date, datetime
 from decimal import Decimal
 
 import pytest
 
+from fivm_dbt.catalog import Catalog, TableStatistics
+from fivm_dbt.config import load_config
+from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.errors import FivmError
+from fivm_dbt.explain.operators import reads_in_full
+from fivm_dbt.explain.text import explain
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.engine import Row
-from fixtures.models import Bench, plan_of, relation
+from fivm_dbt.testing.constructs import Menu
+from fivm_dbt.testing.differential import plan_case, run_random, tiny_workbench
+from fivm_dbt.testing.generate import random_case
+from fivm_dbt.testing.replay import Forced
+from fivm_dbt.viewtree.inequality_costs import Sizes, costs
+from fixtures.models import Bench, relation
 
 WAYS = ("reevaluate", "parameterised", "ranges")
 VWAP = """select sum(b1.price * b1.volume) as vwap from bids b1
@@ -28,7 +41,10 @@ QUERIES: dict[str, tuple[dict[str, str], str]] = {
             > (select sum(b2.volume) from bids b2 where b2.broker = b1.broker and b2.price > b1.price)
         group by b1.broker having count(*) > 1""",
     ),
-    "at or above": (BIDS, "select b1.*, (select sum(volume) from bids b2 where b2.price >= b1.price) as s from bids b1"),
+    "at or above": (
+        BIDS,
+        "select b1.*, (select sum(volume) from bids b2 where b2.price >= b1.price) as s from bids b1",
+    ),
     "below": (TWO, "select l.k, l.c, (select count(*) from r where r.x < l.c) as n from l"),
     "at or below": (TWO, "select l.k, (select avg(r.v) from r where l.c >= r.x) as a, l.v from l"),
     "outer first": (TWO, "select l.c from l where (select sum(r.v) from r where l.c < r.x) > 2"),
@@ -44,7 +60,8 @@ QUERIES: dict[str, tuple[dict[str, str], str]] = {
     ),
     "both ways": (
         TWO,
-        """select l.c, (select sum(r.v) from r where r.x > l.c) as above, (select sum(r.v) from r where r.x < l.c) as below
+        """select l.c, (select sum(r.v) from r where r.x > l.c) as above,
+            (select sum(r.v) from r where r.x < l.c) as below
         from l where (select count(*) from r where r.x <= l.c) > 1""",
     ),
     "over a group": (
@@ -54,7 +71,8 @@ QUERIES: dict[str, tuple[dict[str, str], str]] = {
     ),
     "compared after grouping": (
         TWO,
-        "select g.k, g.c, (select sum(r.v) from r where r.x > g.c) as s from (select k, sum(c) as c from l group by k) g",
+        """select g.k, g.c, (select sum(r.v) from r where r.x > g.c) as s
+        from (select k, sum(c) as c from l group by k) g""",
     ),
     "inner join": (
         {**TWO, "t": "k int, f bigint"},
@@ -75,7 +93,8 @@ QUERIES: dict[str, tuple[dict[str, str], str]] = {
     ),
     "ranked": (
         TWO,
-        """select l.k, l.c, rank() over (partition by l.k order by (select count(*) from r where r.x > l.c)) as n from l""",
+        """select l.k, l.c, rank() over (partition by l.k order by (select count(*) from r where r.x > l.c)) as n
+        from l""",
     ),
     "an expression": (TWO, "select l.c, (select sum(r.v) from r where r.x + 1 > l.c * 2) as s from l"),
     "narrower": (
@@ -91,7 +110,11 @@ TYPED: dict[str, tuple[str, str, list[object]]] = {
         [Decimal(n) for n in ("-3.25", "-3.26", "0.00", "0.01", "2.56", "99999.99")],
     ),
     "decimal and int": ("decimal(9,2)", "int", [-257, -256, -1, 0, 1, 255, 256]),
-    "dates": ("date", "date", [date(1969, 12, 31), date(1970, 1, 1), date(1, 1, 1), date(2024, 2, 29), date(9999, 1, 1)]),
+    "dates": (
+        "date",
+        "date",
+        [date(1969, 12, 31), date(1970, 1, 1), date(1, 1, 1), date(2024, 2, 29), date(9999, 1, 1)],
+    ),
     "timestamps": (
         "timestamp",
         "timestamp",
@@ -102,7 +125,18 @@ TYPED: dict[str, tuple[str, str, list[object]]] = {
     "wide decimals": ("decimal(30,2)", "decimal(30,2)", [Decimal("-1.00"), Decimal("123456789012345678901.25")]),
 }  # fmt: skip
 
-INEQUALITIES = frozenset(("correlated inequality",))
+_CONSTRUCTS = (
+    "scalar in where,scalar in select,scalar in having,correlated inequality,sum,count,avg,where,group by,having,"
+    "inner join,case,cte,subquery,union all,exists,left join,window,rank,max,distinct,full join,theta,rollup,under or"
+)
+INEQUALITIES = Menu(
+    {
+        **Menu.only(*_CONSTRUCTS.split(",")).weights,
+        "correlated inequality": 60,
+        "scalar in where": 15,
+        "scalar in select": 20,
+    }
+)
 
 NUMBERS = (-70_000, -257, -256, -255, -3, -2, -1, 0, 1, 2, 3, 255, 256, 257, 65_536)
 
@@ -176,7 +210,8 @@ def test_each_way_is_exact(name: str, way: str) -> None:
 @pytest.mark.parametrize("name", TYPED)
 def test_types(name: str, way: str) -> None:
     c, x, values = TYPED[name]
-    sql = "select l.c, (select sum(r.v) from r where r.x > l.c) as above, (select count(*) from r where r.x <= l.c) as n from l"
+    sql = """select l.c, (select sum(r.v) from r where r.x > l.c) as above,
+        (select count(*) from r where r.x <= l.c) as n from l"""
     tables = {"l": (f"c {c}, v int", []), "r": (f"x {x}, v int", [])}
     if way == "ranges" and name in ("strings", "doubles", "wide decimals"):
         with pytest.raises(FivmError, match="ranges do not apply: "):
@@ -189,9 +224,188 @@ def test_types(name: str, way: str) -> None:
     for _ in range(6):
         for table, rows in there.items():
             come: list[Row] = [(rng.choice([*values, None]), rng.choice([1, 2, None])) for _ in range(4)]
-            go = rng.sample(rows, len(rows) // 2)
-            there[table] = [*(r for r in rows if r not in go), *come, *([] if rng.random() < 0.5 else [])]
-            go = [r for r in rows if r in go]
+            go = [rows.pop(rng.randrange(len(rows))) for _ in range(len(rows) // 2)]
+            rows += come
             bench.engine.change(table, insert=come, delete=go)
         bench.refresh()
         bench.check()
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("seed", range(200, 204))
+def test_random_queries(seed: int, way: str) -> None:
+    verdict = run_random(seed, menu=INEQUALITIES, models=5, steps=4, forced=Forced(inequality=way))
+    assert verdict.failure is None, verdict.failure
+
+
+def test_random_queries_have_what_is_tested() -> None:
+    kept = 0
+    for seed in range(200, 204):
+        with closing(tiny_workbench()) as workbench:
+            case = random_case(seed, 5, 4, INEQUALITIES)
+            planned = plan_case(case, workbench, forced=Forced(inequality="ranges"))
+        kept += sum(c.way == "ranges" for plan in planned.plans for c in plan.inequalities)
+    assert kept >= 4
+
+
+# What is kept
+
+
+def _plan(sql: str, tables: dict[str, str], sizes: dict[str, int] | None = None, **meta: object) -> Plan:
+    catalog = Catalog.of([relation(name, columns) for name, columns in tables.items()])
+    measured = TableStatistics.of(sizes) if sizes is not None else None
+    return plan_model(ModelRequest("analytics.m", sql, catalog, load_config(meta), measured=measured))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", QUERIES)
+def test_no_input_is_read_again(name: str, way: str) -> None:
+    """What is evaluated anew is evaluated over helper views; inner joins read each other, as without any of this."""
+    tables, sql = QUERIES[name]
+    if name in ("an expression", "inner join", "of a join") and way != "parameterised":
+        return
+    if name == "vwap by broker" and way != "reevaluate":
+        return  # of two outer joins in a row each reads the left rows, which are not kept
+    read = {r for view in _plan(sql, tables, fivm_inequality=way).stored for r, _ in reads_in_full(view)}
+    joined = {"r", "t"} if "join t" in sql else set[str]()
+    assert read & set(tables) <= joined
+
+
+def test_vwap_keeps_the_volume_by_price() -> None:
+    plan = _plan(VWAP, BIDS, fivm_inequality="reevaluate")
+    kept = {view.name.removeprefix("analytics.m__fivm_"): view for view in plan.helpers}
+    assert [*kept["view_3_bids"].state.payload_names] == [
+        "__fivm_count",
+        "__fivm_sum_volume",
+        "__fivm_count_volume",
+    ]
+    assert [k.name for k in kept["view_3_bids"].state.keys] == ["price"]
+    assert [k.name for k in kept["view_1_bids"].state.keys] == ["price"], (
+        "the outer bids by price, not one by one"
+    )
+    assert len(kept) == 4
+
+
+def test_a_range_is_looked_up_by_its_buckets() -> None:
+    text = explain(
+        _plan("select c, (select sum(v) from r where x > c) as s from l", TWO, fivm_inequality="ranges")
+    )
+    assert (
+        "looks up new analytics.m__fivm_view_2_r_by_level_parent in the partitions of the affected level"
+        in text
+    )
+    assert "Buckets kept_2 [__fivm_outer_1] of CAST(domain.__fivm_outer_1 AS BIGINT) on 8 levels" in text
+    narrow = {"l": "c smallint", "r": "x smallint, v int"}
+    assert "on 2 levels" in explain(
+        _plan("select c, (select sum(v) from r where x > c) as s from l", narrow, fivm_inequality="ranges")
+    )
+
+
+@pytest.mark.parametrize("beside", [0, 1, 50])
+def test_what_is_read_of_ranges_does_not_grow_with_them(beside: int) -> None:
+    """A new outer value reads as many partitions as there are levels, however many keys there are."""
+    sql = "select l.k, l.c, (select sum(r.v) from r where r.x > l.c) as s from l"
+    rows: dict[str, list[Row]] = {"l": [(1, 7, 1)], "r": [(1, n, 1) for n in range(200 * (1 + beside))]}
+    read = {}
+    for way in ("parameterised", "ranges"):
+        bench = Bench(_plan(sql, TWO, fivm_inequality=way, fivm_buckets=512), DuckDbEngine())
+        for item in bench.plan.inputs:
+            bench.engine.create_table(item.name, item.relation.columns, rows[item.name], change_feed=True)
+        bench.refresh()
+        bench.engine.change("l", insert=[(2, 150, 1)])
+        report = bench.refresh()
+        bench.check()
+        read[way] = sum(n for name, n in report.scans if "view_2_r" in name)
+    assert read["parameterised"] == 200 * (1 + beside)
+    assert read["ranges"] <= 1100
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select l.c, (select max(r.v) from r where r.x > l.c) as s from l",
+        "select l.c, (select sum(r.v * l.v) from r where r.x > l.c) as s from l",
+        "select l.c, (select sum(r.v) from r where r.x > l.c and r.v < l.v) as s from l",
+        "select l.c, (select sum(r.v) from r where r.x <> l.c) as s from l",
+        "select l.c, (select sum(r.v) from r where r.x > l.c or r.k = l.k) as s from l",
+        "select l.c, (select sum(r.v) from r where r.k = l.k) as s from l",
+    ],
+)
+def test_what_is_something_else_stays_as_it_is(sql: str) -> None:
+    assert not _plan(sql, TWO).inequalities
+    for way in WAYS:
+        with pytest.raises(
+            FivmError, match="no aggregate that adds up is correlated by one inequality"
+        ) as caught:
+            _plan(sql, TWO, fivm_inequality=way)
+        assert caught.value.code.number == "FIVM201"
+
+
+def test_ways_that_cannot_be_are_refused() -> None:
+    sql = "select l.c, (select sum(r.v) from r where r.x + 1 > l.c) as s from l"
+    with pytest.raises(FivmError, match="ranges do not apply: an expression is compared"):
+        _plan(sql, TWO, fivm_inequality="ranges")
+    with pytest.raises(FivmError, match="fivm_strategy: first_order keeps no helper views"):
+        _plan(sql, TWO, fivm_inequality="parameterised", fivm_strategy="first_order")
+    with pytest.raises(FivmError, match="outer values that change"):
+        _plan(sql, TWO, fivm_inequality="parameterised", fivm_static=["l"])
+    with pytest.raises(FivmError, match="'range' is not allowed"):
+        _plan(sql, TWO, fivm_inequality="range")
+
+
+# The choice
+
+
+def _sizes(**other: float | None) -> Sizes:
+    known: dict[str, float | None] = {
+        "rows": 1e6, "keys": 1e5, "groups": 1, "outer_rows": 50, "outer_kept": 50, "outer_values": 50,
+        "rate": 1.0, "outer_rate": 0.1, "levels": 8, "buckets": 64,
+    }  # fmt: skip
+    return Sizes(**{**known, **other})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "least"),
+    [
+        # VWAP: both are the same relation, and nearly every value changes.
+        (_sizes(outer_rows=1e6, outer_kept=1e5, outer_values=1e5, outer_rate=1.0), "reevaluate"),
+        # Few outer values, which stay, beside a large relation.
+        (_sizes(outer_rate=0.0), "parameterised"),
+        # Few outer values, which come and go: a range of many buckets is cheaper than all sums.
+        (_sizes(rate=0.0, outer_rate=1.0), "ranges"),
+        (_sizes(rate=0.0, outer_rate=1.0, levels=None), "parameterised"),
+        # In one bucket nothing is looked up.
+        (_sizes(rate=0.0, outer_rate=1.0, buckets=1), "parameterised"),
+    ],
+)
+def test_the_least_rows(sizes: Sizes, least: str) -> None:
+    found = costs(sizes)
+    assert min(found, key=lambda way: found[way]) == least
+
+
+def test_auto_takes_what_reads_least_of_vwap() -> None:
+    """By what a refresh of each way has read of an order book, not by the estimate."""
+    rng = random.Random(5)
+    rows: list[Row] = [(n % 10, 1000 + rng.randint(-100, 100), rng.randint(1, 50)) for n in range(400)]
+    read: dict[str, int] = {}
+    for way in WAYS:
+        bench = Bench(_plan(VWAP, BIDS, {"bids": 400}, fivm_inequality=way), DuckDbEngine())
+        bench.engine.create_table("bids", relation("bids", BIDS["bids"]).columns, rows, change_feed=True)
+        bench.refresh()
+        read[way] = 0
+        for number in range(3):
+            bench.engine.change("bids", insert=[(1, 950 + number, 7)], delete=[rows[number]])
+            read[way] += bench.refresh().rows_read or 0
+            bench.check()
+    auto = _plan(VWAP, BIDS, {"bids": 400})
+    assert auto.inequalities[0].way == min(read, key=lambda way: read[way]) == "reevaluate"
+    assert auto.inequalities[0].reason == "the fewest rows per refresh, by the sizes that were measured"
+    assert 3 * read["reevaluate"] < read["parameterised"]
+
+
+def test_auto_is_told_what_to_measure() -> None:
+    assert _plan(VWAP, BIDS).measurable == (("bids", ("price",)),)
+    assert _plan(VWAP, BIDS, fivm_inequality="ranges").measurable == ()
+    assert _plan(VWAP, BIDS, fivm_strategy="factorized").measurable == ()
+    assert _plan("select l.c, (select max(v) from r where x > c) as s from l", TWO).measurable == ()

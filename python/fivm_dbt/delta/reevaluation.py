@@ -38,5 +38,7 @@ def _moved(rows: Map, static: frozenset[str]) -> Node | None:
     if not read:
         return None
     mark = (Item(f"{PREFIX}any", Scalar.number(1), INT),)
-    branches = tuple(Map(Scan(s.relation, s.alias, s.columns, Side.DELTA), _MOVED, mark) for s in read.values())
+    branches = tuple(
+        Map(Scan(s.relation, s.alias, s.columns, Side.DELTA), _MOVED, mark) for s in read.values()
+    )
     return Distinct(branches[0] if len(branches) == 1 else UnionAll(branches, _MOVED))

@@ -48,9 +48,8 @@ class Slot:
 class Statement:
     """A transpiled statement. ``body`` is what DuckDB runs (for ``create`` the query), with tokens for slots.
 
-    ``before`` empties what REPLACE WHERE replaces; ``touches`` is the condition of a MERGE on the partitions of its target;
-    ``view`` is the Spark query of a view, ``properties`` are
-    those of a created table.
+    ``before`` empties what REPLACE WHERE replaces; ``touches`` is the condition of a MERGE on the partitions of its
+    target; ``view`` is the Spark query of a view, ``properties`` are those of a created table.
     """
 
     kind: Kind

@@ -58,7 +58,10 @@ def _top(view: View) -> list[str]:
     placed = ", ".join(state.grouped_by or tuple(k.name for k in state.keys))
     rows = f"a bag of rows, placed by {placed}"
     if is_on_demand(view.core):
-        return [rows, "evaluated as a whole when anything changed; the rows of before are read from the own state"]
+        return [
+            rows,
+            "evaluated as a whole when anything changed; the rows of before are read from the own state",
+        ]
     return [rows]
 
 

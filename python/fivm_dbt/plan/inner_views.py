@@ -13,8 +13,8 @@ groups of an inner aggregate, all partners of a join, all rows of a window's par
    them in full when a right side changes;
 5. what is joined with one of these views, each connected part of it by the columns that are compared: when a threshold
    or an inner total moves, the rows that were there before are looked up;
-6. of an aggregate that is correlated by an inequality what :mod:`fivm_dbt.plan.inequality` says. Where that is evaluated
-   on demand, everything that is joined with it is kept: the view above reads all of that in each refresh.
+6. of an aggregate that is correlated by an inequality what :mod:`fivm_dbt.plan.inequality` says. Where that is
+   evaluated on demand, what is joined with it is kept: the view above reads all of it in each refresh.
 
 The same view is kept once, however often the query has it. ``fivm_strategy: first_order`` keeps only what exactness
 needs: windows, and inner results that are not the same to the last bit when computed twice. (F-IVM, section 4:
@@ -52,9 +52,11 @@ from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.rename import substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import storable, unique_name
+from fivm_dbt.plan.correlation import Correlation, correlation_of
 from fivm_dbt.plan.helper_views import HelperViews, Topmost, Wanted
-from fivm_dbt.plan.inequality import InequalityHelpers, correlation_of
+from fivm_dbt.plan.inequality import InequalityHelpers
 from fivm_dbt.plan.kept_views import InnerView, KeptViews, column_of
+from fivm_dbt.plan.outer_sums import outer_rows_of
 from fivm_dbt.plan.plan import InequalityHelper, ViewTree
 from fivm_dbt.plan.root import leads_to
 
@@ -155,6 +157,8 @@ class _Keeper:
         """The query with everything below its topmost operator taken care of; that operator is the root's own."""
         if isinstance(node, (Map, Filter)) and leads_to(node, Aggregate, Window):
             return node.with_inputs((self.top(node.inputs[0]),))
+        if isinstance(node, Aggregate) and (over := self._over_sums(node)) is not None:
+            return over
         if isinstance(node, (Aggregate, Window)):
             return self._local(node, self.wanted.topmost)
         return self._listing(node, self.wanted.topmost)
@@ -202,7 +206,9 @@ class _Keeper:
         branches = tuple(self._branch(branch) for branch in node.branches)
         if any(is_on_demand(branch) for branch in branches):
             branches = tuple(
-                self.kept.keep(_shown(b, self.kept.alias()), (), "a branch of a union") if self._is_read(b) else b
+                self.kept.keep(_shown(b, self.kept.alias()), (), "a branch of a union")
+                if self._is_read(b)
+                else b
                 for b in branches
             )
         return node.with_inputs(branches)
@@ -237,11 +243,36 @@ class _Keeper:
         )
         return kept.under(over)
 
-    def _inequality(self, node: Aggregate) -> Node | None:
-        """An aggregate that is correlated by an inequality, over what is kept for it; None for others."""
+    def _over_sums(self, node: Aggregate) -> Node | None:
+        """The topmost aggregate over sums of its outer rows, where all of it is evaluated on demand anyway."""
+        found = outer_rows_of(node)
+        self.inequality.summed = found
+        if found is None or not any(self._will_be_on_demand(child) for child in found.beside):
+            return None
+        alias = self.kept.alias()
+        over, shown = found.summed(self.kept, alias, splits_sums=self.wanted.splits_sums)
+        local = self._local(over)
+        if not is_on_demand(local):
+            raise ValueError("sums are added up once more by a delta, not by an evaluation")
+        return shown.with_inputs((local,))
+
+    def _will_be_on_demand(self, node: Node) -> bool:
+        """Whether a part of ``node`` is to be evaluated with what stands above it."""
+        if isinstance(node, Aggregate):
+            found = self._correlation(node)
+            return found is not None and self.inequality.is_on_demand(found)
+        return not isinstance(node, Window) and any(self._will_be_on_demand(child) for child in node.inputs)
+
+    def _correlation(self, node: Aggregate) -> Correlation | None:
+        """``node`` if it is correlated by an inequality and more than a join is kept of it."""
         found = None if self.wanted.only_needed else correlation_of(node)
         is_in_tree = self.helpers.are_kept and self.wanted.inequality == "auto"
-        if found is None or is_in_tree or not self.inequality.applies(found):
+        return None if found is None or is_in_tree or not self.inequality.applies(found) else found
+
+    def _inequality(self, node: Aggregate) -> Node | None:
+        """An aggregate that is correlated by an inequality, over what is kept for it; None for others."""
+        found = self._correlation(node)
+        if found is None:
             return None
         visited = [self._visit(child) for child in (found.domain, *found.factors)]
         meaning = {column: value for _, inner in visited for column, value in inner.items()}

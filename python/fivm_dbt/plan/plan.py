@@ -225,8 +225,8 @@ class ViewTree:
 class InequalityHelper:
     """What is kept of an aggregate that is correlated by an inequality, for people: all of it is in the views.
 
-    ``way`` is one of ``fivm_inequality``, ``views`` are the relations kept for it; ``costs`` are rows per refresh by way,
-    as they were estimated, and ``without_ranges`` says why ranges were none of them.
+    ``way`` is one of ``fivm_inequality``, ``views`` are the relations kept for it; ``costs`` are rows per refresh by
+    way, as they were estimated, and ``without_ranges`` says why ranges were none of them.
     """
 
     comparison: str

@@ -33,14 +33,15 @@ class Sizes:
     """What is known, or taken for granted, of ``γ_c(D ⋈θ R)`` and of the outer relation L, whose values D has.
 
     ``keys`` are the different values by which R is added up, in so many ``groups`` of equal values of the equalities
-    beside the inequality. The rates say how often R and L change, in refreshes; ``levels`` are those of ranges, None
-    where these do not apply.
+    beside the inequality. ``outer_kept`` are the rows of L where it is kept to be read as a whole: sums, if they do. The
+    rates say how often R and L change, in refreshes; ``levels`` are those of ranges, None where these do not apply.
     """
 
     rows: float
     keys: float
     groups: float
     outer_rows: float
+    outer_kept: float
     outer_values: float
     rate: float
     outer_rate: float
@@ -91,7 +92,7 @@ def costs(sizes: Sizes) -> dict[Way, float]:
     started = s.touched(s.keys, s.new_values) if s.groups > 1 else s.keys * min(1.0, s.new_values)
     upkeep = s.rate * (1 + WRITING) * s.touched(s.keys, s.changed)
     found: dict[Way, float] = {
-        "reevaluate": either * (s.keys + s.outer_values + s.outer_rows) + upkeep,
+        "reevaluate": either * (s.keys + s.outer_values + s.outer_kept) + upkeep,
         "parameterised": s.outer_rate * started + kept + upkeep,
     }
     if s.levels is not None:
@@ -103,4 +104,4 @@ def costs(sizes: Sizes) -> dict[Way, float]:
 
 def _rows_of_ranges(keys: float, groups: float, levels: int) -> float:
     """Rows of H where the values lie side by side: on each level a ``2 ** BITS``-th of those on the level below."""
-    return sum(max(groups, keys / 2 ** (BITS * level)) for level in range(levels))
+    return sum(max(groups, keys / float(2 ** (BITS * level))) for level in range(levels))

@@ -44,7 +44,12 @@ def maintenance(plan: Plan) -> list[str]:
         else:
             lines += [f"  {line}" for line in _below(view.core, skip_local=view.is_bag, depth=1)]
         full = sorted(set(reads_in_full(view)))
-        lines += [f"  ! reads {name} in full when {' or '.join(when)} changes" for name, when in full]
+        if full and is_on_demand(view.core):
+            names = ", ".join(name for name, _ in full)
+            full_lines = [f"  ! reads {names} in full when any of what it is evaluated over changes"]
+        else:
+            full_lines = [f"  ! reads {name} in full when {' or '.join(when)} changes" for name, when in full]
+        lines += full_lines
         if not full:
             lines.append("  reads nothing in full")
     return lines

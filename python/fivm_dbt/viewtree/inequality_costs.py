@@ -33,7 +33,7 @@ class Sizes:
     """What is known, or taken for granted, of ``γ_c(D ⋈θ R)`` and of the outer relation L, whose values D has.
 
     ``keys`` are the different values by which R is added up, in so many ``groups`` of equal values of the equalities
-    beside the inequality. ``outer_kept`` are the rows of L where it is kept to be read as a whole: sums, if they do. The
+    beside the inequality. ``outer_kept`` are the rows of L where it is kept to be read as a whole: sums if they do. The
     rates say how often R and L change, in refreshes; ``levels`` are those of ranges, None where these do not apply.
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import date, datetime
+from datetime import date, datetime, timezone
 from decimal import Decimal
 
 import pytest
@@ -16,6 +16,7 @@ from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.operators import reads_in_full
 from fivm_dbt.explain.text import explain
+from fivm_dbt.ir.clock import Clock
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.engine import Row
@@ -24,7 +25,7 @@ from fivm_dbt.testing.differential import plan_case, run_random, tiny_workbench
 from fivm_dbt.testing.generate import random_case
 from fivm_dbt.testing.replay import Forced
 from fivm_dbt.viewtree.inequality_costs import Sizes, costs
-from fixtures.models import Bench, relation
+from fixtures.models import Bench, Interrupted, Interrupting, relation
 
 WAYS = ("reevaluate", "parameterised", "ranges")
 VWAP = """select sum(b1.price * b1.volume) as vwap from bids b1
@@ -227,6 +228,78 @@ def test_types(name: str, way: str) -> None:
             go = [rows.pop(rng.randrange(len(rows))) for _ in range(len(rows) // 2)]
             rows += come
             bench.engine.change(table, insert=come, delete=go)
+        bench.refresh()
+        bench.check()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_sums_of_doubles_that_are_maintained_by_addition(way: str) -> None:
+    """Halves and quarters add up exactly in any order, NaN and infinities come and go by their counts."""
+    sql = """select l.c, (select sum(r.w) from r where r.x > l.c) as s,
+        (select avg(r.w) from r where r.x <= l.c) as a from l"""
+    tables = {"l": ("c int", [(1,), (2,)]), "r": ("x int, w double", [(0, 0.5), (2, 0.25), (3, None)])}
+    bench = Bench.of(sql, tables, {"fivm_inequality": way, "fivm_float": "approximate"})
+    bench.refresh()
+    bench.check()
+    bench.engine.change("r", insert=[(3, -1.5), (1, float("inf"))])
+    bench.refresh()
+    bench.check()
+    bench.engine.change("r", delete=[(1, float("inf")), (0, 0.5)])
+    bench.engine.change("l", insert=[(0,), (None,)], delete=[(1,)])
+    bench.refresh()
+    bench.check()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_clock_moves_alone(way: str) -> None:
+    sql = """select l.d, (select sum(r.v) from r where r.x > l.c) as s, (select count(*) from r where r.x > l.c) as n
+        from l where l.d >= current_date() or (select sum(r.v) from r where r.x > l.c) > 7"""
+    tables = {
+        "l": ("d date, c int", [(date(2024, 1, 1), 1), (date(2024, 1, 3), 2), (None, 0)]),
+        "r": ("x int, v int", [(2, 3), (3, 4)]),
+    }
+    bench = Bench.of(sql, tables, {"fivm_inequality": way})
+    for day in (1, 2, 4, 3):
+        bench.engine.fixed_clock = Clock.at(datetime(2024, 1, day, 12, tzinfo=timezone.utc))
+        bench.refresh()
+        bench.check()
+    bench.engine.change("r", insert=[(1, 1)])
+    bench.engine.fixed_clock = Clock.at(datetime(2024, 1, 1, 12, tzinfo=timezone.utc))
+    bench.refresh()
+    bench.check()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_added_up_never_changes(way: str) -> None:
+    sql = "select l.k, l.c, (select sum(r.v) from r where r.x > l.c) as s from l join t on l.k = t.k"
+    rows: list[Row] = [(1, n, n % 3) for n in range(5)]
+    tables = {"l": (TWO["l"], [(1, 2, 0), (2, 3, 0)]), "r": (TWO["r"], rows), "t": ("k int", [(1,), (1,)])}
+    bench = Bench.of(sql, tables, {"fivm_inequality": way}, static=["r", "t"])
+    bench.refresh()
+    bench.check()
+    bench.engine.change("l", insert=[(1, 0, 0), (1, None, 0)], delete=[(1, 2, 0)])
+    assert bench.refresh().action == "refreshed"
+    bench.check()
+    assert not {"r", "t"} & {r for view in bench.plan.stored for r, _ in reads_in_full(view)} - {"t"}
+    assert bench.refresh().action == "no change"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_refresh_that_is_cut_off_is_finished(way: str) -> None:
+    tables = {"bids": (BIDS["bids"], [(1, 100, 5), (2, 101, 7), (2, 102, 1)])}
+    whole = Bench.of(VWAP, tables, {"fivm_inequality": way, "fivm_merge": "per_partition", "fivm_buckets": 4})
+    whole.refresh()
+    whole.engine.change("bids", insert=[(3, 99, 4)], delete=[(2, 101, 7)])
+    seen = Interrupting(whole.engine, 0, after=False)
+    whole.refresh(seen)
+    for number in range(1, len(seen.statements) + 1, 3):
+        bench = Bench.of(
+            VWAP, tables, {"fivm_inequality": way, "fivm_merge": "per_partition", "fivm_buckets": 4}
+        )
+        bench.refresh()
+        bench.engine.change("bids", insert=[(3, 99, 4)], delete=[(2, 101, 7)])
+        with pytest.raises(Interrupted):
+            bench.refresh(Interrupting(bench.engine, number, after=True))
         bench.refresh()
         bench.check()
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.delta.term import Term, at_side, scans
-from fivm_dbt.ir.nodes import Distinct, Item, Map, Node, Restrict, Scan, Side, UnionAll
+from fivm_dbt.ir.clock import kinds_below
+from fivm_dbt.ir.nodes import Crossing, Distinct, Item, Map, Node, Restrict, Scan, Side, UnionAll, Values
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT, PREFIX
 
-_ALIAS, _MOVED = "own_state", "moved"
+_ALIAS, _MOVED, _CLOCK = "own_state", "moved", "clock_moved"
 
 
 def delta_by_reevaluation(rows: Map, state: str, static: frozenset[str]) -> tuple[Term, ...]:
@@ -33,12 +34,14 @@ def delta_by_reevaluation(rows: Map, state: str, static: frozenset[str]) -> tupl
 
 
 def _moved(rows: Map, static: frozenset[str]) -> Node | None:
-    """One row if anything changed that ``rows`` reads; None where nothing of it ever does."""
+    """One row if anything changed that ``rows`` reads, also the clock; None where nothing of it ever does."""
     read = {s.relation: s for s in scans(rows) if s.relation not in static}
-    if not read:
-        return None
     mark = (Item(f"{PREFIX}any", Scalar.number(1), INT),)
-    branches = tuple(
-        Map(Scan(s.relation, s.alias, s.columns, Side.DELTA), _MOVED, mark) for s in read.values()
-    )
+    changes: list[Node] = [Scan(s.relation, s.alias, s.columns, Side.DELTA) for s in read.values()]
+    if kinds_below(rows):
+        one = Values(_CLOCK, (("one", INT),), ((Scalar.number(1),),))
+        changes.append(Crossing(one, ()))
+    if not changes:
+        return None
+    branches = tuple(Map(change, _MOVED, mark) for change in changes)
     return Distinct(branches[0] if len(branches) == 1 else UnionAll(branches, _MOVED))

@@ -346,18 +346,19 @@ def test_no_input_is_read_again(name: str, way: str) -> None:
 
 
 def test_vwap_keeps_the_volume_by_price() -> None:
-    plan = _plan(VWAP, BIDS, fivm_inequality="reevaluate")
-    kept = {view.name.removeprefix("analytics.m__fivm_"): view for view in plan.helpers}
-    assert [*kept["view_3_bids"].state.payload_names] == [
-        "__fivm_count",
-        "__fivm_sum_volume",
-        "__fivm_count_volume",
-    ]
-    assert [k.name for k in kept["view_3_bids"].state.keys] == ["price"]
-    assert [k.name for k in kept["view_1_bids"].state.keys] == ["price"], (
-        "the outer bids by price, not one by one"
+    outer, inner, _total = _plan(VWAP, BIDS, fivm_inequality="reevaluate").helpers
+    assert inner.state.payload_names == ("__fivm_count", "__fivm_sum_volume", "__fivm_count_volume")
+    assert [k.name for k in inner.state.keys] == ["price"]
+    assert [k.name for k in outer.state.keys] == ["price"], (
+        "the outer bids by price, which are the domain too"
     )
-    assert len(kept) == 4
+
+
+def test_outer_rows_that_are_not_all_of_them_are_no_domain() -> None:
+    sql = VWAP.replace("where 0.25", "where b1.broker > 1 and 0.25")
+    reasons = [view.reason for view in _plan(sql, BIDS, fivm_inequality="reevaluate").helpers]
+    assert sum("sums of" in reason for reason in reasons) == 2 and len(reasons) == 4
+    _exact(sql, BIDS, "reevaluate", 1)
 
 
 def test_a_range_is_looked_up_by_its_buckets() -> None:
@@ -432,7 +433,7 @@ def test_ways_that_cannot_be_are_refused() -> None:
 
 def _sizes(**other: float | None) -> Sizes:
     known: dict[str, float | None] = {
-        "rows": 1e6, "keys": 1e5, "groups": 1, "outer_rows": 50, "outer_kept": 50, "outer_values": 50,
+        "rows": 1e6, "keys": 1e5, "groups": 1, "outer_rows": 50, "outer_kept": 50, "outer_values": 50, "domain_kept": 50,
         "rate": 1.0, "outer_rate": 0.1, "levels": 8, "buckets": 64,
     }  # fmt: skip
     return Sizes(**{**known, **other})  # type: ignore[arg-type]
@@ -442,7 +443,10 @@ def _sizes(**other: float | None) -> Sizes:
     ("sizes", "least"),
     [
         # VWAP: both are the same relation, and nearly every value changes.
-        (_sizes(outer_rows=1e6, outer_kept=1e5, outer_values=1e5, outer_rate=1.0), "reevaluate"),
+        (
+            _sizes(outer_rows=1e6, outer_kept=1e5, outer_values=1e5, domain_kept=0, outer_rate=1.0),
+            "reevaluate",
+        ),
         # Few outer values, which stay, beside a large relation.
         (_sizes(outer_rate=0.0), "parameterised"),
         # Few outer values, which come and go: a range of many buckets is cheaper than all sums.

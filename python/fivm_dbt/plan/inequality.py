@@ -56,6 +56,8 @@ class InequalityHelpers:
     splits_sums: bool
     summed: OuterRows | None = None
     """The outer rows of the model that would be kept as sums if something were evaluated on demand."""
+    sums: Piece | None = None
+    """These sums, where they are kept."""
     measurable: dict[str, set[str]] = field(default_factory=dict)
     chosen: list[InequalityHelper] = field(default_factory=list)
 
@@ -71,6 +73,15 @@ class InequalityHelpers:
         spread, why_not = spread_of(found)
         sizes = self._sizes(found, spread.levels if spread is not None else None)
         return self._choice(sizes, why_not)[0] == "reevaluate"
+
+    def values(self, found: Correlation) -> Aggregate | None:
+        """The domain of ``found`` as the values of the outer rows' sums, where these are kept and have them all."""
+        if self.summed is None or self.sums is None or not self.summed.covers(found.domain):
+            return None
+        assert isinstance(found.domain, Aggregate)
+        if not self.is_on_demand(found):
+            return None
+        return self.summed.values(found.domain, self.sums, self.views.alias())
 
     def kept(self, found: Correlation, before: Correlation) -> Node:
         """The aggregate over what is kept for it. ``before`` is ``found`` over the inputs, of which the sizes are."""
@@ -106,9 +117,10 @@ class InequalityHelpers:
         groups = min(rows, self._distinct(inner, equal))
         outer_columns = frozenset(c for p in (found.comparison, *found.equal) for c in p.columns) & outer.ids
         rate, outer_rate = self._rates(inner, outer)
-        outer_kept = outer_rows
+        outer_kept, domain_kept = outer_rows, min(outer_rows, self._distinct(outer, outer_columns))
         if self.summed is not None and _inputs(self.summed.rows) == _inputs(outer):
             outer_kept = min(outer_rows, self._distinct(self.summed.rows, self.summed.compared))
+            domain_kept = 0.0 if self.summed.covers(outer) else domain_kept
         return Sizes(
             rows=rows,
             keys=min(rows, values * groups),
@@ -116,6 +128,7 @@ class InequalityHelpers:
             outer_rows=outer_rows,
             outer_kept=outer_kept,
             outer_values=min(outer_rows, self._distinct(outer, outer_columns)),
+            domain_kept=domain_kept,
             rate=rate,
             outer_rate=outer_rate,
             levels=levels,

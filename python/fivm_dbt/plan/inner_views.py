@@ -250,7 +250,8 @@ class _Keeper:
         if found is None or not any(self._will_be_on_demand(child) for child in found.beside):
             return None
         alias = self.kept.alias()
-        over, shown = found.summed(self.kept, alias, splits_sums=self.wanted.splits_sums)
+        over, shown, sums = found.summed(self.kept, alias, splits_sums=self.wanted.splits_sums)
+        self.inequality.sums = sums
         local = self._local(over)
         if not is_on_demand(local):
             raise ValueError("sums are added up once more by a delta, not by an evaluation")
@@ -274,10 +275,13 @@ class _Keeper:
         found = self._correlation(node)
         if found is None:
             return None
-        visited = [self._visit(child) for child in (found.domain, *found.factors)]
-        meaning = {column: value for _, inner in visited for column, value in inner.items()}
-        domain, *factors = (child for child, _ in visited)
-        made = self.inequality.kept(found.over(domain, tuple(factors), meaning), found)
+        known = self.inequality.values(found)
+        domain, *factors = (
+            self._visit(f) if f is not known else (f, {}) for f in (known or found.domain, *found.factors)
+        )
+        meaning = {column: value for _, inner in (domain, *factors) for column, value in inner.items()}
+        over = found.over(domain[0], tuple(f for f, _ in factors), meaning)
+        made = self.inequality.kept(over, found)
         return self._aggregate(made) if isinstance(made, Aggregate) else made
 
     def _aggregate(self, node: Local) -> Node:

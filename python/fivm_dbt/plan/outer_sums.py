@@ -13,9 +13,9 @@ from fivm_dbt.ir.nodes import Aggregate, Filter, Item, Join, Map, Node, OuterJoi
 from fivm_dbt.ir.rename import substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.plan.blocks import Block
-from fivm_dbt.plan.kept_views import KeptViews
+from fivm_dbt.plan.kept_views import KeptViews, column_of
 from fivm_dbt.plan.parts import parts_of, shown, summed
-from fivm_dbt.plan.payload_views import PayloadViews
+from fivm_dbt.plan.payload_views import PayloadViews, Piece
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,30 @@ class OuterRows:
             child for node in self.path for child in node.inputs if not any(child is n for n in below)
         )
 
-    def summed(self, views: KeptViews, alias: str, *, splits_sums: bool) -> tuple[Aggregate, Map]:
-        """The aggregate over sums of L, which are kept, and the columns of the query over its own sums."""
+    def covers(self, domain: Node) -> bool:
+        """Whether L has every value of a domain in its compared columns: it is the same relation, and all of it."""
+        if not isinstance(self.rows, Scan) or not isinstance(domain, Aggregate):
+            return False
+        source = domain.input
+        if not isinstance(source, Scan) or source.relation != self.rows.relation:
+            return False
+        columns = [key.value.columns for key in domain.keys if key.value.is_column]
+        names = [name for found in columns for _, name in found]
+        return len(names) == len(domain.keys) and all((self.rows.alias, n) in self.compared for n in names)
+
+    def values(self, domain: Aggregate, piece: Piece, alias: str) -> Aggregate:
+        """The domain as the values of the sums that are kept of L."""
+        assert isinstance(self.rows, Scan) and isinstance(piece.node, Scan)
+        sums = Scan(piece.node.relation, alias, piece.node.columns)
+        keys = []
+        for key in domain.keys:
+            ((_, name),) = key.value.columns
+            shown = column_of(piece.columns[Scalar.column(self.rows.alias, name)])
+            keys.append(Item(key.name, Scalar.column(alias, shown), key.type))
+        return Aggregate(sums, domain.alias, tuple(keys), ())
+
+    def summed(self, views: KeptViews, alias: str, *, splits_sums: bool) -> tuple[Aggregate, Map, Piece]:
+        """The aggregate over sums of L, which are kept; the columns of the query over its own sums; those of L."""
         types = {f.id: f.type for f in self.rows.fields}
         keys = tuple(Item(name, Scalar.column(t, name), types[t, name]) for t, name in sorted(self.compared))
         grouped = replace(self.aggregate, input=self.rows, keys=keys, is_global=False)
@@ -61,7 +83,7 @@ class OuterRows:
         )
         named = tuple((k, k.name) for k in self.aggregate.keys)
         columns = shown(result, alias, named, is_global=self.aggregate.is_global)
-        return aggregate, Map(aggregate, self.aggregate.alias, columns)
+        return aggregate, Map(aggregate, self.aggregate.alias, columns), piece
 
     def _position(self, node: Node) -> int:
         return next(i for i, n in enumerate(self.path) if n is node)

@@ -33,8 +33,9 @@ class Sizes:
     """What is known, or taken for granted, of ``γ_c(D ⋈θ R)`` and of the outer relation L, whose values D has.
 
     ``keys`` are the different values by which R is added up, in so many ``groups`` of equal values of the equalities
-    beside the inequality. ``outer_kept`` are the rows of L where it is kept to be read as a whole: sums if they do. The
-    rates say how often R and L change, in refreshes; ``levels`` are those of ranges, None where these do not apply.
+    beside the inequality. ``outer_kept`` are the rows of L where it is kept to be read as a whole: sums if they do.
+    ``domain_kept`` are those of a domain that is kept beside it. The rates say how often R and L change, in refreshes;
+    ``levels`` are those of ranges, None where these do not apply.
     """
 
     rows: float
@@ -43,6 +44,7 @@ class Sizes:
     outer_rows: float
     outer_kept: float
     outer_values: float
+    domain_kept: float
     rate: float
     outer_rate: float
     levels: int | None
@@ -92,7 +94,7 @@ def costs(sizes: Sizes) -> dict[Way, float]:
     started = s.touched(s.keys, s.new_values) if s.groups > 1 else s.keys * min(1.0, s.new_values)
     upkeep = s.rate * (1 + WRITING) * s.touched(s.keys, s.changed)
     found: dict[Way, float] = {
-        "reevaluate": either * (s.keys + s.outer_values + s.outer_kept) + upkeep,
+        "reevaluate": either * (s.keys + s.domain_kept + s.outer_kept) + upkeep,
         "parameterised": s.outer_rate * started + kept + upkeep,
     }
     if s.levels is not None:

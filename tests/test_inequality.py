@@ -433,8 +433,8 @@ def test_ways_that_cannot_be_are_refused() -> None:
 
 def _sizes(**other: float | None) -> Sizes:
     known: dict[str, float | None] = {
-        "rows": 1e6, "keys": 1e5, "groups": 1, "outer_rows": 50, "outer_kept": 50, "outer_values": 50, "domain_kept": 50,
-        "rate": 1.0, "outer_rate": 0.1, "levels": 8, "buckets": 64,
+        "rows": 1e6, "keys": 1e5, "groups": 1, "outer_rows": 50, "outer_kept": 50, "outer_values": 50,
+        "domain_kept": 50, "rate": 1.0, "outer_rate": 0.1, "levels": 8, "buckets": 64,
     }  # fmt: skip
     return Sizes(**{**known, **other})  # type: ignore[arg-type]
 

@@ -73,6 +73,9 @@ def _top(view: View) -> list[str]:
 def _evaluated(node: Node, *, depth: int) -> Iterator[str]:
     """The operators of what has no delta: what is read is evaluated."""
     if isinstance(node, OnDemand):
+        if isinstance(node.definition.input, Scan):
+            yield "  " * depth + describe(node.definition.input)
+            return
         is_swept = any(isinstance(inner, Window) for inner in node.walk())
         how = "running sums in the order of what is compared" if is_swept else "a join"
         yield "  " * depth + f"{describe(node)}: by {how}, over {_over(node)}"

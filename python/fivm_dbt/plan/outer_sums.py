@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fivm_dbt.ir.nodes import Aggregate, Filter, Item, Join, Map, Node, OuterJoin, Scan, SemiJoin
+from fivm_dbt.ir.on_demand import OnDemand
 from fivm_dbt.ir.rename import substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.plan.blocks import Block
@@ -69,7 +70,7 @@ class OuterRows:
         piece = made.kept_as(views.keep(made.node, (), reason))
         meaning = {column: value for part, value in piece.columns.items() for column in part.columns}
         result = made_of.result([piece])
-        over = piece.node
+        over: Node = _read_whole(piece.node, views.alias())
         for node in reversed(self.path):
             below = self.rows if node is self.path[-1] else self.path[self._position(node) + 1]
             inputs = tuple(over if child is below else child for child in node.inputs)
@@ -110,6 +111,13 @@ def outer_rows_of(aggregate: Aggregate) -> OuterRows | None:
     if not all(types[c].is_groupable for c in compared):
         return None
     return OuterRows(aggregate, tuple(path), node, compared)
+
+
+def _read_whole(sums: Node, alias: str) -> OnDemand:
+    """The sums as something that is evaluated: a join with them adds payloads to nothing, and must not be kept."""
+    assert isinstance(sums, Scan)
+    items = tuple(Item(name, Scalar.column(alias, name), type_) for name, type_ in sums.columns)
+    return OnDemand(Map(Scan(sums.relation, alias, sums.columns), sums.alias, items))
 
 
 def _is_relation(node: Node) -> bool:

@@ -378,7 +378,7 @@ def test_no_input_is_read_again(name: str, way: str) -> None:
     tables, sql = QUERIES[name]
     if name in ("an expression", "inner join", "of a join") and way != "parameterised":
         return
-    if name == "vwap by broker" and way != "reevaluate":
+    if name in ("vwap by broker", "a sum over another outer join") and way != "reevaluate":
         return  # of two outer joins in a row each reads the left rows, which are not kept
     read = {r for view in _plan(sql, tables, fivm_inequality=way).stored for r, _ in reads_in_full(view)}
     joined = {"r", "t"} if "join t" in sql else set[str]()

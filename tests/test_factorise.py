@@ -14,6 +14,7 @@ from fivm_dbt.explain.text import explain
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.refresh import factorise as product_search
 from fivm_dbt.rings.polynomial import Join, polynomial
 from fivm_dbt.rings.products import OVERFLOW
 from fivm_dbt.rings.registry import Component
@@ -265,9 +266,21 @@ def test_random_joins(seed: int) -> None:
 
 
 @pytest.mark.more
+@pytest.mark.parametrize("is_lazy", [False, True])
 @pytest.mark.parametrize("seed", range(100, 106))
-def test_random_joins_kept_as_factors(seed: int) -> None:
-    verdict = run_random(seed, menu=JOINS, models=6, steps=3, forced=Forced(is_factorized=True))
+def test_random_joins_kept_as_factors(seed: int, is_lazy: bool) -> None:
+    forced = Forced(is_factorized=True, is_lazy=is_lazy)
+    verdict = run_random(seed, menu=JOINS, models=6, steps=3 + is_lazy, forced=forced)
+    assert verdict.failure is None, verdict.failure
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("seed", range(200, 206))
+def test_random_joins_that_meet_products(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is a product at all is met as one, although it may have more values than rows."""
+    monkeypatch.setattr(product_search, "WORTH", 0.1)
+    forced = Forced(meets_products=True)
+    verdict = run_random(seed, menu=JOINS, models=6, steps=3, strategy="factorized", forced=forced)
     assert verdict.failure is None, verdict.failure
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fivm_dbt.errors import FivmError
+from fivm_dbt.testing.differential import run_random
+from fivm_dbt.testing.replay import Forced
 from fixtures.models import Bench, Interrupted, Interrupting
 
 LAZY = {"fivm_refresh": "lazy"}
@@ -99,3 +101,11 @@ def test_a_broken_promise_is_told_when_it_matters() -> None:
     assert bench.refresh().action == "waiting"
     with pytest.raises(FivmError, match="FIVM305"):
         bench.refresh(propagate=True)
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("seed", range(300, 306))
+def test_random_models_that_wait(seed: int) -> None:
+    """Changes of two steps at once give what they give one after the other."""
+    verdict = run_random(seed, models=6, steps=4, forced=Forced(is_lazy=True))
+    assert verdict.failure is None, verdict.failure

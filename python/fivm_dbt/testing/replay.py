@@ -47,12 +47,14 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class Forced:
     """What holds for all models of a replay: results kept as factors, of models that no other reads and where that can
-    be; changes applied at every second step only; a ``fivm_inequality``, where a model has any use for it.
+    be; changes applied at every second step only; a ``fivm_inequality``, where a model has any use for it; changes of
+    any size looked at for products.
     """
 
     is_factorized: bool = False
     is_lazy: bool = False
     inequality: str | None = None
+    meets_products: bool = False
 
 
 NOTHING = Forced()
@@ -145,6 +147,8 @@ class ScenarioPlanner:
         settings = {**model.config, **({"fivm_strategy": self._strategy} if self._strategy else {})}
         if self._forced.is_lazy:
             settings["fivm_refresh"] = "lazy"
+        if self._forced.meets_products:
+            settings["fivm_product_rows"] = 1
         tried: dict[str, Any] = {}
         if self._forced.is_factorized and not self._is_read(model):
             tried["fivm_result"] = "factorized"

@@ -12,7 +12,7 @@ from typing import Literal
 
 from fivm_dbt.delta.key_sets import equalities
 from fivm_dbt.delta.term import scans
-from fivm_dbt.ir.nodes import Join, Scan
+from fivm_dbt.ir.nodes import Join, Node, Scan
 from fivm_dbt.naming import split_name
 from fivm_dbt.plan.clustering import enumeration_prefixes
 from fivm_dbt.plan.plan import Plan, View
@@ -47,7 +47,7 @@ def _paths(plan: Plan, view: View) -> Iterator[AccessPath]:
         for join in (node for node in other.core.walk() if isinstance(node, Join)):
             pairs = [p for both in equalities(join.predicates) for p in (both, both[::-1])]
             for scan in (f for f in join.factors if isinstance(f, Scan) and f.relation == view.name):
-                for sibling in (f for f in join.factors if f is not scan):
+                for sibling in (f for f in join.factors if f is not scan and _can_change(plan, f)):
                     columns = tuple(a[1] for a, b in pairs if a in scan.ids and b in sibling.ids)
                     changes = ", ".join(split_name(s.relation)[-1] for s in scans(sibling))
                     is_placed = bool(placed) and placed <= set(columns)
@@ -57,3 +57,9 @@ def _paths(plan: Plan, view: View) -> Iterator[AccessPath]:
             if scan.relation == view.name:
                 how = f"readers of the model, sorted by {', '.join(view.state.sorted_by)}"
                 yield AccessPath("enumeration prefix", prefix, how, False)
+
+
+def _can_change(plan: Plan, node: Node) -> bool:
+    """Whether anything below ``node`` has a delta."""
+    static = {i.name for i in plan.inputs if i.is_static} | {v.name for v in plan.helpers if not v.terms}
+    return any(s.relation not in static for s in scans(node))

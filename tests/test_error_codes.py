@@ -12,6 +12,8 @@ import pytest
 from fivm_dbt.config import load_config
 from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.errors import CODES, FivmError, Span, underline
+from fivm_dbt.parts.reference import PartReference
+from fivm_dbt.parts.schedule import Recurrence
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.journal import Entry, MemoryJournal
 from fivm_dbt.refresh.owner import new_owner, release
@@ -142,6 +144,7 @@ TRIGGERS: dict[str, Callable[[], object]] = {
     "FIVM202": lambda: plan_of("select k from raw.a", TABLES, {"fivm_partition_by": "v"}),
     "FIVM203": lambda: load_config({"fivm_expose": "table"}, model="m"),
     "FIVM204": lambda: read_order("1 1\n0 A int -1 {} 0\nR 0 A,B\n"),
+    "FIVM205": lambda: Recurrence("m", (PartReference.of("m", "j+1"),), ()),
     "FIVM301": _no_delta,
     "FIVM302": _missing,
     "FIVM304": _other_plan,

@@ -15,7 +15,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("catalog",),
     ("declares",),
     ("config",),
-    ("ir",),
+    ("ir", "parts"),
     # What an SQL aggregate means is asked while SQL is read, so rings come before sql.
     ("rings",),
     ("sql", "rewrite"),
@@ -37,7 +37,8 @@ STRANGERS = {("rewrite", "sql"), ("explain", "refresh")}
 
 SQLGLOT = {
     "ir.clock", "ir.dialect", "ir.scalar", "sql.*", "rings.*", "plan.blocks", "plan.correlation", "plan.inequality",
-    "plan.parts", "plan.partitioning", "plan.payload_views", "plan.ranges", "plan.root", "plan.sweep", "spark.*",
+    "plan.parts", "plan.partitioning", "plan.payload_views", "plan.ranges", "plan.root", "plan.sweep",
+    "parts.reference", "spark.*",
     "explain.text", "refresh.apply", "refresh.layout", "refresh.journal", "refresh.recorder", "refresh.recompute",
     "refresh.compare", "refresh.tolerance",
     "engines.duckdb", "engines.duckdb_aggregates", "engines.duckdb_functions", "engines.duckdb_literals",

@@ -1,0 +1,203 @@
+"""How long the time parts of a relation are, and which part an instant lies in (ViewDF, sections 2 and 4).
+
+A part of fixed length has the number ``⌊unix time / length⌋``. Months, quarters and years, and days and weeks of a time
+zone, are not equally long: they are counted from 1970 in local time, so that a day on which clocks change has 23 or 25
+hours and still one number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from functools import cached_property
+from typing import Literal, get_args
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from fivm_dbt.errors import FivmError, expected_one_of
+
+Unit = Literal["second", "day", "week", "month", "quarter", "year"]
+"""Seconds are counted in UTC; the others are those of a calendar, in a time zone."""
+
+_SECONDS: Mapping[str, int] = {"second": 1, "minute": 60, "hour": 3600}
+_MONTHS: Mapping[str, int] = {"month": 1, "quarter": 3, "year": 12}
+_DAYS: Mapping[str, int] = {"day": 1, "week": 7}
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_FIRST_MONDAY = 4
+"""The 5th of January 1970 was a Monday: weeks begin on Mondays, as Spark's do."""
+
+_YEAR = 366 * 86_400
+
+
+@dataclass(frozen=True)
+class Length:
+    """``many`` of a ``unit``; calendar units in the time zone ``zone``, an IANA name."""
+
+    many: int
+    unit: Unit
+    zone: str = "UTC"
+
+    @staticmethod
+    def of(text: str | int, zone: str = "UTC") -> Length:
+        """A length as it is configured: a number of seconds, a unit, or a number of units.
+
+        Raises FIVM201 for anything else, for lengths below a second or above a year, and for unknown zones.
+
+        >>> Length.of("15 minutes"), Length.of("month", "Europe/Vienna").zone
+        (Length(many=900, unit='second', zone='UTC'), 'Europe/Vienna')
+        """
+        match = re.fullmatch(r"\s*(\d+)?\s*([a-z]+?)?s?\s*", str(text).lower())
+        number, unit = match.groups() if match is not None else (None, None)
+        many = int(number) if number is not None else 1
+        if match is None or (number is None and unit is None) or many < 1:
+            raise _wrong(text)
+        if unit is None or unit in _SECONDS:
+            seconds = many * _SECONDS[unit or "second"]
+            return _checked(text, Length(seconds, "second"), seconds)
+        if unit not in get_args(Unit):
+            raise _wrong(text)
+        try:
+            ZoneInfo(zone)
+        except (ZoneInfoNotFoundError, ValueError):
+            raise FivmError(
+                "FIVM201", f"{zone} is no time zone", remedy="use a name such as Europe/Vienna"
+            ) from None
+        days = many * (_DAYS[unit] if unit in _DAYS else 31 * _MONTHS[unit])
+        return _checked(text, Length(many, unit, zone), min(days, 366 * many) * 86_400)  # type: ignore[arg-type]
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether all parts are equally long, in seconds."""
+        return self.unit == "second"
+
+    @cached_property
+    def _zone(self) -> ZoneInfo:
+        return ZoneInfo(self.zone)
+
+    def part_of(self, instant: datetime) -> int:
+        """The number of the part in which an instant (with a time zone) lies.
+
+        >>> Length.of("minute").part_of(datetime(2015, 1, 1, tzinfo=timezone.utc))
+        23667840
+        """
+        if self.is_fixed:
+            return (instant - _EPOCH) // timedelta(seconds=self.many)
+        local = instant.astimezone(self._zone)
+        if self.unit in _MONTHS:
+            return ((local.year - 1970) * 12 + local.month - 1) // (self.many * _MONTHS[self.unit])
+        days = local.date().toordinal() - _EPOCH.date().toordinal()
+        return (days - self._first_day) // (self.many * _DAYS[self.unit])
+
+    def start_of(self, part: int) -> datetime:
+        """When a part begins, in UTC.
+
+        >>> Length.of("month").start_of(-1)
+        datetime.datetime(1969, 12, 1, 0, 0, tzinfo=datetime.timezone.utc)
+        """
+        if self.is_fixed:
+            return _EPOCH + timedelta(seconds=self.many * part)
+        if self.unit in _MONTHS:
+            year, month = divmod(part * self.many * _MONTHS[self.unit], 12)
+            local = datetime(1970 + year, month + 1, 1)
+        else:
+            local = datetime(1970, 1, 1) + timedelta(
+                days=part * self.many * _DAYS[self.unit] + self._first_day
+            )
+        return _first_instant(local, self._zone)
+
+    @property
+    def _first_day(self) -> int:
+        return _FIRST_MONDAY if self.unit == "week" else 0
+
+    def end_of(self, part: int) -> datetime:
+        """When the next part begins, in UTC."""
+        return self.start_of(part + 1)
+
+    def within(self, coarser: Length, part: int) -> range:
+        """The parts of this length that a part of a ``coarser`` one covers. They begin and end with it, or FIVM205.
+
+        >>> list(Length.of("hour").within(Length.of("6 hours"), 1))
+        [6, 7, 8, 9, 10, 11]
+        """
+        start, end = coarser.start_of(part), coarser.end_of(part)
+        first, after = self.part_of(start), self.part_of(end)
+        if self.start_of(first) != start or self.start_of(after) != end:
+            raise FivmError(
+                "FIVM205",
+                f"parts of {self} do not divide those of {coarser}: part {part} begins within one of them",
+                remedy="use lengths of which the shorter divides the longer",
+            )
+        return range(first, after)
+
+    def divides(self, coarser: Length) -> bool:
+        """Whether every part of ``coarser`` is made of whole parts of this length, as far as zones are known."""
+        if self.is_fixed and coarser.is_fixed:
+            return coarser.many % self.many == 0
+        if self.is_fixed:
+            return 900 % self.many == 0 or (3600 % self.many == 0 and _has_whole_hours(coarser._zone))
+        if coarser.is_fixed or self.zone != coarser.zone:
+            return False
+        if self.unit in _DAYS:
+            whole = self.many * _DAYS[self.unit]
+            if coarser.unit in _MONTHS:
+                return whole == 1
+            return (coarser.many * _DAYS[coarser.unit]) % whole == 0 and (
+                self._first_day == coarser._first_day or whole == 1
+            )
+        if coarser.unit in _DAYS:
+            return False
+        return (coarser.many * _MONTHS[coarser.unit]) % (self.many * _MONTHS[self.unit]) == 0
+
+    def __str__(self) -> str:
+        if not self.is_fixed:
+            what = self.unit if self.many == 1 else f"{self.many} {self.unit}s"
+            return what if self.zone == "UTC" else f"{what} in {self.zone}"
+        name = next(n for n in ("hour", "minute", "second") if self.many % _SECONDS[n] == 0)
+        many = self.many // _SECONDS[name]
+        return name if many == 1 else f"{many} {name}s"
+
+
+def _first_instant(local: datetime, zone: ZoneInfo) -> datetime:
+    """The first instant of a local time: where clocks go forward over it, the instant at which they do."""
+    instant = local.replace(tzinfo=zone, fold=0).astimezone(timezone.utc)
+    if instant.astimezone(zone).replace(tzinfo=None) == local:
+        return instant
+    return _jump(local, zone)
+
+
+def _jump(local: datetime, zone: ZoneInfo) -> datetime:
+    """The instant in the day around ``local`` at which the clocks go from before it to after it."""
+    low = (local - timedelta(days=1)).replace(tzinfo=timezone.utc)
+    high = (local + timedelta(days=1)).replace(tzinfo=timezone.utc)
+    while high - low > timedelta(seconds=1):
+        middle = low + (high - low) // 2
+        middle = middle.replace(microsecond=0)
+        if middle.astimezone(zone).replace(tzinfo=None) < local:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _has_whole_hours(zone: ZoneInfo) -> bool:
+    """Whether a zone has been whole hours from UTC since 1970, twice a year and in this century's plans too."""
+    months = (datetime(year, month, 1, tzinfo=timezone.utc) for year in range(1970, 2040) for month in (1, 7))
+    return all(
+        (m.astimezone(zone).utcoffset() or timedelta()) % timedelta(hours=1) == timedelta() for m in months
+    )
+
+
+def _checked(text: str | int, length: Length, seconds: int) -> Length:
+    if seconds > _YEAR:
+        raise FivmError("FIVM201", f"{text}: a part is a year long at most", remedy="use a shorter part")
+    return length
+
+
+def _wrong(text: str | int) -> FivmError:
+    units = [*_SECONDS, *(u for u in get_args(Unit) if u != "second")]
+    return FivmError(
+        "FIVM201",
+        f"{text!r} is no length of a part: a number, a unit or both are expected ({expected_one_of(units)})",
+        remedy="write it as 60, 'hour' or '15 minutes'",
+    )

@@ -12,6 +12,7 @@ from fivm_dbt.delta.filter import delta_of_filter
 from fivm_dbt.delta.higher_order import delta_of_higher_order
 from fivm_dbt.delta.join import delta_of_join
 from fivm_dbt.delta.map import delta_of_map
+from fivm_dbt.delta.match import delta_of_match
 from fivm_dbt.delta.outer_join import delta_of_outer_join
 from fivm_dbt.delta.scan import delta_of_scan
 from fivm_dbt.delta.term import Derive, Term
@@ -19,6 +20,7 @@ from fivm_dbt.delta.union_all import delta_of_union_all
 from fivm_dbt.delta.window import delta_of_window
 from fivm_dbt.ir.buckets import Buckets
 from fivm_dbt.ir.higher_order import HigherOrder
+from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.nodes import (
     Aggregate,
     ClockFilter,
@@ -47,6 +49,7 @@ RULES: dict[type[Node], Callable[..., tuple[Term, ...]]] = {
     OuterJoin: delta_of_outer_join,
     SemiJoin: delta_of_outer_join,
     Window: delta_of_window,
+    Match: delta_of_match,
     Explode: delta_of_explode,
     Buckets: delta_of_buckets,
     HigherOrder: delta_of_higher_order,

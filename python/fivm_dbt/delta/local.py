@@ -7,16 +7,17 @@ Their delta recomputes the affected keys, on both sides:
 from __future__ import annotations
 
 from fivm_dbt.catalog.types import INT
-from fivm_dbt.delta.term import Term, at_side
+from fivm_dbt.delta.term import Derive, Term, at_side
+from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.nodes import Aggregate, Distinct, Item, Map, Node, Restrict, Side, UnionAll, Window
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import PREFIX
 
-Local = Aggregate | Window
+Local = Aggregate | Window | Match
 
 
 def local_key(node: Local) -> tuple[Item, ...]:
-    """K: the GROUP BY of an aggregate, the PARTITION BY of window functions."""
+    """K: the GROUP BY of an aggregate, the PARTITION BY of window functions and of patterns."""
     return node.keys if isinstance(node, Aggregate) else node.partition
 
 
@@ -35,3 +36,14 @@ def restricted(node: Local, changed: tuple[Term, ...], side: Side) -> Node:
     keys = affected_keys(node, changed)
     pairs = tuple((k.value, f.scalar) for k, f in zip(local_key(node), keys.fields, strict=False))
     return Restrict(at_side(node.input, side), keys, pairs)
+
+
+def delta_by_keys(node: Local, delta: Derive) -> tuple[Term, ...]:
+    """``ΔOp = Op(new R ⋉ keys(ΔR)) − Op(old R ⋉ keys(ΔR))``."""
+    changed = delta(node.input)
+    if not changed:
+        return ()
+    return tuple(
+        Term(node.with_inputs((restricted(node, changed, side),)), Scalar.number(sign))
+        for side, sign in ((Side.NEW, 1), (Side.OLD, -1))
+    )

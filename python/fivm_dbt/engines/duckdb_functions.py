@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from fivm_dbt.engines import duckdb_aggregates, duckdb_predicates
 from fivm_dbt.engines.duckdb_aggregates import to_duckdb_aggregate
+from fivm_dbt.engines.duckdb_lambdas import to_duckdb_aggregate_array, with_index_from_one
 from fivm_dbt.engines.duckdb_pivot import without_pivots
 from fivm_dbt.engines.duckdb_predicates import to_array_condition, with_known_membership
 from fivm_dbt.engines.duckdb_shapes import to_duckdb_select
@@ -273,6 +274,7 @@ _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Any: _any,
     exp.ArgMax: _renamed("ARG_MAX_NULL"),  # the value of the last row may be NULL
     exp.ArgMin: _renamed("ARG_MIN_NULL"),
+    exp.ArrayFilter: with_index_from_one,
     exp.ArraySort: _sorted,
     exp.Collate: _collate,
     exp.Count: _count,
@@ -281,6 +283,8 @@ _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Anonymous: _anonymous,
     exp.GenerateSeries: _series,
     exp.Quantile: _quantile,
+    exp.Reduce: to_duckdb_aggregate_array,
+    exp.Transform: with_index_from_one,
     exp.Median: _median,
     exp.Mode: _mode,
     exp.WithinGroup: _within_group,

@@ -9,6 +9,7 @@ from fivm_dbt.delta.local import local_key
 from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.buckets import Buckets
 from fivm_dbt.ir.higher_order import HigherOrder
+from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.nodes import (
     Aggregate,
     ClockFilter,
@@ -109,7 +110,7 @@ def _rule(node: Node, *, is_own: bool) -> str:
         return "ring delta, a term for each changed factor"
     if isinstance(node, (OuterJoin, SemiJoin)):
         return f"ring delta in the left side; affected left rows of the right side, re-evaluated over {_over(node)}"
-    if isinstance(node, (Aggregate, Window)):
+    if isinstance(node, (Aggregate, Window, Match)):
         keys = ", ".join(k.value.sql for k in local_key(node)) or "all rows are one"
         old = "the old part read from the own state" if is_own else "the old part computed again"
         return f"affected keys ({keys}), re-evaluated over {_over(node.input)}; {old}"

@@ -9,6 +9,8 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import DialectType
 from sqlglot.dialects.spark import Spark
 
+from fivm_dbt.ir.match_tokens import in_brackets
+
 _AS_WRITTEN = frozenset(
     "COLLATE DATE_FORMAT FROM_UNIXTIME LISTAGG LOG10 MAX_BY MIN_BY PARSE_JSON PERCENTILE_CONT PERCENTILE_DISC "
     "STRING_AGG TO_CHAR TO_DATE TO_TIMESTAMP TO_UNIX_TIMESTAMP TO_VARCHAR UNIX_DATE UNIX_TIMESTAMP".split()
@@ -19,7 +21,7 @@ _MARK = "FIVM_AS_WRITTEN_"
 
 
 class SparkText(Spark):
-    """Spark SQL so that what was read is written with the same meaning.
+    """Spark SQL, and MATCH_RECOGNIZE in FROM, so that what was read is written with the same meaning.
 
     Spark 4 reads a doubled quote inside a string as one quote; sqlglot's dialect reads two strings side by side.
 
@@ -30,6 +32,10 @@ class SparkText(Spark):
 
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            **Spark.Tokenizer.KEYWORDS,
+            "MATCH_RECOGNIZE": TokenType.MATCH_RECOGNIZE,
+        }
 
     def tokenize(self, sql: str, dialect: DialectType = None) -> list[Token]:
         """The tokens; functions that are to stay as they are get names that the parser does not know."""
@@ -43,7 +49,7 @@ class SparkText(Spark):
 
     def parse(self, sql: str, **opts: Any) -> list[exp.Expr | None]:
         """The trees, with those functions under their own names again."""
-        return _named_again(super().parse(sql, **opts))
+        return _named_again(self.parser(**opts).parse(in_brackets(self.tokenize(sql)), sql))
 
     def parse_into(self, expression_type: Any, sql: str, **opts: Any) -> list[exp.Expr | None]:
         return _named_again(super().parse_into(expression_type, sql, **opts))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fivm_dbt.ir.buckets import Buckets
 from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.higher_order import HigherOrder
+from fivm_dbt.ir.match import FINAL, RUNNING, TESTED, Match, Register
 from fivm_dbt.ir.nodes import (
     Aggregate,
     AggregateCall,
@@ -28,6 +29,7 @@ from fivm_dbt.ir.nodes import (
     Window,
 )
 from fivm_dbt.ir.on_demand import OnDemand
+from fivm_dbt.ir.scalar import ColumnId, Scalar
 
 
 def render(node: Node, indent: int = 0) -> str:
@@ -65,6 +67,8 @@ def describe(node: Node) -> str:
     if isinstance(node, Window):
         by = ", ".join(i.value.sql for i in node.partition) or "nothing"
         return f"Window {node.alias} by {by} [{', '.join(_item(i.name, i.value.sql) for i in node.items)}]"
+    if isinstance(node, Match):
+        return _match(node)
     if isinstance(node, Explode):
         made = ", ".join(name for name, _ in node.columns)
         return f"Explode {node.alias} [{made} = {node.generator.sql}]{' outer' if node.outer else ''}"
@@ -101,3 +105,38 @@ def _call(call: AggregateCall) -> str:
 
 def _item(name: str, sql: str) -> str:
     return name if sql.split(".")[-1] == name else f"{name} = {sql}"
+
+
+def _match(node: Match) -> str:
+    by = ", ".join(i.value.sql for i in node.partition) or "nothing"
+    order = ", ".join(f"{o.column}{' desc' if o.desc else ''}" for o in node.order)
+    rec = node.recognizer
+    where = ", ".join(f"{name}: {_registers(condition, rec.tested)}" for name, condition in rec.conditions)
+    columns = ", ".join(_item(i.name, _registers(i.value, rec.held)) for i in node.items)
+    rows = "all rows" if rec.all_rows else "one row"
+    skip = f"skip {rec.skip.mode}{f' {rec.skip.written}' if rec.skip.written else ''}"
+    pattern = f"({rec.pattern}) where {where}" if where else f"({rec.pattern})"
+    return f"Match {node.alias} by {by} order {order}: {pattern}, {rows}, {skip} [{columns}]"
+
+
+def _registers(value: Scalar, registers: tuple[Register, ...]) -> str:
+    """An expression with what its registers mean."""
+    meanings = {r.name: _register(r) for r in registers}
+
+    def meaning(column: ColumnId) -> Scalar | None:
+        table, name = column
+        if table in (TESTED, FINAL, RUNNING) and name in meanings:
+            return Scalar.column("", meanings[name])
+        return Scalar.column("", name)
+
+    return value.substitute(meaning).sql.replace("`", "")
+
+
+def _register(register: Register) -> str:
+    of = f"{register.variable}." if register.variable is not None else ""
+    if register.kind == "classifier":
+        return "classifier()"
+    if register.value is None:
+        return f"count({of}*)"
+    value = register.value.substitute(lambda column: Scalar.column("", f"{of}{column[1]}")).sql
+    return f"{register.kind}({value})".replace("`", "")

@@ -4,8 +4,8 @@ Without them a delta rule that needs the old or the new rows of an operator woul
 groups of an inner aggregate, all partners of a join, all rows of a window's partitions. What is kept, and why:
 
 1. an aggregate below other operators: by addition where it adds up, else per affected group;
-2. a projection of window functions below other operators, with the filter on it (QUALIFY);
-3. the rows that an operator needs to recompute a key: the input of windows and of aggregates that do not add up
+2. a projection of window functions, or of the matches of a pattern, below other operators, with the filter on it (QUALIFY);
+3. the rows that an operator needs to recompute a key: the input of windows, of patterns and of aggregates that do not add up
    (a multiset of their arguments per group), placed by that key;
 4. of the right side of a semi or anti join the keys alone, with their counts; any right side of an outer join that is
    more than a projection of an input. Where just one such join stands over its left rows, also these and the right
@@ -33,6 +33,7 @@ from fivm_dbt.delta.local import Local, local_key
 from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.copies import Copies
+from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.nodes import (
     Aggregate,
     ClockFilter,
@@ -155,11 +156,11 @@ class _Keeper:
 
     def top(self, node: Node) -> Node:
         """The query with everything below its topmost operator taken care of; that operator is the root's own."""
-        if isinstance(node, (Map, Filter)) and leads_to(node, Aggregate, Window):
+        if isinstance(node, (Map, Filter)) and leads_to(node, Aggregate, Window, Match):
             return node.with_inputs((self.top(node.inputs[0]),))
         if isinstance(node, Aggregate) and (over := self._over_sums(node)) is not None:
             return over
-        if isinstance(node, (Aggregate, Window)):
+        if isinstance(node, (Aggregate, Window, Match)):
             return self._local(node, self.wanted.topmost)
         return self._listing(node, self.wanted.topmost)
 
@@ -173,7 +174,7 @@ class _Keeper:
         if isinstance(node, Aggregate):
             _check_repeatable(node)
             return self._inequality(node) or self._aggregate(self._local(node)), {}
-        if isinstance(node, (Map, Filter, Window)) and leads_to(node, Window):
+        if isinstance(node, (Map, Filter, Window, Match)) and leads_to(node, Window, Match):
             return self._window(node), {}
         if isinstance(node, UnionAll):
             return self._union(node), {}
@@ -294,17 +295,18 @@ class _Keeper:
         return self.kept.keep(node, (), f"an aggregate below other operators, {how}")
 
     def _window(self, node: Node) -> Node:
-        """Projections and filters over windows, as one view."""
-        if isinstance(node, Window):
+        """Projections and filters over windows or matches, as one view."""
+        if isinstance(node, (Window, Match)):
             inner: Node = self._local(node)
         else:
             inner = node.with_inputs((self._window_below(node.inputs[0]),))
         if not all(f.type.is_groupable for f in inner.fields):
             return inner
-        return self.kept.keep(inner, (), "window functions below other operators")
+        what = "window functions" if leads_to(node, Window) else "matches"
+        return self.kept.keep(inner, (), f"{what} below other operators")
 
     def _window_below(self, node: Node) -> Node:
-        if isinstance(node, Window):
+        if isinstance(node, (Window, Match)):
             return self._local(node)
         return node.with_inputs((self._window_below(node.inputs[0]),))
 
@@ -440,6 +442,9 @@ class _Rows:
         )
         if isinstance(node, Aggregate):
             return replace(node, input=self.node, keys=keys, calls=with_meaning(node.calls, self.meaning))
+        if isinstance(node, Match):
+            columns = with_meaning(node.columns, self.meaning)
+            return replace(node, input=self.node, partition=keys, columns=columns)
         return replace(node, input=self.node, partition=keys, items=with_meaning(node.items, self.meaning))
 
     def applied(
@@ -489,14 +494,15 @@ def _has_one_sided(node: Node) -> bool:
 
 
 def _same(before: Local, node: Node) -> Local:
-    assert isinstance(node, (Aggregate, Window)) and type(node) is type(before)
+    assert isinstance(node, (Aggregate, Window, Match)) and type(node) is type(before)
     return node
 
 
 def _used(node: Local) -> frozenset[ColumnId]:
     """The columns that are needed beside the keys."""
-    if isinstance(node, Window):
-        return frozenset(c for i in node.items for c in i.value.columns)
+    if isinstance(node, (Window, Match)):
+        items = node.items if isinstance(node, Window) else node.columns
+        return frozenset(c for i in items for c in i.value.columns)
     written = (s for c in node.calls for s in (c.argument, c.written) if s is not None)
     return frozenset(c for s in written for c in s.columns)
 

@@ -13,10 +13,11 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import INT
-from fivm_dbt.delta.local import Local
+from fivm_dbt.delta.local import Local, local_key
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.factored import Product
+from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.nodes import Aggregate, Field, Filter, Item, Map, Node, Window
 from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.scalar import ColumnId, Scalar, identifier
@@ -87,7 +88,7 @@ def find_root(query: Node, names: tuple[str, ...]) -> Root:
             filters += node.predicates
             node = node.input
             continue
-        if not leads_to(node, Aggregate, Window):
+        if not leads_to(node, Aggregate, Window, Match):
             break
         meaning = {(node.alias, i.name): i.value for i in node.items}
         outputs = {key: value.substitute(meaning.get) for key, value in outputs.items()}
@@ -99,7 +100,7 @@ def find_root(query: Node, names: tuple[str, ...]) -> Root:
         return replace(_local_root(node, named, tuple(filters)), is_reevaluated=True)
     if isinstance(node, Aggregate) and node.adds_up:
         return _aggregate_root(node, named, tuple(filters))
-    if isinstance(node, (Aggregate, Window)):
+    if isinstance(node, (Aggregate, Window, Match)):
         return _local_root(node, named, tuple(filters))
     if isinstance(query, Copies):
         listed = _bag_root(Map(query.input, query.alias, query.items), names)
@@ -128,7 +129,7 @@ def _local_root(node: Local, outputs: tuple[tuple[str, Scalar], ...], filters: t
     if isinstance(node, Window):
         node, local_fields = _with_partition(node)
     else:
-        local_fields = tuple(Field(node.alias, k.name, k.type) for k in node.keys)
+        local_fields = tuple(Field(node.alias, k.name, k.type) for k in local_key(node))
     taken = {COUNT, PARTITION}
     items: list[Item] = []
     column_of: dict[Scalar, str] = {}

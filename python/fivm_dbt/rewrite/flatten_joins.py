@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fivm_dbt.ir.clock import clock_kinds
+from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.nodes import (
     Aggregate,
     AggregateCall,
@@ -41,6 +42,10 @@ def flatten_joins(node: Node) -> Node:
         core, meaning = _dissolve(node.input)
         partition = _apply_items(node.partition, meaning)
         return Window(core, node.alias, partition, _apply_items(node.items, meaning))
+    if isinstance(node, Match):
+        core, meaning = _dissolve(node.input)
+        partition = _apply_items(node.partition, meaning)
+        return replace(node, input=core, partition=partition, columns=_apply_items(node.columns, meaning))
     if isinstance(node, Aggregate):
         core, meaning = _dissolve(node.input)
         keys = _apply_items(node.keys, meaning)

@@ -6,7 +6,9 @@ What a scan does not keep cannot change the model: a change of other columns net
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.nodes import (
     Aggregate,
     Explode,
@@ -53,6 +55,11 @@ def prune_columns(node: Node, needed: frozenset[ColumnId] | None = None) -> Node
         items = tuple(i for i in node.items if (node.alias, i.name) in needed)
         used = _used(i.value for i in (*node.partition, *items))
         return Window(prune_columns(node.input, used), node.alias, node.partition, items)
+    if isinstance(node, Match):
+        # All its columns order the rows, so that none of them can be spared.
+        items = tuple(i for i in node.items if (node.alias, i.name) in needed)
+        used = _used(i.value for i in (*node.partition, *node.columns))
+        return replace(node, input=prune_columns(node.input, used), items=items)
     if isinstance(node, Explode):
         wanted = needed | _used([node.generator])
         return node.with_inputs((prune_columns(node.input, wanted & node.input.ids),))

@@ -10,6 +10,7 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.ir.buckets import BITS, BUCKET, LEVEL, PARENT, Buckets
+from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.nodes import (
     ITEMS,
     Aggregate,
@@ -31,6 +32,7 @@ from fivm_dbt.ir.nodes import (
     Window,
 )
 from fivm_dbt.ir.scalar import Scalar, column_ast, grouped, identifier
+from fivm_dbt.spark.match_recognize import select_matches
 
 Reader = Callable[[Scan | Lookup], exp.Expr]
 """The table expression of a scan, aliased: a pinned table, a presented state (or partitions of it), a staged delta."""
@@ -61,6 +63,8 @@ def select(node: Node, reader: Reader) -> exp.Query:
     if isinstance(node, (Map, Window)):
         columns = [_aliased(i.value.ast(), i.name) for i in node.items] or [exp.Literal.number(1)]
         return select_columns(columns, node.input, reader)
+    if isinstance(node, Match):
+        return select_matches(node, lambda columns: select_columns(columns, node.input, reader))
     if isinstance(node, Aggregate):
         columns = [_aliased(k.value.ast(), k.name) for k in node.keys]
         columns += [_aliased(_call(c), c.name) for c in node.calls]
@@ -220,7 +224,7 @@ _TRUE = exp.Boolean(this=True)
 
 def _alias(node: Node) -> str:
     """The one alias of a node that stands as an item of FROM."""
-    if isinstance(node, (*ITEMS, Buckets)):
+    if isinstance(node, (*ITEMS, Buckets, Match)):
         return node.alias
     if isinstance(node, (Filter, SemiJoin, Restrict)):
         return _alias(node.inputs[0])

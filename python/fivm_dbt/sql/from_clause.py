@@ -14,6 +14,7 @@ from fivm_dbt.naming import canonical, relation_name
 from fivm_dbt.sql.expressions import to_scalar
 from fivm_dbt.sql.generators import lateral_view
 from fivm_dbt.sql.lateral import lateral_join
+from fivm_dbt.sql.match_recognize import matched
 from fivm_dbt.sql.number_ranges import is_range, number_range
 from fivm_dbt.sql.outer_joins import Matching, as_one_item, behind_generators, outer_join
 from fivm_dbt.sql.parse import span_of, unsupported
@@ -63,6 +64,9 @@ def from_clause(
         part = Part((), (), (one_row(lowering),))
     else:
         part = clause.source(node.args["from_"].this)
+    if node.args.get("match") is not None:
+        # It stands alone in its FROM clause: fivm_dbt.ir.match_tokens.
+        part = matched(lowering, part, node.args["match"])
     for join in node.args.get("joins") or []:
         part = clause.join(part, join)
     for lateral in node.args.get("laterals") or []:

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import Catalog
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.match import WrittenMatch
 from fivm_dbt.ir.nodes import Aggregate, Filter, Item, Map, Node
 from fivm_dbt.ir.scalar import Scalar, conjuncts
 from fivm_dbt.naming import unique_name
@@ -55,12 +56,14 @@ Ctes = dict[str, BoundCte]
 class Lowered:
     """A lowered query: its node, whose fields are the query's columns in order.
 
-    ``completions`` are the edits after which its text means just this node, whatever is read first.
+    ``completions`` are the edits after which its text means just this node, whatever is read first, and ``matches``
+    the patterns in that text, which Spark does not know.
     """
 
     node: Node
     names: tuple[str, ...]
     completions: tuple[Edit, ...] = ()
+    matches: tuple[WrittenMatch, ...] = ()
 
 
 def lower(
@@ -87,10 +90,11 @@ def _lowered(sql: str, catalog: Catalog, describe: Describe | None, approximate:
     lowered = lowering.query(query, {}, "result")
     names = lowered.names
     unusual = not all(name.isidentifier() for name in names)
-    if describe is not None and unusual and not _names_its_columns(query):
+    if describe is not None and unusual and not lowering.matches and not _names_its_columns(query):
         # Spark has names of its own for columns without an alias.
         names = tuple(column.name for column in describe(sql))
-    return replace(lowered, names=names, completions=lowering.completions.edits)
+    matches = tuple(found for _, found in sorted(lowering.matches.items()))
+    return replace(lowered, names=names, completions=lowering.completions.edits, matches=matches)
 
 
 def _completed(
@@ -141,6 +145,7 @@ class Lowering:
         self.completions = completions
         self.approximate = approximate
         self.taken: set[str] = set()
+        self.matches: dict[int, WrittenMatch] = {}
 
     def alias(self, wanted: str) -> str:
         name = unique_name(wanted, self.taken)
@@ -178,7 +183,6 @@ class Lowering:
         refused = {
             "sample": ("a sample differs at every evaluation", "leave it out"),
             "connect": ("CONNECT BY cannot be maintained", "materialise the result as a table"),
-            "match": ("MATCH_RECOGNIZE is not maintained yet", "compute it downstream"),
             "into": ("SELECT INTO is not a query", "leave it out"),
             "locks": ("locking clauses have no meaning here", "leave it out"),
             "operation_modifiers": ("this modifier of SELECT is not supported", "leave it out"),

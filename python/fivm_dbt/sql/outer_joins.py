@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.nodes import (
     ITEMS,
     Explode,
@@ -69,12 +70,12 @@ def _makes_rows(node: Node) -> bool:
     """Whether a generator would stand in the same FROM clause as ``node``."""
     if isinstance(node, Explode):
         return True
-    return not isinstance(node, ITEMS) and any(_makes_rows(child) for child in node.inputs)
+    return not isinstance(node, (*ITEMS, Match)) and any(_makes_rows(child) for child in node.inputs)
 
 
 def _one_item(lowering: Lowering, part: Part) -> tuple[Node, dict[ColumnId, Field]]:
     node = part.node
-    if isinstance(node, ITEMS):
+    if isinstance(node, (*ITEMS, Match)):
         return node, {}
     alias = lowering.alias("joined")
     items, meaning = gathered(node.fields, alias)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import Token, exp
 from sqlglot.errors import ParseError, TokenError
 
 from fivm_dbt.errors import FivmError, Span
 from fivm_dbt.ir.dialect import SparkText
+from fivm_dbt.ir.match_tokens import match_tokens
 
 
 def parse(sql: str) -> exp.Query:
@@ -18,6 +20,7 @@ def parse(sql: str) -> exp.Query:
     >>> parse("select 1 as a").sql("spark")
     'SELECT 1 AS a'
     """
+    _refuse_subsets(sql)
     try:
         statements = [s for s in sqlglot.parse(sql, dialect=SparkText) if s is not None]
     except (ParseError, TokenError) as error:
@@ -33,7 +36,57 @@ def parse(sql: str) -> exp.Query:
             "FIVM101", f"expected one query, found {what}", sql=sql, remedy="write a single SELECT"
         )
     _place_clocks(statements[0], sql)
+    _place_matches(statements[0], sql)
     return statements[0]
+
+
+def _refuse_subsets(sql: str) -> None:
+    """FIVM105 for SUBSET, of which sqlglot knows nothing."""
+    if "match_recognize" not in sql.lower():
+        return
+    tokens = _tokens(sql)
+    for found in match_tokens(tokens):
+        for before, token in pairwise(tokens[found.keyword : found.closing]):
+            if token.text.upper() == "SUBSET" and before.text == ")":
+                raise FivmError(
+                    "FIVM105",
+                    "SUBSET is not maintained",
+                    sql=sql,
+                    span=Span(token.start, token.end + 1),
+                    remedy="write the alternatives out, or ask for the rows of each variable",
+                )
+
+
+def _place_matches(query: exp.Query, sql: str) -> None:
+    """Note where each MATCH_RECOGNIZE stands, with the relation that it reads, and where its pattern does."""
+    nodes = list(query.find_all(exp.MatchRecognize))
+    if not nodes:
+        return
+    tokens = _tokens(sql)
+    for found in match_tokens(tokens):
+        first, last = tokens[found.keyword].start, tokens[found.closing].end
+        for node in nodes:
+            inner = span_of(node)
+            if inner is None or not (first <= inner.start and inner.end <= last + 1):
+                continue
+            texts = (t.end + 2 for t in tokens[found.keyword : found.closing] if t.text.upper() == "PATTERN")
+            node.meta.update(
+                start=first,
+                end=last,
+                relation_start=tokens[found.relation].start,
+                relation_end=tokens[found.keyword - 1].end + 1,
+                pattern=next((p for t in texts if (p := sql.find(node.args["pattern"].name, t - 1)) >= 0), first),
+            )
+            nodes.remove(node)
+            break
+
+
+def _tokens(sql: str) -> list[Token]:
+    """The tokens of a text; none of one that cannot be read, about which the parser says more."""
+    try:
+        return SparkText().tokenize(sql)
+    except TokenError:
+        return []
 
 
 def _place_clocks(query: exp.Query, sql: str) -> None:

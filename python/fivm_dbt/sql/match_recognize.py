@@ -1,0 +1,317 @@
+"""``r MATCH_RECOGNIZE (...)`` in FROM: the clause by clause reading of it, to a Match over r."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import BIGINT, INT
+from fivm_dbt.errors import FivmError, Span
+from fivm_dbt.ir.match import (
+    FINAL,
+    FOUND,
+    NUMBER,
+    POSITION,
+    ROW,
+    RUNNING,
+    TESTED,
+    Match,
+    Ordering,
+    Recognizer,
+    Skip,
+    WrittenMatch,
+)
+from fivm_dbt.ir.nodes import Field, Item, Scan
+from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.naming import PREFIX
+from fivm_dbt.patterns.automaton import ACCEPT, MAX_STATES, Automaton, TooManyStates, automaton
+from fivm_dbt.patterns.syntax import PatternError, parse_pattern, variables, written
+from fivm_dbt.sql.expressions import unparenthesized
+from fivm_dbt.sql.match_expressions import Reader, Registers, Rows
+from fivm_dbt.sql.parse import span_of, unsupported
+from fivm_dbt.sql.part import Part
+from fivm_dbt.sql.scope import Source
+
+if TYPE_CHECKING:
+    from fivm_dbt.sql.lower import Lowering
+
+INPUT = f"{PREFIX}match_input"
+"""The relation that stands for what a pattern reads, in :class:`fivm_dbt.ir.match.WrittenMatch`."""
+
+_SKIPS = re.compile(r"AFTER MATCH SKIP (PAST LAST ROW|TO NEXT ROW|TO FIRST|TO LAST|TO)(?: (\S+))?", re.IGNORECASE)
+
+
+def matched(lowering: Lowering, part: Part, node: exp.MatchRecognize) -> Part:
+    """The matches of a pattern in the rows of ``part``: its columns are PARTITION BY and MEASURES, with ALL ROWS PER
+    MATCH also ORDER BY, before the measures, and the other columns of the input, behind them.
+
+    Raises FIVM101, 102, 105, 106 and 111 with positions.
+    """
+    match = _Clause(lowering, part, node).match()
+    columns = tuple((f.name, f) for f in match.fields)
+    if "relation_start" in node.meta:
+        input_ = Scan(INPUT, lowering.alias("match_input"), tuple((n, f.type) for n, f in part.outputs))
+        meaning = {f.id: g.scalar for (_, f), g in zip(part.outputs, input_.fields, strict=True)}
+        meta = node.meta
+        lowering.matches[meta["relation_start"]] = WrittenMatch(
+            meta["relation_start"], meta["relation_end"], meta["end"] + 1, _over(match, input_, meaning)
+        )
+    return Part((Source(match.alias, columns),), columns, (match,))
+
+
+def _over(match: Match, input_: Scan, meaning: dict[ColumnId, Scalar]) -> Match:
+    """The same operator over another input, where each column is what ``meaning`` says."""
+
+    def moved(items: tuple[Item, ...]) -> tuple[Item, ...]:
+        return tuple(Item(i.name, i.value.substitute(meaning.get), i.type) for i in items)
+
+    return Match(
+        input_,
+        match.alias,
+        moved(match.partition),
+        moved(match.columns),
+        match.order,
+        match.shifts,
+        match.recognizer,
+        match.items,
+    )
+
+
+@dataclass
+class _Clause:
+    lowering: Lowering
+    part: Part
+    node: exp.MatchRecognize
+
+    def match(self) -> Match:
+        node, part = self.node, self.part
+        names = [name.lower() for name, _ in part.outputs]
+        double = next((n for n in names if names.count(n) > 1), None)
+        if double is not None:
+            what = f"MATCH_RECOGNIZE over two columns that are called {double}"
+            raise unsupported(node, what, "name them differently in a subquery", code="FIVM104")
+        rows = Rows(part.outputs)
+        found = self._automaton()
+        names_of = {v.lower(): v for v in found.symbols}
+        partition = self._partition()
+        order = self._order(rows)
+        tested, held = Registers(), Registers()
+        conditions = self._conditions(rows, names_of, tested)
+        reader = Reader(rows, names_of, self.lowering.typer, held, FINAL)
+        held.add("last", None, Scalar.column(ROW, POSITION), INT, name=POSITION)
+        skip = self._skip(reader, found, names_of)
+        all_rows = self._all_rows()
+        measures = self._measures(reader, all_rows)
+        items = self._items(partition, order, rows, held, measures, all_rows)
+        self._check_orderable(rows)
+        taken = {o.column for o in order}
+        total = (*order, *(Ordering(c, False, True) for c in rows.columns if c not in taken))
+        recognizer = Recognizer(
+            self._pattern_written(), found, conditions, tested.all, held.all, skip, all_rows
+        )
+        alias = self.lowering.alias("matched")
+        columns = tuple(rows.columns.values())
+        return Match(part.node, alias, partition, columns, total, tuple(rows.shifts), recognizer, items)
+
+    # PATTERN
+
+    def _automaton(self) -> Automaton:
+        text = self.node.args["pattern"].name
+        try:
+            found = automaton(parse_pattern(text))
+        except PatternError as error:
+            code = "FIVM105" if error.is_refused else "FIVM101"
+            raise FivmError(
+                code, error.what, span=self._in_pattern(error.start, error.end), remedy=error.remedy
+            ) from None
+        except TooManyStates:
+            what = f"the pattern has more than {MAX_STATES} places for rows, once its bounds are written out"
+            raise self._of_pattern(what, "make the bounds smaller, or use + and count in a condition") from None
+        if found.is_nullable:
+            what = "the pattern matches no row at all: there would be a match before each row"
+            raise self._of_pattern(what, "let it take one row at least, as A+ instead of A*")
+        return found
+
+    def _of_pattern(self, what: str, remedy: str) -> FivmError:
+        return FivmError(
+            "FIVM105", what, span=self._in_pattern(0, len(self.node.args["pattern"].name)), remedy=remedy
+        )
+
+    def _in_pattern(self, start: int, end: int) -> Span | None:
+        begin = self.node.meta.get("pattern")
+        return Span(begin + start, begin + max(end, start + 1)) if begin is not None else None
+
+    def _pattern_written(self) -> str:
+        found = parse_pattern(self.node.args["pattern"].name)
+        return f"{'^ ' * found.at_start}{written(found.pattern)}{' $' * found.at_end}"
+
+    # PARTITION BY, ORDER BY
+
+    def _partition(self) -> tuple[Item, ...]:
+        items = []
+        for by in self.node.args.get("partition_by") or []:
+            name, field = self._column(by, "PARTITION BY")
+            items.append(Item(name, field.scalar, field.type))
+        return tuple(items)
+
+    def _order(self, rows: Rows) -> tuple[Ordering, ...]:
+        order = self.node.args.get("order")
+        if order is None:
+            what = "MATCH_RECOGNIZE without ORDER BY depends on the order in which rows are read"
+            raise unsupported(self.node, what, "add ORDER BY", code="FIVM106")
+        result = []
+        for by in order.expressions:
+            name, _ = self._column(by.this, "ORDER BY")
+            column = rows.names[name.lower()]
+            rows.use(column)
+            result.append(Ordering(column, bool(by.args.get("desc")), bool(by.args.get("nulls_first"))))
+        return tuple(result)
+
+    def _column(self, node: exp.Expr, clause: str) -> tuple[str, Field]:
+        inner = unparenthesized(node)
+        if not isinstance(inner, exp.Column) or isinstance(inner.this, exp.Star):
+            what = f"{clause} of MATCH_RECOGNIZE names columns, not {inner.sql('spark')}"
+            raise unsupported(node, what, "compute it in a subquery in FROM")
+        meaning = self.part.scope.resolve(inner)
+        if meaning is None:
+            raise self.part.scope.unknown(inner)
+        found = next(
+            ((n, f) for n, f in self.part.outputs if Scalar(meaning.copy()) == f.scalar),
+            None,
+        )
+        if found is None:
+            what = f"{clause} of MATCH_RECOGNIZE names columns, not {inner.sql('spark')}"
+            raise unsupported(node, what, "compute it in a subquery in FROM")
+        return found
+
+    def _check_orderable(self, rows: Rows) -> None:
+        for item in rows.columns.values():
+            if not item.type.is_groupable:
+                what = f"{item.name} has type {item.type}, by which rows that are equal in ORDER BY cannot be ordered"
+                raise unsupported(self.node, what, "leave the column out in a subquery in FROM", code="FIVM111")
+
+    # DEFINE
+
+    def _conditions(
+        self, rows: Rows, names: dict[str, str], tested: Registers
+    ) -> tuple[tuple[str, Scalar], ...]:
+        result: dict[str, Scalar] = {}
+        for definition in self.node.args.get("define") or []:
+            name = definition.alias
+            variable = names.get(name.lower())
+            if variable is None or variable in result:
+                why = "is defined twice" if variable is not None else "does not stand in the pattern"
+                raise FivmError(
+                    "FIVM102",
+                    f"{name} {why}; there are {', '.join(names.values())}",
+                    span=span_of(definition),
+                    remedy="correct DEFINE",
+                )
+            reader = Reader(rows, names, self.lowering.typer, tested, TESTED, variable)
+            result[variable] = reader.condition(definition.this)
+        return tuple(result.items())
+
+    # AFTER MATCH SKIP
+
+    def _skip(self, reader: Reader, found: Automaton, names: dict[str, str]) -> Skip:
+        after = self.node.args.get("after")
+        if after is None:
+            return Skip("past last row")
+        parts = _SKIPS.fullmatch(after.name.strip())
+        if parts is None:
+            raise unsupported(self.node, f"{after.name} is not SQL", "write AFTER MATCH SKIP PAST LAST ROW")
+        mode, name = parts.group(1).lower(), parts.group(2)
+        if mode == "past last row":
+            return Skip("past last row")
+        if mode == "to next row":
+            return Skip("to next row")
+        variable = names.get((name or "").strip("`").lower())
+        if variable is None:
+            raise FivmError(
+                "FIVM102",
+                f"{after.name}: {name} is no variable of the pattern",
+                span=span_of(self.node),
+                remedy="correct the name",
+            )
+        is_first = mode == "to first"
+        if _begins_with(found, variable, only=not is_first):
+            what = f"{after.name} leads to the first row of the match, which would be found for ever"
+            raise unsupported(self.node, what, "skip to another row")
+        position = Scalar.column(ROW, POSITION)
+        register = (reader.first if is_first else reader.last)(variable, position, INT)
+        return Skip("to first" if is_first else "to last", register.name, variable)
+
+    # MEASURES and the columns of the result
+
+    def _all_rows(self) -> bool:
+        text = (self.node.args["rows"].name if self.node.args.get("rows") is not None else "").upper()
+        if "UNMATCHED" in text:
+            remedy = "take the rows that are left from the input with an anti join"
+            raise unsupported(self.node, "WITH UNMATCHED ROWS is not maintained", remedy)
+        return text.startswith("ALL")
+
+    def _measures(self, reader: Reader, all_rows: bool) -> list[tuple[str, Scalar, exp.Expr]]:
+        result = []
+        for measure in self.node.args.get("measures") or []:
+            value, mode = measure.this, measure.args.get("window_frame")
+            if not isinstance(value, exp.Alias):
+                raise unsupported(value, "a measure has no name", "write ... AS name", code="FIVM112")
+            inner = unparenthesized(value.this)
+            if mode and all_rows and not isinstance(inner, (exp.Func, exp.Column)):
+                what = f"{mode} before more than one function"
+                raise unsupported(value, what, "compute the parts as measures of their own")
+            relation = FINAL if not all_rows or mode == "FINAL" else RUNNING
+            own = Reader(reader.rows, reader.variables, reader.typer, reader.registers, relation)
+            result.append((value.alias, own.scalar(inner), value))
+        return result
+
+    def _items(
+        self,
+        partition: tuple[Item, ...],
+        order: tuple[Ordering, ...],
+        rows: Rows,
+        held: Registers,
+        measures: list[tuple[str, Scalar, exp.Expr]],
+        all_rows: bool,
+    ) -> tuple[Item, ...]:
+        fields: dict[ColumnId, SparkType] = {(FOUND, NUMBER): BIGINT}
+        fields.update(held.types(FINAL) | held.types(RUNNING))
+        names, scalars, shown = ([m[i] for m in measures] for i in range(3))
+        computed = self.lowering.items(names, scalars, fields, shown)
+        before, behind = self._shown(partition, order, rows) if all_rows else ((), ())
+        items = (*before, *computed, *behind)
+        taken: set[str] = set()
+        for name in (*(i.name for i in partition), *(i.name for i in before), *names):
+            if name.lower() in taken:
+                what = f"MATCH_RECOGNIZE gives two columns that are called {name}"
+                raise unsupported(self.node, what, "name the measure differently", code="FIVM112")
+            taken.add(name.lower())
+        return tuple(items)
+
+    def _shown(
+        self, partition: tuple[Item, ...], order: tuple[Ordering, ...], rows: Rows
+    ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+        """The columns of the input that ALL ROWS PER MATCH shows: those of ORDER BY, and the others."""
+        by = [o.column for o in order]
+        keys = {i.name.lower() for i in partition}
+        items: dict[str, Item] = {}
+        for name, f in self.part.outputs:
+            if name.lower() not in keys:
+                column = rows.names[name.lower()]
+                rows.use(column)
+                items[column] = Item(name, Scalar.column(ROW, column), f.type)
+        before = tuple(items[c] for c in dict.fromkeys(by) if c in items)
+        return before, tuple(i for c, i in items.items() if c not in by)
+
+
+def _begins_with(found: Automaton, variable: str, *, only: bool) -> bool:
+    """Whether each match begins with a row for a variable; ``only``: and has no other row for it."""
+    if any(found.symbols[state - 1] != variable for state in found.first):
+        return False
+    entered = {state for moves in found.follow for state in moves if state != ACCEPT}
+    return not only or not entered & set(found.states_of(variable))
+

@@ -183,6 +183,7 @@ def _place_slots(root: exp.Expr, views: Mapping[str, exp.Query]) -> tuple[Slot, 
 
 
 def _resolve(root: exp.Expr, views: Mapping[str, exp.Query], slots: list[Slot]) -> None:
+    schemas = {table.text("db").lower() for table in root.find_all(exp.Table)} - {""}
     for table in list(root.find_all(exp.Table)):
         if not isinstance(table.this, exp.Identifier) or is_cte(table):
             continue
@@ -202,8 +203,9 @@ def _resolve(root: exp.Expr, views: Mapping[str, exp.Query], slots: list[Slot]) 
         placed.set("pivots", table.args.get("pivots"))
         table.replace(placed)
     for column in list(root.find_all(exp.Column)):
-        column.set("db", None)
-        column.set("catalog", None)
+        if column.text("db").lower() in schemas:  # else it is a field of a struct
+            column.set("db", None)
+            column.set("catalog", None)
 
 
 def _partitions_read(table: exp.Table) -> str:

@@ -16,6 +16,7 @@ from fivm_dbt.delta.products import FactorisedDelta, ProductDelta
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.clock import kinds_below
 from fivm_dbt.ir.factored import Product
+from fivm_dbt.ir.match import WrittenMatch
 from fivm_dbt.ir.nodes import Item, Node
 from fivm_dbt.ir.printer import render
 from fivm_dbt.ir.scalar import Scalar
@@ -257,7 +258,8 @@ class Plan:
     """How the model ``relation`` is built and refreshed: its ``views`` in this order, the root last.
 
     ``query`` is what was read, before inner views were taken out of it. ``completions`` are the edits of the user's
-    text after which it does not depend on ties: ``completed_sql`` is what is maintained and recomputed.
+    text after which it does not depend on ties: ``completed_sql`` is what is maintained and recomputed. ``matches`` are
+    the patterns in that, which Spark cannot run as they stand.
     """
 
     relation: str
@@ -270,6 +272,7 @@ class Plan:
     output: tuple[Column, ...]
     recompute: Recompute | None = None
     completions: tuple[Edit, ...] = ()
+    matches: tuple[WrittenMatch, ...] = ()
     view_trees: tuple[ViewTree, ...] = ()
     project: str = ""
     """The dbt project of the model, where there is one."""

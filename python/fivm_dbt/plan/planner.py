@@ -157,6 +157,7 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         views=clustered(views.planned()) if is_factorized else views.planned(),
         output=tuple(Column(n, f.type) for n, f in zip(lowered.names, query.fields, strict=True)),
         completions=lowered.completions,
+        matches=lowered.matches,
         view_trees=kept.trees,
         measured=request.measured if kept.measurable else None,
         measurable=kept.measurable,

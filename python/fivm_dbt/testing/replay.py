@@ -28,7 +28,7 @@ from fivm_dbt.naming import canonical
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, columns_as_read, plan_model
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.oracle import recompute_sql
+from fivm_dbt.refresh.oracle import recompute_sql, runnable_sql
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.sql.splice import splice_clock, splice_inputs
 from fivm_dbt.sql.typing import Describe
@@ -438,8 +438,9 @@ def _over_base_tables(plans: tuple[Plan, ...]) -> dict[str, str]:
         if above or (plan.recompute is not None and plan.recompute.not_repeatable is not None):
             without_answer.add(plan.relation)
         # A line break, because a text may end with a comment.
-        text = splice_inputs(plan.completed_sql, {name: f"(\n{inner}\n)" for name, inner in texts.items()})
-        if text != plan.completed_sql and plan.relation not in without_answer:
+        own = runnable_sql(plan)
+        text = splice_inputs(own, {name: f"(\n{inner}\n)" for name, inner in texts.items()})
+        if text != own and plan.relation not in without_answer:
             chained[plan.relation] = text
         texts[plan.relation] = text
     return chained

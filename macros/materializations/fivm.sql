@@ -19,13 +19,13 @@
   } -%}
   {%- do adapter.fivm_validate(request) -%}
   {%- if config.get('contract').enforced -%}
-    {%- do get_assert_columns_equivalent(compiled_code) -%}
+    {%- do get_assert_columns_equivalent(adapter.fivm_runnable_sql(request)) -%}
   {%- endif -%}
 
   {{ run_hooks(pre_hooks) }}
 
   {%- if adapter.fivm_is_partial() -%}
-    {%- set relations = fivm._fivm_build_partial(existing_relation, target_relation) -%}
+    {%- set relations = fivm._fivm_build_partial(existing_relation, target_relation, request) -%}
   {%- else -%}
     {%- set done = adapter.fivm_refresh(request) -%}
     {%- do write(done.sql) -%}

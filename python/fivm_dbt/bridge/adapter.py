@@ -39,7 +39,9 @@ from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.journal import Entry, ReadAhead, SqlJournal
 from fivm_dbt.refresh.layout import Planner, recorded_statistics, settled_plan
 from fivm_dbt.refresh.observe import read_state
+from fivm_dbt.refresh.oracle import runnable_sql
 from fivm_dbt.refresh.report import Report
+from fivm_dbt.sql.parse import has_match
 
 if TYPE_CHECKING:
     from fivm_dbt.explain.drawing import Measured
@@ -106,6 +108,16 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
         "line": f"fivm: {report.line()}",
         "tables": [split_name(v.name)[-1] for v in (plan.stored if plan.is_factorized else (plan.top,))],
     }
+
+
+def fivm_runnable_sql(adapter: Any, request: Mapping[str, Any]) -> str:
+    """The model's SQL as Spark can run it: itself, but for MATCH_RECOGNIZE, which is written out."""
+    sql = str(request["sql"])
+    if not has_match(sql):
+        return sql
+    with _told(request["relation"]):
+        planner = _planner(adapter, _engine(adapter), request["relation"], sql, _config(request))
+        return runnable_sql(planner(None))
 
 
 def fivm_is_partial(adapter: Any) -> bool:

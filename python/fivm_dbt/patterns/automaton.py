@@ -77,7 +77,9 @@ def automaton(anchored: Anchored) -> Automaton:
     compiler = _Compiler(is_cut=not anchored.at_end)
     first, follow = compiler.closed(anchored.pattern)
     number = _in_order(first, follow)
-    moves = {number[state]: tuple(number[s] for s in follow[state - 1]) for state in number if state != ACCEPT}
+    moves = {
+        number[state]: tuple(number[s] for s in follow[state - 1]) for state in number if state != ACCEPT
+    }
     symbols = {number[state]: compiler.symbols[state - 1] for state in number if state != ACCEPT}
     return Automaton(
         tuple(number[state] for state in first),
@@ -182,4 +184,3 @@ class _Compiler:
                 if self.is_cut:
                     break
         return tuple(found)
-

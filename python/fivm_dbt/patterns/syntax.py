@@ -110,7 +110,9 @@ def written(pattern: Pattern) -> str:
     if isinstance(pattern, Variable):
         return pattern.name
     if isinstance(pattern, Sequence):
-        return " ".join(f"({written(p)})" if isinstance(p, Alternation) else written(p) for p in pattern.parts)
+        return " ".join(
+            f"({written(p)})" if isinstance(p, Alternation) else written(p) for p in pattern.parts
+        )
     if isinstance(pattern, Alternation):
         return " | ".join(written(p) for p in pattern.parts)
     inner = written(pattern.part)
@@ -142,7 +144,7 @@ class _Parser:
         at_end = self._take("$")
         if self._peek():
             raise self._error(f"{self._peek()} is not expected here", "correct the pattern")
-        if isinstance(pattern, Alternation) and (at_start or at_end):
+        if self._has_open_alternatives() and (at_start or at_end):
             # The anchor belongs to one alternative, as in ^A | B.
             raise PatternError(
                 "an anchor of one alternative is not maintained",
@@ -152,6 +154,14 @@ class _Parser:
                 is_refused=True,
             )
         return Anchored(pattern, at_start, at_end)
+
+    def _has_open_alternatives(self) -> bool:
+        depth = 0
+        for token in self.tokens:
+            depth += {"(": 1, ")": -1}.get(token.text, 0)
+            if depth == 0 and token.text == "|":
+                return True
+        return False
 
     def _alternation(self) -> Pattern:
         parts = [self._sequence()]
@@ -215,7 +225,9 @@ class _Parser:
         if text == "(":
             return self._group()
         if text == "{-":
-            raise self._refused("an exclusion {- -} is not maintained", "leave it out and filter by CLASSIFIER()")
+            raise self._refused(
+                "an exclusion {- -} is not maintained", "leave it out and filter by CLASSIFIER()"
+            )
         if text == "^":
             raise self._refused("^ is maintained at the beginning of the pattern alone", "put it in front")
         if text.upper() == "PERMUTE" and self._peek(1) == "(":
@@ -230,7 +242,9 @@ class _Parser:
         self.at += 1
         inner = self._alternation()
         if self._peek() == "$":
-            raise self._refused("$ is maintained at the end of the pattern alone", "put it behind the brackets")
+            raise self._refused(
+                "$ is maintained at the end of the pattern alone", "put it behind the brackets"
+            )
         if not self._take(")"):
             raise PatternError("this bracket is not closed", opening.start, opening.end, "close it")
         return inner

@@ -4,9 +4,10 @@ Without them a delta rule that needs the old or the new rows of an operator woul
 groups of an inner aggregate, all partners of a join, all rows of a window's partitions. What is kept, and why:
 
 1. an aggregate below other operators: by addition where it adds up, else per affected group;
-2. a projection of window functions, or of the matches of a pattern, below other operators, with the filter on it (QUALIFY);
-3. the rows that an operator needs to recompute a key: the input of windows, of patterns and of aggregates that do not add up
-   (a multiset of their arguments per group), placed by that key;
+2. a projection of window functions, or of the matches of a pattern, below other operators, with the filter on it
+   (QUALIFY);
+3. the rows that an operator needs to recompute a key: the input of windows, of patterns and of aggregates that do not
+   add up (a multiset of their arguments per group), placed by that key;
 4. of the right side of a semi or anti join the keys alone, with their counts; any right side of an outer join that is
    more than a projection of an input. Where just one such join stands over its left rows, also these and the right
    rows, both by the join key. Of several in a row each would need a copy of the left rows by another key: those read

@@ -23,6 +23,7 @@ from fivm_dbt.plan.recompute import in_words, recompute_plan
 from fivm_dbt.plan.views import Views
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.sql.lower import lower
+from fivm_dbt.sql.parse import has_match
 from fivm_dbt.sql.typing import Describe, Typer
 from fivm_dbt.viewtree.nested import nested_order
 from fivm_dbt.viewtree.variable_order import VariableOrder
@@ -82,7 +83,7 @@ def _by_policy(
         try:
             return _plan(relation, request, describe)
         except FivmError as error:
-            if policy != "auto" or error.code.fault != "query":
+            if policy != "auto" or error.code.fault != "query" or has_match(request.sql):
                 raise
             reason = error
     plan = recompute_plan(relation, request, columns_of or _columns_offline(request, reason), reason)

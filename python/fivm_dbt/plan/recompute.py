@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sqlglot import exp
+
 from fivm_dbt.catalog import Catalog, Column, Presentation, check_records_changes
 from fivm_dbt.catalog.types import INT
 from fivm_dbt.config import Config
@@ -18,7 +20,7 @@ from fivm_dbt.naming import PARTITION, sibling, storable, unique_name
 from fivm_dbt.plan.partitioning import choose_partitioning
 from fivm_dbt.plan.plan import Partitioning, Plan, PlanInput, Recompute, StateTable, View
 from fivm_dbt.plan.root import Root
-from fivm_dbt.sql.parse import parse
+from fivm_dbt.sql.parse import parse, unsupported
 from fivm_dbt.sql.relations import relations_read
 from fivm_dbt.sql.repeatable import clock_read, reads_a_past, why_not_repeatable, why_other_each_time
 from fivm_dbt.sql.splice import over_no_rows
@@ -26,6 +28,11 @@ from fivm_dbt.sql.typing import Describe, Typer
 
 if TYPE_CHECKING:
     from fivm_dbt.plan.planner import ModelRequest
+
+
+_MAINTAIN = (
+    "leave fivm_policy and fivm_strategy out: what is maintained is written in functions that Spark has"
+)
 
 
 def recompute_plan(
@@ -45,6 +52,11 @@ def recompute_plan(
         )
     if past is not None and reason is not None:
         raise reason
+    pattern = query.find(exp.MatchRecognize)
+    if pattern is not None:
+        raise reason or unsupported(
+            pattern, "Spark has no MATCH_RECOGNIZE, so the text cannot be run as it stands", _MAINTAIN
+        )
     inputs = _inputs(sql, catalog, reason)
     output = _output(over_no_rows(sql, catalog.relations), columns_of, reason)
     keys, shown = _stored(output)

@@ -7,15 +7,16 @@ All starts are advanced row by row, each with its threads in order of preference
     fold    = struct(next, found, starts)            rows before ``next`` begin no further match
 
 One step takes a row: a new start, then each thread that may take the row becomes one for each of its moves. A thread
-that accepts is the best so far of its start and cuts off those behind it. Then the starts are settled in their order: the
-first of them is chosen as soon as it has no thread left that could better it. At the end the threads left are given up.
-The state of the fold is all that has to be known of the rows so far.
+that accepts is the best so far of its start and cuts off those behind it. Then the starts are settled in their order:
+the first of them is chosen as soon as it has no thread left that could better it. At the end the threads left are given
+up. The state of the fold is all that has to be known of the rows so far.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 from sqlglot import exp
 
@@ -88,7 +89,9 @@ class Fold:
         """The starts after the row: a stage for what each needs of the one before."""
         starts = self._with_new_start()
         moved = _struct(
-            start=field(_START, "start"), best=field(_START, "best"), threads=self._moved(field(_START, "threads"))
+            start=field(_START, "start"),
+            best=field(_START, "best"),
+            threads=self._moved(field(_START, "threads")),
         )
         starts = _transform(starts, _START, moved)
         threads = field(_START, "threads")
@@ -105,7 +108,9 @@ class Fold:
         accepted = _call("ELEMENT_AT", field(_START, "threads"), field(_START, "cut"))
         before = exp.Sub(this=field(_START, "cut"), expression=_number(1))
         left = _if(
-            is_cut.copy(), _call("SLICE", field(_START, "threads"), _number(1), before), field(_START, "threads")
+            is_cut.copy(),
+            _call("SLICE", field(_START, "threads"), _number(1), before),
+            field(_START, "threads"),
         )
         cut_off = _struct(
             start=field(_START, "start"), best=_if(is_cut, accepted, field(_START, "best")), threads=left
@@ -114,7 +119,9 @@ class Fold:
         if not self.recognizer.automaton.may_meet:
             return starts
         merged = _struct(
-            start=field(_START, "start"), best=field(_START, "best"), threads=self._merged(field(_START, "threads"))
+            start=field(_START, "start"),
+            best=field(_START, "best"),
+            threads=self._merged(field(_START, "threads")),
         )
         return _transform(starts, _START, merged)
 
@@ -126,7 +133,9 @@ class Fold:
             values["tested"] = self._empty(self.recognizer.tested)
         values["held"] = self._empty(self.recognizer.held)
         if self.recognizer.all_rows:
-            values["path"] = _cast(exp.Array(), _array_type(_struct_type((r.name, r.type) for r in self.recognizer.held)))
+            values["path"] = _cast(
+                exp.Array(), _array_type(_struct_type((r.name, r.type) for r in self.recognizer.held))
+            )
         threads = _transform(_numbers(automaton.first), _STATE, _struct(**values))
         new = _struct(start=field(ROW, POSITION), best=_cast(exp.Null(), self._thread_type), threads=threads)
         may_begin: exp.Expr = exp.GTE(this=field(ROW, POSITION), expression=field(_FOLD, "next"))
@@ -226,11 +235,17 @@ class Fold:
         elif register.kind == "sum":
             assert is_nothing is not None
             conditions.append(_is_there(value))
-            new = _if(is_nothing, _cast(value.copy(), register.type), _added(old.copy(), value.copy(), register.type))
+            new = _if(
+                is_nothing,
+                _cast(value.copy(), register.type),
+                _added(old.copy(), value.copy(), register.type),
+            )
         elif register.kind == "last":
             new = _cast(value, register.type)
         else:
-            new = _cast(_call("LEAST" if register.kind == "min" else "GREATEST", old.copy(), value), register.type)
+            new = _cast(
+                _call("LEAST" if register.kind == "min" else "GREATEST", old.copy(), value), register.type
+            )
         return _if(exp.and_(*conditions), new, old) if conditions else new
 
     def _classifier(self) -> exp.Expr:
@@ -301,8 +316,8 @@ class Fold:
             return exp.Add(this=field(_START, "best", "held", POSITION), expression=_number(1))
         target = field(_START, "best", "held", skip.target)
         message = (
-            f"MATCH_RECOGNIZE: AFTER MATCH SKIP {skip.mode.upper()} {skip.written} leads to no row behind the first one "
-            "of a match"
+            f"MATCH_RECOGNIZE: AFTER MATCH SKIP {skip.mode.upper()} {skip.written} "
+            "leads to no row behind the first one of a match"
         )
         is_behind = exp.GT(this=target, expression=start)
         return _if(is_behind, target.copy(), raise_error(message, INT.text))
@@ -335,7 +350,13 @@ def _array_type(element: SparkType) -> SparkType:
 
 
 def _cast(value: exp.Expr, type_: SparkType) -> exp.Expr:
-    return exp.cast(value, type_.text, dialect="spark", copy=False)
+    return exp.Cast(this=value, to=_data_type(type_.text).copy())
+
+
+@cache
+def _data_type(text: str) -> exp.DataType:
+    """The types of the fold are long, and stand in many places."""
+    return exp.DataType.build(text, dialect="spark")
 
 
 def _call(name: str, *arguments: exp.Expr) -> exp.Expr:

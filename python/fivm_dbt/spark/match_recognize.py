@@ -32,9 +32,13 @@ def select_matches(node: Match, over: Callable[[list[exp.Expr]], exp.Select]) ->
     if keys:
         by_key = by_key.group_by(*(exp.column(k) for k in keys), copy=False)
     fold = Fold(node.recognizer).matches(exp.column(_ROWS))
-    matched = exp.select(*(exp.column(k) for k in keys), exp.column(_ROWS), _aliased(fold, _MATCHES), copy=False)
+    matched = exp.select(
+        *(exp.column(k) for k in keys), exp.column(_ROWS), _aliased(fold, _MATCHES), copy=False
+    )
     matched = matched.from_(by_key.subquery("partitions", copy=False), copy=False)
-    query = exp.select(*_shown(node, keys), copy=False).from_(matched.subquery("matched", copy=False), copy=False)
+    query = exp.select(*_shown(node, keys), copy=False).from_(
+        matched.subquery("matched", copy=False), copy=False
+    )
     query = query.lateral(_exploded(exp.column(_MATCHES), FOUND), copy=False)
     if node.recognizer.all_rows:
         query = query.lateral(_exploded(field(FOUND, "match", "path"), RUNNING), copy=False)
@@ -47,7 +51,8 @@ def _numbered(node: Match, keys: list[str]) -> list[exp.Expr]:
 
     def window(call: exp.Expr) -> exp.Window:
         order = [
-            exp.Ordered(this=values[o.column].ast(), desc=o.desc, nulls_first=o.nulls_first) for o in node.order
+            exp.Ordered(this=values[o.column].ast(), desc=o.desc, nulls_first=o.nulls_first)
+            for o in node.order
         ]
         by = [i.value.ast() for i in node.partition]
         return exp.Window(this=call, partition_by=by, order=exp.Order(expressions=order))

@@ -49,7 +49,7 @@ class Rows:
     def scope(self) -> Scope:
         """A row's columns by the names that they have in the query."""
         columns = tuple((name, Field(ROW, self.names[name.lower()], f.type)) for name, f in self.outputs)
-        return Scope((Source(ROW, columns),), columns)
+        return Scope((Source("the input", columns),), columns)
 
     @property
     def types(self) -> Fields:
@@ -129,7 +129,8 @@ class Reader:
         fields = {**self.rows.types, **self.registers.types(TESTED)}
         (type_,) = self.typer.types([scalar], fields)
         if type_ not in (None, BOOLEAN) and type_ != SparkType("void"):
-            raise unsupported(node, f"a condition of type {type_} is none", "write a comparison")
+            what = f"{node.sql('spark')} has type {type_}, and is no condition"
+            raise unsupported(node, what, "write a comparison")
         return scalar
 
     def first(self, variable: str | None, value: Scalar, type_: SparkType) -> Register:
@@ -169,7 +170,9 @@ class Reader:
         if name == "classifier":
             if self.tried is not None:
                 return exp.Literal.string(self.tried)
-            return column_ast(self.relation, self.registers.add("classifier", None, None, STRING, name=name).name)
+            return column_ast(
+                self.relation, self.registers.add("classifier", None, None, STRING, name=name).name
+            )
         if self.tried is not None:
             raise unsupported(node, "MATCH_NUMBER() in a condition is not maintained", "use it in MEASURES")
         return column_ast(FOUND, NUMBER)
@@ -260,7 +263,13 @@ class Reader:
         return column_ast(self.relation, self.registers.add(kind, variable, value, type_).name)
 
     def _total(
-        self, node: exp.Expr, name: str, variable: str | None, value: Scalar, type_: SparkType, counter: Register
+        self,
+        node: exp.Expr,
+        name: str,
+        variable: str | None,
+        value: Scalar,
+        type_: SparkType,
+        counter: Register,
     ) -> exp.Expr:
         """SUM, and AVG as SUM by COUNT: NULL where there is no value."""
         result = static_aggregate_type(read_call(node), lambda _: type_)
@@ -299,5 +308,3 @@ def _only_argument(node: exp.Expr) -> exp.Expr:
         what = f"{node.sql('spark')}: an offset in FIRST or LAST is not maintained"
         raise unsupported(node, what, "leave it out, or use PREV or NEXT")
     return arguments[0]
-
-

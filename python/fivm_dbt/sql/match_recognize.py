@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.errors import FivmError, Span
 from fivm_dbt.ir.match import (
@@ -29,7 +28,7 @@ from fivm_dbt.ir.nodes import Field, Item, Scan
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.patterns.automaton import ACCEPT, MAX_STATES, Automaton, TooManyStates, automaton
-from fivm_dbt.patterns.syntax import PatternError, parse_pattern, variables, written
+from fivm_dbt.patterns.syntax import PatternError, parse_pattern, written
 from fivm_dbt.sql.expressions import unparenthesized
 from fivm_dbt.sql.match_expressions import Reader, Registers, Rows
 from fivm_dbt.sql.parse import span_of, unsupported
@@ -42,7 +41,9 @@ if TYPE_CHECKING:
 INPUT = f"{PREFIX}match_input"
 """The relation that stands for what a pattern reads, in :class:`fivm_dbt.ir.match.WrittenMatch`."""
 
-_SKIPS = re.compile(r"AFTER MATCH SKIP (PAST LAST ROW|TO NEXT ROW|TO FIRST|TO LAST|TO)(?: (\S+))?", re.IGNORECASE)
+_SKIPS = re.compile(
+    r"AFTER MATCH SKIP (PAST LAST ROW|TO NEXT ROW|TO FIRST|TO LAST|TO)(?: (\S+))?", re.IGNORECASE
+)
 
 
 def matched(lowering: Lowering, part: Part, node: exp.MatchRecognize) -> Part:
@@ -81,6 +82,15 @@ def _over(match: Match, input_: Scan, meaning: dict[ColumnId, Scalar]) -> Match:
     )
 
 
+@dataclass(frozen=True)
+class _Measure:
+    """A measure over registers, and where it was written."""
+
+    name: str
+    value: Scalar
+    written: exp.Expr
+
+
 @dataclass
 class _Clause:
     lowering: Lowering
@@ -106,6 +116,8 @@ class _Clause:
         skip = self._skip(reader, found, names_of)
         all_rows = self._all_rows()
         measures = self._measures(reader, all_rows)
+        if not (partition or measures or all_rows):
+            raise unsupported(node, "MATCH_RECOGNIZE has no column to show", "add MEASURES", code="FIVM112")
         items = self._items(partition, order, rows, held, measures, all_rows)
         self._check_orderable(rows)
         taken = {o.column for o in order}
@@ -130,7 +142,9 @@ class _Clause:
             ) from None
         except TooManyStates:
             what = f"the pattern has more than {MAX_STATES} places for rows, once its bounds are written out"
-            raise self._of_pattern(what, "make the bounds smaller, or use + and count in a condition") from None
+            raise self._of_pattern(
+                what, "make the bounds smaller, or use + and count in a condition"
+            ) from None
         if found.is_nullable:
             what = "the pattern matches no row at all: there would be a match before each row"
             raise self._of_pattern(what, "let it take one row at least, as A+ instead of A*")
@@ -192,7 +206,9 @@ class _Clause:
         for item in rows.columns.values():
             if not item.type.is_groupable:
                 what = f"{item.name} has type {item.type}, by which rows that are equal in ORDER BY cannot be ordered"
-                raise unsupported(self.node, what, "leave the column out in a subquery in FROM", code="FIVM111")
+                raise unsupported(
+                    self.node, what, "leave the column out in a subquery in FROM", code="FIVM111"
+                )
 
     # DEFINE
 
@@ -254,7 +270,7 @@ class _Clause:
             raise unsupported(self.node, "WITH UNMATCHED ROWS is not maintained", remedy)
         return text.startswith("ALL")
 
-    def _measures(self, reader: Reader, all_rows: bool) -> list[tuple[str, Scalar, exp.Expr]]:
+    def _measures(self, reader: Reader, all_rows: bool) -> list[_Measure]:
         result = []
         for measure in self.node.args.get("measures") or []:
             value, mode = measure.this, measure.args.get("window_frame")
@@ -266,7 +282,7 @@ class _Clause:
                 raise unsupported(value, what, "compute the parts as measures of their own")
             relation = FINAL if not all_rows or mode == "FINAL" else RUNNING
             own = Reader(reader.rows, reader.variables, reader.typer, reader.registers, relation)
-            result.append((value.alias, own.scalar(inner), value))
+            result.append(_Measure(value.alias, own.scalar(inner), value))
         return result
 
     def _items(
@@ -275,13 +291,14 @@ class _Clause:
         order: tuple[Ordering, ...],
         rows: Rows,
         held: Registers,
-        measures: list[tuple[str, Scalar, exp.Expr]],
+        measures: list[_Measure],
         all_rows: bool,
     ) -> tuple[Item, ...]:
-        fields: dict[ColumnId, SparkType] = {(FOUND, NUMBER): BIGINT}
-        fields.update(held.types(FINAL) | held.types(RUNNING))
-        names, scalars, shown = ([m[i] for m in measures] for i in range(3))
-        computed = self.lowering.items(names, scalars, fields, shown)
+        fields = {(FOUND, NUMBER): BIGINT, **held.types(FINAL), **held.types(RUNNING)}
+        names = [m.name for m in measures]
+        computed = self.lowering.items(
+            names, [m.value for m in measures], fields, [m.written for m in measures]
+        )
         before, behind = self._shown(partition, order, rows) if all_rows else ((), ())
         items = (*before, *computed, *behind)
         taken: set[str] = set()
@@ -314,4 +331,3 @@ def _begins_with(found: Automaton, variable: str, *, only: bool) -> bool:
         return False
     entered = {state for moves in found.follow for state in moves if state != ACCEPT}
     return not only or not entered & set(found.states_of(variable))
-

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 import sqlglot
-from sqlglot import Token, exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError, TokenError
 
 from fivm_dbt.errors import FivmError, Span
@@ -20,7 +20,7 @@ def parse(sql: str) -> exp.Query:
     >>> parse("select 1 as a").sql("spark")
     'SELECT 1 AS a'
     """
-    _refuse_subsets(sql)
+    _refuse_in_matches(sql)
     try:
         statements = [s for s in sqlglot.parse(sql, dialect=SparkText) if s is not None]
     except (ParseError, TokenError) as error:
@@ -40,21 +40,48 @@ def parse(sql: str) -> exp.Query:
     return statements[0]
 
 
-def _refuse_subsets(sql: str) -> None:
-    """FIVM105 for SUBSET, of which sqlglot knows nothing."""
+def has_match(sql: str) -> bool:
+    """Whether MATCH_RECOGNIZE stands in a text, which Spark cannot run then.
+
+    >>> has_match("select * from r match_recognize (order by t pattern (a))"), has_match("select 'match_recognize'")
+    (True, False)
+    """
     if "match_recognize" not in sql.lower():
+        return False
+    return any(token.token_type is TokenType.MATCH_RECOGNIZE for token in _tokens(sql))
+
+
+def _refuse_in_matches(sql: str) -> None:
+    """FIVM105 for SUBSET, of which sqlglot knows nothing, and for the offsets of FIRST and LAST, which it drops."""
+    if not has_match(sql):
         return
     tokens = _tokens(sql)
     for found in match_tokens(tokens):
         for before, token in pairwise(tokens[found.keyword : found.closing]):
             if token.text.upper() == "SUBSET" and before.text == ")":
-                raise FivmError(
-                    "FIVM105",
-                    "SUBSET is not maintained",
-                    sql=sql,
-                    span=Span(token.start, token.end + 1),
-                    remedy="write the alternatives out, or ask for the rows of each variable",
-                )
+                raise _in_match(sql, token, "SUBSET is not maintained", "ask for the rows of each variable")
+        for number in range(found.keyword, found.closing):
+            if _has_offset(tokens, number):
+                what = f"an offset in {tokens[number].text.upper()} is not maintained"
+                raise _in_match(sql, tokens[number], what, "leave it out, or use PREV or NEXT")
+
+
+def _in_match(sql: str, token: Token, what: str, remedy: str) -> FivmError:
+    return FivmError("FIVM105", what, sql=sql, span=Span(token.start, token.end + 1), remedy=remedy)
+
+
+def _has_offset(tokens: list[Token], number: int) -> bool:
+    """Whether a call of FIRST or LAST begins here and has a second argument."""
+    if tokens[number].text.upper() not in ("FIRST", "LAST") or tokens[number + 1].text != "(":
+        return False
+    depth = 0
+    for token in tokens[number + 1 :]:
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if depth == 0:
+            break
+        if depth == 1 and token.token_type is TokenType.COMMA:
+            return True
+    return False
 
 
 def _place_matches(query: exp.Query, sql: str) -> None:
@@ -75,7 +102,9 @@ def _place_matches(query: exp.Query, sql: str) -> None:
                 end=last,
                 relation_start=tokens[found.relation].start,
                 relation_end=tokens[found.keyword - 1].end + 1,
-                pattern=next((p for t in texts if (p := sql.find(node.args["pattern"].name, t - 1)) >= 0), first),
+                pattern=next(
+                    (p for t in texts if (p := sql.find(node.args["pattern"].name, t - 1)) >= 0), first
+                ),
             )
             nodes.remove(node)
             break

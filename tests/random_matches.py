@@ -53,7 +53,7 @@ def random_clause(rng: random.Random) -> Clause:
         )
         pattern = Seq((pattern, target, behind))
     names = sorted(names_of(pattern))
-    define = {n: _condition(rng, n, names, 2) for n in names if rng.random() < 0.75}
+    define = {n: _condition(rng, n, names, 2) for n in names if rng.random() < 0.7}
     all_rows = rng.random() < 0.4
     measures = []
     for number in range(rng.randint(1, 4)):
@@ -68,7 +68,7 @@ def random_stream(rng: random.Random) -> list[RowOf]:
     """The rows of a partition, in order: few values, NULLs among them, sometimes none, one, or equal rows."""
     rows: list[RowOf] = []
     for t in range(rng.choice((0, 1, 2, 4, 6, 8, 9))):
-        x, y = (rng.choice((None, 0, 1, 2, 3)) if rng.random() < 0.9 else -1 for _ in _COLUMNS)
+        x, y = (rng.choice((None, 0, 1, 1, 2, 2, 3, 3)) if rng.random() < 0.95 else -1 for _ in _COLUMNS)
         rows += [{"t": t, "x": x, "y": y}] * (2 if rng.random() < 0.05 else 1)
     return rows
 
@@ -87,13 +87,13 @@ def _pattern(rng: random.Random, depth: int) -> Any:
 
 def _condition(rng: random.Random, own: str, names: list[str], depth: int) -> Any:
     if depth and rng.random() < 0.3:
-        word = rng.choice(("and", "or"))
+        word = rng.choice(("and", "or", "or"))
         return Logic(word, *(_condition(rng, own, names, depth - 1) for _ in range(2)))
     if rng.random() < 0.1:
         return IsNull(_value(rng, own, names))
-    sign = rng.choice(("<", ">", "=", "<>", ">="))
+    sign = rng.choice(("<", ">", "=", "<>", "<>", ">=", ">="))
     left = _value(rng, own, names)
-    right = Const(rng.randint(0, 3)) if rng.random() < 0.6 else _value(rng, own, names)
+    right = Const(rng.randint(0, 2)) if rng.random() < 0.6 else _value(rng, own, names)
     return Compare(sign, left, right)
 
 

@@ -64,10 +64,19 @@ def expected(clause: Clause, streams: dict[int, list[RowOf]]) -> Counter[tuple[A
     return Counter((k, *row) for k, stream in streams.items() for row in clause.rows(stream))
 
 
+def drawn(rng: random.Random) -> tuple[Clause, dict[int, list[RowOf]]]:
+    """A clause and streams; most conditions hold nowhere, so it is drawn again while few streams have a match."""
+    while True:
+        clause = random_clause(rng)
+        streams = {k: random_stream(rng) for k in range(STREAMS)}
+        with_match = sum(next(clause.matches(rows), None) is not None for rows in streams.values())
+        if with_match >= STREAMS // 4 or rng.random() < 0.05:
+            return clause, streams
+
+
 def check(seed: int) -> tuple[Clause, int, int]:
     rng = random.Random(seed)
-    clause = random_clause(rng)
-    streams = {k: random_stream(rng) for k in range(STREAMS)}
+    clause, streams = drawn(rng)
     wanted = expected(clause, streams)
     assert matched(clause, streams, rng) == wanted, f"seed {seed}: {clause.sql()}"
     return clause, len({k for k, *_ in wanted}), sum(wanted.values())
@@ -80,7 +89,7 @@ def check_all(seeds: Iterable[int]) -> None:
     assert set(modes) == {"past last row", "to next row", "to first", "to last"}
     assert 0.2 < sum(clause.all_rows for clause, _, _ in done) / len(done) < 0.7
     with_matches = sum(streams for _, streams, _ in done)
-    assert with_matches > 0.2 * STREAMS * len(done)
+    assert with_matches > 0.4 * STREAMS * len(done)
 
 
 def test_random_patterns() -> None:
@@ -345,12 +354,11 @@ def test_refused_as_a_whole(sql: str, code: str) -> None:
     assert caught.value.code.number == code
 
 
-@pytest.mark.parametrize("policy", ["full", "auto"])
-def test_a_pattern_is_not_recomputed_as_text(policy: str) -> None:
-    pattern = "(a*)" if policy == "auto" else "(a)"
-    sql = f"select * from p match_recognize (order by t measures count(*) as n pattern {pattern})"
+def test_a_pattern_that_is_not_maintained_is_not_recomputed_either() -> None:
+    """There is nobody who could run it."""
+    sql = "select * from p match_recognize (order by t measures count(*) as n pattern (a*))"
     with pytest.raises(FivmError) as caught:
-        plan_model(ModelRequest("v", sql, CATALOG, load_config({"fivm_policy": policy})))
+        plan_model(ModelRequest("v", sql, CATALOG, load_config({"fivm_policy": "auto"})))
     assert caught.value.code.number == "FIVM105"
 
 

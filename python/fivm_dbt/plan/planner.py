@@ -107,8 +107,7 @@ def _columns_offline(request: ModelRequest, reason: FivmError | None) -> Describ
 
 def columns_as_read(request: ModelRequest) -> tuple[Column, ...]:
     """The columns of a model by its text alone. Raises FivmError where this cannot be read, or maintained."""
-    lowered = lower(request.sql, request.catalog)
-    return tuple(Column(n, f.type) for n, f in zip(lowered.names, lowered.node.fields, strict=True))
+    return lower(request.sql, request.catalog).columns
 
 
 def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Plan:

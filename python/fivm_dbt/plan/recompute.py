@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
-
 from fivm_dbt.catalog import Catalog, Column, Presentation, check_records_changes
 from fivm_dbt.catalog.types import INT
 from fivm_dbt.config import Config
@@ -20,7 +18,8 @@ from fivm_dbt.naming import PARTITION, sibling, storable, unique_name
 from fivm_dbt.plan.partitioning import choose_partitioning
 from fivm_dbt.plan.plan import Partitioning, Plan, PlanInput, Recompute, StateTable, View
 from fivm_dbt.plan.root import Root
-from fivm_dbt.sql.parse import parse, unsupported
+from fivm_dbt.sql.lower import lower
+from fivm_dbt.sql.parse import has_match, parse
 from fivm_dbt.sql.relations import relations_read
 from fivm_dbt.sql.repeatable import clock_read, reads_a_past, why_not_repeatable, why_other_each_time
 from fivm_dbt.sql.splice import over_no_rows
@@ -30,18 +29,14 @@ if TYPE_CHECKING:
     from fivm_dbt.plan.planner import ModelRequest
 
 
-_MAINTAIN = (
-    "leave fivm_policy and fivm_strategy out: what is maintained is written in functions that Spark has"
-)
-
-
 def recompute_plan(
     relation: str, request: ModelRequest, columns_of: Describe, reason: FivmError | None
 ) -> Plan:
     """The plan that runs the text as it stands; ``reason`` is why it cannot be maintained, None where nobody tried.
 
     ``columns_of`` tells the columns of a query without running it. Raises ``reason`` itself where a recompute has no
-    answer either: the text is wrong, reads a version of its own, or its columns are no columns of a table.
+    answer either: the text is wrong, reads a version of its own, or its columns are no columns of a table. A text with
+    MATCH_RECOGNIZE, which Spark does not know, is read as if it were maintained: so its patterns can be written out.
     """
     sql, catalog, config = request.sql, request.catalog, request.config
     query = parse(sql)
@@ -52,13 +47,13 @@ def recompute_plan(
         )
     if past is not None and reason is not None:
         raise reason
-    pattern = query.find(exp.MatchRecognize)
-    if pattern is not None:
-        raise reason or unsupported(
-            pattern, "Spark has no MATCH_RECOGNIZE, so the text cannot be run as it stands", _MAINTAIN
-        )
     inputs = _inputs(sql, catalog, reason)
-    output = _output(over_no_rows(sql, catalog.relations), columns_of, reason)
+    lowered = lower(sql, catalog) if has_match(sql) else None
+    output = (
+        lowered.columns
+        if lowered is not None
+        else _output(over_no_rows(sql, catalog.relations), columns_of, reason)
+    )
     keys, shown = _stored(output)
     root = Root(AsWritten("result", ()), keys, (), False, False, shown, (), ())
     name = sibling(relation, "root")
@@ -76,11 +71,14 @@ def recompute_plan(
         query=node,
         views=(root_view,),
         output=output,
+        completions=lowered.completions if lowered is not None else (),
+        matches=lowered.matches if lowered is not None else (),
         recompute=Recompute(
             in_words(reason) if reason is not None else _as_configured(config),
             why_other_each_time(query, names) is not None,
             tuple(sorted(clock_read(query, names))),
-            why_not_repeatable(query, names),
+            # What could be lowered has one answer, once it is completed.
+            None if lowered is not None else why_not_repeatable(query, names),
         ),
     )
 

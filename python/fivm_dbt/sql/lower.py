@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from fivm_dbt.catalog import Catalog
+from fivm_dbt.catalog import Catalog, Column
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.match import WrittenMatch
 from fivm_dbt.ir.nodes import Aggregate, Filter, Item, Map, Node
@@ -64,6 +64,10 @@ class Lowered:
     names: tuple[str, ...]
     completions: tuple[Edit, ...] = ()
     matches: tuple[WrittenMatch, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(Column(n, f.type) for n, f in zip(self.names, self.node.fields, strict=True))
 
 
 def lower(

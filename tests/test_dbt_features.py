@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,36 @@ models:
     broken = shop.dbt("run", expect=False)
     assert "This model has an enforced contract that failed" in str(broken.results["big_orders"].message)
     assert len(shop.rows("big_orders")) == 3
+
+
+def test_a_pattern_that_spark_does_not_know(shop: Project) -> None:
+    """Contract, refresh and fivm_exact run it written out."""
+    pattern = """
+        select customer_id, n, total from {{ source('raw', 'orders') }} match_recognize (
+            partition by customer_id order by ordered_on, order_id
+            measures count(*) as n, sum(amount) as total
+            pattern (low up+) define up as up.amount > prev(up.amount)) as m
+    """
+    contract = """
+models:
+  - name: big_orders
+    config: {{contract: {{enforced: true}}}}
+    data_tests: [fivm.fivm_exact]
+    columns:
+      - {{name: customer_id, data_type: int}}
+      - {{name: n, data_type: bigint}}
+      - {{name: total, data_type: "{}"}}
+"""
+    shop.write("models/big_orders.sql", pattern)
+    shop.write("models/contract.yml", contract.format("decimal(20,2)"))
+    assert shop.dbt("run").actions() == {"big_orders": "built"}
+    shop.insert("orders", (9, 77, "2024-05-05", "1.00"), (10, 77, "2024-05-06", "2.50"))
+    assert shop.dbt("run").actions() == {"big_orders": "refreshed"}
+    assert (77, 2, Decimal("3.50")) in shop.rows("big_orders")
+    shop.dbt("test")
+    shop.write("models/contract.yml", contract.format("string"))
+    broken = shop.dbt("run", expect=False)
+    assert "This model has an enforced contract that failed" in str(broken.results["big_orders"].message)
 
 
 def test_empty_and_sample_never_touch_a_state(shop: Project) -> None:

@@ -288,6 +288,9 @@ ON_SPARK = (
     "partitions/one-merge-per-partition",
     "partitions/by-an-output-column",
     "names/of-schemas",
+    "match/types-of-measures",
+    "match/all-rows-with-running-measures",
+    "match/joined-filtered-and-in-a-cte",
 )
 """Those that depend on what only Spark and Delta do: types, captures, literals, names. The first few always run."""
 

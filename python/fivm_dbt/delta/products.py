@@ -9,6 +9,7 @@ one factor that has the variable:
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fivm_dbt.catalog import SparkType
@@ -16,7 +17,7 @@ from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.ir.factored import Product
 from fivm_dbt.ir.higher_order import Total
-from fivm_dbt.ir.nodes import Item, Node, Scan, Side
+from fivm_dbt.ir.nodes import Item, Join, Node, Scan, Side
 from fivm_dbt.ir.scalar import Scalar
 
 
@@ -33,6 +34,22 @@ class Factor:
         """Its rows, as those of a relation that is there only in a refresh that has the product."""
         terms = tuple((term, BIGINT) for term in self.terms)
         return Scan(self.name, alias, (*terms, *self.keys, *self.payload), Side.DELTA)
+
+
+def joined(factors: Sequence[Factor], aliases: Sequence[str]) -> Join:
+    """The product of factors, each under an alias: joined by the terms that they share."""
+    scans = tuple(f.scan(alias) for f, alias in zip(factors, aliases, strict=True))
+    return Join(scans, tuple(same_terms(factors, aliases)))
+
+
+def same_terms(factors: Sequence[Factor], aliases: Sequence[str]) -> Iterator[Scalar]:
+    """That rows of factors belong to the same terms."""
+    first: dict[str, str] = {}
+    for factor, alias in zip(factors, aliases, strict=True):
+        for term in factor.terms:
+            if term in first:
+                yield Scalar.equal((first[term], term), (alias, term))
+            first.setdefault(term, alias)
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -22,6 +23,8 @@ from fivm_dbt.rings.registry import components
 from fivm_dbt.viewtree.hypergraph import Edge, FunctionalDependency, Hypergraph
 from fivm_dbt.viewtree.statistics import Statistics
 from fivm_dbt.viewtree.variable_order import VariableOrder
+
+T = TypeVar("T", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -283,11 +286,9 @@ def column_name(part: Scalar) -> str:
     return part.sql
 
 
-def equal_parts(
-    parts: Iterable[Scalar], pairs: Iterable[tuple[Scalar, Scalar]]
-) -> dict[Scalar, tuple[Scalar, ...]]:
+def equal_parts(parts: Iterable[T], pairs: Iterable[tuple[T, T]]) -> dict[T, tuple[T, ...]]:
     """For each part those that pairs connect it with, itself included, in the order of the parts."""
-    of: dict[Scalar, list[Scalar]] = {p: [p] for p in parts}
+    of: dict[T, list[T]] = {p: [p] for p in parts}
     for left, right in pairs:
         of.setdefault(left, [left])
         of.setdefault(right, [right])

@@ -13,13 +13,14 @@ from functools import cached_property
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
-from fivm_dbt.delta.products import Factor, FactorisedDelta, Part, ProductDelta
+from fivm_dbt.delta.products import Factor, FactorisedDelta, Part, ProductDelta, joined, same_terms
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.factored import Product
 from fivm_dbt.ir.higher_order import Total
 from fivm_dbt.ir.nodes import Item, Join, Node, Scan, Side
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import COUNT, PREFIX
+from fivm_dbt.plan.blocks import equal_parts
 from fivm_dbt.plan.plan import StateTable, View
 from fivm_dbt.rings.registry import ROWS
 
@@ -135,7 +136,7 @@ def _analysis(
         return None
     siblings = tuple(f for f in factors if f is not scan)
     payload = {(scan.alias, name) for name, _ in payload_columns(view)}
-    units = _Units(len(given) + len(siblings))
+    pairs: list[tuple[int, int]] = []
 
     def unit(column: ColumnId) -> int | None:
         if column[0] == scan.alias:
@@ -145,7 +146,7 @@ def _analysis(
     def together(scalar: Scalar) -> bool:
         found = [unit(c) for c in scalar.columns]
         known = [u for u in found if u is not None]
-        units.join(known)
+        pairs.extend((known[0], u) for u in known[1:])
         return len(known) == len(found)
 
     if not all(together(s) for s in (*predicates, *(k.value for k in state.keys))):
@@ -157,7 +158,8 @@ def _analysis(
         if not all(together(value) for value, _ in product.factors if value not in own):
             return None
     parts = []
-    for members in units.groups():
+    units = equal_parts(range(len(given) + len(siblings)), pairs)
+    for members in dict.fromkeys(units.values()):
         blocks = tuple(m for m in members if m < len(given))
         if not blocks:
             return None
@@ -211,7 +213,9 @@ class ProductDeltas:
             blocks = blocks_of(term, view, state)
             if len(blocks) > 1:
                 self.split[view.name] = split_by(view, blocks)
-        return forms or [self.split[view.name]] if forms or view.name in self.split else []
+        if forms or view.name not in self.split:
+            return forms
+        return [self.split[view.name]]
 
     def with_splits(self, views: Iterable[View]) -> Iterable[View]:
         """The views with what is known of them when all are planned."""
@@ -226,23 +230,6 @@ def _only_term(terms: tuple[Term, ...], name: str) -> Term | None:
 
 def _is_change(scan: Scan, name: str) -> bool:
     return scan.relation == name and scan.side is Side.DELTA
-
-
-class _Units:
-    """Sets of numbers that are put together."""
-
-    def __init__(self, many: int) -> None:
-        self._of = [{n} for n in range(many)]
-
-    def join(self, members: list[int]) -> None:
-        for other in members[1:]:
-            merged = self._of[members[0]] | self._of[other]
-            for member in merged:
-                self._of[member] = merged
-
-    def groups(self) -> tuple[tuple[int, ...], ...]:
-        """The sets, each in order, by their least number."""
-        return tuple(dict.fromkeys(tuple(sorted(group)) for group in self._of))
 
 
 @dataclass
@@ -268,16 +255,16 @@ class _Builder:
 
     def built(self) -> ProductDelta:
         parts = tuple(self._part(number) for number in range(len(self.analysis.parts)))
-        scans = tuple(part.factor.scan(self._alias(n)) for n, part in enumerate(parts))
-        rows = self._over_parts(self.state.rows or Product(0, ()), 0, 0)
+        factors = tuple(part.factor for part in parts)
+        rows = self._over_parts(factors, self.state.rows or Product(0, ()), 0, 0)
         payload = tuple(
-            tuple(self._over_parts(product, n, m) for m, product in enumerate(p.products or ()))
+            tuple(self._over_parts(factors, product, n, m) for m, product in enumerate(p.products or ()))
             for n, p in enumerate(self.state.payload, start=1)
         )
         gives = None
         if self.shown is not None:
-            gives = FactorisedDelta(self.name, self.state.relation, tuple(p.factor for p in parts))
-        node = Join(scans, tuple(_same_terms(scans)))
+            gives = FactorisedDelta(self.name, self.state.relation, factors)
+        node = joined(factors, [self._alias(n) for n in range(len(parts))])
         return ProductDelta(self.given, parts, node, self._keys(), rows, payload, gives)
 
     def _alias(self, part: int) -> str:
@@ -306,7 +293,8 @@ class _Builder:
         known = frozenset(c for node in nodes for c in node.ids)
         predicates = tuple(p.substitute(self.meaning.get) for p in self.analysis.predicates)
         own = tuple(p for p in predicates if p.columns <= known)
-        node = Join(nodes, (*own, *_same_terms(scans))) if len(nodes) > 1 else nodes[0]
+        shared = same_terms(factors, [s.alias for s in scans])
+        node = Join(nodes, (*own, *shared)) if len(nodes) > 1 else nodes[0]
         keys = tuple(
             Item(self._called(k.name), k.value.substitute(self.meaning.get), k.type)
             for k in self.state.keys
@@ -363,27 +351,15 @@ class _Builder:
                 found.append((value.substitute(self.meaning.get), type_))
         return tuple(found)
 
-    def _over_parts(self, product: Product, component: int, position: int) -> Product:
+    def _over_parts(
+        self, factors: tuple[Factor, ...], product: Product, component: int, position: int
+    ) -> Product:
         name = self._column(component, position)
-        payload = [self._total_type(product, component, part) for part in range(len(self.analysis.parts))]
-        factors = tuple((Scalar.column(self._alias(n), name), type_) for n, type_ in enumerate(payload))
-        return Product(product.coefficient, factors)
-
-    def _total_type(self, product: Product, component: int, part: int) -> SparkType:
-        ring = ROWS.ring if component == 0 else self.state.payload[component - 1].component.ring
-        return self._total(product, ring, part, component, 0).type
-
-
-def _same_terms(scans: Iterable[Scan]) -> Iterable[Scalar]:
-    """Factors belong together by the terms that they share."""
-    first: dict[str, str] = {}
-    for scan in scans:
-        for name, _ in scan.columns:
-            if not name.startswith(f"{PREFIX}term_"):
-                continue
-            if name in first:
-                yield Scalar.equal((first[name], name), (scan.alias, name))
-            first.setdefault(name, scan.alias)
+        totals = tuple(
+            (Scalar.column(self._alias(n), name), dict(factor.payload)[name])
+            for n, factor in enumerate(factors)
+        )
+        return Product(product.coefficient, totals)
 
 
 def _stored_as(view: View, shown: str) -> str:

@@ -151,7 +151,3 @@ class _Side:
 def _present(node: Node, values: list[Scalar]) -> Node:
     """Rows in which what is compared is not NULL."""
     return Filter(node, tuple(Scalar.is_not_null(next(iter(v.columns))) for v in values)) if values else node
-
-
-def _column_type(component: Component) -> SparkType:
-    return component.type

@@ -19,7 +19,6 @@ from math import gcd
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.delta.products import FactorisedDelta
-from fivm_dbt.naming import PREFIX
 from fivm_dbt.plan.binding import staged_input
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.refresh.engine import Row
@@ -102,7 +101,7 @@ class _Search:
         rest = source
         values = 0
         for number, block in enumerate(blocks[:-1]):
-            before = () if number == 0 else (_term(number),)
+            before = () if number == 0 else (self._term(number - 1),)
             right = tuple(name for later in blocks[number + 1 :] for name in later)
             matrix = Matrix(rest, (*before, *block), right, payload)
             sizes = self._split(matrix, number)
@@ -118,7 +117,7 @@ class _Search:
 
     def _split(self, matrix: Matrix, number: int) -> tuple[int, int] | None:
         """Stage the factors of a matrix: how many rows the left and the right one have; None for too many terms."""
-        name, term = self.split.factors[number].name, _term(number + 1)
+        name, term = self.split.factors[number].name, self._term(number)
         profile = self._stage(f"{name}_profile", profile_query(matrix))
         groups = self.engine.query(groups_query(profile, len(matrix.payload)))
         terms = _matrix_terms(groups, matrix.payload)
@@ -141,6 +140,10 @@ class _Search:
         self._stage(self._right_name(number), corrected_right(matrix, right, term, corrected))
         columns = sum(size for size, _ in sizes.values()) + sum(sizes[n][0] for n in corrected)
         return columns, sum(differ.get(n, 0) if n in corrected else e for n, (_, e) in sizes.items())
+
+    def _term(self, number: int) -> str:
+        """The term that a factor shares with the next one."""
+        return self.split.factors[number].terms[-1]
 
     def _right_name(self, number: int) -> str:
         """What is left of the delta after a split: the last factor, or what is split next."""
@@ -199,10 +202,6 @@ def _matrix_terms(
 
 def _scale(type_: SparkType) -> int:
     return type_.scale if type_.is_decimal else 0
-
-
-def _term(number: int) -> str:
-    return f"{PREFIX}term_{number}"
 
 
 def _numbers(rows: Iterable[Row]) -> list[tuple[int, ...]]:

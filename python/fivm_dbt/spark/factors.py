@@ -13,15 +13,17 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, DOUBLE
-from fivm_dbt.delta.products import FactorisedDelta
+from fivm_dbt.delta.products import FactorisedDelta, joined
 from fivm_dbt.ir.factored import Product
+from fivm_dbt.ir.nodes import Lookup, Scan
 from fivm_dbt.ir.scalar import Scalar, column_ast, identifier
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.plan.binding import staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.rings.products import sum_of_products
 from fivm_dbt.rings.registry import ROWS
-from fivm_dbt.spark.reads import table
+from fivm_dbt.spark.reads import shown_columns, table
+from fivm_dbt.spark.select import select_columns
 from fivm_dbt.spark.state import is_any
 
 Query = exp.Query
@@ -61,9 +63,9 @@ def rows_of(name: str) -> exp.Query:
 
 def staged_rows(plan: Plan, view: View) -> exp.Query:
     """What is staged for a payload view, by the names under which others read it."""
-    shown = dict(view.rows or ())
-    columns = [exp.alias_(shown[c.name].ast(), identifier(c.name)) for c in view.columns]
-    return exp.select(*columns).from_(table(staged_state(plan, view)))
+    return exp.select(*shown_columns(view, [c.name for c in view.columns])).from_(
+        table(staged_state(plan, view))
+    )
 
 
 def sizes_query(source: exp.Query, blocks: Sequence[Sequence[str]]) -> exp.Select:
@@ -236,33 +238,27 @@ def rest_query(plan: Plan, view: View, delta: FactorisedDelta) -> exp.Select:
     keys = [name for factor in delta.factors for name, _ in factor.keys]
     staged = staged_rows(plan, view).subquery("staged")
     own = exp.select(*(column_ast("", n) for n in (*keys, *(n for n, _ in payload)))).from_(staged)
-    scans = [factor.scan(f"factor_{n}") for n, factor in enumerate(delta.factors, start=1)]
+    aliases = [f"factor_{n}" for n in range(1, len(delta.factors) + 1)]
     types = {c.name: c.type for c in view.columns}
     rings = _rings(view)
     columns = [
-        exp.alias_(column_ast(scan.alias, name), identifier(name))
-        for scan, factor in zip(scans, delta.factors, strict=True)
+        exp.alias_(column_ast(alias, name), identifier(name))
+        for alias, factor in zip(aliases, delta.factors, strict=True)
         for name, _ in factor.keys
     ]
     for name, _ in payload:
         factors = tuple(
-            (Scalar.column(s.alias, name), dict(f.payload)[name])
-            for s, f in zip(scans, delta.factors, strict=True)
+            (Scalar.column(alias, name), dict(factor.payload)[name])
+            for alias, factor in zip(aliases, delta.factors, strict=True)
         )
         value = sum_of_products((Product(-1, factors),), Scalar.number(1), rings[name], types[name])
         columns.append(exp.alias_(value.ast(), identifier(name)))
-    product = exp.select(*columns).from_(table(staged_input(plan, delta.factors[0].name)).as_(scans[0].alias))
-    for before, scan, factor in zip(scans, scans[1:], delta.factors[1:], strict=False):
-        shared = [t for t in factor.terms if t in {n for n, _ in before.columns}]
-        on = exp.and_(
-            *(
-                exp.EQ(this=exp.column(t, table=before.alias), expression=exp.column(t, table=scan.alias))
-                for t in shared
-            )
-        )
-        product = product.join(
-            table(staged_input(plan, factor.name)).as_(scan.alias), on=on, join_type="inner"
-        )
+
+    def staged_factor(scan: Scan | Lookup) -> exp.Expr:
+        assert isinstance(scan, Scan)
+        return table(staged_input(plan, scan.relation)).as_(scan.alias)
+
+    product = select_columns(columns, joined(delta.factors, aliases), staged_factor)
     sums = {name: exp.Sum(this=column_ast("", name)) for name, _ in payload}
     group = [column_ast("", name) for name in keys]
     query = exp.select(exp.Literal.number(1)).from_(exp.union(own, product, distinct=False).subquery("both"))

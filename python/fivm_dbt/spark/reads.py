@@ -48,6 +48,12 @@ def presented(presentation: Presentation, source: exp.Expr) -> exp.Select:
     return query.from_(source, copy=False)
 
 
+def shown_columns(view: View, names: Sequence[str]) -> list[exp.Expr]:
+    """The columns of a view over a row of its state's delta, those of ``names`` that it has there."""
+    shown = dict(view.rows or ())
+    return [exp.alias_(shown[n].ast(), identifier(n)) for n in names if n in shown]
+
+
 def side_reader(plan: Plan, view: View, binding: Binding) -> Reader:
     """Reads the sides of a refresh for the delta of ``view``. What did not change is the same on both sides."""
 
@@ -85,8 +91,7 @@ def side_reader(plan: Plan, view: View, binding: Binding) -> Reader:
         if helper is None or helper.rows is None or bound is None or bound.capture != "staged":
             return table(staged_input(plan, scan.relation))
         # The rows of this view's state are its own: what was staged to be merged is its change.
-        shown = dict(helper.rows)
-        columns = [exp.alias_(shown[n].ast(), identifier(n)) for n, _ in scan.columns if n in shown]
+        columns = shown_columns(helper, [name for name, _ in scan.columns])
         times = exp.alias_(exp.Literal.number(1), COUNT) if helper.is_payload else exp.column(COUNT)
         if helper.step is not None:
             columns.append(exp.column(STEP))

@@ -11,7 +11,7 @@ For what dbt's constraints and tests cannot say, or are not there to say::
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -57,7 +57,7 @@ class ForeignKeyOf(BaseModel):
     to_columns: Names
 
     @model_validator(mode="after")
-    def _same_length(self) -> Self:
+    def _same_length(self) -> ForeignKeyOf:
         if len(self.columns) != len(self.to_columns):
             raise ValueError("columns and to_columns differ in number")
         return self

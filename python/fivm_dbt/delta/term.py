@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from fivm_dbt.ir.clock import on_side
-from fivm_dbt.ir.higher_order import HigherOrder
+from fivm_dbt.ir.higher_order import Defined
 from fivm_dbt.ir.nodes import ClockFilter, ClockMap, Filter, Item, Map, Node, Scan, Side
-from fivm_dbt.ir.on_demand import OnDemand
 from fivm_dbt.ir.scalar import Scalar
 
 
@@ -34,7 +33,7 @@ def at_side(node: Node, side: Side) -> Node:
     """``node`` with every input read on ``side``, at the time of that side."""
     if isinstance(node, Scan):
         return Scan(node.relation, node.alias, node.columns, side)
-    if isinstance(node, (HigherOrder, OnDemand)):
+    if isinstance(node, Defined):
         return at_side(node.definition, side)
     if isinstance(node, ClockFilter):
         return Filter(at_side(node.input, side), tuple(on_side(p, side) for p in node.predicates))

@@ -37,16 +37,10 @@ class Trigger:
 
 
 @dataclass(frozen=True)
-class HigherOrder(Node):
-    """The rows of ``definition``, which changes by its ``triggers``: ``Δ = ⊎_i (ΔR_i ⋈ maps of the others)``.
-
-    Each row of the change has its multiplicity multiplied into its totals. ``is_stepwise`` says that somebody reads
-    what has changed by a part of the steps.
-    """
+class Defined(Node):
+    """A node with the rows of ``definition``, of which it is planned otherwise how they change."""
 
     definition: Map
-    triggers: tuple[Trigger, ...]
-    is_stepwise: bool = False
 
     @property
     def alias(self) -> str:
@@ -60,7 +54,19 @@ class HigherOrder(Node):
     def inputs(self) -> tuple[Node, ...]:
         return (self.definition,)
 
-    def with_inputs(self, inputs: tuple[Node, ...]) -> HigherOrder:
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Defined:
         (definition,) = inputs
         assert isinstance(definition, Map)
         return replace(self, definition=definition)
+
+
+@dataclass(frozen=True)
+class HigherOrder(Defined):
+    """The rows of ``definition``, which changes by its ``triggers``: ``Δ = ⊎_i (ΔR_i ⋈ maps of the others)``.
+
+    Each row of the change has its multiplicity multiplied into its totals. ``is_stepwise`` says that somebody reads
+    what has changed by a part of the steps.
+    """
+
+    triggers: tuple[Trigger, ...]
+    is_stepwise: bool = False

@@ -4,31 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fivm_dbt.ir.nodes import Field, Map, Node
+from fivm_dbt.ir.higher_order import Defined
+from fivm_dbt.ir.nodes import Node
 
 
 @dataclass(frozen=True)
-class OnDemand(Node):
+class OnDemand(Defined):
     """The rows of ``definition``, evaluated in each refresh that needs them.
 
     A view above it has no delta of its own: it is evaluated as a whole and compared with its state (Multilevel IVM,
     section 3.3: the input variable is pulled out of the materialisation and applied when the query is evaluated).
     """
-
-    definition: Map
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return self.definition.fields
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.definition,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> OnDemand:
-        (definition,) = inputs
-        assert isinstance(definition, Map)
-        return OnDemand(definition)
 
 
 def is_on_demand(node: Node) -> bool:

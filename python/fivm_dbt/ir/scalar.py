@@ -185,6 +185,11 @@ def raise_error(message: str, type_: str) -> exp.Expr:
     return exp.cast(call, type_, dialect="spark")
 
 
+def never_null(value: exp.Expr, message: str, type_: str) -> exp.Expr:
+    """``value``, but an error with ``message`` where it is NULL."""
+    return exp.Coalesce(this=value, expressions=[raise_error(message, type_)])
+
+
 def grouped(ast: exp.Expr) -> exp.Expr:
     """``ast`` in parentheses where it would otherwise bind to its neighbours."""
     if isinstance(ast, (exp.Binary, exp.Unary, exp.Between, exp.In, exp.Is)) and not isinstance(

@@ -7,7 +7,7 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, product_digits
 from fivm_dbt.ir.factored import Product
-from fivm_dbt.ir.scalar import Scalar, grouped, raise_error
+from fivm_dbt.ir.scalar import Scalar, grouped, never_null
 
 OVERFLOW = "FIVM402 a product of decimal sums has more than 38 digits"
 _COUNT_DIGITS, _EXACT_SCALE = 10, 6
@@ -65,7 +65,7 @@ def _decimals(factors: list[tuple[exp.Expr, SparkType]], column: SparkType) -> e
     cast = exp.cast(value, column.text, dialect="spark")
     if len(factors) == 1:
         return cast
-    return exp.Coalesce(this=cast, expressions=[raise_error(OVERFLOW, column.text)])
+    return never_null(cast, OVERFLOW, column.text)
 
 
 def _multiplied(

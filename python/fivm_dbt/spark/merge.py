@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT
-from fivm_dbt.ir.scalar import column_ast, identifier, raise_error
+from fivm_dbt.ir.scalar import column_ast, identifier, never_null, raise_error
 from fivm_dbt.naming import COUNT, PARTITION
 from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.plan.plan import PayloadColumn, Plan, StateTable, View
@@ -205,7 +205,7 @@ def _unless(alarm: exp.Expr, value: exp.Expr, type_: str, message: str) -> exp.E
 
 def _never_null(value: exp.Expr, type_: str, state: StateTable) -> exp.Expr:
     message = f"{OVERFLOW} {state.relation}: a decimal sum overflowed"
-    return exp.Coalesce(this=value, expressions=[raise_error(message, type_)])
+    return never_null(value, message, type_)
 
 
 def replace_partitions(plan: Plan, view: View, partitions: Sequence[exp.Expr], before: int) -> exp.Insert:

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
-from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.products import Part, ProductDelta
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, at_side
 from fivm_dbt.ir.nodes import Lookup, Side
-from fivm_dbt.ir.scalar import Scalar, column_ast, identifier, raise_error
+from fivm_dbt.ir.scalar import Scalar, column_ast, identifier, never_null, raise_error
 from fivm_dbt.naming import COUNT, PARTITION, STEP
 from fivm_dbt.plan.binding import Binding, BoundInput, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, StateTable, View
@@ -84,20 +83,17 @@ def part_query(plan: Plan, view: View, part: Part, binding: Binding) -> exp.Sele
         for t in part.totals
     ]
     rows = select_columns([*keys, *values], at_time(part.node, binding), side_reader(plan, view, binding))
-    sums = {t.name: _never_null(exp.Sum(this=column_ast("", t.name)), t.type) for t in part.totals}
+    # A sum over no NULLs that is NULL is that of decimals which have overflowed.
+    sums: dict[str, exp.Expr] = {}
+    for t in part.totals:
+        total = exp.Sum(this=column_ast("", t.name))
+        sums[t.name] = never_null(total, OVERFLOW, t.type.text) if t.type.is_decimal else total
     group = [column_ast("", k.name) for k in part.keys]
     query = exp.select(*(g.copy() for g in group), *(exp.alias_(s, identifier(n)) for n, s in sums.items()))
     query = query.from_(rows.subquery(identifier("part"), copy=False), copy=False)
     if group:
         query = query.group_by(*group, copy=False)
     return query.having(is_any(sums.values()), copy=False)
-
-
-def _never_null(total: exp.Expr, type_: SparkType) -> exp.Expr:
-    """A sum over no NULLs that is NULL has overflowed."""
-    if not type_.is_decimal:
-        return total
-    return exp.Coalesce(this=total, expressions=[raise_error(OVERFLOW, type_.text)])
 
 
 def key_set_query(plan: Plan, view: View, key_set: KeySet, binding: Binding) -> exp.Query | None:

@@ -124,6 +124,13 @@ def test_what_is_no_length(text: str) -> None:
         Length.of(text)
 
 
+def test_a_year_is_the_longest() -> None:
+    year = Length.of("year")
+    for text in ("12 months", "4 quarters", "52 weeks", "366 days"):
+        assert Length.of(text).start_of(0).year in (1969, 1970)
+    assert [Length.of(t).start_of(54) for t in ("12 months", "4 quarters")] == [year.start_of(54)] * 2
+
+
 def test_a_zone_that_there_is_not() -> None:
     with pytest.raises(FivmError, match=r"FIVM201 .*Mars/Olympus is no time zone"):
         Length.of("day", "Mars/Olympus")

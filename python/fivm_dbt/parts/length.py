@@ -20,6 +20,7 @@ from fivm_dbt.errors import FivmError, expected_one_of
 Unit = Literal["second", "day", "week", "month", "quarter", "year"]
 """Seconds are counted in UTC; the others are those of a calendar, in a time zone."""
 
+_UNITS: tuple[Unit, ...] = get_args(Unit)
 _SECONDS: Mapping[str, int] = {"second": 1, "minute": 60, "hour": 3600}
 _MONTHS: Mapping[str, int] = {"month": 1, "quarter": 3, "year": 12}
 _DAYS: Mapping[str, int] = {"day": 1, "week": 7}
@@ -55,7 +56,8 @@ class Length:
         if unit is None or unit in _SECONDS:
             seconds = many * _SECONDS[unit or "second"]
             return _checked(text, Length(seconds, "second"), seconds)
-        if unit not in get_args(Unit):
+        known = next((u for u in _UNITS if u == unit), None)
+        if known is None:
             raise _wrong(text)
         try:
             ZoneInfo(zone)
@@ -63,8 +65,8 @@ class Length:
             raise FivmError(
                 "FIVM201", f"{zone} is no time zone", remedy="use a name such as Europe/Vienna"
             ) from None
-        days = many * (_DAYS[unit] if unit in _DAYS else 31 * _MONTHS[unit])
-        return _checked(text, Length(many, unit, zone), min(days, 366 * many) * 86_400)  # type: ignore[arg-type]
+        days = many * _DAYS[known] if known in _DAYS else 366 * many * _MONTHS[known] // 12
+        return _checked(text, Length(many, known, zone), days * 86_400)
 
     @property
     def is_fixed(self) -> bool:
@@ -195,7 +197,7 @@ def _checked(text: str | int, length: Length, seconds: int) -> Length:
 
 
 def _wrong(text: str | int) -> FivmError:
-    units = [*_SECONDS, *(u for u in get_args(Unit) if u != "second")]
+    units = [*_SECONDS, *(u for u in _UNITS if u != "second")]
     return FivmError(
         "FIVM201",
         f"{text!r} is no length of a part: a number, a unit or both are expected ({expected_one_of(units)})",

@@ -81,9 +81,7 @@ def test_wrong_values(meta: dict[str, object]) -> None:
     [
         ({"fivm_apply": "append"}, "fivm_apply: append"),
         ({"fivm_expose": "table"}, "fivm_expose: table"),
-        ({"fivm_start": "newest"}, "fivm_start"),
         ({"fivm_helper_schema": "helpers"}, "fivm_helper_schema"),
-        ({"fivm_retention": "7 days"}, "fivm_retention"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else value,
 )
@@ -94,7 +92,7 @@ def test_later_values_are_refused(meta: dict[str, object], what: str) -> None:
 
 
 def test_all_later_values_at_once() -> None:
-    error = _refusal({"fivm_expose": "table", "fivm_start": "newest", "fivm_apply": "append"})
+    error = _refusal({"fivm_expose": "table", "fivm_helper_schema": "helpers", "fivm_apply": "append"})
     assert error.message.count(";") == 2
 
 

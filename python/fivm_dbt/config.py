@@ -58,6 +58,11 @@ class Config(BaseModel):
     fivm_on_change: Literal["rebuild", "fail"] = "rebuild"
     fivm_refresh: Literal["eager", "lazy"] = "eager"
     fivm_start: str | None = None
+    fivm_part_length: str | int | None = None
+    fivm_time_zone: str | None = None
+    fivm_lateness: str | int | None = None
+    fivm_plain_change: str = "all"
+    fivm_part_order: Literal["oldest", "stalest"] = "oldest"
     fivm_expose: Literal["view", "table"] = "view"
     fivm_helper_schema: str | None = None
     fivm_retention: str | None = None
@@ -72,7 +77,7 @@ _LATER: tuple[tuple[str, tuple[object, ...]], ...] = (
     ("fivm_apply", ("append",)),
     ("fivm_expose", ("table",)),
 )
-_LATER_KEYS = ("fivm_start", "fivm_helper_schema", "fivm_retention")
+_LATER_KEYS = ("fivm_helper_schema",)
 
 
 def load_config(meta: Mapping[str, object], *, model: str | None = None) -> Config:

@@ -20,6 +20,9 @@ CLOCK = "__fivm_clock"
 JOURNAL = "fivm_journal"
 """The one journal table of a schema."""
 
+PART_CATALOG = "fivm_parts"
+"""The catalog of time parts of a schema."""
+
 ROOT_PROPERTY, FACTORS_PROPERTY = "fivm.root", "fivm.factors"
 """Properties of a model's view: the state table that it shows, or that it joins several when it is read."""
 
@@ -89,6 +92,12 @@ def journal_table(relation: str) -> str:
     """The journal of the schema in which the model ``relation`` lives."""
     *schema, _ = split_name(relation)
     return relation_name(*schema, JOURNAL)
+
+
+def part_catalog(relation: str) -> str:
+    """The catalog of time parts of the schema in which the model ``relation`` lives."""
+    *schema, _ = split_name(relation)
+    return relation_name(*schema, PART_CATALOG)
 
 
 def staged_name(model: str, what: str) -> str:

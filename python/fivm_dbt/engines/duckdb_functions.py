@@ -261,7 +261,14 @@ def _named_range(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def _shifted(node: exp.Expr) -> exp.Expr:
+    """FROM_UTC_TIMESTAMP, which sqlglot reads as AT TIME ZONE: the local time in a zone at an instant."""
+    instant = exp.Anonymous(this="TIMEZONE", expressions=[exp.Literal.string("UTC"), node.this.copy()])
+    return exp.Anonymous(this="TIMEZONE", expressions=[node.args["zone"].copy(), instant])
+
+
 _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
+    exp.AtTimeZone: _shifted,
     exp.Table: _named_range,
     exp.DataType: _data_type,
     exp.Cast: _cast,

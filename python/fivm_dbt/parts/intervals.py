@@ -33,6 +33,18 @@ class Intervals:
         """The set of these numbers."""
         return Intervals.of(*((p, p) for p in parts))
 
+    @staticmethod
+    def read(text: str) -> Intervals:
+        """What :meth:`__str__` has written.
+
+        >>> Intervals.read("1..3, 6"), Intervals.read("none")
+        (Intervals(ranges=((1, 3), (6, 6))), Intervals(ranges=()))
+        """
+        if text == "none":
+            return Intervals()
+        ends = (piece.split("..") for piece in text.split(", "))
+        return Intervals.of(*((int(e[0]), int(e[-1])) for e in ends))
+
     def __or__(self, other: Intervals) -> Intervals:
         return Intervals.of(*self.ranges, *other.ranges)
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import cached_property
+from math import gcd
 from typing import Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -67,6 +68,38 @@ class Length:
             ) from None
         days = many * _DAYS[known] if known in _DAYS else 366 * many * _MONTHS[known] // 12
         return _checked(text, Length(many, known, zone), days * 86_400)
+
+    @property
+    def seconds(self) -> int:
+        """How long a part is, of a calendar's the longest: what lengths are compared by."""
+        if self.is_fixed:
+            return self.many
+        days = self.many * _DAYS[self.unit] if self.unit in _DAYS else self._longest_months
+        return days * 86_400
+
+    @property
+    def _longest_months(self) -> int:
+        months = self.many * _MONTHS[self.unit]
+        return 31 * months if months < 12 else 366 * months // 12
+
+    def ratio(self, finer: Length) -> tuple[int, int] | None:
+        """How many parts of ``finer`` one of this length is, as a fraction; None where that is not always the same.
+
+        >>> Length.of("hour").ratio(Length.of("minute")), Length.of("month").ratio(Length.of("day"))
+        ((60, 1), None)
+        """
+        if self.is_fixed and finer.is_fixed:
+            mine, theirs = self.many, finer.many
+        elif self.is_fixed or finer.is_fixed or self.zone != finer.zone:
+            return None
+        elif self.unit == finer.unit:
+            mine, theirs = self.many, finer.many
+        elif self.unit in _MONTHS and finer.unit in _MONTHS:
+            mine, theirs = self.many * _MONTHS[self.unit], finer.many * _MONTHS[finer.unit]
+        else:
+            return None
+        common = gcd(mine, theirs)
+        return mine // common, theirs // common
 
     @property
     def is_fixed(self) -> bool:
@@ -158,6 +191,20 @@ class Length:
         name = next(n for n in ("hour", "minute", "second") if self.many % _SECONDS[n] == 0)
         many = self.many // _SECONDS[name]
         return name if many == 1 else f"{many} {name}s"
+
+
+def duration(text: str | int) -> timedelta:
+    """A span of time as it is configured, as a length is, or zero; a month of it has 31 days.
+
+    >>> duration("2 hours"), duration(0)
+    (datetime.timedelta(seconds=7200), datetime.timedelta(0))
+    """
+    if str(text).strip() == "0":
+        return timedelta()
+    match = re.fullmatch(r"\s*(\d+)\s+(\w+?)s?\s*", str(text).lower())
+    # A part is a year long at most, what is kept may be many.
+    one = Length.of(match.group(2)) if match is not None else Length.of(text)
+    return timedelta(seconds=one.seconds * (int(match.group(1)) if match is not None else 1))
 
 
 def _first_instant(local: datetime, zone: ZoneInfo) -> datetime:

@@ -21,6 +21,7 @@ from fivm_dbt.ir.nodes import Item, Node
 from fivm_dbt.ir.printer import render
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT, digest, sibling, split_name
+from fivm_dbt.plan.part_plan import PartPlan
 from fivm_dbt.rings import Component
 from fivm_dbt.rings.products import sum_of_products
 from fivm_dbt.sql.edits import Edit, edited
@@ -286,6 +287,8 @@ class Plan:
     """What is kept of aggregates that are correlated by an inequality, and why."""
     is_factorized: bool = False
     """Whether the result is no table but the join of inner views, which is evaluated when the model is read."""
+    parts: PartPlan | None = None
+    """How its time parts are computed, of a viewdf model."""
 
     @cached_property
     def completed_sql(self) -> str:
@@ -352,6 +355,8 @@ class Plan:
             "partitioning": f"{self.root.partitioning.kind} {_partition_text(self.root)}",
             "fivm_static": ", ".join(i.name for i in self.inputs if i.is_static),
         }
+        if self.parts is not None:
+            return parts | self.parts.signature | {f"session {k}": v for k, v in self.session}
         if self.recompute is not None:
             # Whatever changes in an input moves its version, and then everything is computed anew.
             return parts | {"maintenance": "recompute"} | {f"session {k}": v for k, v in self.session}

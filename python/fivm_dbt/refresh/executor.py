@@ -9,15 +9,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from time import perf_counter
-from typing import Any
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.applying import StateSize, replaced_states
 from fivm_dbt.plan.binding import Binding, BoundClock
 from fivm_dbt.plan.plan import Plan, inner_views
 from fivm_dbt.refresh.apply import (
-    Merged,
     apply_deltas,
     build_states,
     drop_states,
@@ -49,19 +46,18 @@ from fivm_dbt.refresh.observe import (
     read_state,
     recorded_states,
 )
-from fivm_dbt.refresh.owner import new_owner, only_refresh_here, release
+from fivm_dbt.refresh.owner import only_refresh_here
+from fivm_dbt.refresh.parts import EventTime, PartRun
 from fivm_dbt.refresh.recompute import write_recomputed
 from fivm_dbt.refresh.recorder import Recorder
-from fivm_dbt.refresh.report import Action, InnerChange, InputChange, Report
+from fivm_dbt.refresh.report import Action, InputChange, Report
+from fivm_dbt.refresh.run import Overtaken, Run
 from fivm_dbt.spark.merge import NEGATIVE, OVERFLOW
 from fivm_dbt.spark.state import TWICE
 
 logger = logging.getLogger(__name__)
 
 Progress = Callable[[str], None]
-
-COMPACT_EVERY = 100
-"""After so many refreshes of a model its journal entries, a small file each, are put together."""
 
 
 def refresh(
@@ -73,11 +69,13 @@ def refresh(
     entries: Sequence[Entry] | None = None,
     progress: Progress = logger.info,
     propagate: bool = False,
+    within: EventTime = (None, None),
 ) -> Report:
     """Bring the model up to date with its inputs and say what was done.
 
     ``entries`` are the model's newest in the journal, where they have just been read. A model with
     ``fivm_refresh: lazy`` stays as it is, once it is built, unless ``propagate`` asks for what has changed since.
+    ``within`` restricts a viewdf model to the parts of a range of time.
     Raises FIVM301 to FIVM306 for inputs, FIVM401 to FIVM405 for the state. After an error nothing is half
     visible, and the next call goes on where this one stopped.
     """
@@ -88,12 +86,12 @@ def refresh(
         is_lazy = plan.config.fivm_refresh == "lazy" and not propagate
         try:
             try:
-                return _Run(plan, recorder, journal, is_lazy).execute(full_refresh, entries)
-            except _Overtaken:
+                return _run(plan, recorder, journal, is_lazy, within).execute(full_refresh, entries)
+            except Overtaken:
                 # Another process has claimed the model since the journal was read, which now says who.
                 recorder.unstage_all()
-                return _Run(plan, recorder, journal, is_lazy).execute(full_refresh)
-        except _Overtaken:
+                return _run(plan, recorder, journal, is_lazy, within).execute(full_refresh)
+        except Overtaken:
             raise locked(plan, "by another process, which was faster") from None
         except FivmError as error:
             raise error.located(model=plan.model) from None
@@ -101,8 +99,10 @@ def refresh(
             recorder.unstage_all()
 
 
-class _Overtaken(Exception):
-    """A claim came too late."""
+def _run(plan: Plan, engine: Recorder, journal: Journal, is_lazy: bool, within: EventTime) -> Run:
+    if plan.parts is not None:
+        return PartRun(plan, engine, journal, within)
+    return _Run(plan, engine, journal, is_lazy)
 
 
 class _Unusable(Exception):
@@ -120,25 +120,8 @@ class _Moved:
     rolled_forward: bool
 
 
-class _Run:
-    """One call of :func:`refresh`: the pieces that every path needs."""
-
-    def __init__(self, plan: Plan, engine: Recorder, journal: Journal, is_lazy: bool) -> None:
-        self.plan = plan
-        self.is_lazy = is_lazy
-        self.engine = engine
-        self.journal = journal
-        self.started = perf_counter()
-        self.owner = new_owner()
-        self.states: dict[str, int] = {}
-        self.state_bytes: int | None = None
-        self.sizes: dict[str, StateSize] = {}
-
-    def execute(self, full_refresh: bool, entries: Sequence[Entry] | None = None) -> Report:
-        try:
-            return self._execute(full_refresh, entries)
-        finally:
-            release(self.owner)
+class _Run(Run):
+    """One call of :func:`refresh` of a maintained model: the pieces that every path needs."""
 
     def _execute(self, full_refresh: bool, entries: Sequence[Entry] | None) -> Report:
         state = read_state(self.journal.entries(self.plan.relation) if entries is None else entries)
@@ -320,7 +303,7 @@ class _Run:
         detail = self._detail("advance", moved.observed, recorded, moved.binding) | self._state_detail()
         entry = Entry(self.plan.relation, state.next_refresh, 0, "finished", self.plan.plan_hash, detail)
         if not self.journal.claim(entry):
-            raise _Overtaken
+            raise Overtaken
         self._show()
         return self._report("no change", entry.refresh, inputs=moved.changes, rolled=moved.rolled_forward)
 
@@ -438,107 +421,3 @@ class _Run:
         """How many of the refresh's writes are committed: those of ours after the version it started from."""
         commits = self.engine.commits(state, before)
         return sum(1 for c in commits if c.version > before and c.operation in ("MERGE", "WRITE"))
-
-    # Journal and report
-
-    def _claim(self, state: State, detail: dict[str, Any]) -> Entry:
-        """Claim the next refresh, or the next attempt of an unfinished one. Raises FIVM403 when another was faster."""
-        attempt = state.unfinished.attempt + 1 if state.unfinished is not None else 0
-        full = {**detail, "owner": self.owner}
-        entry = Entry(self.plan.relation, state.next_refresh, attempt, "started", self.plan.plan_hash, full)
-        if not self.journal.claim(entry):
-            raise _Overtaken
-        return entry
-
-    def _finish(self, claim: Entry, detail: dict[str, Any]) -> None:
-        seconds = round(perf_counter() - self.started, 3)
-        self._measure_state()
-        entry = Entry(
-            claim.model,
-            claim.refresh,
-            claim.attempt,
-            "finished",
-            claim.plan_hash,
-            {**detail, "seconds": seconds, **self._state_detail()},
-        )
-        self.journal.append(entry)
-        if claim.refresh % COMPACT_EVERY == 0:
-            self.journal.compact(claim.model)
-
-    def _measure_state(self) -> None:
-        """Note the root's version and size; its history tells both, if it tells how much every commit added.
-
-        Where there is no root it is the size of all that its rows are joined from.
-        """
-        if self.plan.is_factorized:
-            sizes = [self.engine.size(view.name) for view in self.plan.stored]
-            self.state_bytes = sum(size or 0 for size in sizes)
-            return
-        root = self.plan.root.relation
-        since = self.states.get(root)
-        commits = self.engine.commits(root, since)
-        growth = [c.growth for c in commits if since is not None and c.version > since]
-        is_known = bool(growth) and commits[-1].version == since and None not in growth
-        if self.state_bytes is not None and is_known:
-            self.state_bytes += sum(g for g in growth if g is not None)
-        else:
-            self.state_bytes = self.engine.size(root)
-        self.states[root] = commits[0].version
-
-    def _state_detail(self) -> dict[str, Any]:
-        """What every finished entry has about the states, and what they were laid out by."""
-        measured = self.plan.measured
-        return {
-            "states": dict(self.states),
-            "state_bytes": self.state_bytes,
-            "sizes": {name: [size.rows, size.partitions] for name, size in self.sizes.items()},
-            **({"measured": measured.as_dict()} if measured is not None else {}),
-        }
-
-    def _detail(
-        self, kind: str, observed: dict[str, Observed], snapshots: dict[str, int | None], binding: Binding
-    ) -> dict[str, Any]:
-        inputs = {
-            o.name: RecordedInput(o.table, o.head, snapshots.get(o.name)).as_dict() for o in observed.values()
-        }
-        times = finished_clock(binding.clock)
-        return {"kind": kind, "inputs": inputs, "buckets": binding.buckets, **times}
-
-    def _report(
-        self,
-        action: Action,
-        number: int,
-        *,
-        reason: str | None = None,
-        inputs: tuple[Any, ...] = (),
-        merged: tuple[Merged, ...] = (),
-        rolled: bool = False,
-    ) -> Report:
-        self.engine.unstage_all()
-        metrics = self.engine.measured()
-        root = next((m for m in merged if m.view == self.plan.top.name), None)
-        written = merged if self.plan.is_factorized else (root,) if root is not None else ()
-        return Report(
-            model=self.plan.model,
-            action=action,
-            refresh=number,
-            reason=reason or ("an interrupted refresh was finished first" if rolled else None),
-            inputs=inputs,
-            partitions=sum(m.partitions for m in written),
-            rows_merged=sum(m.rows for m in written),
-            inner_views=tuple(_inner_change(m) for m in merged if m is not root),
-            statements=tuple(self.engine.statements),
-            rows_read=metrics.rows_read,
-            bytes_read=metrics.bytes_read,
-            files_read=metrics.files_read,
-            scans=metrics.scans,
-            state_bytes=self.state_bytes,
-            seconds=round(perf_counter() - self.started, 3),
-            rolled_forward=rolled,
-            recomputed=self.plan.recompute.reason if self.plan.recompute is not None else None,
-        )
-
-
-def _inner_change(merged: Merged) -> InnerChange:
-    product = None if merged.product is None else merged.product.text
-    return InnerChange(merged.view, merged.rows, merged.partitions, product)

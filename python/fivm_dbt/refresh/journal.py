@@ -19,6 +19,7 @@ from typing import Any, Literal, Protocol
 
 from sqlglot import exp
 
+from fivm_dbt.naming import journal_table
 from fivm_dbt.refresh.engine import Engine, MissingRelation
 from fivm_dbt.spark.reads import table
 from fivm_dbt.spark.state import table_properties
@@ -61,6 +62,9 @@ class Journal(Protocol):
     def name(self) -> str:
         """Tells it from other journals, whose models may have the same names."""
 
+    def beside(self, relation: str) -> Journal:
+        """The journal that has the entries of another model."""
+
     def entries(self, model: str) -> Sequence[Entry]:
         """The newest entries of a model, newest refresh first; at least those of its last two refreshes."""
 
@@ -84,6 +88,9 @@ class MemoryJournal:
         self.name = f"in memory, {next(_NUMBERS)}"
         self._entries: list[Entry] = []
         self._guard = threading.Lock()
+
+    def beside(self, relation: str) -> Journal:
+        return self
 
     def entries(self, model: str) -> Sequence[Entry]:
         mine = [e for e in self._entries if e.model == model]
@@ -142,6 +149,9 @@ class SqlJournal:
         self._exists = False
         self._ahead = ahead
         self.name = name
+
+    def beside(self, relation: str) -> Journal:
+        return SqlJournal(self._engine, journal_table(relation))
 
     def entries(self, model: str) -> Sequence[Entry]:
         known = self._ahead.take(model, self._newest) if self._ahead is not None else None

@@ -38,6 +38,37 @@ class InnerChange:
 
 
 @dataclass(frozen=True)
+class PartChange:
+    """What was done about time parts, as ranges of their numbers.
+
+    ``computed`` for the first time, ``again`` because of late data, ``changed`` those of the latter whose content is
+    another now; ``rows`` that were written. ``pending`` are to be computed again, outside the range that was asked
+    for, and ``waiting`` says what the next part waits for.
+    """
+
+    computed: str = "none"
+    again: str = "none"
+    changed: str = "none"
+    rows: int = 0
+    pending: str = "none"
+    waiting: str | None = None
+
+    def texts(self) -> list[str]:
+        found = []
+        if self.computed != "none":
+            found.append(f"parts {self.computed} computed")
+        if self.again != "none":
+            found.append(f"parts {self.again} computed again, {self.changed} changed")
+        if self.computed != "none" or self.again != "none":
+            found.append(f"{self.rows:,} rows written")
+        if self.pending != "none":
+            found.append(f"parts {self.pending} are still to be computed again")
+        if self.waiting is not None:
+            found.append(f"waiting: {self.waiting}")
+        return found
+
+
+@dataclass(frozen=True)
 class Report:
     """One model's run. ``seconds`` are wall-clock; None means that the connection cannot tell.
 
@@ -61,6 +92,7 @@ class Report:
     seconds: float = 0.0
     rolled_forward: bool = False
     recomputed: str | None = None
+    parts: PartChange | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: statements are counted, not listed."""
@@ -83,7 +115,9 @@ class Report:
         action = f"{self.action}: {why}" if why else self.action
         parts = [f"{self.model}: {action}"]
         parts += [f"{c.relation} +{c.inserted:,} -{c.deleted:,} ({c.capture})" for c in self.inputs]
-        if self.action == "refreshed":
+        if self.parts is not None:
+            parts += self.parts.texts()
+        elif self.action == "refreshed":
             parts += [v.text for v in self.inner_views]
             parts.append(f"{self.rows_merged:,} rows merged into {self.partitions} partitions")
         parts.append(f"{len(self.statements)} statements")

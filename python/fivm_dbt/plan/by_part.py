@@ -1,0 +1,193 @@
+"""A query over one part of each reference as a query over many: everything that is computed agrees in the part.
+
+With ``P(Q)`` for the rows of Q(j) for all parts j, each with its j in the column PART:
+
+    P(R[low(j) .. high(j)]) = rows of R with each j whose range they lie in    P(σ Q) = σ P(Q)    P(π Q) = π,j P(Q)
+    P(Q ⋈ S) = P(Q) ⋈_j P(S)    P(γ_K Q) = γ_{K,j} P(Q)    P(W_K Q) = W_{K,j} P(Q)    P(Q ∪ S) = P(Q) ∪ P(S)
+
+What does not depend on j, a dimension, is joined as it is. An aggregate without GROUP BY has a row for every j, also
+where Q has none: it is joined to the list of the parts that are asked for. Where other rows would be needed for parts
+of which nothing is known, there is no P(Q), and the parts are computed one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.ir.nodes import (
+    Aggregate,
+    AggregateCall,
+    Distinct,
+    Explode,
+    Field,
+    Filter,
+    Item,
+    Join,
+    Map,
+    Node,
+    OuterJoin,
+    Scan,
+    SemiJoin,
+    UnionAll,
+    Values,
+    Window,
+)
+from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.sql.functions import function_name
+
+WANTED = "__fivm_parts_wanted"
+"""The relation with the parts that are asked for: one column, their numbers."""
+
+_NONE_ARE_ZERO = frozenset({"count", "count_if", "approx_count_distinct", "regr_count"})
+_NONE_ARE_NULL = frozenset(
+    "sum min max avg stddev stddev_pop stddev_samp variance var_pop var_samp median any_value min_by max_by bool_and "
+    "bool_or every some corr covar_pop covar_samp percentile percentile_cont percentile_disc".split()
+)
+"""What aggregates are over no rows."""
+
+
+class OneByOne(Exception):
+    """The parts cannot be computed together; the text says why."""
+
+
+@dataclass(frozen=True)
+class _Parted:
+    """A node with its part, None where it does not depend on one."""
+
+    node: Node
+    part: Field | None
+
+
+def by_part(node: Node, references: Collection[str], column: str) -> Map:
+    """The rows of ``node`` for many parts: its fields, then ``column``. ``references`` are the relations read by parts.
+
+    Raises OneByOne.
+    """
+    found = _by_part(node, frozenset(references), column)
+    if found.part is None:
+        raise OneByOne("it reads no part")
+    items = [Item(f.name, f.scalar, f.type) for f in node.fields]
+    return Map(found.node, "parts", (*items, Item(column, found.part.scalar, BIGINT)))
+
+
+def _by_part(node: Node, references: frozenset[str], column: str) -> _Parted:
+    if isinstance(node, Scan):
+        if node.relation not in references:
+            return _Parted(node, None)
+        return _Parted(
+            replace(node, columns=(*node.columns, (column, BIGINT))), Field(node.alias, column, BIGINT)
+        )
+    if isinstance(node, Values):
+        return _Parted(node, None)
+    below = [_by_part(child, references, column) for child in node.inputs]
+    if all(b.part is None for b in below):
+        return _Parted(node.with_inputs(tuple(b.node for b in below)), None)
+    return _of_parted(node, below, column)
+
+
+def _of_parted(node: Node, below: list[_Parted], column: str) -> _Parted:
+    """The rule of one operator, of which at least one input depends on the part."""
+    first = below[0]
+    if isinstance(node, (Filter, Explode, Distinct)):
+        return _Parted(node.with_inputs((first.node,)), first.part)
+    if isinstance(node, Map):
+        assert first.part is not None
+        items = (*node.items, Item(column, first.part.scalar, BIGINT))
+        return _Parted(replace(node, input=first.node, items=items), Field(node.alias, column, BIGINT))
+    if isinstance(node, Join):
+        parts = [b.part for b in below if b.part is not None]
+        same = tuple(_equal(parts[0], other) for other in parts[1:])
+        return _Parted(Join(tuple(b.node for b in below), (*node.predicates, *same)), parts[0])
+    if isinstance(node, (OuterJoin, SemiJoin)):
+        return _joined(node, *below)
+    if isinstance(node, Aggregate):
+        return _aggregate(node, first, column)
+    if isinstance(node, Window):
+        return _window(node, first, column)
+    if isinstance(node, UnionAll):
+        return _union(node, below, column)
+    raise OneByOne(f"{type(node).__name__} is evaluated for one part at a time")
+
+
+def _joined(node: OuterJoin | SemiJoin, left: _Parted, right: _Parted) -> _Parted:
+    if left.part is None:
+        raise OneByOne("rows that are not of a part are kept in an outer or semi join with rows of parts")
+    same = () if right.part is None else (_equal(left.part, right.part),)
+    joined = replace(node, left=left.node, right=right.node, predicates=(*node.predicates, *same))
+    return _Parted(joined, left.part)
+
+
+def _aggregate(node: Aggregate, below: _Parted, column: str) -> _Parted:
+    assert below.part is not None
+    keys = (*node.keys, Item(column, below.part.scalar, BIGINT))
+    if node.is_global:
+        return _global(node, replace(node, input=below.node, keys=keys, is_global=False), column)
+    return _Parted(replace(node, input=below.node, keys=keys), Field(node.alias, column, BIGINT))
+
+
+def _global(node: Aggregate, grouped: Aggregate, column: str) -> _Parted:
+    """``wanted ⟕_j γ_j(Q)``, with what each call is over nothing where there is no partner."""
+    alias = f"{node.alias}_some"
+    wanted = Scan(WANTED, f"{node.alias}_wanted", ((column, BIGINT),))
+    some = replace(grouped, alias=alias)
+    joined = OuterJoin(wanted, some, (_equal(wanted.fields[0], Field(alias, column, BIGINT)),))
+    is_none = exp.column(column, table=alias).is_(exp.null())
+    items = []
+    for call in node.calls:
+        value = Scalar.column(alias, call.name)
+        if _over_nothing(call) == 0:
+            zero = exp.cast(exp.Literal.number(0), call.type.text, dialect="spark")
+            value = Scalar(exp.Case(ifs=[exp.If(this=is_none.copy(), true=zero)], default=value.ast()))
+        items.append(Item(call.name, value, call.type))
+    part = Item(column, wanted.fields[0].scalar, BIGINT)
+    return _Parted(Map(joined, node.alias, (*items, part)), Field(node.alias, column, BIGINT))
+
+
+def _over_nothing(call: AggregateCall) -> int | None:
+    """Zero or NULL: what a call is over no rows."""
+    name = call.function.lower()
+    if call.written is not None:
+        ast = call.written.ast()
+        name = function_name(ast) or "an expression"
+    if name in _NONE_ARE_ZERO:
+        return 0
+    if name in _NONE_ARE_NULL:
+        return None
+    raise OneByOne(f"what {name} is over a part without rows is not known here")
+
+
+def _window(node: Window, below: _Parted, column: str) -> _Parted:
+    assert below.part is not None
+    part = below.part.scalar
+    items = (*(replace(i, value=_within(i.value, part)) for i in node.items), Item(column, part, BIGINT))
+    partition = (*node.partition, Item(column, part, BIGINT))
+    changed = replace(node, input=below.node, partition=partition, items=items)
+    return _Parted(changed, Field(node.alias, column, BIGINT))
+
+
+def _within(value: Scalar, part: Scalar) -> Scalar:
+    """An expression with its windows partitioned by the part too."""
+    ast = value.ast()
+    for window in list(ast.find_all(exp.Window)):
+        window.set("partition_by", [*(window.args.get("partition_by") or []), part.ast()])
+    return Scalar(ast)
+
+
+def _union(node: UnionAll, below: list[_Parted], column: str) -> _Parted:
+    if any(b.part is None for b in below):
+        raise OneByOne("rows that are not of a part are united with rows of parts")
+    branches = []
+    for number, (branch, parted) in enumerate(zip(node.branches, below, strict=True)):
+        assert parted.part is not None
+        items = [Item(f.name, f.scalar, f.type) for f in branch.fields]
+        alias = f"{node.alias}_of_{number + 1}"
+        branches.append(Map(parted.node, alias, (*items, Item(column, parted.part.scalar, BIGINT))))
+    return _Parted(UnionAll(tuple(branches), node.alias), Field(node.alias, column, BIGINT))
+
+
+def _equal(one: Field, other: Field) -> Scalar:
+    return Scalar(exp.EQ(this=one.scalar.ast(), expression=other.scalar.ast()))

@@ -1,0 +1,120 @@
+"""What a viewdf model adds to its Plan: which parts it is computed from, and how (ViewDF, section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Literal
+
+from fivm_dbt.catalog import Column, SparkType
+from fivm_dbt.ir.nodes import Node
+from fivm_dbt.parts.length import Length
+from fivm_dbt.parts.reference import PartReference
+from fivm_dbt.parts.schedule import Recurrence, Start
+
+PART = "__fivm_part"
+"""Column of a statement over several parts: the number of the part that a row is of."""
+
+OfPlain = Literal["all", "future"] | timedelta
+"""What the change of an input without parts leads to: every part anew, none, or the parts of so long ago."""
+
+
+@dataclass(frozen=True)
+class PartInput:
+    """A relation that is read by parts. ``length`` is that of the parts which references count.
+
+    ``key`` is what references call it: the relation, and its parts' length where that is not the relation's ``own``.
+    """
+
+    key: str
+    relation: str
+    column: str
+    type: SparkType
+    length: Length
+    own: Length
+    lateness: timedelta | None
+    is_computed: bool
+
+
+@dataclass(frozen=True)
+class PartRead:
+    """A reference of a query: the name that stands in its place, and which parts are read."""
+
+    placeholder: str
+    reference: PartReference
+
+
+@dataclass(frozen=True)
+class PartQuery:
+    """INITIALIZE or UPDATE with placeholders for its references.
+
+    ``names`` are those of its columns in the state; PART_TIMESTAMP is one that is left out.
+    """
+
+    sql: str
+    reads: tuple[PartRead, ...]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Together:
+    """UPDATE for many parts in one statement: the relational form with PART as a column that everything agrees in."""
+
+    node: Node
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PartPlan:
+    """How the parts of a model are computed.
+
+    ``together`` is None where one part is computed after the other, ``why_in_turn`` then says why. ``columns`` are
+    those that are kept, without PART_TIMESTAMP.
+    """
+
+    model: str
+    length: Length
+    start: Start | datetime
+    initialize: PartQuery | None
+    update: PartQuery
+    inputs: tuple[PartInput, ...]
+    plain: tuple[str, ...]
+    of_plain: OfPlain
+    columns: tuple[Column, ...]
+    together: Together | None
+    why_in_turn: str | None
+    stalest_first: bool
+    retention: timedelta | None
+
+    @cached_property
+    def recurrence(self) -> Recurrence:
+        """Which parts are read for which: those of UPDATE, and of INITIALIZE for the first one."""
+        initial = self.update if self.initialize is None else self.initialize
+        return Recurrence(
+            self.model,
+            tuple(r.reference for r in self.update.reads),
+            tuple(r.reference for r in initial.reads if r.reference.relation != self.model),
+        )
+
+    @property
+    def reads_itself(self) -> bool:
+        return bool(self.recurrence.own)
+
+    def input(self, key: str) -> PartInput:
+        return next(i for i in self.inputs if i.key == key)
+
+    @property
+    def signature(self) -> dict[str, str]:
+        """What the parts that have been computed depend on."""
+        found = {"part length": str(self.length), "first part": str(self.start)}
+        for item in self.inputs:
+            found[f"parts of {item.key}"] = f"{item.column} {item.type} by {item.length}, {item.lateness}"
+        return found
+
+    @property
+    def partition_unit(self) -> str:
+        """The period by which the parts lie together in directories: a hundred or so of them."""
+        if not self.length.is_fixed:
+            return "YEAR"
+        return "DAY" if self.length.many < 3600 else "MONTH" if self.length.many < 86_400 else "YEAR"

@@ -1,0 +1,453 @@
+"""From INITIALIZE and UPDATE of a viewdf model to its Plan (ViewDF, section 4). Every decision is made here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from fivm_dbt.catalog import Catalog, Column, Presentation, Relation, check_records_changes
+from fivm_dbt.catalog.types import DATE, TIMESTAMP, SparkType
+from fivm_dbt.config import Config
+from fivm_dbt.errors import FivmError, expected_one_of
+from fivm_dbt.ir.nodes import AsWritten, Item
+from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.naming import PARTITION, canonical, sibling, split_name, storable, unique_name
+from fivm_dbt.parts.length import Length, duration
+from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
+from fivm_dbt.parts.reference import PartReference
+from fivm_dbt.parts.schedule import Start
+from fivm_dbt.plan.by_part import OneByOne, by_part
+from fivm_dbt.plan.part_plan import (
+    PART,
+    OfPlain,
+    PartInput,
+    PartPlan,
+    PartQuery,
+    PartRead,
+    Together,
+)
+from fivm_dbt.plan.plan import Partitioning, Plan, PlanInput, StateTable, View
+from fivm_dbt.plan.root import Root
+from fivm_dbt.rewrite.pipeline import rewrite
+from fivm_dbt.sql.edits import edited
+from fivm_dbt.sql.lower import Lowered, lower
+from fivm_dbt.sql.parse import parse, span_of
+from fivm_dbt.sql.part_references import PartText, WrittenReference, part_references, split_initialize
+from fivm_dbt.sql.relations import relations_read
+from fivm_dbt.sql.repeatable import clock_read, why_not_repeatable
+from fivm_dbt.sql.splice import over_no_rows
+from fivm_dbt.sql.typing import Describe
+
+if TYPE_CHECKING:
+    from fivm_dbt.plan.planner import ModelRequest
+
+_TRIES = 4
+"""How often the types of a model that reads itself are looked for: int, then bigint, then no further."""
+
+
+def plan_viewdf(
+    request: ModelRequest,
+    time_parts: Mapping[str, TimeParts],
+    describe: Describe | None = None,
+    columns_of: Describe | None = None,
+) -> Plan:
+    """The plan of a viewdf model. ``time_parts`` are those of its inputs, by their canonical names.
+
+    ``describe`` asks Spark for types; without it fivm's own rules find them. ``columns_of`` asks for the columns of a
+    query that is run as it is written.
+    Raises FIVM101 to FIVM113 for a query, FIVM201, FIVM205 for parts that do not fit.
+    """
+    relation = canonical(request.relation)
+    try:
+        return _Planning(relation, request, time_parts, describe, columns_of or describe).plan()
+    except FivmError as error:
+        raise error.located(sql=request.sql, model=split_name(relation)[-1]) from None
+
+
+@dataclass(frozen=True)
+class _Planning:
+    """One model being planned."""
+
+    relation: str
+    request: ModelRequest
+    time_parts: Mapping[str, TimeParts]
+    describe: Describe | None
+    columns_of: Describe | None
+
+    @property
+    def config(self) -> Config:
+        return self.request.config
+
+    def plan(self) -> Plan:
+        update_sql, initialize_sql = split_initialize(self.request.sql)
+        update = part_references(update_sql)
+        initialize = (
+            part_references(initialize_sql, len(update.references) + 1)
+            if initialize_sql is not None
+            else None
+        )
+        texts = [update] if initialize is None else [update, initialize]
+        references = [r for text in texts for r in text.references]
+        if not references:
+            raise FivmError(
+                "FIVM205",
+                "it reads no part of any input",
+                remedy="write {{ fivm.part(ref('m'), 'j') }} in FROM",
+            )
+        length = self._length(references)
+        inputs = self._inputs(references, length)
+        columns, lowered = self._columns(update, initialize, length)
+        stored = [item.name for item in _stored(columns)[0]]
+        queries = [
+            PartQuery(
+                text.sql,
+                tuple(self._read(r, inputs, length) for r in text.references),
+                self._names(text, columns, stored),
+            )
+            for text in texts
+        ]
+        plain = tuple(
+            sorted(
+                {n.name for t in texts for n in relations_read(t.sql)} - {r.placeholder for r in references}
+            )
+        )
+        together, why = _together(lowered, update, self.relation)
+        if lowered is not None and lowered.completions:
+            queries[0] = replace(queries[0], sql=edited(update.sql, lowered.completions))
+        parts = PartPlan(
+            model=self.relation,
+            length=length,
+            start=_start(self.config.fivm_start, length),
+            initialize=queries[1] if initialize is not None else None,
+            update=queries[0],
+            inputs=inputs,
+            plain=plain,
+            of_plain=_of_plain(self.config.fivm_plain_change),
+            columns=columns,
+            together=together,
+            why_in_turn=why,
+            stalest_first=self.config.fivm_part_order == "stalest",
+            retention=duration(self.config.fivm_retention) if self.config.fivm_retention else None,
+        )
+        _ = parts.recurrence  # refuses references to later parts of the model itself
+        return self._as_plan(parts)
+
+    # What is read
+
+    def _time_parts(self, relation: str) -> TimeParts:
+        found = self.time_parts.get(relation)
+        if found is None:
+            raise FivmError(
+                "FIVM205",
+                f"nothing is known of the parts of {relation}",
+                remedy="set event_time on it to the column that says when a row was, or read it by ref() alone",
+            )
+        return found
+
+    def _length(self, references: Sequence[WrittenReference]) -> Length:
+        """As configured, else that of the input with the longest parts."""
+        if self.config.fivm_part_length is not None:
+            return Length.of(self.config.fivm_part_length, self._zone)
+        others = {r.relation for r in references} - {self.relation}
+        known = [p.length for r in sorted(others) if (p := self._time_parts(r)).length is not None]
+        longest = max((n for n in known if n is not None), key=lambda n: n.seconds, default=None)
+        if longest is None:
+            raise FivmError(
+                "FIVM205",
+                "nothing says how long its parts are",
+                remedy="set fivm_part_length, as in '15 minutes'",
+            )
+        return longest
+
+    @property
+    def _zone(self) -> str:
+        session = dict(self.request.session).get("timezone", "UTC")
+        return self.config.fivm_time_zone or (session if session != "unknown" else "UTC")
+
+    def _inputs(self, references: Sequence[WrittenReference], length: Length) -> tuple[PartInput, ...]:
+        found: dict[str, PartInput] = {}
+        for reference in references:
+            item = self._input(reference, length)
+            found.setdefault(item.key, item)
+        return tuple(found[key] for key in sorted(found))
+
+    def _input(self, reference: WrittenReference, length: Length) -> PartInput:
+        relation = reference.relation
+        if relation == self.relation:
+            return PartInput(relation, relation, PART_TIMESTAMP, TIMESTAMP, length, length, None, True)
+        declared = self._time_parts(relation)
+        own = declared.length or length
+        counted = length if reference.is_span else own
+        if reference.is_span and not own.divides(length):
+            raise FivmError(
+                "FIVM205",
+                f"parts of {relation} ({own}) do not divide those of the model ({length})",
+                remedy="use lengths of which the shorter divides the longer, in one time zone",
+            )
+        column = self._relation(relation).column(declared.column)
+        if column is None or not column.type.is_temporal:
+            what = "does not exist" if column is None else f"is {column.type}, no time"
+            raise FivmError(
+                "FIVM205", f"event_time {declared.column} of {relation} {what}", remedy="correct it"
+            )
+        key = relation if counted == own else f"{relation} by {counted}"
+        return PartInput(
+            key, relation, column.name, column.type, counted, own, declared.lateness, declared.is_computed
+        )
+
+    def _read(self, reference: WrittenReference, inputs: tuple[PartInput, ...], length: Length) -> PartRead:
+        item = self._input(reference, length)
+        try:
+            found = PartReference.of(item.key, reference.low, reference.high)
+        except FivmError as error:
+            raise error.located(model=split_name(self.relation)[-1]) from None
+        ratio = length.ratio(item.length)
+        if ratio is None or ratio != (found.low.factor, found.low.divisor):
+            hint = "j" if ratio is None or ratio == (1, 1) else _as_written(ratio)
+            raise FivmError(
+                "FIVM205",
+                f"{found} goes with j in another way than the parts do: they are {item.length} of {item.relation}, "
+                f"{length} of the model",
+                remedy=f"write {{{{ fivm.part(..., '{hint}') }}}}"
+                if ratio is not None
+                else "write {{ fivm.span(...) }}, which counts in parts of the model",
+            )
+        return PartRead(reference.placeholder, found)
+
+    def _relation(self, name: str) -> Relation:
+        found = self.request.catalog.find(name)
+        if found is None:
+            raise FivmError("FIVM103", f"{name} is not a relation of this model", remedy="use ref()")
+        check_records_changes(found)
+        return found
+
+    # Columns
+
+    def _columns(
+        self, update: PartText, initialize: PartText | None, length: Length
+    ) -> tuple[tuple[Column, ...], Lowered | None]:
+        """The columns that are kept, and UPDATE as it was read where that can be."""
+        self._check(update)
+        if initialize is None:
+            if any(r.relation == self.relation for r in update.references):
+                raise FivmError(
+                    "FIVM205",
+                    "it reads its own earlier parts, and nothing says what the first one is",
+                    remedy="write {% call fivm.initialize() %} select ... {% endcall %}",
+                )
+            columns, lowered = self._describe(update, ())
+            return _kept(columns), lowered
+        self._check(initialize)
+        columns = _kept(self._describe(initialize, ())[0])
+        for _ in range(_TRIES):
+            updated, lowered = self._describe(update, columns)
+            _check_same_names(columns, _kept(updated))
+            wider = tuple(
+                Column(c.name, _wider(c.type, u.type, c.name))
+                for c, u in zip(columns, _kept(updated), strict=True)
+            )
+            if wider == columns:
+                return columns, lowered
+            columns = wider
+        raise FivmError(
+            "FIVM205",
+            "the types of UPDATE grow with each part",
+            remedy="CAST in UPDATE, or what it begins with in INITIALIZE, to the type that is wanted",
+        )
+
+    def _check(self, text: PartText) -> None:
+        query = parse(text.sql)
+        for select in query.selects:
+            if select.alias_or_name.lower() == PART_TIMESTAMP and not select.is_star:
+                raise FivmError(
+                    "FIVM205",
+                    f"{PART_TIMESTAMP} is a column that every viewdf model has by itself",
+                    span=span_of(select),
+                    remedy="leave it out, or give it another name",
+                )
+        names = frozenset(c.name.lower() for r in self.request.catalog.relations for c in r.columns)
+        clock = sorted(clock_read(query, names))
+        reason = f"it reads the clock ({', '.join(clock)})" if clock else why_not_repeatable(query, names)
+        if reason is not None:
+            raise FivmError(
+                "FIVM106",
+                f"a part could not be computed again: {reason}",
+                remedy="compute it from the columns of the inputs",
+            )
+
+    def _describe(self, text: PartText, own: tuple[Column, ...]) -> tuple[tuple[Column, ...], Lowered | None]:
+        """The columns of a query, ``own`` being those of the model itself, and what was read of it."""
+        relations = [self._placed(r, own) for r in text.references]
+        relations += [
+            self._relation(n.name) for n in relations_read(text.sql) if not _is_placed(n.name, text)
+        ]
+        lowered: Lowered | None = None
+        error: FivmError | None = None
+        try:
+            lowered = lower(text.sql, Catalog.of(relations), self.describe)
+        except FivmError as refused:
+            if refused.code.number not in ("FIVM105", "FIVM106", "FIVM111"):
+                raise
+            error = refused
+        if lowered is not None:
+            return lowered.columns, lowered
+        assert error is not None
+        if self.columns_of is None or error.code.number != "FIVM105":
+            raise error
+        return self.columns_of(over_no_rows(text.sql, relations)), None
+
+    def _names(self, text: PartText, columns: tuple[Column, ...], stored: Sequence[str]) -> tuple[str, ...]:
+        """What the columns of a query are called in the state."""
+        given = iter(stored)
+        described = self._describe(text, columns)[0]
+        return tuple(PART_TIMESTAMP if c.name.lower() == PART_TIMESTAMP else next(given) for c in described)
+
+    def _placed(self, reference: WrittenReference, own: tuple[Column, ...]) -> Relation:
+        """The relation of a reference under the name of its placeholder."""
+        if reference.relation != self.relation:
+            return Relation(reference.placeholder, self._relation(reference.relation).columns)
+        return Relation(reference.placeholder, (*own, Column(PART_TIMESTAMP, TIMESTAMP)))
+
+    # The plan
+
+    def _as_plan(self, parts: PartPlan) -> Plan:
+        read = sorted({i.relation for i in parts.inputs} - {self.relation} | set(parts.plain))
+        relations = [self._relation(name) for name in read]
+        keys, shown = _stored(parts.columns)
+        name = sibling(self.relation, "root")
+        root = Root(AsWritten("result", ()), keys, (), False, False, shown, (), ())
+        by = Partitioning("value", None, DATE, f"{parts.partition_unit.lower()} of {PART_TIMESTAMP}", 1)
+        state = StateTable(name, keys, (), by, False)
+        presentation = Presentation(name, root.presentation(name).sql(dialect="spark"))
+        output = (*parts.columns, Column(PART_TIMESTAMP, TIMESTAMP))
+        node = AsWritten("result", tuple((c.name, c.type) for c in output))
+        view = View(state, node, (), (), output, presentation, None, "the model itself, part by part")
+        return Plan(
+            relation=self.relation,
+            sql=self.request.sql,
+            config=self.config,
+            session=tuple(sorted(self.request.session)),
+            inputs=tuple(PlanInput(r, r.columns, False) for r in relations),
+            query=node,
+            views=(view,),
+            output=output,
+            project=self.request.project,
+            is_read=self.request.is_read,
+            parts=parts,
+        )
+
+
+def _together(lowered: Lowered | None, update: PartText, own: str) -> tuple[Together | None, str | None]:
+    """UPDATE for many parts at once, or why they are computed one after the other."""
+    if any(r.relation == own for r in update.references):
+        return None, "each part is computed from earlier ones of the model"
+    if lowered is None:
+        return None, "the query has constructs that are run as they are written"
+    if lowered.matches:
+        return None, "patterns are looked for in one part at a time"
+    try:
+        node = by_part(rewrite(lowered.node), {r.placeholder for r in update.references}, PART)
+    except OneByOne as error:
+        return None, str(error)
+    return Together(node, lowered.names), None
+
+
+def _is_placed(name: str, text: PartText) -> bool:
+    return any(name == r.placeholder for r in text.references)
+
+
+def _kept(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """The columns of a query but for PART_TIMESTAMP, which came with the star of another viewdf model."""
+    kept = tuple(c for c in columns if c.name.lower() != PART_TIMESTAMP)
+    names = [c.name.lower() for c in kept]
+    double = sorted({n for n in names if names.count(n) > 1})
+    if double:
+        raise FivmError(
+            "FIVM112", f"several columns are called {', '.join(double)}", remedy="give each its own alias"
+        )
+    for column in kept:
+        if not column.type.is_groupable:
+            raise FivmError(
+                "FIVM111",
+                f"{column.name} has type {column.type}, of which a part cannot be compared",
+                remedy="CAST it, or leave it out",
+            )
+    return kept
+
+
+def _check_same_names(initial: tuple[Column, ...], updated: tuple[Column, ...]) -> None:
+    """FIVM205 unless both queries give the same columns in the same order."""
+    one, other = ([c.name.lower() for c in columns] for columns in (initial, updated))
+    if one != other:
+        raise FivmError(
+            "FIVM205",
+            f"INITIALIZE gives the columns {', '.join(one)}, and UPDATE {', '.join(other)}",
+            remedy="give both queries the same columns, in the same order",
+        )
+
+
+def _wider(one: SparkType, other: SparkType, name: str) -> SparkType:
+    """The type that holds both."""
+    integral = ("tinyint", "smallint", "int", "bigint")
+    if one == other or other.text == "void":
+        return one
+    if one.text == "void":
+        return other
+    if one.text in integral and other.text in integral:
+        return max(one, other, key=lambda t: integral.index(t.text))
+    if one.is_decimal and other.is_decimal:
+        digits = max(one.precision - one.scale, other.precision - other.scale)
+        scale = max(one.scale, other.scale)
+        return SparkType.decimal(digits + scale, scale)
+    if {one.text, other.text} == {"float", "double"}:
+        return SparkType("double")
+    raise FivmError(
+        "FIVM205",
+        f"column {name} is {one} in INITIALIZE and {other} in UPDATE",
+        remedy="CAST it to one type in both",
+    )
+
+
+def _stored(columns: tuple[Column, ...]) -> tuple[tuple[Item, ...], tuple[tuple[str, Scalar], ...]]:
+    """The state's columns, under names that a Delta table takes, and what the model shows of them."""
+    taken = {PARTITION, PART_TIMESTAMP}
+    items, shown = [], []
+    for column in columns:
+        name = unique_name(storable(column.name), taken)
+        taken.add(name)
+        items.append(Item(name, Scalar.column("part", name), column.type))
+        shown.append((column.name, Scalar.column("", name)))
+    items.append(Item(PART_TIMESTAMP, Scalar.column("part", PART_TIMESTAMP), TIMESTAMP))
+    shown.append((PART_TIMESTAMP, Scalar.column("", PART_TIMESTAMP)))
+    return tuple(items), tuple(shown)
+
+
+def _start(text: str | None, length: Length) -> Start | datetime:
+    if text is None or text == "newest":
+        return "newest"
+    if text == "oldest":
+        return "oldest"
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise FivmError(
+            "FIVM201",
+            f"fivm_start: {text!r} is no time ({expected_one_of(['newest', 'oldest', '2024-01-31T00:00:00'])})",
+            remedy="correct it",
+        ) from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=timezone.utc)
+
+
+def _of_plain(text: str) -> OfPlain:
+    if text == "all":
+        return "all"
+    if text == "future":
+        return "future"
+    return duration(text)
+
+
+def _as_written(ratio: tuple[int, int]) -> str:
+    many, of = ratio
+    return f"j*{many}" if of == 1 else f"j/{of}" if many == 1 else f"j*{many}/{of}"

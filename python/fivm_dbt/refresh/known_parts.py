@@ -1,0 +1,97 @@
+"""What a viewdf model knows of parts, between one refresh and the next: kept in the journal as ranges of numbers.
+
+Years of minutes are one range, so that a refresh does not read the history of its parts to go on with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fivm_dbt.errors import FivmError
+from fivm_dbt.parts.intervals import Intervals
+from fivm_dbt.parts.parted import coarser, with_empty_parts
+from fivm_dbt.plan.part_plan import PartInput, PartPlan
+
+
+@dataclass(frozen=True)
+class KnownParts:
+    """The first part, those computed, and those of each input that are there: ``seen`` have or have had rows.
+
+    ``pending`` are computed parts that late data has changed the inputs of, and that have not been computed again:
+    outside the range that was asked for. ``dropped`` are parts that retention has taken away.
+    """
+
+    first: int | None = None
+    computed: Intervals = field(default_factory=Intervals)
+    seen: Mapping[str, Intervals] = field(default_factory=dict)
+    pending: Intervals = field(default_factory=Intervals)
+    dropped: Intervals = field(default_factory=Intervals)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "first": self.first,
+            "computed": str(self.computed),
+            "seen": {name: str(parts) for name, parts in self.seen.items()},
+            "pending": str(self.pending),
+            "dropped": str(self.dropped),
+        }
+
+    @staticmethod
+    def of(data: Mapping[str, Any]) -> KnownParts:
+        return KnownParts(
+            data["first"],
+            Intervals.read(data["computed"]),
+            {name: Intervals.read(text) for name, text in data["seen"].items()},
+            Intervals.read(data["pending"]),
+            Intervals.read(data["dropped"]),
+        )
+
+    def there(self, plan: PartPlan) -> dict[str, Intervals]:
+        """By reference the parts that are there: seen, or empty and no longer waited for."""
+        return {i.key: _counted(i, self.effective(i)) for i in plan.inputs if i.relation != plan.model}
+
+    def effective(self, item: PartInput) -> Intervals:
+        """The parts of an input that are there, in parts of its own length."""
+        return with_empty_parts(self.seen.get(item.relation, Intervals()), item.own, item.lateness)
+
+    def with_seen(self, relation: str, parts: Intervals) -> KnownParts:
+        seen = {**self.seen, relation: self.seen.get(relation, Intervals()) | parts}
+        return KnownParts(self.first, self.computed, seen, self.pending, self.dropped)
+
+
+def _counted(item: PartInput, parts: Intervals) -> Intervals:
+    """Parts of the input's own length as those that references count."""
+    return parts if item.length == item.own else coarser(parts, item.own, item.length)
+
+
+def touched(item: PartInput, parts: Intervals) -> Intervals:
+    """The parts, as references count them, in which these parts of the input's own length lie."""
+    if item.length == item.own:
+        return parts
+    return Intervals.of(
+        *(
+            (item.length.part_of(item.own.start_of(a)), item.length.part_of(item.own.start_of(b)))
+            for a, b in parts.ranges
+        )
+    )
+
+
+def check_not_dropped(plan: PartPlan, wanted: Intervals, dropped: Mapping[str, Intervals]) -> None:
+    """Raise FIVM206 if one of the wanted parts needs what retention has taken away."""
+    for read in plan.update.reads:
+        item = plan.input(read.reference.relation)
+        gone = touched(item, dropped.get(item.relation, Intervals()))
+        if not gone:
+            continue
+        needing = read.reference.dependents(gone) & wanted
+        if needing:
+            part = needing.first
+            missing = next(p for p in read.reference.parts(part) if p in gone)
+            raise FivmError(
+                "FIVM206",
+                f"part {part} ({plan.length.start_of(part):%Y-%m-%d %H:%M}) is to be computed from part {missing} of "
+                f"{item.relation}, which fivm_retention has dropped",
+                remedy=f"keep more of {item.relation} (fivm_retention), and rebuild both with --full-refresh",
+            )

@@ -1,0 +1,538 @@
+"""A refresh of a viewdf model: which parts are ready, which late data has changed, and computing them (ViewDF, 4).
+
+Computing a part again gives the same rows, so that an interrupted refresh needs no more than to be begun anew: from the
+versions of the last finished one. What it had written already is then taken for changed, so that nothing that follows
+from it is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+from heapq import heapify, heappop, heappush
+
+from sqlglot import exp
+
+from fivm_dbt.naming import PARTITION, part_catalog
+from fivm_dbt.parts.intervals import Intervals
+from fivm_dbt.parts.length import Length
+from fivm_dbt.plan.binding import Binding, staged_input, staged_state
+from fivm_dbt.plan.part_plan import PartInput, PartPlan
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.refresh.apply import publish, state_properties, write_snapshots
+from fivm_dbt.refresh.bind import Staged, bind, stage_inputs
+from fivm_dbt.refresh.decide import changed_by_others, lost_inputs, unreadable, why_rebuild
+from fivm_dbt.refresh.engine import VersionUnavailable
+from fivm_dbt.refresh.journal import Entry, Journal
+from fivm_dbt.refresh.known_parts import KnownParts, check_not_dropped, touched
+from fivm_dbt.refresh.observe import Observed, State, check_free, observe, read_state, recorded_states
+from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.refresh.report import Action, InputChange, PartChange, Report
+from fivm_dbt.refresh.run import Run
+from fivm_dbt.spark.part_catalog import (
+    PartEntry,
+    Recorded,
+    create_catalog,
+    forget_model,
+    input_rows,
+    mark,
+    record_input,
+    record_own,
+)
+from fivm_dbt.spark.parts import (
+    all_rows,
+    changed_parts_query,
+    drop_parts,
+    empty_root_query,
+    input_parts_query,
+    islands_query,
+    numbered,
+    part_query,
+    replace_parts,
+    staged_rows_query,
+    together_query,
+)
+from fivm_dbt.spark.reads import table
+from fivm_dbt.spark.state import create_table
+
+AT_ONCE = 500
+"""Parts that are computed in one statement; and after so many that are computed in turn they are recorded."""
+
+EventTime = tuple[datetime | None, datetime | None]
+"""From when, and until before when, parts are computed: ``--event-time-start`` and ``--event-time-end``."""
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """What another viewdf model says of its parts."""
+
+    computed: Intervals
+    dropped: Intervals
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a refresh starts from: the inputs' versions, and what is known of parts with what has changed of them."""
+
+    state: State
+    observed: dict[str, Observed]
+    binding: Binding
+    staged: Mapping[str, Staged]
+    known: KnownParts
+    changed: Mapping[str, Intervals]
+    dropped: Mapping[str, Intervals]
+    is_build: bool
+    is_again: bool
+    snapshots: frozenset[str] = frozenset()
+
+
+class PartRun(Run):
+    """One call of a refresh of a viewdf model."""
+
+    def __init__(
+        self, plan: Plan, engine: Recorder, journal: Journal, within: EventTime = (None, None)
+    ) -> None:
+        super().__init__(plan, engine, journal, is_lazy=False)
+        assert plan.parts is not None
+        self.parts: PartPlan = plan.parts
+        self.within = within
+        self.done: dict[int, PartEntry] = {}
+        self.recorded: set[int] = set()
+        self.versions: dict[str, int] = {}
+
+    # What there is
+
+    def _execute(self, full_refresh: bool, entries: Sequence[Entry] | None) -> Report:
+        state = read_state(self.journal.entries(self.plan.relation) if entries is None else entries)
+        check_free(self.plan, state)
+        upstream = self._upstream()
+        if full_refresh:
+            return self._build(state, upstream, "full refresh")
+        if state.finished is None:
+            return self._build(state, upstream, None)
+        reason = why_rebuild(self.plan, self.engine, self.journal, state.finished)
+        if reason is None and state.unfinished is not None and state.unfinished.detail["kind"] == "build":
+            reason = "a build was interrupted"
+        self.states = recorded_states(state.finished)
+        if reason is None and state.unfinished is None:
+            root = self.plan.root.relation
+            reason = changed_by_others(
+                self.plan, {root: self.engine.commits(root, self.states[root])}, self.states
+            )
+        if reason is not None:
+            return self._build(state, upstream, reason)
+        self.state_bytes = state.finished.detail["state_bytes"]
+        return self._refresh(state, upstream)
+
+    def _upstream(self) -> dict[str, Upstream]:
+        """The parts of inputs that are viewdf models, read before their versions: what is there then has its rows."""
+        found = {}
+        for relation in sorted({i.relation for i in self._others() if i.is_computed}):
+            finished = read_state(self.journal_of(relation).entries(relation)).finished
+            known = KnownParts.of(finished.detail["parts"]) if finished is not None else KnownParts()
+            found[relation] = Upstream(known.computed - known.dropped, known.dropped)
+        return found
+
+    def journal_of(self, relation: str) -> Journal:
+        """The journal of another model: that of its schema."""
+        return self.journal.beside(relation)
+
+    def _others(self) -> list[PartInput]:
+        """The inputs by parts, one for each relation."""
+        by_name = {i.relation: i for i in self.parts.inputs if i.relation != self.plan.relation}
+        return [by_name[name] for name in sorted(by_name)]
+
+    def _build(
+        self,
+        state: State,
+        upstream: Mapping[str, Upstream],
+        reason: str | None,
+        snapshots: frozenset[str] = frozenset(),
+    ) -> Report:
+        """Compute every part that is ready, from nothing. ``snapshots``: inputs to keep a snapshot of from now on."""
+        observed = observe(self.plan, self.engine, {})
+        binding = bind(self.plan, observed, buckets=1)
+        self.versions = {b.name: b.new for b in binding.inputs}
+        self.engine.progress(f"building {self.plan.model}" + (f": {reason}" if reason else ""))
+        claim = self._claim(state, {"kind": "build"})
+        self._ready_catalog()
+        self.engine.run(forget_model(self.plan))
+        self.engine.run(
+            create_table(
+                self.plan.root.relation, empty_root_query(self.plan), state_properties(self.plan), PARTITION
+            )
+        )
+        by = self._recorded(claim, binding)
+        known = KnownParts()
+        for item in self._others():
+            if item.is_computed:
+                known = known.with_seen(item.relation, upstream[item.relation].computed)
+            else:
+                known = known.with_seen(item.relation, self._look_at(item, by))
+        dropped = {name: u.dropped for name, u in upstream.items()}
+        found = _Found(state, observed, binding, {}, known, {}, dropped, True, False, snapshots)
+        return self._compute(found, claim, "built" if state.finished is None else "rebuilt", reason)
+
+    def _refresh(self, state: State, upstream: Mapping[str, Upstream]) -> Report:
+        """Compute the parts that have become ready, and those that late data has changed."""
+        assert state.finished is not None
+        observed = observe(self.plan, self.engine, state.inputs)
+        lost = lost_inputs(self.plan, observed, state.inputs)
+        if lost is not None:
+            return self._build(state, upstream, lost[0], lost[1])
+        known = KnownParts.of(state.finished.detail["parts"])
+        new_upstream = {name: u.computed - known.seen.get(name, Intervals()) for name, u in upstream.items()}
+        has_moved = any(o.moved for o in observed.values()) or any(new_upstream.values())
+        if not has_moved and state.unfinished is None and not self._has_work(known):
+            return self._show_unchanged(state)
+        try:
+            staged = stage_inputs(self.plan, self.engine, observed, state.inputs)
+        except VersionUnavailable as error:
+            return self._build(state, upstream, unreadable(self.plan, error))
+        binding = bind(self.plan, observed, buckets=1, staged=staged)
+        self.versions = {b.name: b.new for b in binding.inputs}
+        claim = self._claim(state, {"kind": "parts"})
+        self._ready_catalog()
+        by = self._recorded(claim, binding)
+        changed: dict[str, Intervals] = {}
+        for item in self._others():
+            moved = self._moved(item, staged, by)
+            gone = upstream[item.relation].dropped if item.relation in upstream else Intervals()
+            changed[item.relation] = (moved & known.effective(item)) - gone
+            arrived = upstream[item.relation].computed if item.is_computed else moved
+            known = known.with_seen(item.relation, arrived)
+        dropped = {name: u.dropped for name, u in upstream.items()}
+        found = _Found(
+            state, observed, binding, staged, known, changed, dropped, False, state.unfinished is not None
+        )
+        return self._compute(found, claim, "refreshed", None)
+
+    def _has_work(self, known: KnownParts) -> bool:
+        """Whether parts wait to be computed in the range that is asked for: another one was, or fewer."""
+        first = self._first(known)
+        if first is None:
+            return False
+        ready = self.parts.recurrence.ready(first, known.computed, known.there(self.parts), self._asked)
+        return bool(ready) or bool(known.pending & self._asked)
+
+    @property
+    def _asked(self) -> Intervals:
+        """The parts in the range of time that is asked for: all, unless the command line says otherwise."""
+        length = self.parts.length
+        low, high = self.within
+        first = length.part_of(low) if low is not None else _LEAST
+        last = length.part_of(high - timedelta(microseconds=1)) if high is not None else _GREATEST
+        return Intervals.of((first, last))
+
+    def _look_at(self, item: PartInput, by: Recorded) -> Intervals:
+        """Which parts an input has, by one scan of it."""
+        self.engine.progress(f"{self.plan.model}: looking at the parts of {item.relation}")
+        rows = all_rows(self.plan, item, self.versions)
+        return self._parts_in(item, input_parts_query(item, rows, is_change=False), by)
+
+    def _moved(self, item: PartInput, staged: Mapping[str, Staged], by: Recorded) -> Intervals:
+        """The parts of an input in which rows have changed."""
+        change = staged.get(item.relation)
+        if change is None or change.is_empty:
+            return Intervals()
+        rows = table(staged_input(self.plan, item.relation))
+        return self._parts_in(item, input_parts_query(item, rows, is_change=True), by)
+
+    def _parts_in(self, item: PartInput, query: exp.Select, by: Recorded) -> Intervals:
+        """The parts of a query over an input, which are recorded in the catalog."""
+        name = staged_input(self.plan, f"{item.relation}__parts")
+        self.engine.stage(name, query)
+        ranges = self.engine.query(islands_query(name))
+        found = Intervals.of(*((int(str(a)), int(str(b))) for a, b in ranges))
+        if found and not item.is_computed:
+            rows = None if item.own.is_fixed else self.engine.query(numbered(name))
+            source = input_rows(item.own, name, rows)
+            self.engine.run(record_input(self.plan, item.relation, item.own, source, by))
+        self.engine.unstage(name)
+        return found
+
+    def _ready_catalog(self) -> None:
+        if not self.engine.exists(part_catalog(self.plan.relation)):
+            self.engine.run(create_catalog(self.plan))
+
+    def _recorded(self, claim: Entry, binding: Binding) -> Recorded:
+        versions = json.dumps({b.name: b.new for b in binding.inputs}, sort_keys=True)
+        return Recorded(claim.refresh, datetime.now(timezone.utc), versions)
+
+    # Computing
+
+    def _first(self, known: KnownParts) -> int | None:
+        start, there = self.parts.start, known.there(self.parts)
+        if isinstance(start, datetime):
+            return self.parts.length.part_of(start)
+        if known.first is not None and start == "newest":
+            return known.first
+        return self.parts.recurrence.first_part(start, there)
+
+    def _compute(self, found: _Found, claim: Entry, action: Action, reason: str | None) -> Report:
+        known, by = found.known, self._recorded(claim, found.binding)
+        first = self._first(known)
+        ready = affected = pending = Intervals()
+        if first is not None:
+            ready, affected = self._wanted(found, first)
+            asked = self._asked
+            pending = affected - asked
+            affected &= asked
+            check_not_dropped(
+                self.parts, ready | affected, {**found.dropped, self.plan.relation: known.dropped}
+            )
+            self._announce(ready, affected)
+            done = self._compute_all(first, ready, affected, found, by)
+            pending |= done.pending
+            known = replace(known, first=first, computed=known.computed | ready, pending=pending)
+        known = self._let_go(known, by)
+        publish(self.plan, self.engine, {})
+        recorded = write_snapshots(self.plan, self.engine, found.binding, self._snapshots(found))
+        before = {n: r.snapshot for n, r in found.state.inputs.items()} if not found.is_build else {}
+        detail = self._detail(
+            "build" if found.is_build else "parts", found.observed, before | recorded, found.binding
+        )
+        detail |= {"parts": known.as_dict()}
+        if found.is_build:
+            detail |= {"signature": self.plan.signature}
+        self._finish(claim, detail)
+        return self._part_report(found, claim, action, reason, ready, affected, known)
+
+    def _snapshots(self, found: _Found) -> frozenset[str]:
+        """The inputs that keep an own snapshot: those that did, and seeds, which are created anew each time."""
+        if found.is_build:
+            return found.snapshots | {i.name for i in self.plan.inputs if i.starts_with_snapshot}
+        kept = {n for n, r in found.state.inputs.items() if r.snapshot is not None}
+        return frozenset(kept & found.binding.changed)
+
+    def _wanted(self, found: _Found, first: int) -> tuple[Intervals, Intervals]:
+        """The parts that have become ready, and the computed ones that have to be computed again."""
+        known, there = found.known, found.known.there(self.parts)
+        recurrence = self.parts.recurrence
+        ready = recurrence.ready(first, known.computed, there, self._asked)
+        by_key = {
+            i.key: touched(i, found.changed.get(i.relation, Intervals()))
+            for i in self.parts.inputs
+            if i.relation != self.plan.relation
+        }
+        computed = known.computed - known.dropped
+        affected = recurrence.affected(first, by_key, computed) | (known.pending & computed)
+        if known.first is not None and first < known.first:
+            # What began with INITIALIZE has a part before it now.
+            affected |= Intervals.of((known.first, known.first)) & computed
+        plain = set(self.parts.plain) & found.binding.changed
+        if plain:
+            affected |= self._of_plain(computed)
+        return ready, affected
+
+    def _of_plain(self, computed: Intervals) -> Intervals:
+        """The parts that the change of an input without parts concerns, as it is configured."""
+        of = self.parts.of_plain
+        if isinstance(of, str) or not computed:
+            return computed if of == "all" else Intervals()
+        length: Length = self.parts.length
+        since = length.part_of(length.end_of(computed.last) - of)
+        return computed & Intervals.of((since, computed.last))
+
+    def _announce(self, ready: Intervals, affected: Intervals) -> None:
+        many = len(ready) + len(affected)
+        if many:
+            how = "together" if self.parts.together is not None else "one after the other"
+            self.engine.progress(
+                f"{self.plan.model}: {len(ready):,} parts to compute ({ready}), {len(affected):,} again ({affected}), "
+                f"{how}"
+            )
+
+    def _compute_all(
+        self, first: int, ready: Intervals, affected: Intervals, found: _Found, by: Recorded
+    ) -> _Done:
+        wanted = ready | affected
+        compared = affected
+        by_itself = Intervals()
+        if self.parts.together is not None and self.parts.initialize is not None and first in wanted:
+            by_itself = Intervals.of((first, first))
+        done = _Done(Intervals(), Intervals())
+        if self.parts.together is None:
+            return self._in_turn(first, wanted, compared, found, by)
+        if by_itself:
+            done = self._write(by_itself, compared & by_itself, True, found, by)
+        for group in self._groups(ready - by_itself, affected - by_itself):
+            done = done.and_(self._write(group, compared & group, False, found, by))
+        return done
+
+    def _groups(self, ready: Intervals, affected: Intervals) -> list[Intervals]:
+        """What is computed in one statement each, in the order that is configured."""
+        if self.parts.stalest_first:
+            ordered = [*affected, *ready]
+            return [Intervals.numbers(ordered[i : i + AT_ONCE]) for i in range(0, len(ordered), AT_ONCE)]
+        ordered = list(ready | affected)
+        return [Intervals.numbers(ordered[i : i + AT_ONCE]) for i in range(0, len(ordered), AT_ONCE)]
+
+    def _in_turn(
+        self, first: int, wanted: Intervals, compared: Intervals, found: _Found, by: Recorded
+    ) -> _Done:
+        """Part after part; where its content changed, those that are computed from it too, until nothing changes."""
+        waiting, known = list(wanted), found.known
+        heapify(waiting)
+        queued = set(waiting)
+        computed = (known.computed | wanted) - known.dropped
+        asked = self._asked
+        done = _Done(Intervals(), Intervals())
+        number = 0
+        while waiting:
+            part = heappop(waiting)
+            number += 1
+            self.engine.progress(
+                f"{self.plan.model}: part {part} ({self.parts.length.start_of(part):%Y-%m-%d %H:%M}), {number} of "
+                f"{number + len(waiting)}"
+            )
+            alone = Intervals.of((part, part))
+            was = part in known.computed
+            step = self._write(alone, alone if was else Intervals(), part == first, found, by)
+            done = done.and_(step)
+            if part not in step.changed:
+                continue
+            for reference in self.parts.recurrence.own:
+                later = (reference.dependents(alone) & computed) - alone
+                done = done.and_(_Done(Intervals(), later - asked))
+                for dependent in later & asked:
+                    if dependent not in queued:
+                        queued.add(dependent)
+                        heappush(waiting, dependent)
+        self._record(by)
+        return done
+
+    def _write(
+        self, parts: Intervals, compared: Intervals, is_first: bool, found: _Found, by: Recorded
+    ) -> _Done:
+        """Compute some parts, compare those that had been computed, and write what is new or has changed."""
+        root, name = self.plan.root.relation, staged_state(self.plan, self.plan.top)
+        self.versions[root] = self.engine.commits(root, None)[0].version
+        self.engine.stage(name, self._query(parts, is_first))
+        rows = {int(str(p)): int(str(n)) for p, n in self.engine.query(staged_rows_query(self.plan, name))}
+        changed = parts - compared
+        if compared and found.is_again:
+            changed = parts
+        elif compared:
+            different = self.engine.query(changed_parts_query(self.plan, name, compared, self.versions[root]))
+            changed |= Intervals.numbers(int(str(row[0])) for row in different)
+        has_rows = any(p in rows for p in changed)
+        if changed and (has_rows or changed & compared or found.is_again):
+            self.engine.run(replace_parts(self.plan, name, changed))
+        self.engine.unstage(name)
+        for part in parts:
+            self.done[part] = PartEntry(part, rows.get(part, 0), part in changed)
+        if len(self.done) - len(self.recorded) >= AT_ONCE or self.parts.together is not None:
+            self._record(by)
+        return _Done(changed, Intervals())
+
+    def _query(self, parts: Intervals, is_first: bool) -> exp.Select:
+        if self.parts.together is not None and not (is_first and self.parts.initialize is not None):
+            return together_query(self.plan, parts, self.versions)
+        query = self.parts.update
+        if is_first and self.parts.initialize is not None:
+            query = self.parts.initialize
+        return part_query(self.plan, query, parts.first, self.versions)
+
+    def _record(self, by: Recorded) -> None:
+        """Write what has been computed since the last time into the catalog."""
+        entries = [self.done[p] for p in sorted(set(self.done) - self.recorded)]
+        if entries:
+            self.engine.run(record_own(self.plan, entries, by))
+            self.recorded |= {e.part for e in entries}
+
+    # Retention
+
+    def _let_go(self, known: KnownParts, by: Recorded) -> KnownParts:
+        """Drop parts that are older than ``fivm_retention``, but for those that late data may still need."""
+        keep = self.parts.retention
+        kept = known.computed - known.dropped
+        if keep is None or not kept:
+            return known
+        length = self.parts.length
+        last = length.part_of(length.end_of(kept.last) - keep) - 1
+        latest = max((i.lateness or timedelta() for i in self._others()), default=timedelta())
+        still = length.part_of(length.start_of(kept.last) - latest)
+        needed = min((r.low.at(still) for r in self.parts.recurrence.own), default=still)
+        gone = kept & Intervals.of((kept.first, min(last, needed - 1)))
+        if not gone:
+            return known
+        self.engine.progress(f"{self.plan.model}: dropping {len(gone):,} parts ({gone}), older than {keep}")
+        self.engine.run(drop_parts(self.plan, gone))
+        self.engine.run(mark(self.plan, gone, "dropped"))
+        return replace(known, dropped=known.dropped | gone)
+
+    # Telling
+
+    def _show_unchanged(self, state: State) -> Report:
+        assert state.finished is not None
+        if not self.engine.exists(self.plan.relation):
+            publish(self.plan, self.engine, {})
+        self.state_bytes = state.finished.detail.get("state_bytes")
+        known = KnownParts.of(state.finished.detail["parts"])
+        report = self._report("no change", state.finished.refresh)
+        return replace(report, parts=PartChange(waiting=self._waiting(known)))
+
+    def _part_report(
+        self,
+        found: _Found,
+        claim: Entry,
+        action: Action,
+        reason: str | None,
+        ready: Intervals,
+        affected: Intervals,
+        known: KnownParts,
+    ) -> Report:
+        again = Intervals.numbers(self.done) - ready
+        changed = Intervals.numbers(p for p, e in self.done.items() if e.is_changed)
+        inputs: tuple[InputChange, ...] = tuple(s.change for s in found.staged.values())
+        is_same = action == "refreshed" and not self.done
+        report = self._report(
+            "no change" if is_same else action,
+            claim.refresh,
+            reason=reason,
+            inputs=inputs,
+            rolled=found.is_again,
+        )
+        parts = PartChange(
+            computed=str(ready),
+            again=str(again),
+            changed=str(changed & again),
+            rows=sum(e.rows for e in self.done.values() if e.is_changed),
+            pending=str(known.pending),
+            waiting=self._waiting(known),
+        )
+        return replace(report, parts=parts, rows_merged=parts.rows, partitions=len(changed))
+
+    def _waiting(self, known: KnownParts) -> str | None:
+        """What a part waits for though there is something later, None where nothing is missing in between."""
+        first, there = self._first(known), known.there(self.parts)
+        if first is None:
+            empty = sorted({i.relation for i in self._others() if not known.seen.get(i.relation)})
+            return f"the first part of {', '.join(empty)}" if empty else None
+        gaps = known.computed.gaps
+        part = gaps.first if gaps else known.computed.last + 1 if known.computed else first
+        missing = []
+        for read in self.parts.recurrence.others:
+            wanted, known_there = read.parts(part), there.get(read.relation, Intervals())
+            lacking = Intervals.of((wanted.start, wanted.stop - 1)) - known_there
+            if lacking and known_there and lacking.first < known_there.last:
+                missing.append(f"{read.relation}[{lacking}]")
+        return f"part {part} for {', '.join(missing)}" if missing else None
+
+
+@dataclass(frozen=True)
+class _Done:
+    """Parts whose content is new or another than before, and those that this was not asked to follow."""
+
+    changed: Intervals
+    pending: Intervals
+
+    def and_(self, other: _Done) -> _Done:
+        return _Done(self.changed | other.changed, self.pending | other.pending)
+
+
+_LEAST, _GREATEST = -(10**12), 10**12
+"""Beyond any part."""

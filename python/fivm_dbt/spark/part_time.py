@@ -1,0 +1,100 @@
+"""Time parts in SQL: the part that a row is in, as a number, and the rows of a part, as a condition with literals."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.parts.intervals import Intervals
+from fivm_dbt.parts.length import Length
+
+MAX_RANGES = 50
+"""More separate ranges of parts are read as one from the first to the last: conditions cost too."""
+
+
+def instant(moment: datetime, type_: SparkType, zone: str) -> exp.Expr:
+    """A moment as a literal of a time column's type; local where the column is."""
+    if type_.text == "date":
+        # A date is a day of the zone, and parts of dates begin with days.
+        text, kind = moment.astimezone(ZoneInfo(zone)).date().isoformat(), "date"
+    elif type_.text == "timestamp_ntz":
+        text = moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None).isoformat(sep=" ")
+        kind = "timestamp_ntz"
+    else:
+        text, kind = moment.replace(tzinfo=None).isoformat(sep=" ") + "+00:00", "timestamp_ltz"
+    return exp.cast(exp.Literal.string(text), kind, dialect="spark")
+
+
+def in_parts(column: exp.Expr, type_: SparkType, length: Length, parts: Intervals) -> exp.Expr:
+    """``column`` lies in one of the parts."""
+    ranges = parts.ranges if len(parts.ranges) <= MAX_RANGES else ((parts.first, parts.last),)
+    tests = []
+    for first, last in ranges:
+        low = instant(length.start_of(first), type_, length.zone)
+        high = instant(length.end_of(last), type_, length.zone)
+        from_low = exp.GTE(this=column.copy(), expression=low)
+        tests.append(exp.and_(from_low, exp.LT(this=column.copy(), expression=high), copy=False))
+    return exp.or_(*tests, copy=False) if tests else exp.false()
+
+
+def number_of(column: exp.Expr, type_: SparkType, length: Length) -> exp.Expr:
+    """The number of the part that a row is in: what :meth:`Length.part_of` gives, whatever the session's zone."""
+    if length.is_fixed:
+        return floored(_seconds(column, type_), length.many)
+    days: exp.Expr = _local_days(column, type_, length.zone)
+    if length.unit in ("day", "week"):
+        shifted = (
+            exp.paren(exp.Sub(this=days, expression=exp.Literal.number(4))) if length.unit == "week" else days
+        )
+        return floored(shifted, length.many * (7 if length.unit == "week" else 1))
+    day = exp.func("date_add", exp.cast(exp.Literal.string("1970-01-01"), "date"), days, dialect="spark")
+    since_1970 = exp.Sub(this=exp.Year(this=day), expression=exp.Literal.number(1970))
+    of_years = exp.Mul(this=exp.paren(since_1970), expression=exp.Literal.number(12))
+    months = exp.Add(this=of_years, expression=exp.Sub(this=exp.Month(this=day.copy()), expression=whole(1)))
+    return floored(exp.paren(months), length.many * {"month": 1, "quarter": 3, "year": 12}[length.unit])
+
+
+def _seconds(column: exp.Expr, type_: SparkType) -> exp.Expr:
+    """Seconds since 1970; of a date or a local time those of its clock, as if it were UTC."""
+    if type_.text == "date":
+        days = exp.Anonymous(this="UNIX_DATE", expressions=[column.copy()])
+        return exp.Mul(this=days, expression=whole(86_400))
+    if type_.text == "timestamp_ntz":
+        day = exp.cast(column.copy(), "date", dialect="spark")
+        days = exp.Anonymous(this="UNIX_DATE", expressions=[day])
+        total: exp.Expr = exp.Mul(this=days, expression=whole(86_400))
+        for name, many in (("HOUR", 3600), ("MINUTE", 60), ("SECOND", 1)):
+            unit = exp.func(name, column.copy(), dialect="spark")
+            total = exp.Add(this=total, expression=exp.Mul(this=unit, expression=whole(many)))
+        return exp.paren(total)
+    return exp.Anonymous(this="UNIX_SECONDS", expressions=[column.copy()])
+
+
+def _local_days(column: exp.Expr, type_: SparkType, zone: str) -> exp.Expr:
+    if type_.text == "date":
+        return exp.Anonymous(this="UNIX_DATE", expressions=[column.copy()])
+    if type_.text == "timestamp_ntz":
+        return exp.Anonymous(this="UNIX_DATE", expressions=[exp.cast(column.copy(), "date", dialect="spark")])
+    local = exp.Anonymous(this="FROM_UTC_TIMESTAMP", expressions=[column.copy(), exp.Literal.string(zone)])
+    return floored(exp.Anonymous(this="UNIX_SECONDS", expressions=[local]), 86_400)
+
+
+def floored(value: exp.Expr, by: int) -> exp.Expr:
+    """``⌊value / by⌋`` as a bigint. The quotient of whole numbers this small is never rounded up to the next one."""
+    quotient = value if by == 1 else exp.Floor(this=exp.Div(this=value, expression=whole(by)))
+    return exp.cast(quotient, BIGINT.text, dialect="spark")
+
+
+def whole(value: int) -> exp.Expr:
+    return exp.Literal.number(value) if value >= 0 else exp.paren(exp.Neg(this=exp.Literal.number(-value)))
+
+
+def in_numbers(column: exp.Expr, parts: Intervals) -> exp.Expr:
+    """A column of part numbers is one of the parts."""
+    ranges = parts.ranges if len(parts.ranges) <= MAX_RANGES else ((parts.first, parts.last),)
+    tests = [exp.Between(this=column.copy(), low=whole(first), high=whole(last)) for first, last in ranges]
+    return exp.or_(*tests, copy=False) if tests else exp.false()

@@ -1,0 +1,310 @@
+"""Statements of viewdf models: the rows of parts, what changed of them, and writing them (ViewDF, section 4).
+
+A part is a range of time, so a condition on parts is one on the time column, with literals by which Delta finds files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.ir.nodes import Lookup, Scan
+from fivm_dbt.ir.scalar import cast_ast, column_ast, identifier
+from fivm_dbt.naming import COUNT, PARTITION
+from fivm_dbt.parts.intervals import Intervals
+from fivm_dbt.parts.parted import PART_TIMESTAMP
+from fivm_dbt.parts.reference import Bound, PartReference
+from fivm_dbt.plan.by_part import WANTED
+from fivm_dbt.plan.part_plan import PART, PartInput, PartPlan, PartQuery, PartRead
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.spark.part_time import floored, in_numbers, in_parts, instant, number_of, whole
+from fivm_dbt.spark.reads import pinned, presented, read_version, table
+from fivm_dbt.spark.select import select
+from fivm_dbt.sql.splice import splice_inputs
+
+Versions = Mapping[str, int]
+"""The version at which each relation is read, the model's own root included."""
+
+
+# What changed
+
+
+def input_parts_query(item: PartInput, rows: exp.Expr, *, is_change: bool) -> exp.Select:
+    """Per part of an input how many rows came and went, of a staged change or of all its rows; none for NULL times."""
+    number = number_of(exp.column(identifier(item.column)), item.type, item.own)
+    count: exp.Expr = exp.column(COUNT) if is_change else whole(1)
+    each = exp.select(exp.alias_(number, PART), exp.alias_(count, "change")).from_(rows, copy=False)
+    zero = whole(0)
+    change = exp.column("change")
+    came = exp.Sum(this=exp.Greatest(this=change.copy(), expressions=[zero.copy()]))
+    gone = exp.Sum(this=exp.Greatest(this=exp.Neg(this=change.copy()), expressions=[zero.copy()]))
+    query = exp.select(exp.column(PART), exp.alias_(came, "came"), exp.alias_(gone, "gone"))
+    query = query.from_(each.subquery("each", copy=False), copy=False)
+    is_known = exp.column(PART).is_(exp.null()).not_()
+    return (
+        query.where(is_known, copy=False)
+        .group_by(exp.column(PART), copy=False)
+        .order_by(exp.column(PART), copy=False)
+    )
+
+
+def islands_query(staged: str) -> exp.Select:
+    """The parts of :func:`input_parts_query` as ranges: first and last of each run without a gap."""
+    order = exp.Order(expressions=[exp.Ordered(this=exp.column(PART))])
+    position = exp.Window(this=exp.RowNumber(), order=order)
+    island = exp.Sub(this=exp.column(PART), expression=position)
+    each = exp.select(exp.column(PART), exp.alias_(island, "island")).from_(table(staged))
+    ends = [
+        exp.alias_(exp.Min(this=exp.column(PART)), "low"),
+        exp.alias_(exp.Max(this=exp.column(PART)), "high"),
+    ]
+    return exp.select(*ends).from_(each.subquery("each")).group_by(exp.column("island"))
+
+
+def numbered(staged: str) -> exp.Select:
+    """The rows of :func:`input_parts_query`."""
+    return exp.select(exp.column(PART), exp.column("came"), exp.column("gone")).from_(table(staged))
+
+
+def all_rows(plan: Plan, item: PartInput, versions: Versions) -> exp.Expr:
+    """The whole of an input, for the first look at which parts it has."""
+    return _whole(plan, item.relation, versions)
+
+
+def changed_parts_query(plan: Plan, staged: str, compared: Intervals, version: int) -> exp.Select:
+    """The parts among ``compared`` whose staged rows are not the bag of rows that is stored."""
+    keys = [k.name for k in plan.root.keys]
+    where = in_parts(exp.column(PART_TIMESTAMP), _TIMESTAMP, _parts(plan).length, compared)
+
+    def side(source: exp.Expr, sign: int) -> exp.Select:
+        shown = [column_ast("", k) for k in keys]
+        return (
+            exp.select(*shown, exp.alias_(whole(sign), COUNT)).from_(source).where(where.copy(), copy=False)
+        )
+
+    both = exp.union(
+        side(table(staged), 1), side(pinned(plan.root.relation, version), -1), distinct=False, copy=False
+    )
+    group = [column_ast("", k) for k in keys]
+    differing = exp.NEQ(this=exp.Sum(this=exp.column(COUNT)), expression=whole(0))
+    rows = exp.select(column_ast("", PART_TIMESTAMP)).from_(both.subquery("both", copy=False), copy=False)
+    rows = rows.group_by(*group, copy=False).having(differing, copy=False)
+    number = number_of(exp.column(PART_TIMESTAMP), _TIMESTAMP, _parts(plan).length)
+    query = exp.select(exp.alias_(number, PART)).from_(rows.subquery("differing", copy=False), copy=False)
+    return query.distinct(copy=False)
+
+
+def staged_rows_query(plan: Plan, staged: str) -> exp.Select:
+    """How many staged rows each part has; parts without rows are not there."""
+    number = number_of(exp.column(PART_TIMESTAMP), _TIMESTAMP, _parts(plan).length)
+    each = exp.select(exp.alias_(number, PART)).from_(table(staged))
+    query = exp.select(exp.column(PART), exp.alias_(exp.Count(this=exp.Star()), "rows"))
+    return query.from_(each.subquery("each", copy=False), copy=False).group_by(exp.column(PART), copy=False)
+
+
+# Writing
+
+
+def empty_root_query(plan: Plan) -> exp.Select:
+    """No rows, with the columns of the state."""
+    columns = [exp.alias_(cast_ast(exp.Null(), k.type), identifier(k.name)) for k in plan.root.keys]
+    columns.append(exp.alias_(exp.cast(exp.Null(), "date", dialect="spark"), PARTITION))
+    return exp.select(*columns).where(exp.false(), copy=False)
+
+
+def replace_parts(plan: Plan, staged: str, parts: Intervals) -> exp.Insert:
+    """Write some parts anew from what was staged. Repeating it gives the same rows."""
+    where = in_parts(exp.column(PART_TIMESTAMP), _TIMESTAMP, _parts(plan).length, parts)
+    columns = [column_ast("", k.name) for k in plan.root.keys] + [exp.column(PARTITION)]
+    rows = exp.select(*columns).from_(table(staged)).where(where.copy(), copy=False)
+    return exp.Insert(this=table(plan.root.relation), expression=rows, where=where)
+
+
+def drop_parts(plan: Plan, parts: Intervals) -> exp.Delete:
+    """Take old parts out of the state."""
+    where = in_parts(exp.column(PART_TIMESTAMP), _TIMESTAMP, _parts(plan).length, parts)
+    return exp.Delete(this=table(plan.root.relation), where=exp.Where(this=where))
+
+
+# Reading
+
+
+def rows_of(plan: Plan, item: PartInput, parts: Intervals, versions: Versions) -> exp.Select:
+    """The rows of some parts of an input, or of the model itself, all its columns."""
+    where = in_parts(exp.column(identifier(item.column)), item.type, item.length, parts)
+    return exp.select("*").from_(_whole(plan, item.relation, versions)).where(where, copy=False)
+
+
+def _whole(plan: Plan, relation: str, versions: Versions) -> exp.Expr:
+    if relation != plan.relation:
+        return read_version(plan, relation, versions[relation], "whole")
+    root = plan.root.relation
+    return presented(plan.presentation, pinned(root, versions[root])).subquery(
+        identifier("whole"), copy=False
+    )
+
+
+def part_query(plan: Plan, query: PartQuery, part: int, versions: Versions) -> exp.Select:
+    """INITIALIZE or UPDATE for one part, in the columns of the state: the user's text, each reference at its parts."""
+    parts = _parts(plan)
+    texts = {}
+    for read in query.reads:
+        wanted = read.reference.parts(part)
+        rows = rows_of(
+            plan,
+            parts.input(read.reference.relation),
+            Intervals.of((wanted.start, wanted.stop - 1)),
+            versions,
+        )
+        texts[read.placeholder] = f"({rows.sql(dialect='spark')})"
+    text = splice_inputs(query.sql, texts | _plain(plan, versions))
+    start = parts.length.start_of(part)
+    keys = plan.root.keys[:-1]
+    columns = [exp.alias_(cast_ast(column_ast("", k.name), k.type), identifier(k.name)) for k in keys]
+    columns += [exp.alias_(instant(start, _TIMESTAMP, "UTC"), PART_TIMESTAMP)]
+    columns += [exp.alias_(_partition(plan, start), PARTITION)]
+    # The text may end in a comment: the bracket goes on a line of its own.
+    named = ", ".join(identifier(name).sql(dialect="spark") for name in query.names)
+    source = exp.Var(this=f"(\n{text}\n) AS part({named})")
+    chosen = exp.select(*columns)
+    chosen.set("from_", exp.From(this=source))
+    return chosen
+
+
+def together_query(plan: Plan, wanted: Intervals, versions: Versions) -> exp.Select:
+    """UPDATE for many parts, in the columns of the state."""
+    parts = _parts(plan)
+    assert parts.together is not None
+    reads = {r.placeholder: r for r in parts.update.reads}
+
+    def read(node: Scan | Lookup) -> exp.Expr:
+        assert isinstance(node, Scan)
+        if node.relation == WANTED:
+            return exp.select(exp.column(PART)).from_(_named(plan, wanted)).subquery(identifier(node.alias))
+        if node.relation not in reads:
+            return read_version(plan, node.relation, versions[node.relation], node.alias)
+        rows = _with_parts(plan, node, reads[node.relation], wanted, versions)
+        return rows.subquery(identifier(node.alias), copy=False)
+
+    rows = select(parts.together.node, read)
+    fields = [f.name for f in parts.together.node.fields[:-1]]
+    kept = {
+        n.lower(): f for n, f in zip(parts.together.names, fields, strict=True) if n.lower() != PART_TIMESTAMP
+    }
+    columns = [
+        exp.alias_(cast_ast(column_ast("part", kept[c.name.lower()]), k.type), identifier(k.name))
+        for c, k in zip(parts.columns, plan.root.keys, strict=False)
+    ]
+    columns += [column_ast("named", PART_TIMESTAMP), column_ast("named", PARTITION)]
+    same = exp.EQ(this=column_ast("part", PART), expression=column_ast("named", PART))
+    query = exp.select(*columns, copy=False).from_(rows.subquery("part", copy=False), copy=False)
+    return query.join(_named(plan, wanted), on=same, join_type="inner", copy=False)
+
+
+def _with_parts(plan: Plan, node: Scan, read: PartRead, wanted: Intervals, versions: Versions) -> exp.Select:
+    """The rows of a reference with each part of the model that they are read for: ``low(j) ≤ p ≤ high(j)``."""
+    item, reference = _parts(plan).input(read.reference.relation), read.reference
+    needed = Intervals.of(*((reference.low.at(a), reference.high.at(b)) for a, b in wanted.ranges))
+    columns = [column_ast("", name) for name, _ in node.columns if name != PART]
+    number = number_of(exp.column(identifier(item.column)), item.type, item.length)
+    rows = rows_of(plan, item, needed, versions).subquery("rows", copy=False)
+    of = f"{PART}_of"
+    numbered = exp.select(*(c.copy() for c in columns), exp.alias_(number, of)).from_(rows, copy=False)
+    source = numbered.subquery("numbered", copy=False)
+    least, greatest = _least(reference.high, of), _greatest(reference.low, of)
+    if _is_one_to_one(reference):
+        query = exp.select(*columns, exp.alias_(greatest, PART)).from_(source, copy=False)
+        inner = query.subquery("dependent", copy=False)
+    else:
+        none = exp.GT(this=least.copy(), expression=greatest.copy())
+        sequence: exp.Expr = exp.Anonymous(this="SEQUENCE", expressions=[least, greatest])
+        if not _always_some(reference):
+            sequence = exp.Case(ifs=[exp.If(this=none, true=exp.Array(expressions=[]))], default=sequence)
+        generator = exp.Anonymous(this="EXPLODE", expressions=[sequence])
+        alias = exp.TableAlias(this=identifier("dependents"), columns=[identifier(PART)])
+        query = exp.select(*columns, column_ast("dependents", PART)).from_(source, copy=False)
+        exploded = query.lateral(exp.Lateral(this=generator, view=True, alias=alias), copy=False)
+        inner = exploded.subquery("dependent", copy=False)
+    shown = exp.select(*(c.copy() for c in columns), column_ast("", PART)).from_(inner, copy=False)
+    return shown.where(in_numbers(exp.column(PART), wanted), copy=False)
+
+
+def _is_one_to_one(reference: PartReference) -> bool:
+    """Whether each part is read for just one of the model: ranges of as many parts as j goes on by."""
+    low, high = reference.low, reference.high
+    return low.divisor == high.divisor == 1 and high.offset - low.offset + 1 == low.factor
+
+
+def _always_some(reference: PartReference) -> bool:
+    """Whether no part lies between two ranges, read for none."""
+    low, high = reference.low, reference.high
+    return low.divisor == high.divisor == 1 and high.offset - low.offset + 1 >= low.factor
+
+
+def _least(high: Bound, number: str) -> exp.Expr:
+    """The least j for which the range reaches the part: ``⌈(divisor × p − offset) / factor⌉``."""
+    total = _linear(number, high.divisor, -high.offset + high.factor - 1)
+    return floored(total, high.factor)
+
+
+def _greatest(low: Bound, number: str) -> exp.Expr:
+    """The greatest j whose range has begun at the part: ``⌊(divisor × (p + 1) − offset − 1) / factor⌋``."""
+    total = _linear(number, low.divisor, low.divisor - low.offset - 1)
+    return floored(total, low.factor)
+
+
+def _linear(number: str, factor: int, offset: int) -> exp.Expr:
+    column: exp.Expr = exp.column(number)
+    product = column if factor == 1 else exp.Mul(this=column, expression=whole(factor))
+    if offset == 0:
+        return product
+    kind = exp.Add if offset > 0 else exp.Sub
+    return exp.paren(kind(this=product, expression=whole(abs(offset))))
+
+
+def _named(plan: Plan, wanted: Intervals) -> exp.Expr:
+    """The wanted parts with what is written of each: number, PART_TIMESTAMP, partition."""
+    length = _parts(plan).length
+    rows = []
+    for part in wanted:
+        start = length.start_of(part)
+        columns = [
+            exp.alias_(exp.cast(whole(part), BIGINT.text, dialect="spark"), PART),
+            exp.alias_(instant(start, _TIMESTAMP, "UTC"), PART_TIMESTAMP),
+            exp.alias_(_partition(plan, start), PARTITION),
+        ]
+        rows.append(exp.select(*columns, copy=False))
+    named: exp.Query = rows[0] if len(rows) == 1 else exp.union(*rows, distinct=False, copy=False)
+    return named.subquery("named", copy=False)
+
+
+def _plain(plan: Plan, versions: Versions) -> dict[str, str]:
+    """The inputs that are read as a whole, at their versions."""
+    texts = {}
+    for name in _parts(plan).plain:
+        presentation = plan.input(name).relation.presentation
+        if presentation is None:
+            texts[name] = pinned(name, versions[name]).sql(dialect="spark")
+        else:
+            rows = presented(presentation, pinned(presentation.root, versions[name]))
+            texts[name] = f"({rows.sql(dialect='spark')})"
+    return texts
+
+
+_TIMESTAMP = SparkType("timestamp")
+
+
+def _partition(plan: Plan, start: datetime) -> exp.Expr:
+    unit = _parts(plan).partition_unit
+    day = start.date()
+    period = {"DAY": day, "MONTH": day.replace(day=1), "YEAR": date(day.year, 1, 1)}[unit]
+    return exp.cast(exp.Literal.string(period.isoformat()), "date", dialect="spark")
+
+
+def _parts(plan: Plan) -> PartPlan:
+    assert plan.parts is not None
+    return plan.parts

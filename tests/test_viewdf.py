@@ -1,0 +1,533 @@
+"""Viewdf models against a computation of every part from scratch: the paper's examples, gaps, late data, calendars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from tests.viewdf_bench import Bench, Model, Row, Table, at, minutes
+
+from fivm_dbt.errors import FivmError
+from fivm_dbt.parts.length import Length
+from fivm_dbt.parts.parted import TimeParts
+
+MINUTE = TimeParts("ts", Length.of("minute"))
+PATIENT = TimeParts("ts", Length.of("minute"), lateness=timedelta())
+OLDEST = {"fivm_start": "oldest"}
+
+HELPER = Model(
+    "helper",
+    """select new.src, new.dest, coalesce(prev.ct, 0) + 1 as ct, coalesce(prev.sum_loss, 0) + new.loss as sum_loss
+    from {m:j} as new
+    left join {helper:j-1} as prev on new.src = prev.src and new.dest = prev.dest
+    where new.loss > 10""",
+    "select src, dest, 1 as ct, loss as sum_loss from {m:i} where loss > 10",
+    OLDEST,
+)
+VIEW2 = Model("view2", "select src, dest, ct, sum_loss from {helper:j} where ct >= 4", None, OLDEST)
+
+
+@contextmanager
+def bench(tables: Sequence[Table], models: Sequence[Model], zone: str = "UTC") -> Iterator[Bench]:
+    made = Bench(tables, models, zone)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def loss(rows: Sequence[Row] = (), parts: TimeParts = MINUTE) -> Table:
+    """The paper's stream: source, destination, time, packets lost."""
+    columns = [("src", "string"), ("dest", "string"), ("ts", "timestamp"), ("loss", "int")]
+    return Table("m", columns, list(rows), parts)
+
+
+def part(text: str) -> int:
+    return Length.of("minute").part_of(at(text).replace(tzinfo=timezone.utc))
+
+
+# The paper's examples
+
+
+def test_view1_and_view2_of_section_2() -> None:
+    """The table of packet losses, minute by minute, with the results that the paper lists."""
+    losses = [
+        ("10:00", 6),
+        ("10:01", 12),
+        ("10:02", 15),
+        ("10:03", 24),
+        ("10:04", 20),
+        ("10:05", 16),
+        ("10:06", 7),
+    ]
+    expected: dict[str, set[Row]] = {
+        "10:04": {("s", "d", 4, 71, at("10:04"))},
+        "10:05": {("s", "d", 5, 87, at("10:05"))},
+    }
+    seen: set[Row] = set()
+    with bench([loss()], [HELPER, VIEW2]) as b:
+        for minute, lost in losses:
+            b.change("m", [("s", "d", at(minute), lost)])
+            b.run()
+            b.check()
+            seen |= expected.get(minute, set())
+            assert set(b.rows("view2")) == seen, minute
+
+
+def test_view3_is_date_trunc() -> None:
+    view3 = Model(
+        "view3",
+        "select src, dest, sum(loss) as sum_loss from {m:j*60..j*60+59} group by src, dest",
+        None,
+        {**OLDEST, "fivm_part_length": "hour"},
+    )
+    rows = [("s", "d" if i % 3 else "e", minutes("10:00", i), i) for i in range(150)]
+    with bench([loss(rows)], [view3]) as b:
+        b.run()
+        b.check()
+        truncated = b.bench.engine.query(
+            "select src, dest, sum(loss), date_trunc('hour', ts) from m where ts < timestamp '2015-01-01 12:00:00' "
+            "group by src, dest, date_trunc('hour', ts)"
+        )
+        assert set(b.rows("view3")) == {tuple(r) for r in truncated}
+        b.change("m", [("s", "d", minutes("10:00", 30), 1000)], [("s", "d", minutes("10:00", 61), 61)])
+        b.run()
+        b.check()
+
+
+def test_band_join_of_section_4_2() -> None:
+    joined = Model("joined", "select * from {m:j} natural join {n:j}", None, OLDEST)
+    other = Table("n", [("src", "string"), ("dest", "string"), ("delay", "int"), ("ts2", "timestamp")], [])
+    other.parts = TimeParts("ts2", Length.of("minute"))
+    with bench([loss([("s", "d", at("10:00"), 1)]), other], [joined]) as b:
+        b.run()
+        assert b.known("joined")["computed"] == "none", "n has no part yet"
+        b.change("n", [("s", "d", 7, at("10:00:30")), ("s", "e", 8, at("10:00:10"))])
+        b.run()
+        b.check()
+        assert set(b.rows("joined", "src, dest, loss, delay")) == {("s", "d", 1, 7)}
+        b.change("m", [("s", "e", at("10:00:59"), 2), ("s", "d", at("10:01"), 3)])
+        b.run()
+        b.check()
+        assert set(b.rows("joined", "src, dest, loss, delay")) == {("s", "d", 1, 7), ("s", "e", 2, 8)}
+
+
+FIGURE_5 = [[10, 4, 2, 5, 6], [5, 3, 3, 4], [4, 4, 2, 3], [1, 1, 3, 9, 1, 4], [7, 1, 2, 1, 7]]
+
+
+def test_view5_and_view6_of_section_5_2() -> None:
+    """MAX by panes, SUM by cumulative sums over four minutes, with the numbers of figure 5: 10, 74, 9, 65."""
+    stream = Table("s", [("g", "string"), ("a", "int"), ("ts", "timestamp")], [], MINUTE)
+    panes = Model("panes", "select g, max(a) as max_a from {s:j} group by g", None, OLDEST)
+    view5 = Model("view5", "select g, max(max_a) as max_a from {panes:j-3..j} group by g", None, OLDEST)
+    csum = Model(
+        "csum",
+        """select g, sum(part_sum) as sum_a, sum(part_rows) as rows_a from (
+            select g, sum(a) as part_sum, count(*) as part_rows from {s:j} group by g
+            union all select g, sum_a, rows_a from {csum:j-1}) as both group by g""",
+        "select g, sum(a) as sum_a, count(*) as rows_a from {s:i} group by g",
+        OLDEST,
+    )
+    view6 = Model(
+        "view6",
+        """select g, sum(part_sum) as sum_a from (
+            select g, sum_a as part_sum, rows_a as part_rows from {csum:j}
+            union all select g, -sum_a, -rows_a from {csum:j-4}) as both
+        group by g having sum(part_rows) > 0""",
+        "select g, sum_a from {csum:i}",
+        {"fivm_start": "2015-01-01T10:03:00"},
+    )
+    with bench([stream], [panes, view5, csum, view6]) as b:
+        for minute, values in enumerate(FIGURE_5):
+            b.change("s", [("g", v, minutes("10:00", minute)) for v in values])
+            b.run()
+            b.check()
+        assert dict((r[1], r[0]) for r in b.rows("view5", "max_a, part_timestamp")) == {
+            at("10:03"): 10,
+            at("10:04"): 9,
+        }
+        assert dict((r[1], r[0]) for r in b.rows("view6", "sum_a, part_timestamp")) == {
+            at("10:03"): 74,
+            at("10:04"): 65,
+        }
+        assert [r[0] for r in sorted(b.rows("csum", "sum_a"))] == [27, 42, 55, 74, 92]
+        # A late row and one that goes: the sums of all later minutes move with them.
+        b.change(
+            "s",
+            [("g", 100, minutes("10:00", 1)), ("h", -5, minutes("10:00", 2)), ("h", 5, minutes("10:00", 2))],
+        )
+        b.run()
+        b.check()
+        assert ("h", 0, at("10:04")) in b.rows("view6", "g, sum_a, part_timestamp"), (
+            "its sum is zero, its rows are two"
+        )
+
+
+def test_figure_3() -> None:
+    """A batch for part 9 and late rows for part 5: which parts are computed, and which are not."""
+    start = at("10:00")
+    rows = [("s", "d", start + timedelta(minutes=i), 20) for i in range(9)]
+    rows += [("x", "y", start + timedelta(minutes=i), 30 if i in (4, 5) else 1) for i in range(9)]
+    with bench([loss(rows)], [HELPER, VIEW2]) as b:
+        b.run()
+        base = part("10:00")
+        b.change("m", [("s", "d", minutes("10:00", 9), 20), ("x", "late", minutes("10:00", 5), 40)])
+        done = b.run()
+        b.check()
+        helper, view2 = done["helper"].parts, done["view2"].parts
+        assert helper is not None and view2 is not None
+        assert helper.computed == str(base + 9)
+        # x and late are in Helper[5] now, and in no later one: Helper[6] is looked at, and nothing follows.
+        assert (helper.again, helper.changed) == (f"{base + 5}..{base + 6}", str(base + 5))
+        assert (view2.computed, view2.again, view2.changed) == (str(base + 9), str(base + 5), "none")
+
+
+# Order of arrival
+
+
+def test_two_days_arrive_in_reverse_order() -> None:
+    daily = TimeParts("ts", Length.of("day"))
+    table = loss([("s", "d", at("2015-01-01T10:00"), 20)], daily)
+    with bench([table], [HELPER, VIEW2]) as b:
+        b.run()
+        b.change("m", [("s", "d", at("2015-01-03T10:00"), 30)])
+        done = b.run()["helper"]
+        b.check()
+        assert b.known("helper")["computed"] == "16436"
+        assert done.parts is not None and done.parts.waiting == "part 16437 for m[16437]"
+        b.change("m", [("s", "d", at("2015-01-02T10:00"), 40)])
+        b.run()
+        b.check()
+        assert b.known("helper")["computed"] == "16436..16438"
+        assert ("s", "d", 3, 90, at("2015-01-03T00:00")) in b.rows("helper")
+
+
+def test_parts_that_need_no_others_are_computed_over_a_gap() -> None:
+    plain = Model("plain", "select src, loss from {m:j}", None, OLDEST)
+    with bench([loss([("s", "d", at("10:00"), 1), ("s", "d", at("10:05"), 2)])], [plain]) as b:
+        b.run()
+        b.check()
+        assert b.known("plain")["computed"] == f"{part('10:00')}, {part('10:05')}"
+        b.change("m", [("s", "d", at("10:02"), 3)])
+        b.run()
+        b.check()
+        assert b.known("plain")["computed"] == f"{part('10:00')}, {part('10:02')}, {part('10:05')}"
+
+
+def test_a_declared_lateness_makes_gaps_empty_parts() -> None:
+    with bench(
+        [loss([("s", "d", at("10:00"), 20), ("s", "d", at("10:04"), 20)], PATIENT)], [HELPER, VIEW2]
+    ) as b:
+        b.run()
+        b.check()
+        assert b.known("helper")["computed"] == f"{part('10:00')}..{part('10:04')}"
+        # A row of a part that was given up comes after all: its part is computed again, and what follows.
+        b.change("m", [("s", "d", at("10:03"), 30)])
+        done = b.run()["helper"].parts
+        b.check()
+        assert done is not None and done.changed == f"{part('10:03')}..{part('10:04')}"
+
+
+def test_an_empty_part_is_computed_and_recorded() -> None:
+    rows = [("s", "d", at("10:00"), 20), ("s", "d", at("10:01"), 1)]
+    with bench([loss(rows)], [HELPER, VIEW2]) as b:
+        b.run()
+        assert b.catalog("helper") == {
+            ("m", part("10:00"), "there", 1),
+            ("m", part("10:01"), "there", 1),
+            ("helper", part("10:00"), "computed", 1),
+            ("helper", part("10:01"), "computed", 0),
+        }
+        # A part that loses all its rows is still there, and empty.
+        b.change("m", delete=[("s", "d", at("10:01"), 1)])
+        b.run()
+        b.check()
+        assert ("m", part("10:01"), "there", 0) in b.catalog("helper")
+        b.change("m", [("s", "d", at("10:02"), 40)])
+        b.run()
+        b.check()
+        assert b.known("helper")["computed"] == f"{part('10:00')}..{part('10:02')}"
+
+
+def test_rows_without_a_time_are_in_no_part() -> None:
+    total = Model("total", "select count(*) as n from {m:j}", None, OLDEST)
+    with bench([loss([("s", "d", None, 1), ("s", "d", at("10:00"), 2)])], [total]) as b:
+        b.run()
+        assert set(b.rows("total")) == {(1, at("10:00"))}
+        b.change("m", [("s", "d", None, 3)])
+        assert b.run()["total"].action == "no change"
+        b.check()
+
+
+# Late data
+
+
+def test_late_data_100_parts_back_computes_what_depends_on_it() -> None:
+    rows = [("s", "d", minutes("10:00", i), 20 if i != 40 else 1) for i in range(120)]
+    windowed_of = Model(
+        "windowed", "select src, sum(loss) as total from {m:j-9..j} group by src", None, OLDEST
+    )
+    with bench([loss(rows)], [HELPER, VIEW2, windowed_of]) as b:
+        b.run()
+        before = b.last_updated("helper")
+        b.change("m", [("s", "d", minutes("10:00", 20), 5)], [("s", "d", minutes("10:00", 20), 20)])
+        done = b.run()
+        b.check()
+        base = part("10:00")
+        helper, windowed = done["helper"].parts, done["windowed"].parts
+        assert helper is not None and windowed is not None
+        # The count starts anew after minute 20, and minute 40 ends it anyway: 41 is as it was.
+        assert helper.changed == f"{base + 20}..{base + 39}"
+        assert helper.again == f"{base + 20}..{base + 40}"
+        assert windowed.again == f"{base + 20}..{base + 29}" == windowed.changed
+        after = b.last_updated("helper")
+        assert {p for p in after if after[p] != before[p]} == set(range(base + 20, base + 40))
+
+
+def test_a_change_that_changes_nothing_stops_at_once() -> None:
+    rows = [("s", "d", minutes("10:00", i), 5) for i in range(5)]
+    with bench([loss(rows)], [HELPER, VIEW2]) as b:
+        b.run()
+        before = b.catalog("helper", "relation, part, last_updated")
+        b.change("m", [("s", "d", at("10:01"), 6)], [("s", "d", at("10:01"), 5)])
+        done = b.run()
+        b.check()
+        helper = done["helper"].parts
+        assert helper is not None and (helper.again, helper.changed) == (str(part("10:01")), "none")
+        assert done["view2"].action == "no change"
+        own = {r for r in before if r[0] == "helper"}
+        assert own == {r for r in b.catalog("helper", "relation, part, last_updated") if r[0] == "helper"}
+
+
+def test_an_earlier_part_moves_the_oldest_one() -> None:
+    with bench([loss([("s", "d", at("10:02"), 20), ("s", "d", at("10:03"), 20)])], [HELPER, VIEW2]) as b:
+        b.run()
+        b.change("m", [("s", "d", at("10:01"), 30)])
+        b.run()
+        b.check()
+        assert b.known("helper")["first"] == part("10:01")
+        assert ("s", "d", 3, 70, at("10:03")) in b.rows("helper")
+
+
+def test_the_newest_part_is_the_first_one_by_default() -> None:
+    model = Model(HELPER.name, HELPER.update, HELPER.initialize)
+    with bench([loss([("s", "d", at("10:02"), 20), ("s", "d", at("10:03"), 20)])], [model]) as b:
+        b.run()
+        assert b.known("helper")["computed"] == str(part("10:03"))
+        b.change("m", [("s", "d", at("10:01"), 30), ("s", "d", at("10:04"), 30)])
+        b.run()
+        b.check()
+        assert set(b.rows("helper", "ct, part_timestamp")) == {(1, at("10:03")), (2, at("10:04"))}
+
+
+# Dimensions
+
+
+@pytest.mark.parametrize(("of", "changed"), [("all", 4), ("future", 0), ("2 minutes", 2)])
+def test_a_changed_dimension(of: str, changed: int) -> None:
+    names = Table("names", [("src", "string"), ("label", "string")], [("s", "old")])
+    labelled = Model(
+        "labelled",
+        "select n.label, m.loss from {m:j} as m join {names} as n on m.src = n.src",
+        None,
+        {**OLDEST, "fivm_plain_change": of},
+    )
+    rows = [("s", "d", minutes("10:00", i), i) for i in range(4)]
+    with bench([loss(rows), names], [labelled]) as b:
+        b.run()
+        b.check()
+        b.change("names", [("s", "new")], [("s", "old")])
+        b.change("m", [("s", "d", minutes("10:00", 4), 4)])
+        b.run()
+        labels = [r[0] for r in b.rows("labelled", "label, loss")]
+        assert labels.count("new") == changed + 1
+        if of == "all":
+            b.check()
+
+
+# Calendars
+
+
+def test_days_on_which_clocks_change_have_23_and_25_hours() -> None:
+    zone = "Europe/Vienna"
+    hourly = TimeParts("ts", Length.of("hour"))
+    table = Table("m", [("ts", "timestamp"), ("x", "int")], [], hourly)
+    begins = datetime(2024, 3, 29, 23, tzinfo=timezone.utc)
+    table.rows += [((begins + timedelta(hours=i)).replace(tzinfo=None), i) for i in range(24 * 4)]
+    daily = Model(
+        "daily",
+        "select count(*) as hours, min(x) as first from {m:span j}",
+        None,
+        {**OLDEST, "fivm_part_length": "day"},
+    )
+    with bench([table], [daily], zone) as b:
+        b.run()
+        b.check()
+        days = {r[1]: r[0] for r in b.rows("daily", "hours, part_timestamp")}
+        assert days[datetime(2024, 3, 30, 23)] == 23, "the 31st of March"
+        assert [days[k] for k in sorted(days)] == [24, 23, 24, 24]
+        late = (begins + timedelta(hours=40)).replace(tzinfo=None)
+        b.change("m", [(late, -1)])
+        done = b.run()["daily"].parts
+        b.check()
+        assert done is not None and done.again == "19813"
+    table.rows = [((datetime(2024, 10, 26, 22) + timedelta(hours=i)), i) for i in range(24 * 2)]
+    with bench([table], [daily], zone) as b:
+        b.run()
+        b.check()
+        assert set(b.rows("daily", "hours")) == {(25,)}
+
+
+def test_months_and_a_leap_day() -> None:
+    days = TimeParts("d", Length.of("day"))
+    table = Table("m", [("d", "date"), ("x", "int")], [], days)
+    first = datetime(2024, 1, 1).date()
+    table.rows += [(first + timedelta(days=i), 1) for i in range(31 + 29 + 31)]
+    monthly = Model(
+        "monthly",
+        "select count(*) as n, sum(x) as s from {m:span j}",
+        None,
+        {**OLDEST, "fivm_part_length": "month"},
+    )
+    with bench([table], [monthly]) as b:
+        b.run()
+        b.check()
+        assert {r[1].month: r[0] for r in b.rows("monthly", "n, part_timestamp")} == {1: 31, 2: 29, 3: 31}
+        b.change("m", [(datetime(2024, 2, 29).date(), 7)])
+        done = b.run()["monthly"].parts
+        b.check()
+        assert done is not None and done.again == str(54 * 12 + 1)
+
+
+# Ranges of time, backfill, retention
+
+
+def test_a_range_of_time_and_what_is_left_to_do() -> None:
+    rows = [("s", "d", minutes("10:00", i), 20) for i in range(10)]
+    plain = Model("plain", "select src, loss from {m:j}", None, OLDEST)
+    with bench([loss(rows)], [plain]) as b:
+        some = (
+            minutes("10:00", 2).replace(tzinfo=timezone.utc),
+            minutes("10:00", 5).replace(tzinfo=timezone.utc),
+        )
+        b.run(within=some)
+        b.check()
+        assert b.known("plain")["computed"] == f"{part('10:02')}..{part('10:04')}"
+        b.run()
+        b.check()
+        assert b.known("plain")["computed"] == f"{part('10:00')}..{part('10:09')}"
+        b.change("m", [("s", "d", at("10:01"), 7), ("s", "d", at("10:03"), 7)])
+        b.run(within=some)
+        assert b.known("plain")["pending"] == str(part("10:01"))
+        b.run()
+        b.check()
+        assert b.known("plain")["pending"] == "none"
+
+
+def test_a_late_change_waits_where_it_leads_out_of_the_range() -> None:
+    rows = [("s", "d", minutes("10:00", i), 20) for i in range(10)]
+    with bench([loss(rows)], [HELPER]) as b:
+        b.run()
+        b.change("m", [("s", "d", at("10:03"), 7)], [("s", "d", at("10:03"), 20)])
+        b.run(within=(None, at("10:05").replace(tzinfo=timezone.utc)))
+        assert b.known("helper")["pending"] == str(part("10:05"))
+        b.run()
+        b.check()
+
+
+def test_retention_drops_parts_and_retracts_nothing() -> None:
+    helper = Model(HELPER.name, HELPER.update, HELPER.initialize, {**OLDEST, "fivm_retention": "3 minutes"})
+    with bench([loss([("s", "d", at("10:00"), 20)])], [helper, VIEW2]) as b:
+        for i in range(1, 10):
+            b.change("m", [("s", "d", minutes("10:00", i), 20)])
+            b.run()
+        assert b.known("helper")["dropped"] == f"{part('10:00')}..{part('10:06')}"
+        assert {r[0] for r in b.rows("helper", "ct")} == {8, 9, 10}
+        assert {r[0] for r in b.rows("view2", "ct")} == set(range(4, 11)), "dependants keep their results"
+        assert ("helper", part("10:00"), "dropped", 1) in b.catalog("helper")
+        # Late data that would need a part that is gone.
+        b.change("m", [("s", "d", at("10:07"), 30)], [("s", "d", at("10:07"), 20)])
+        with pytest.raises(FivmError) as raised:
+            b.run()
+        assert raised.value.code.number == "FIVM206"
+        assert "which fivm_retention has dropped" in str(raised.value)
+
+
+def test_retention_keeps_what_a_declared_lateness_needs() -> None:
+    patient = TimeParts("ts", Length.of("minute"), lateness=timedelta(minutes=4))
+    helper = Model(HELPER.name, HELPER.update, HELPER.initialize, {**OLDEST, "fivm_retention": "1 minute"})
+    with bench([loss([("s", "d", at("10:00"), 20)], patient)], [helper]) as b:
+        for i in range(1, 10):
+            b.change("m", [("s", "d", minutes("10:00", i), 20)])
+            b.run()
+        # Minute 5 may still change, for which minute 4 is needed.
+        assert b.known("helper")["dropped"] == f"{part('10:00')}..{part('10:03')}"
+        b.change("m", [("s", "d", at("10:06"), 30)], [("s", "d", at("10:06"), 20)])
+        b.run()
+        assert set(b.rows("helper", "sum_loss")) == {(100,), (120,), (150,), (170,), (190,), (210,)}
+
+
+# Interruptions
+
+
+class _Stop(Exception):
+    pass
+
+
+def test_an_interrupted_refresh_leaves_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped before each of its writes in turn, and begun again."""
+    stopped = 0
+    while _stopped_before(stopped, monkeypatch):
+        stopped += 1
+    assert stopped > 8, "each part is a write, and its record in the catalog another"
+
+
+def _stopped_before(write: int, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether a refresh that was to be stopped before this write has as many; the next run makes up for it."""
+    rows = [("s", "d", minutes("10:00", i), 20) for i in range(8)]
+    with bench([loss(rows)], [HELPER, VIEW2]) as b:
+        b.run()
+        b.change("m", [("s", "d", at("10:02"), 25), ("s", "d", at("10:08"), 30)], [("s", "d", at("10:02"), 20)])
+        engine: Any = b.bench.engine
+        written, run = 0, engine.run
+
+        def counted(sql: str) -> None:
+            nonlocal written
+            written += 1
+            if written == write + 1:
+                raise _Stop
+            run(sql)
+
+        is_stopped = False
+        with monkeypatch.context() as patch:
+            patch.setattr(engine, "run", counted)
+            try:
+                b.run()
+            except _Stop:
+                is_stopped = True
+        b.run()
+        b.check()
+    return is_stopped
+
+
+def test_an_interrupted_build_is_a_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [("s", "d", minutes("10:00", i), 20) for i in range(4)]
+    with bench([loss(rows)], [HELPER]) as b:
+        b.run()
+        engine: Any = b.bench.engine
+        run = engine.run
+
+        def stopped(sql: str) -> None:
+            if sql.startswith("INSERT"):
+                raise _Stop
+            run(sql)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(engine, "run", stopped)
+            with pytest.raises(_Stop):
+                b.run(full_refresh=True)
+        assert b.run()["helper"].reason == "a build was interrupted"
+        b.check()

@@ -1,0 +1,268 @@
+"""Viewdf models on DuckDB, and what they are compared with: every part computed from scratch, one after the other.
+
+The oracle shares with fivm the texts of the queries, where a reference is ``{m:j-1}`` or ``{m:j-3..j}``, and knows
+nothing of plans: it keeps each relation as a list of rows in a database of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import duckdb
+import sqlglot
+
+from fivm_dbt.catalog import Catalog, Column, Relation
+from fivm_dbt.config import load_config
+from fivm_dbt.parts.length import Length
+from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.planner import ModelRequest
+from fivm_dbt.plan.viewdf import plan_viewdf
+from fivm_dbt.refresh.executor import refresh
+from fivm_dbt.refresh.parts import EventTime
+from fivm_dbt.refresh.report import Report
+from fivm_dbt.testing.workbench import DuckDbWorkbench, TableSpec
+
+Row = tuple[Any, ...]
+REFERENCE = re.compile(r"\{(\w+)(?::([^}]*))?\}")
+
+
+def at(text: str) -> datetime:
+    """An instant from ``10:04`` of the first of January 2015, or from a date and time, in UTC."""
+    if len(text) <= 8:
+        text = f"2015-01-01T{text}"
+    return datetime.fromisoformat(text)
+
+
+@dataclass
+class Table:
+    """A source: its columns, and how it is divided by time if it is."""
+
+    name: str
+    columns: Sequence[tuple[str, str]]
+    rows: list[Row] = field(default_factory=list)
+    parts: TimeParts | None = None
+
+    @property
+    def spec(self) -> TableSpec:
+        return TableSpec(self.name, tuple(Column.of(n, t) for n, t in self.columns))
+
+
+@dataclass
+class Model:
+    """A viewdf model: UPDATE and INITIALIZE with references in braces, and its ``meta``."""
+
+    name: str
+    update: str
+    initialize: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    def compiled(self) -> str:
+        """What dbt makes of the file."""
+        lines = []
+        if self.initialize is not None:
+            lines = [f"--fivm:initialize {line}" for line in _compiled(self.initialize).splitlines()]
+        return "\n".join([*lines, _compiled(self.update)])
+
+
+def _compiled(text: str) -> str:
+    def reference(found: re.Match[str]) -> str:
+        name, numbers = found.group(1), found.group(2)
+        if numbers is None:
+            return name
+        kind = "fivm_span" if numbers.startswith("span ") else "fivm_part"
+        ends = numbers.removeprefix("span ").split("..")
+        shown = ", ".join(f"'{e}'" for e in ends)
+        return f"(select /*+ {kind}({shown}) */ * from {name})"
+
+    return REFERENCE.sub(reference, text)
+
+
+class Bench:
+    """Some sources and models in their order, on DuckDB."""
+
+    def __init__(self, tables: Sequence[Table], models: Sequence[Model], zone: str = "UTC") -> None:
+        self.bench = DuckDbWorkbench(tiny=True)
+        self.tables = {t.name: t for t in tables}
+        self.models = {m.name: m for m in models}
+        self.zone = zone
+        self.plans: dict[str, Plan] = {}
+        for table in tables:
+            self.bench.create(table.spec, table.rows)
+        for model in models:
+            self.plans[model.name] = self.plan(model)
+
+    def close(self) -> None:
+        self.bench.close()
+
+    def plan(self, model: Model) -> Plan:
+        relations = [Relation(t.name, t.spec.columns) for t in self.tables.values()]
+        parts = {t.name: t.parts for t in self.tables.values() if t.parts is not None}
+        for name, plan in self.plans.items():
+            assert plan.parts is not None
+            relations.append(Relation(name, plan.output, kind="fivm", presentation=plan.presentation))
+            parts[name] = TimeParts(PART_TIMESTAMP, plan.parts.length, None, is_computed=True)
+        request = ModelRequest(
+            model.name,
+            model.compiled(),
+            Catalog.of(relations),
+            load_config(model.meta, model=model.name),
+            session=(("timezone", self.zone),),
+        )
+        return plan_viewdf(request, parts, None, self.bench.columns_of)
+
+    def change(self, name: str, insert: Sequence[Row] = (), delete: Sequence[Row] = ()) -> None:
+        """One commit of a source; a deleted row takes one of its equal copies along."""
+        table = self.tables[name]
+        for row in delete:
+            table.rows.remove(row)
+        table.rows += insert
+        self.bench.change(table.spec, list(insert), list(delete))
+
+    def run(
+        self, *names: str, within: EventTime = (None, None), full_refresh: bool = False
+    ) -> dict[str, Report]:
+        """Refresh models, all unless some are named."""
+        found = {}
+        for name in names or self.models:
+            found[name] = refresh(
+                self.plans[name],
+                self.bench.engine,
+                self.bench.journal,
+                within=within,
+                full_refresh=full_refresh,
+            )
+        return found
+
+    def rows(self, name: str, columns: str = "*") -> Counter[Row]:
+        return Counter(tuple(r) for r in self.bench.engine.query(f"select {columns} from {name}"))
+
+    def known(self, name: str) -> dict[str, Any]:
+        """What the journal says of the parts of a model."""
+        found: dict[str, Any] = next(
+            e for e in self.bench.journal.entries(name) if e.event == "finished"
+        ).detail["parts"]
+        return found
+
+    def catalog(self, model: str, columns: str = "relation, part, status, row_count") -> set[Row]:
+        return {
+            tuple(r)
+            for r in self.bench.engine.query(f"select {columns} from fivm_parts where model = '{model}'")
+        }
+
+    def last_updated(self, model: str) -> dict[int, Any]:
+        """When each part of a model has last changed, as the catalog has it."""
+        rows = self.catalog(model, "relation, part, last_updated")
+        return {part: moment for relation, part, moment in rows if relation == model}
+
+    def check(self) -> None:
+        """Every model is the bag of rows that all its computed parts have, computed from scratch."""
+        oracle = Oracle(self)
+        for name in self.models:
+            expected, found = oracle.rows[name], self.rows(name)
+            assert found - expected == Counter(), f"{name} has too many rows"
+            assert expected - found == Counter(), f"{name} misses rows"
+
+
+class Oracle:
+    """All computed parts of all models from scratch."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._db = duckdb.connect()
+        self._db.execute("set timezone = 'UTC'")
+        self.rows: dict[str, Counter[Row]] = {}
+        for table in bench.tables.values():
+            self._load(table.name, table.columns, table.rows)
+        for name, model in bench.models.items():
+            self._compute(name, model)
+        self._db.close()
+
+    def _load(self, name: str, columns: Sequence[tuple[str, str]], rows: Sequence[Row]) -> None:
+        types = {"string": "varchar", "timestamp_ntz": "timestamp"}
+        shown = ", ".join(f'"{n}" {types.get(t, t)}' for n, t in columns)
+        self._db.execute(f"create table {name} ({shown})")
+        if rows:
+            marks = ", ".join("?" for _ in columns)
+            plain = [tuple(_naive(v) for v in row) for row in rows]
+            self._db.executemany(f"insert into {name} values ({marks})", plain)
+
+    def _compute(self, name: str, model: Model) -> None:
+        plan, known = self._bench.plans[name], self._bench.known(name)
+        assert plan.parts is not None
+        columns = [(c.name, c.type.text) for c in plan.output]
+        self._load(name, columns, [])
+        first = known["first"]
+        for part in _numbers(known["computed"]):
+            text = model.update
+            if part == first and model.initialize is not None:
+                text = model.initialize
+            start = plan.parts.length.start_of(part)
+            shown = ", ".join(f'"{n}"' for n, _ in columns[:-1])
+            query = sqlglot.transpile(self._at(text, name, part), read="spark", write="duckdb")[0]
+            rows = self._db.execute(f"select {shown} from ({query})").fetchall()
+            if rows:
+                marks = ", ".join("?" for _ in columns)
+                self._db.executemany(
+                    f"insert into {name} values ({marks})", [(*r, _naive(start)) for r in rows]
+                )
+        self.rows[name] = Counter(tuple(r) for r in self._db.execute(f"select * from {name}").fetchall())
+
+    def _at(self, text: str, model: str, part: int) -> str:
+        """The query for one part: each reference a query over a range of time."""
+
+        def reference(found: re.Match[str]) -> str:
+            name, numbers = found.group(1), found.group(2)
+            if numbers is None:
+                return name
+            is_span = numbers.startswith("span ")
+            ends = [_value(e, part) for e in numbers.removeprefix("span ").split("..")]
+            column, length = self._divided(name, model, is_span)
+            low = _naive(length.start_of(ends[0]))
+            high = _naive(length.end_of(ends[-1]))
+            return f"(select * from {name} where {column} >= '{low}' and {column} < '{high}')"
+
+        return REFERENCE.sub(reference, text)
+
+    def _divided(self, name: str, model: str, is_span: bool) -> tuple[str, Length]:
+        own = self._bench.plans[model].parts
+        assert own is not None
+        if name in self._bench.plans:
+            parts = self._bench.plans[name].parts
+            assert parts is not None
+            return PART_TIMESTAMP, own.length if is_span else parts.length
+        declared = self._bench.tables[name].parts
+        assert declared is not None
+        return declared.column, own.length if is_span or declared.length is None else declared.length
+
+
+def _value(text: str, part: int) -> int:
+    return int(eval(text.replace("/", "//"), {"__builtins__": {}}, {"i": part, "j": part}))
+
+
+def _numbers(text: str) -> list[int]:
+    if text == "none":
+        return []
+    found: list[int] = []
+    for piece in text.split(", "):
+        ends = piece.split("..")
+        found += range(int(ends[0]), int(ends[-1]) + 1)
+    return found
+
+
+def _naive(value: Any) -> Any:
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(timezone.utc).replace(tzinfo=None)
+    return value
+
+
+def minutes(text: str, many: int) -> datetime:
+    return at(text) + timedelta(minutes=many)
+
+
+__all__ = ["Bench", "Model", "Oracle", "Table", "at", "minutes", "replace"]

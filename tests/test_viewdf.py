@@ -490,7 +490,9 @@ def _stopped_before(write: int, monkeypatch: pytest.MonkeyPatch) -> bool:
     rows = [("s", "d", minutes("10:00", i), 20) for i in range(8)]
     with bench([loss(rows)], [HELPER, VIEW2]) as b:
         b.run()
-        b.change("m", [("s", "d", at("10:02"), 25), ("s", "d", at("10:08"), 30)], [("s", "d", at("10:02"), 20)])
+        b.change(
+            "m", [("s", "d", at("10:02"), 25), ("s", "d", at("10:08"), 30)], [("s", "d", at("10:02"), 20)]
+        )
         engine: Any = b.bench.engine
         written, run = 0, engine.run
 

@@ -36,6 +36,8 @@ def with_fivm(adapter: Any) -> Any:
     methods: dict[str, Any] = {"__module__": adapter.__module__, "__qualname__": adapter.__qualname__}
     for name, while_parsing in _METHODS.items():
         methods[name] = available.parse(_always(while_parsing))(_bridged(name))
+    # A reference that is wrong is wrong while parsing too.
+    methods["fivm_check_reference"] = available.parse(_check_reference)(_bridged("fivm_check_reference"))
 
     def execute(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -51,7 +53,7 @@ def with_fivm(adapter: Any) -> Any:
     def set_macro_resolver(self: Any, macro_resolver: Any) -> None:
         adapter.set_macro_resolver(self, macro_resolver)
         nodes = getattr(macro_resolver, "nodes", {}).values()
-        if any(getattr(node.config, "materialized", None) == "fivm" for node in nodes):
+        if any(getattr(node.config, "materialized", None) in ("fivm", "viewdf") for node in nodes):
             from fivm_dbt.bridge.adapter import fivm_add_nodes
 
             fivm_add_nodes(self, macro_resolver)
@@ -84,6 +86,12 @@ def _bridged(name: str) -> Any:
 
     method.__name__ = name
     return method
+
+
+def _check_reference(model: str, relation: str, low: Any, high: Any, is_own: bool) -> None:
+    from fivm_dbt.bridge.part_checks import check_reference
+
+    check_reference(model, relation, low, high, is_own)
 
 
 def _always(value: Any) -> Any:

@@ -9,13 +9,17 @@ from fivm_dbt.engines.spark import Execute
 from fivm_dbt.errors import FivmError
 from fivm_dbt.manifest import Declared, Nodes
 from fivm_dbt.naming import canonical
+from fivm_dbt.parts.parted import TimeParts
 from fivm_dbt.sql.relations import Named, relations_read
 
 
-def read_catalog(sql: str, execute: Execute, nodes: Nodes) -> Catalog:
-    """The relations that ``sql`` reads. Raises FIVM301 to FIVM303 for one that cannot be maintained from."""
+def read_catalog(sql: str, execute: Execute, nodes: Nodes, names: tuple[Named, ...] | None = None) -> Catalog:
+    """The relations that ``sql`` reads. Raises FIVM301 to FIVM303 for one that cannot be maintained from.
+
+    ``names`` are these relations where they are known, of a viewdf model, of which the text is no one query.
+    """
     relations: list[Relation] = []
-    for named in relations_read(sql):
+    for named in relations_read(sql) if names is None else names:
         described = describe_relation(execute, named.name)
         declared = nodes.declared(named.name)
         try:
@@ -24,6 +28,20 @@ def read_catalog(sql: str, execute: Execute, nodes: Nodes) -> Catalog:
             error.span = named.span
             raise error.located(sql=sql) from None
     return Catalog.of(relations)
+
+
+def read_time_parts(catalog: Catalog, execute: Execute, nodes: Nodes, zone: str) -> dict[str, TimeParts]:
+    """How the relations of a viewdf model are divided by time, those that are."""
+    found = {}
+    for relation in catalog.relations:
+        declared, length = nodes.declared(relation.name), None
+        if declared.node is not None and declared.node.config.materialized == "viewdf":
+            described = describe_relation(execute, relation.name)
+            length = described.part_length if described is not None else None
+        parts = declared.time_parts(zone, length)
+        if parts is not None:
+            found[relation.name] = parts
+    return found
 
 
 def with_sql_names(config: Config, catalog: Catalog, nodes: Nodes) -> Config:

@@ -14,12 +14,17 @@ from fivm_dbt.config import load_config
 from fivm_dbt.declares import Declares, ForeignKeyOf
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.naming import canonical, relation_name
+from fivm_dbt.parts.length import Length, duration
+from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
 
 HELPER = "fivm_helper"
 """The materialization of the nodes that stand for inner views of fivm models."""
 
 DECLARES = "fivm_declares"
 """The key of ``meta`` under which a relation says what dbt's constraints and tests do not."""
+
+MAINTAINED = ("fivm", "viewdf")
+"""The materializations of this package."""
 
 _COMPOSITE_TESTS = ("unique_combination_of_columns",)
 
@@ -43,7 +48,27 @@ class Declared:
 
     @property
     def is_fivm(self) -> bool:
-        return self.node is not None and _materialized(self.node) == "fivm"
+        return self.node is not None and _materialized(self.node) in MAINTAINED
+
+    def time_parts(self, zone: str, length: Length | None = None) -> TimeParts | None:
+        """How the relation is divided by time, None where nothing says so; ``length`` is that of a viewdf model.
+
+        Its column is dbt's ``event_time``. Raises FIVM201.
+        """
+        if self.node is None:
+            return None
+        if _materialized(self.node) == "viewdf":
+            return TimeParts(PART_TIMESTAMP, length, None, is_computed=True)
+        column = getattr(self.node.config, "event_time", None)
+        if not column:
+            return None
+        config = load_config(_own_keys(self.node), model=self.node.name)
+        given = config.fivm_part_length
+        return TimeParts(
+            str(column),
+            None if given is None else Length.of(given, config.fivm_time_zone or zone),
+            None if config.fivm_lateness is None else duration(config.fivm_lateness),
+        )
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -134,6 +159,10 @@ class Nodes:
         models = (n for n in self._manifest.nodes.values() if n.resource_type == "model")
         return next((n for n in models if n.name == name), None) or self._by_name.get(without_catalog(name))
 
+    def viewdf_models(self) -> list[Any]:
+        """The viewdf models of the project, in the order of their names."""
+        return [n for n in self.fivm_models() if _materialized(n) == "viewdf"]
+
     def unique_id(self, relation: str) -> str | None:
         """The id of the node that SQL reads as ``relation``."""
         node = self._by_name.get(without_catalog(relation))
@@ -157,13 +186,13 @@ class Nodes:
 
     def fivm_models(self) -> list[Any]:
         """All models of the project with this materialization, in the order of their names."""
-        models = [n for n in self._manifest.nodes.values() if _materialized(n) == "fivm"]
+        models = [n for n in self._manifest.nodes.values() if _materialized(n) in MAINTAINED]
         return sorted(models, key=lambda n: str(n.unique_id))
 
     def disabled_fivm_models(self) -> list[Any]:
         """Models of the project with this materialization that are switched off."""
         nodes = [n for versions in getattr(self._manifest, "disabled", {}).values() for n in versions]
-        return [n for n in nodes if n.resource_type == "model" and _materialized(n) == "fivm"]
+        return [n for n in nodes if n.resource_type == "model" and _materialized(n) in MAINTAINED]
 
     def _tests_of(self, node: Any) -> Iterator[Any]:
         """Tests on the whole of a relation that fail the build: what they state may be relied on."""
@@ -216,9 +245,14 @@ class Nodes:
 
 def _stated(node: Any) -> Declares:
     """What stands under ``meta``. Raises FIVM201 where it cannot be read."""
-    meta = {**getattr(node, "meta", {}), **getattr(node.config, "meta", {})}
+    meta = _own_keys(node)
     stated = load_config({key: value for key, value in meta.items() if key == DECLARES}, model=node.name)
     return stated.fivm_declares or Declares()
+
+
+def _own_keys(node: Any) -> dict[str, Any]:
+    """What stands under ``meta`` of a node, in its config or beside it."""
+    return {**getattr(node, "meta", {}), **getattr(node.config, "meta", {})}
 
 
 def without_catalog(relation: str) -> str:

@@ -26,6 +26,9 @@ PART_CATALOG = "fivm_parts"
 ROOT_PROPERTY, FACTORS_PROPERTY = "fivm.root", "fivm.factors"
 """Properties of a model's view: the state table that it shows, or that it joins several when it is read."""
 
+PART_PROPERTY = "fivm.part_length"
+"""Property of a viewdf model's view: how long its parts are."""
+
 PREFIX = "__fivm_"
 MAX_IDENTIFIER = 120
 

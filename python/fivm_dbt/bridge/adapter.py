@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -19,7 +20,9 @@ from weakref import WeakKeyDictionary
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from fivm_dbt.bridge.nodes import add_helper_nodes, remember_helpers
+from fivm_dbt.bridge.nodes import Compiled, add_helper_nodes, remember_helpers
+from fivm_dbt.bridge.part_checks import check_reference, check_viewdf_models
+from fivm_dbt.catalog import Relation
 from fivm_dbt.checks import Finding, check_inputs
 from fivm_dbt.clean import drop, leftovers
 from fivm_dbt.config import Config, load_config
@@ -29,19 +32,23 @@ from fivm_dbt.engines.introspect import describe_relation
 from fivm_dbt.engines.spark import Answer, Execute, SparkEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.text import explain
-from fivm_dbt.inputs import read_catalog, with_sql_names
-from fivm_dbt.manifest import Nodes
+from fivm_dbt.inputs import read_catalog, read_time_parts, with_sql_names
+from fivm_dbt.manifest import MAINTAINED, Nodes
 from fivm_dbt.naming import canonical, journal_table, split_name
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.viewdf import plan_viewdf
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.journal import Entry, ReadAhead, SqlJournal
 from fivm_dbt.refresh.layout import Planner, recorded_statistics, settled_plan
 from fivm_dbt.refresh.observe import read_state
 from fivm_dbt.refresh.oracle import runnable_sql
+from fivm_dbt.refresh.parts import EventTime
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.sql.parse import has_match
+from fivm_dbt.sql.part_references import relations_of_parts
+from fivm_dbt.sql.splice import over_no_rows
 
 if TYPE_CHECKING:
     from fivm_dbt.explain.drawing import Measured
@@ -85,7 +92,9 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
             name = journal_table(canonical(relation.render()))
             journal = SqlJournal(engine, name, _read_ahead(adapter, name, request["selected"]))
             entries = journal.entries(canonical(relation.render()))
-            planner = _planner(adapter, engine, relation, request["sql"], _config(request))
+            planner = _planner(
+                adapter, engine, relation, request["sql"], _config(request), request["materialized"]
+            )
             is_full, tell = bool(request["full_refresh"]), _progress()
             plan = settled_plan(planner, engine, entries, full_refresh=is_full, progress=tell)
             _make_way(adapter, plan, request["existing"])
@@ -97,6 +106,7 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
                 entries=entries,
                 progress=tell,
                 propagate=bool(request["propagate"]),
+                within=_event_times(adapter),
             )
     finally:
         engine.stop_measuring()
@@ -111,8 +121,16 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fivm_runnable_sql(adapter: Any, request: Mapping[str, Any]) -> str:
-    """The model's SQL as Spark can run it: itself, but for MATCH_RECOGNIZE, which is written out."""
+    """The model's SQL as Spark can run it: itself, but for MATCH_RECOGNIZE, which is written out.
+
+    Of a viewdf model, which may read itself, it is a query without rows that has its columns.
+    """
     sql = str(request["sql"])
+    if request["materialized"] == "viewdf":
+        with _told(request["relation"]):
+            engine = _engine(adapter)
+            planner = _planner(adapter, engine, request["relation"], sql, _config(request), "viewdf")
+            return over_no_rows("select * from model", [Relation("model", planner(None).output)])
     if not has_match(sql):
         return sql
     with _told(request["relation"]):
@@ -209,10 +227,19 @@ def fivm_clean(adapter: Any, dry_run: bool, schemas: Sequence[str]) -> list[str]
     return [f"dropped {line}" for line in lines]
 
 
+def fivm_check_reference(adapter: Any, model: str, relation: str, low: Any, high: Any, is_own: bool) -> None:
+    """Raise for a reference to parts that is wrong by itself."""
+    check_reference(model, relation, low, high, is_own)
+
+
 def fivm_add_nodes(adapter: Any, manifest: Any) -> None:
-    """Add nodes for the inner views of fivm models to a finished manifest. What goes wrong costs these nodes alone."""
+    """Add nodes for the inner views of fivm models to a finished manifest. What goes wrong costs these nodes alone.
+
+    Viewdf models whose parts do not fit together are refused here, in every command that reads the project.
+    """
     if not getattr(manifest, "flat_graph", None):
         return  # dbt is still reading macros
+    check_viewdf_models(Nodes(manifest), Compiled(manifest, adapter.config).compile)
     try:
         add_helper_nodes(manifest, adapter.config)
     except Exception as error:
@@ -228,9 +255,12 @@ def explained(error: Exception) -> Exception | None:
     return DbtRuntimeError(f"{known}\n{getattr(error, 'msg', error)}")
 
 
-def _planner(adapter: Any, engine: SparkEngine, relation: Any, sql: str, config: Config) -> Planner:
-    nodes = _nodes(adapter)
-    catalog = read_catalog(sql, _execute(adapter), nodes)
+def _planner(
+    adapter: Any, engine: SparkEngine, relation: Any, sql: str, config: Config, materialized: str = "fivm"
+) -> Planner:
+    nodes, is_viewdf = _nodes(adapter), materialized == "viewdf"
+    names = relations_of_parts(sql, relation.render()) if is_viewdf else None
+    catalog = read_catalog(sql, _execute(adapter), nodes, names)
     request = ModelRequest(
         relation=relation.render(),
         sql=sql,
@@ -240,6 +270,10 @@ def _planner(adapter: Any, engine: SparkEngine, relation: Any, sql: str, config:
         project=str(adapter.config.project_name),
         is_read=nodes.is_read_by_models(relation.render()),
     )
+    if is_viewdf:
+        zone = config.fivm_time_zone or dict(request.session).get("timezone", "UTC")
+        time_parts = read_time_parts(catalog, _execute(adapter), nodes, zone)
+        return lambda measured: plan_viewdf(request, time_parts, engine.describe)
     return lambda measured: plan_model(replace(request, measured=measured), engine.describe)
 
 
@@ -250,7 +284,8 @@ def _plan_of_node(adapter: Any, node: Any) -> Plan:
     meta = {**node.config.meta, "batch_size": _batch_size(node.config.batch_size)}
     config = load_config(meta, model=node.name)
     entries = SqlJournal(engine, journal_table(name)).entries(name)
-    return _planner(adapter, engine, relation, _sql(adapter, node), config)(recorded_statistics(entries))
+    planner = _planner(adapter, engine, relation, _sql(adapter, node), config, str(node.config.materialized))
+    return planner(recorded_statistics(entries))
 
 
 def _sql(adapter: Any, node: Any) -> str:
@@ -265,7 +300,7 @@ def _sql(adapter: Any, node: Any) -> str:
 
 def _model(adapter: Any, name: str) -> Any:
     node = _nodes(adapter).node(name)
-    if node is None or node.config.materialized != "fivm":
+    if node is None or node.config.materialized not in MAINTAINED:
         known = ", ".join(str(n.name) for n in _nodes(adapter).fivm_models()) or "none"
         raise FivmError("FIVM103", f"{name} is not a model with materialized='fivm' (there are: {known})")
     return node
@@ -341,6 +376,21 @@ def _nodes(adapter: Any) -> Nodes:
 def _config(request: Mapping[str, Any]) -> Config:
     meta = {**request["meta"], "batch_size": _batch_size(request["batch_size"])}
     return load_config(meta, model=request["relation"].identifier)
+
+
+def _event_times(adapter: Any) -> EventTime:
+    """The range of time that the command line restricts parts to: ``--event-time-start`` and ``--event-time-end``."""
+    args = adapter.config.args
+    found = (getattr(args, name, None) for name in ("EVENT_TIME_START", "EVENT_TIME_END"))
+    start, end = (_instant(value) for value in found)
+    return start, end
+
+
+def _instant(value: Any) -> datetime | None:
+    if not value:
+        return None
+    moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
 
 
 def _batch_size(value: Any) -> str | None:

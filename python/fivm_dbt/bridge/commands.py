@@ -8,7 +8,7 @@ from typing import Any
 from dbt.cli.main import dbtRunner
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.manifest import Nodes
+from fivm_dbt.manifest import MAINTAINED, Nodes
 from fivm_dbt.offline import plan_of_compiled
 from fivm_dbt.plan.plan import Plan
 
@@ -30,7 +30,8 @@ def plan_of_model(model: str, project_dir: Path, profiles_dir: Path | None, targ
     if node is None:
         known = ", ".join(str(n.name) for n in nodes.fivm_models()) or "none"
         raise FivmError("FIVM103", f"there is no model {model} (with materialized='fivm': {known})")
-    select = ["--select", f"+{node.name},config.materialized:fivm", node.name]
+    maintained = [f"+{node.name},config.materialized:{kind}" for kind in MAINTAINED]
+    select = ["--select", *maintained, node.name]
     done = _invoke(["compile", *select, *_OFFLINE, *options], manifest)
     compiled = {result.node.unique_id: result.node.compiled_code for result in done.results}
     return plan_of_compiled(node, compiled, nodes)

@@ -24,7 +24,7 @@ from dbt.contracts.graph.nodes import ModelNode
 from dbt.node_types import NodeType
 
 from fivm_dbt.explain.helpers import Helper, Helpers, helpers_of
-from fivm_dbt.manifest import HELPER, Nodes
+from fivm_dbt.manifest import HELPER, MAINTAINED, Nodes
 from fivm_dbt.naming import canonical, split_name
 from fivm_dbt.offline import plan_of_compiled
 from fivm_dbt.plan.plan import Plan
@@ -61,7 +61,7 @@ def add_helper_nodes(manifest: Any, config: Any) -> None:
     for unique_id in before:
         del manifest.nodes[unique_id]
     nodes = Nodes(manifest)
-    compiled = _Compiled(manifest, config)
+    compiled = Compiled(manifest, config)
     for model in nodes.fivm_models():
         own = [i for i in model.depends_on.nodes if i not in before]
         model.depends_on.nodes = own
@@ -123,7 +123,7 @@ def _remembered(target: Path, relation: str) -> Helpers | None:
 
 
 @dataclass
-class _Compiled:
+class Compiled:
     """The structural defaults of models, from their SQL as dbt compiles it without a connection."""
 
     manifest: Any
@@ -132,7 +132,7 @@ class _Compiled:
     def helpers(self, model: Any, nodes: Nodes) -> Helpers | None:
         """None where the model's SQL, or the types of what it reads, are not known without a connection."""
         try:
-            code = {n.unique_id: self._compile(n) for n in self._chain(model)}
+            code = {n.unique_id: self.compile(n) for n in self._chain(model)}
             return helpers_of(plan_of_compiled(model, code, nodes), is_default=True)
         except Exception as error:
             # dbt compiles anybody's Jinja here, in every command: no error of it may stop one.
@@ -143,11 +143,12 @@ class _Compiled:
         """The model and the fivm models that it reads, however far up."""
         for unique_id in model.depends_on.nodes:
             upstream = self.manifest.nodes.get(unique_id)
-            if upstream is not None and upstream.config.materialized == "fivm":
+            if upstream is not None and upstream.config.materialized in MAINTAINED:
                 yield from self._chain(upstream)
         yield model
 
-    def _compile(self, model: Any) -> str:
+    def compile(self, model: Any) -> str:
+        """A model's text. Raises whatever goes wrong with its Jinja, and ValueError if that asks the database."""
         if _ASKING & set(self._macros(model.depends_on.macros, set())):
             raise ValueError(f"{model.name} asks the database while it is compiled")
         from dbt.compilation import Compiler

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from fivm_dbt.catalog import Column, Presentation
 from fivm_dbt.engines.spark import Execute
 from fivm_dbt.engines.spark_errors import cause
-from fivm_dbt.naming import FACTORS_PROPERTY, ROOT_PROPERTY
+from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, ROOT_PROPERTY
+from fivm_dbt.parts.length import Length
 from fivm_dbt.refresh.engine import MissingRelation
 
 """Property of a fivm model's view that names its root state."""
@@ -32,6 +33,12 @@ class Described:
     def is_factorized(self) -> bool:
         """Whether it is a fivm model whose result is joined when it is read."""
         return self.is_view and FACTORS_PROPERTY in dict(self.properties)
+
+    @property
+    def part_length(self) -> Length | None:
+        """How long the parts of a viewdf model are, None of other relations."""
+        text = dict(self.properties).get(PART_PROPERTY)
+        return Length.read(text) if text else None
 
     @property
     def presentation(self) -> Presentation | None:

@@ -70,6 +70,21 @@ class Length:
         return _checked(text, Length(many, known, zone), days * 86_400)
 
     @property
+    def text(self) -> str:
+        """The length as :meth:`read` takes it."""
+        return f"{self.many} {self.unit} {self.zone}"
+
+    @staticmethod
+    def read(text: str) -> Length:
+        """The length that :attr:`text` has written.
+
+        >>> Length.read(Length.of("month", "Europe/Vienna").text) == Length.of("month", "Europe/Vienna")
+        True
+        """
+        many, unit, zone = text.split(" ")
+        return Length(int(many), next(u for u in _UNITS if u == unit), zone)
+
+    @property
     def seconds(self) -> int:
         """How long a part is, of a calendar's the longest: what lengths are compared by."""
         if self.is_fixed:

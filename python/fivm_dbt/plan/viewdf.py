@@ -17,7 +17,7 @@ from fivm_dbt.naming import PARTITION, canonical, sibling, split_name, storable,
 from fivm_dbt.parts.length import Length, duration
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
 from fivm_dbt.parts.reference import PartReference
-from fivm_dbt.parts.schedule import Start
+from fivm_dbt.parts.schedule import Recurrence, Start
 from fivm_dbt.plan.by_part import OneByOne, by_part
 from fivm_dbt.plan.part_plan import (
     PART,
@@ -66,6 +66,18 @@ def plan_viewdf(
         raise error.located(sql=request.sql, model=split_name(relation)[-1]) from None
 
 
+def check_parts(request: ModelRequest, time_parts: Mapping[str, TimeParts]) -> Length:
+    """Say without a connection what is wrong with the references of a viewdf model; how long its parts are.
+
+    Raises FIVM101, FIVM201, FIVM205.
+    """
+    relation = canonical(request.relation)
+    try:
+        return _Planning(relation, request, time_parts, None, None).check()
+    except FivmError as error:
+        raise error.located(sql=request.sql, model=split_name(relation)[-1]) from None
+
+
 @dataclass(frozen=True)
 class _Planning:
     """One model being planned."""
@@ -80,15 +92,28 @@ class _Planning:
     def config(self) -> Config:
         return self.request.config
 
-    def plan(self) -> Plan:
+    def check(self) -> Length:
+        """Everything that can be said without columns; how long the parts of the model are."""
+        texts, references = self._texts()
+        length = self._length(references)
+        reads = [tuple(self._read(r, length).reference for r in text.references) for text in texts]
+        key = self.relation
+        Recurrence(key, reads[0], reads[-1] if len(texts) == 2 else ())
+        if len(texts) == 1 and any(r.relation == key for r in reads[0]):
+            raise _without_initialize()
+        named = [_explicit_names(text.sql) for text in texts]
+        if len(texts) == 2 and None not in named:
+            _check_same_names(named[1] or (), named[0] or ())
+        _start(self.config.fivm_start)
+        _of_plain(self.config.fivm_plain_change)
+        return length
+
+    def _texts(self) -> tuple[list[PartText], list[WrittenReference]]:
+        """UPDATE, and INITIALIZE where there is one, with all their references."""
         update_sql, initialize_sql = split_initialize(self.request.sql)
-        update = part_references(update_sql)
-        initialize = (
-            part_references(initialize_sql, len(update.references) + 1)
-            if initialize_sql is not None
-            else None
-        )
-        texts = [update] if initialize is None else [update, initialize]
+        texts = [part_references(update_sql)]
+        if initialize_sql is not None:
+            texts.append(part_references(initialize_sql, len(texts[0].references) + 1))
         references = [r for text in texts for r in text.references]
         if not references:
             raise FivmError(
@@ -96,14 +121,19 @@ class _Planning:
                 "it reads no part of any input",
                 remedy="write {{ fivm.part(ref('m'), 'j') }} in FROM",
             )
-        length = self._length(references)
+        return texts, references
+
+    def plan(self) -> Plan:
+        length = self.check()
+        texts, references = self._texts()
+        update, initialize = texts[0], texts[1] if len(texts) > 1 else None
         inputs = self._inputs(references, length)
         columns, lowered = self._columns(update, initialize, length)
         stored = [item.name for item in _stored(columns)[0]]
         queries = [
             PartQuery(
                 text.sql,
-                tuple(self._read(r, inputs, length) for r in text.references),
+                tuple(self._read(r, length) for r in text.references),
                 self._names(text, columns, stored),
             )
             for text in texts
@@ -119,7 +149,7 @@ class _Planning:
         parts = PartPlan(
             model=self.relation,
             length=length,
-            start=_start(self.config.fivm_start, length),
+            start=_start(self.config.fivm_start),
             initialize=queries[1] if initialize is not None else None,
             update=queries[0],
             inputs=inputs,
@@ -131,7 +161,6 @@ class _Planning:
             stalest_first=self.config.fivm_part_order == "stalest",
             retention=duration(self.config.fivm_retention) if self.config.fivm_retention else None,
         )
-        _ = parts.recurrence  # refuses references to later parts of the model itself
         return self._as_plan(parts)
 
     # What is read
@@ -173,46 +202,49 @@ class _Planning:
             found.setdefault(item.key, item)
         return tuple(found[key] for key in sorted(found))
 
-    def _input(self, reference: WrittenReference, length: Length) -> PartInput:
-        relation = reference.relation
-        if relation == self.relation:
-            return PartInput(relation, relation, PART_TIMESTAMP, TIMESTAMP, length, length, None, True)
-        declared = self._time_parts(relation)
-        own = declared.length or length
-        counted = length if reference.is_span else own
+    def _lengths(self, reference: WrittenReference, length: Length) -> tuple[Length, Length]:
+        """How long the parts are that a reference counts, and those of its relation."""
+        if reference.relation == self.relation:
+            return length, length
+        own = self._time_parts(reference.relation).length or length
         if reference.is_span and not own.divides(length):
             raise FivmError(
                 "FIVM205",
-                f"parts of {relation} ({own}) do not divide those of the model ({length})",
+                f"parts of {reference.relation} ({own}) do not divide those of the model ({length})",
                 remedy="use lengths of which the shorter divides the longer, in one time zone",
             )
+        return (length if reference.is_span else own), own
+
+    def _input(self, reference: WrittenReference, length: Length) -> PartInput:
+        relation = reference.relation
+        counted, own = self._lengths(reference, length)
+        key = _key(relation, counted, own)
+        if relation == self.relation:
+            return PartInput(key, relation, PART_TIMESTAMP, TIMESTAMP, length, length, None, True)
+        declared = self._time_parts(relation)
         column = self._relation(relation).column(declared.column)
         if column is None or not column.type.is_temporal:
             what = "does not exist" if column is None else f"is {column.type}, no time"
             raise FivmError(
                 "FIVM205", f"event_time {declared.column} of {relation} {what}", remedy="correct it"
             )
-        key = relation if counted == own else f"{relation} by {counted}"
         return PartInput(
             key, relation, column.name, column.type, counted, own, declared.lateness, declared.is_computed
         )
 
-    def _read(self, reference: WrittenReference, inputs: tuple[PartInput, ...], length: Length) -> PartRead:
-        item = self._input(reference, length)
-        try:
-            found = PartReference.of(item.key, reference.low, reference.high)
-        except FivmError as error:
-            raise error.located(model=split_name(self.relation)[-1]) from None
-        ratio = length.ratio(item.length)
-        if ratio is None or ratio != (found.low.factor, found.low.divisor):
-            hint = "j" if ratio is None or ratio == (1, 1) else _as_written(ratio)
+    def _read(self, reference: WrittenReference, length: Length) -> PartRead:
+        counted, own = self._lengths(reference, length)
+        found = PartReference.of(_key(reference.relation, counted, own), reference.low, reference.high)
+        ratio = length.ratio(counted)
+        if ratio != (found.low.factor, found.low.divisor):
+            hint = "write {{ fivm.span(...) }}, which counts in parts of the model"
+            if ratio is not None:
+                hint = f"write {{{{ fivm.part(..., '{_as_written(ratio)}') }}}}, or {{{{ fivm.span(...) }}}}"
             raise FivmError(
                 "FIVM205",
-                f"{found} goes with j in another way than the parts do: they are {item.length} of {item.relation}, "
-                f"{length} of the model",
-                remedy=f"write {{{{ fivm.part(..., '{hint}') }}}}"
-                if ratio is not None
-                else "write {{ fivm.span(...) }}, which counts in parts of the model",
+                f"{found} goes with j in another way than the parts do: a part of {reference.relation} is "
+                f"{_article(counted)}, one of the model {_article(length)}",
+                remedy=hint,
             )
         return PartRead(reference.placeholder, found)
 
@@ -231,19 +263,13 @@ class _Planning:
         """The columns that are kept, and UPDATE as it was read where that can be."""
         self._check(update)
         if initialize is None:
-            if any(r.relation == self.relation for r in update.references):
-                raise FivmError(
-                    "FIVM205",
-                    "it reads its own earlier parts, and nothing says what the first one is",
-                    remedy="write {% call fivm.initialize() %} select ... {% endcall %}",
-                )
             columns, lowered = self._describe(update, ())
             return _kept(columns), lowered
         self._check(initialize)
         columns = _kept(self._describe(initialize, ())[0])
         for _ in range(_TRIES):
             updated, lowered = self._describe(update, columns)
-            _check_same_names(columns, _kept(updated))
+            _check_same_names([c.name for c in columns], [c.name for c in _kept(updated)])
             wider = tuple(
                 Column(c.name, _wider(c.type, u.type, c.name))
                 for c, u in zip(columns, _kept(updated), strict=True)
@@ -377,9 +403,25 @@ def _kept(columns: tuple[Column, ...]) -> tuple[Column, ...]:
     return kept
 
 
-def _check_same_names(initial: tuple[Column, ...], updated: tuple[Column, ...]) -> None:
+def _without_initialize() -> FivmError:
+    return FivmError(
+        "FIVM205",
+        "it reads its own earlier parts, and nothing says what the first one is",
+        remedy="write {% call fivm.initialize() %} select ... {% endcall %}",
+    )
+
+
+def _explicit_names(sql: str) -> tuple[str, ...] | None:
+    """The names of a query's columns, None where a star has them."""
+    query = parse(sql)
+    if query.is_star:
+        return None
+    return tuple(s.alias_or_name for s in query.selects if s.alias_or_name.lower() != PART_TIMESTAMP)
+
+
+def _check_same_names(initial: Sequence[str], updated: Sequence[str]) -> None:
     """FIVM205 unless both queries give the same columns in the same order."""
-    one, other = ([c.name.lower() for c in columns] for columns in (initial, updated))
+    one, other = ([name.lower() for name in names] for names in (initial, updated))
     if one != other:
         raise FivmError(
             "FIVM205",
@@ -424,7 +466,7 @@ def _stored(columns: tuple[Column, ...]) -> tuple[tuple[Item, ...], tuple[tuple[
     return tuple(items), tuple(shown)
 
 
-def _start(text: str | None, length: Length) -> Start | datetime:
+def _start(text: str | None) -> Start | datetime:
     if text is None or text == "newest":
         return "newest"
     if text == "oldest":
@@ -448,6 +490,17 @@ def _of_plain(text: str) -> OfPlain:
     return duration(text)
 
 
+def _key(relation: str, counted: Length, own: Length) -> str:
+    return relation if counted == own else f"{relation} by {counted}"
+
+
+def _article(length: Length) -> str:
+    text = str(length)
+    return text if text[0].isdigit() else f"{'an' if text == 'hour' else 'a'} {text}"
+
+
 def _as_written(ratio: tuple[int, int]) -> str:
     many, of = ratio
+    if many == of == 1:
+        return "j"
     return f"j*{many}" if of == 1 else f"j/{of}" if many == 1 else f"j*{many}/{of}"

@@ -15,7 +15,7 @@ from fivm_dbt.delta.key_sets import KeySet, lookups
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.naming import FACTORS_PROPERTY, PARTITION, ROOT_PROPERTY
+from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, PARTITION, ROOT_PROPERTY
 from fivm_dbt.plan.binding import Binding, BoundInput, Touched, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, StateTable, View
 from fivm_dbt.refresh.factorise import Found, factorised
@@ -282,7 +282,10 @@ def publish(plan: Plan, engine: Recorder, versions: Mapping[str, int]) -> None:
         return
     query = sqlglot.parse_one(plan.presentation.sql, dialect=SparkText)
     assert isinstance(query, exp.Query)
-    engine.run(create_view(plan.relation, query, {ROOT_PROPERTY: plan.root.relation}))
+    properties = {ROOT_PROPERTY: plan.root.relation}
+    if plan.parts is not None:
+        properties[PART_PROPERTY] = plan.parts.length.text
+    engine.run(create_view(plan.relation, query, properties))
 
 
 def literal(value: object, type_: SparkType) -> exp.Expr:

@@ -16,6 +16,7 @@ from fivm_dbt.errors import FivmError, Span
 from fivm_dbt.naming import PREFIX, canonical, relation_name
 from fivm_dbt.sql.edits import Edit, edited
 from fivm_dbt.sql.parse import parse, span_of
+from fivm_dbt.sql.relations import Named, relations_read
 
 INITIALIZE = "--fivm:initialize "
 """What each line of INITIALIZE begins with in the compiled text of a model."""
@@ -85,6 +86,15 @@ def part_references(sql: str, first: int = 1) -> PartText:
         is_span = str(hint.name).lower() == "fivm_span"
         found.append(WrittenReference(placeholder, name, low, high, is_span))
     return PartText(_WRITTEN.sub("", edited(sql, edits)), tuple(found))
+
+
+def relations_of_parts(sql: str, own: str) -> tuple[Named, ...]:
+    """The relations that both queries of a compiled viewdf model read, but for the model itself.
+
+    Positions are left out: the queries stand apart from each other in the text.
+    """
+    names = {n.name for text in split_initialize(sql) if text is not None for n in relations_read(text)}
+    return tuple(Named(name, None) for name in sorted(names - {canonical(own)}))
 
 
 def _hint(select: exp.Select) -> exp.Anonymous | None:

@@ -1,0 +1,92 @@
+"""What can be said against the parts of viewdf models while dbt parses: before anything runs, without a connection."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbt_common.exceptions import CompilationError
+
+from fivm_dbt.catalog import Catalog
+from fivm_dbt.config import load_config
+from fivm_dbt.errors import FivmError
+from fivm_dbt.manifest import Nodes
+from fivm_dbt.parts.length import Length
+from fivm_dbt.parts.parted import TimeParts
+from fivm_dbt.parts.reference import PartReference
+from fivm_dbt.parts.schedule import Recurrence
+from fivm_dbt.plan.planner import ModelRequest
+from fivm_dbt.plan.viewdf import check_parts
+from fivm_dbt.sql.part_references import relations_of_parts
+
+logger = logging.getLogger(__name__)
+
+_ZONE = "UTC"
+"""The session's time zone is not known yet; it is the same one for all lengths that name none."""
+
+Compile = Callable[[Any], str]
+"""A model's text as dbt compiles it without a connection."""
+
+
+def check_reference(model: str, relation: str, low: Any, high: Any, is_own: bool) -> None:
+    """Raise dbt's error for a reference that is wrong by itself, where it stands. Called while dbt renders a model."""
+    try:
+        reference = PartReference.of(relation, low, high)
+        if is_own:
+            Recurrence(relation, (reference,), ())
+    except FivmError as error:
+        raise CompilationError(str(error.located(model=model))) from error
+
+
+def check_viewdf_models(nodes: Nodes, compiled: Compile) -> None:
+    """Raise dbt's error for the first viewdf model whose parts do not fit those of its inputs.
+
+    A model that dbt cannot compile yet, because it asks the database, is checked when it runs.
+    """
+    checks = _Checks(nodes, compiled)
+    for model in nodes.viewdf_models():
+        try:
+            checks.length(model)
+        except FivmError as error:
+            if error.code.fault in ("config", "query"):
+                raise CompilationError(str(error.located(model=str(model.name)))) from error
+            logger.debug("%s is checked when it runs: %s", model.name, error)
+
+
+@dataclass
+class _Checks:
+    """The lengths of models that have been looked at; None of one that cannot be known yet."""
+
+    nodes: Nodes
+    compiled: Compile
+    known: dict[str, Length | None] = field(default_factory=dict)
+
+    def length(self, model: Any) -> Length | None:
+        if model.unique_id not in self.known:
+            self.known[model.unique_id] = None
+            self.known[model.unique_id] = self._checked(model)
+        return self.known[model.unique_id]
+
+    def _checked(self, model: Any) -> Length | None:
+        try:
+            sql = self.compiled(model)
+        except Exception as error:
+            # Anybody's Jinja is compiled here: what is wrong with it dbt says itself.
+            logger.debug("%s cannot be compiled without a connection: %s", model.name, error)
+            return None
+        parts: dict[str, TimeParts] = {}
+        for named in relations_of_parts(sql, model.relation_name):
+            declared = self.nodes.declared(named.name)
+            length = None
+            if declared.node is not None and declared.node.config.materialized == "viewdf":
+                length = self.length(declared.node)
+                if length is None:
+                    return None
+            found = declared.time_parts(_ZONE, length)
+            if found is not None:
+                parts[named.name] = found
+        config = load_config(model.config.meta, model=model.name)
+        request = ModelRequest(model.relation_name, sql, Catalog.of(()), config, (("timezone", _ZONE),))
+        return check_parts(request, parts)

@@ -10,6 +10,7 @@ from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.explain.access import access_paths
 from fivm_dbt.explain.inequality import inequality_lines
 from fivm_dbt.explain.operators import maintenance
+from fivm_dbt.explain.parts import part_lines
 from fivm_dbt.explain.products import product_lines
 from fivm_dbt.explain.view_trees import view_tree_lines
 from fivm_dbt.ir.dialect import SparkText
@@ -47,6 +48,9 @@ def explain(plan: Plan) -> str:
     """The whole plan as text."""
     if plan.recompute is not None:
         return _recomputed(plan, plan.recompute)
+    if plan.parts is not None:
+        heading = [_heading(f"model {plan.relation}"), plan.sql.strip()]
+        return "\n".join([*heading, *part_lines(plan, plan.parts)]) + "\n"
     parts = [
         _heading(f"model {plan.relation}"),
         plan.sql.strip(),

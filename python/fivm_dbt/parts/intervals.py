@@ -107,3 +107,18 @@ class Intervals:
 
     def __str__(self) -> str:
         return ", ".join(str(a) if a == b else f"{a}..{b}" for a, b in self.ranges) or "none"
+
+
+def last_parts(parts: Intervals, many: int) -> Intervals:
+    """The ``many`` greatest numbers of a set, or all.
+
+    >>> str(last_parts(Intervals.of((1, 5), (9, 10)), 3))
+    '5, 9..10'
+    """
+    found: list[tuple[int, int]] = []
+    for first, last in reversed(parts.ranges):
+        if many <= 0:
+            break
+        found.append((max(first, last - many + 1), last))
+        many -= last - first + 1
+    return Intervals.of(*found)

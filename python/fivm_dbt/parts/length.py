@@ -70,6 +70,12 @@ class Length:
         return _checked(text, Length(many, known, zone), days * 86_400)
 
     @property
+    def in_words(self) -> str:
+        """The length with an article where it is one of its unit."""
+        text = str(self)
+        return text if text[0].isdigit() else f"{'an' if text == 'hour' else 'a'} {text}"
+
+    @property
     def text(self) -> str:
         """The length as :meth:`read` takes it."""
         return f"{self.many} {self.unit} {self.zone}"

@@ -243,7 +243,7 @@ class _Planning:
             raise FivmError(
                 "FIVM205",
                 f"{found} goes with j in another way than the parts do: a part of {reference.relation} is "
-                f"{_article(counted)}, one of the model {_article(length)}",
+                f"{counted.in_words}, one of the model {length.in_words}",
                 remedy=hint,
             )
         return PartRead(reference.placeholder, found)
@@ -492,11 +492,6 @@ def _of_plain(text: str) -> OfPlain:
 
 def _key(relation: str, counted: Length, own: Length) -> str:
     return relation if counted == own else f"{relation} by {counted}"
-
-
-def _article(length: Length) -> str:
-    text = str(length)
-    return text if text[0].isdigit() else f"{'an' if text == 'hour' else 'a'} {text}"
 
 
 def _as_written(ratio: tuple[int, int]) -> str:

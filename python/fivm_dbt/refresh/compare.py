@@ -7,14 +7,24 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from fivm_dbt.catalog import Column
+from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import PREFIX, quote
+from fivm_dbt.parts.intervals import last_parts
+from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.journal import Journal
-from fivm_dbt.refresh.observe import read_state
+from fivm_dbt.refresh.known_parts import KnownParts
+from fivm_dbt.refresh.observe import read_state, recorded_states
 from fivm_dbt.refresh.oracle import recompute_sql
 from fivm_dbt.refresh.tolerance import close
+from fivm_dbt.spark.part_time import in_parts
+from fivm_dbt.spark.parts import parts_query
+from fivm_dbt.spark.reads import presented, table
+
+COMPARED_PARTS = 200
+"""So many of the newest parts of a viewdf model are compared: each is a query of its own."""
 
 SIDE = "fivm_side"
 """Column that tells on which side a differing row is."""
@@ -39,9 +49,32 @@ def difference_sql(plan: Plan, journal: Journal) -> str:
         what = "has never been built" if state.finished is None else "was interrupted in a refresh"
         raise FivmError("FIVM404", f"{plan.relation} {what}", remedy=f"dbt run --select {plan.model}")
     versions = {name: record.commit.version for name, record in state.inputs.items()}
+    if plan.parts is not None:
+        known = KnownParts.of(state.finished.detail["parts"])
+        every = {**versions, plan.root.relation: recorded_states(state.finished)[plan.root.relation]}
+        return _difference_of_parts(plan, known, every)
     times = state.finished.detail.get("clock")
     clock = Clock(**times) if times is not None else None
     return difference(plan.relation, recompute_sql(plan, versions, clock), plan.output)
+
+
+def _difference_of_parts(plan: Plan, known: KnownParts, versions: dict[str, int]) -> str:
+    """The newest parts of a viewdf model against what INITIALIZE and UPDATE give for each of them.
+
+    A model that reads itself is read at its stored earlier parts: if each part is right given those before it, and the
+    first one is, all are.
+    """
+    assert plan.parts is not None
+    length = plan.parts.length
+    parts = last_parts(known.computed - known.dropped - known.pending, COMPARED_PARTS)
+    column = exp.column(PART_TIMESTAMP)
+    compared = exp.select("*").from_(table(plan.relation)).where(in_parts(column, TIMESTAMP, length, parts))
+    recompute = presented(
+        plan.presentation, parts_query(plan, known.first, parts, versions).subquery("parts")
+    )
+    return difference(
+        f"({compared.sql(dialect='spark')}) AS compared", recompute.sql(dialect="spark"), plan.output
+    )
 
 
 def difference(relation: str, recompute: str, columns: Sequence[Column]) -> str:

@@ -11,14 +11,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
-from heapq import heapify, heappop, heappush
 
 from sqlglot import exp
 
 from fivm_dbt.naming import PARTITION, part_catalog
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.length import Length
-from fivm_dbt.plan.binding import Binding, staged_input, staged_state
+from fivm_dbt.plan.binding import Binding, staged_input
 from fivm_dbt.plan.part_plan import PartInput, PartPlan
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.apply import publish, state_properties, write_snapshots
@@ -28,31 +27,25 @@ from fivm_dbt.refresh.engine import VersionUnavailable
 from fivm_dbt.refresh.journal import Entry, Journal
 from fivm_dbt.refresh.known_parts import KnownParts, check_not_dropped, touched
 from fivm_dbt.refresh.observe import Observed, State, check_free, observe, read_state, recorded_states
+from fivm_dbt.refresh.part_writer import PartWriter
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InputChange, PartChange, Report
 from fivm_dbt.refresh.run import Run
 from fivm_dbt.spark.part_catalog import (
-    PartEntry,
     Recorded,
     create_catalog,
     forget_model,
     input_rows,
     mark,
     record_input,
-    record_own,
 )
 from fivm_dbt.spark.parts import (
     all_rows,
-    changed_parts_query,
     drop_parts,
     empty_root_query,
     input_parts_query,
     islands_query,
     numbered,
-    part_query,
-    replace_parts,
-    staged_rows_query,
-    together_query,
 )
 from fivm_dbt.spark.reads import table
 from fivm_dbt.spark.state import create_table
@@ -83,6 +76,7 @@ class _Found:
     known: KnownParts
     changed: Mapping[str, Intervals]
     dropped: Mapping[str, Intervals]
+    by: Recorded
     is_build: bool
     is_again: bool
     snapshots: frozenset[str] = frozenset()
@@ -98,8 +92,6 @@ class PartRun(Run):
         assert plan.parts is not None
         self.parts: PartPlan = plan.parts
         self.within = within
-        self.done: dict[int, PartEntry] = {}
-        self.recorded: set[int] = set()
         self.versions: dict[str, int] = {}
 
     # What there is
@@ -172,7 +164,7 @@ class PartRun(Run):
             else:
                 known = known.with_seen(item.relation, self._look_at(item, by))
         dropped = {name: u.dropped for name, u in upstream.items()}
-        found = _Found(state, observed, binding, {}, known, {}, dropped, True, False, snapshots)
+        found = _Found(state, observed, binding, {}, known, {}, dropped, by, True, False, snapshots)
         return self._compute(found, claim, "built" if state.finished is None else "rebuilt", reason)
 
     def _refresh(self, state: State, upstream: Mapping[str, Upstream]) -> Report:
@@ -205,7 +197,7 @@ class PartRun(Run):
             known = known.with_seen(item.relation, arrived)
         dropped = {name: u.dropped for name, u in upstream.items()}
         found = _Found(
-            state, observed, binding, staged, known, changed, dropped, False, state.unfinished is not None
+            state, observed, binding, staged, known, changed, dropped, by, False, state.unfinished is not None
         )
         return self._compute(found, claim, "refreshed", None)
 
@@ -272,7 +264,8 @@ class PartRun(Run):
         return self.parts.recurrence.first_part(start, there)
 
     def _compute(self, found: _Found, claim: Entry, action: Action, reason: str | None) -> Report:
-        known, by = found.known, self._recorded(claim, found.binding)
+        known = found.known
+        writer = PartWriter(self.plan, self.engine, self.versions, found.by, is_again=found.is_again)
         first = self._first(known)
         ready = affected = pending = Intervals()
         if first is not None:
@@ -284,10 +277,9 @@ class PartRun(Run):
                 self.parts, ready | affected, {**found.dropped, self.plan.relation: known.dropped}
             )
             self._announce(ready, affected)
-            done = self._compute_all(first, ready, affected, found, by)
-            pending |= done.pending
+            pending |= writer.compute(first, ready, affected, known, self._asked).pending
             known = replace(known, first=first, computed=known.computed | ready, pending=pending)
-        known = self._let_go(known, by)
+        known = self._let_go(known)
         publish(self.plan, self.engine, {})
         recorded = write_snapshots(self.plan, self.engine, found.binding, self._snapshots(found))
         before = {n: r.snapshot for n, r in found.state.inputs.items()} if not found.is_build else {}
@@ -298,7 +290,7 @@ class PartRun(Run):
         if found.is_build:
             detail |= {"signature": self.plan.signature}
         self._finish(claim, detail)
-        return self._part_report(found, claim, action, reason, ready, affected, known)
+        return self._part_report(found, claim, action, reason, ready, writer, known)
 
     def _snapshots(self, found: _Found) -> frozenset[str]:
         """The inputs that keep an own snapshot: those that did, and seeds, which are created anew each time."""
@@ -345,107 +337,9 @@ class PartRun(Run):
                 f"{how}"
             )
 
-    def _compute_all(
-        self, first: int, ready: Intervals, affected: Intervals, found: _Found, by: Recorded
-    ) -> _Done:
-        wanted = ready | affected
-        compared = affected
-        by_itself = Intervals()
-        if self.parts.together is not None and self.parts.initialize is not None and first in wanted:
-            by_itself = Intervals.of((first, first))
-        done = _Done(Intervals(), Intervals())
-        if self.parts.together is None:
-            return self._in_turn(first, wanted, compared, found, by)
-        if by_itself:
-            done = self._write(by_itself, compared & by_itself, True, found, by)
-        for group in self._groups(ready - by_itself, affected - by_itself):
-            done = done.and_(self._write(group, compared & group, False, found, by))
-        return done
-
-    def _groups(self, ready: Intervals, affected: Intervals) -> list[Intervals]:
-        """What is computed in one statement each, in the order that is configured."""
-        if self.parts.stalest_first:
-            ordered = [*affected, *ready]
-            return [Intervals.numbers(ordered[i : i + AT_ONCE]) for i in range(0, len(ordered), AT_ONCE)]
-        ordered = list(ready | affected)
-        return [Intervals.numbers(ordered[i : i + AT_ONCE]) for i in range(0, len(ordered), AT_ONCE)]
-
-    def _in_turn(
-        self, first: int, wanted: Intervals, compared: Intervals, found: _Found, by: Recorded
-    ) -> _Done:
-        """Part after part; where its content changed, those that are computed from it too, until nothing changes."""
-        waiting, known = list(wanted), found.known
-        heapify(waiting)
-        queued = set(waiting)
-        computed = (known.computed | wanted) - known.dropped
-        asked = self._asked
-        done = _Done(Intervals(), Intervals())
-        number = 0
-        while waiting:
-            part = heappop(waiting)
-            number += 1
-            self.engine.progress(
-                f"{self.plan.model}: part {part} ({self.parts.length.start_of(part):%Y-%m-%d %H:%M}), {number} of "
-                f"{number + len(waiting)}"
-            )
-            alone = Intervals.of((part, part))
-            was = part in known.computed
-            step = self._write(alone, alone if was else Intervals(), part == first, found, by)
-            done = done.and_(step)
-            if part not in step.changed:
-                continue
-            for reference in self.parts.recurrence.own:
-                later = (reference.dependents(alone) & computed) - alone
-                done = done.and_(_Done(Intervals(), later - asked))
-                for dependent in later & asked:
-                    if dependent not in queued:
-                        queued.add(dependent)
-                        heappush(waiting, dependent)
-        self._record(by)
-        return done
-
-    def _write(
-        self, parts: Intervals, compared: Intervals, is_first: bool, found: _Found, by: Recorded
-    ) -> _Done:
-        """Compute some parts, compare those that had been computed, and write what is new or has changed."""
-        root, name = self.plan.root.relation, staged_state(self.plan, self.plan.top)
-        self.versions[root] = self.engine.commits(root, None)[0].version
-        self.engine.stage(name, self._query(parts, is_first))
-        rows = {int(str(p)): int(str(n)) for p, n in self.engine.query(staged_rows_query(self.plan, name))}
-        changed = parts - compared
-        if compared and found.is_again:
-            changed = parts
-        elif compared:
-            different = self.engine.query(changed_parts_query(self.plan, name, compared, self.versions[root]))
-            changed |= Intervals.numbers(int(str(row[0])) for row in different)
-        has_rows = any(p in rows for p in changed)
-        if changed and (has_rows or changed & compared or found.is_again):
-            self.engine.run(replace_parts(self.plan, name, changed))
-        self.engine.unstage(name)
-        for part in parts:
-            self.done[part] = PartEntry(part, rows.get(part, 0), part in changed)
-        if len(self.done) - len(self.recorded) >= AT_ONCE or self.parts.together is not None:
-            self._record(by)
-        return _Done(changed, Intervals())
-
-    def _query(self, parts: Intervals, is_first: bool) -> exp.Select:
-        if self.parts.together is not None and not (is_first and self.parts.initialize is not None):
-            return together_query(self.plan, parts, self.versions)
-        query = self.parts.update
-        if is_first and self.parts.initialize is not None:
-            query = self.parts.initialize
-        return part_query(self.plan, query, parts.first, self.versions)
-
-    def _record(self, by: Recorded) -> None:
-        """Write what has been computed since the last time into the catalog."""
-        entries = [self.done[p] for p in sorted(set(self.done) - self.recorded)]
-        if entries:
-            self.engine.run(record_own(self.plan, entries, by))
-            self.recorded |= {e.part for e in entries}
-
     # Retention
 
-    def _let_go(self, known: KnownParts, by: Recorded) -> KnownParts:
+    def _let_go(self, known: KnownParts) -> KnownParts:
         """Drop parts that are older than ``fivm_retention``, but for those that late data may still need."""
         keep = self.parts.retention
         kept = known.computed - known.dropped
@@ -482,13 +376,12 @@ class PartRun(Run):
         action: Action,
         reason: str | None,
         ready: Intervals,
-        affected: Intervals,
+        writer: PartWriter,
         known: KnownParts,
     ) -> Report:
-        again = Intervals.numbers(self.done) - ready
-        changed = Intervals.numbers(p for p, e in self.done.items() if e.is_changed)
+        again, changed = Intervals.numbers(writer.done) - ready, writer.changed
         inputs: tuple[InputChange, ...] = tuple(s.change for s in found.staged.values())
-        is_same = action == "refreshed" and not self.done
+        is_same = action == "refreshed" and not writer.done
         report = self._report(
             "no change" if is_same else action,
             claim.refresh,
@@ -500,7 +393,7 @@ class PartRun(Run):
             computed=str(ready),
             again=str(again),
             changed=str(changed & again),
-            rows=sum(e.rows for e in self.done.values() if e.is_changed),
+            rows=writer.rows,
             pending=str(known.pending),
             waiting=self._waiting(known),
         )
@@ -521,17 +414,6 @@ class PartRun(Run):
             if lacking and known_there and lacking.first < known_there.last:
                 missing.append(f"{read.relation}[{lacking}]")
         return f"part {part} for {', '.join(missing)}" if missing else None
-
-
-@dataclass(frozen=True)
-class _Done:
-    """Parts whose content is new or another than before, and those that this was not asked to follow."""
-
-    changed: Intervals
-    pending: Intervals
-
-    def and_(self, other: _Done) -> _Done:
-        return _Done(self.changed | other.changed, self.pending | other.pending)
 
 
 _LEAST, _GREATEST = -(10**12), 10**12

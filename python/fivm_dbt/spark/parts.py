@@ -205,6 +205,23 @@ def together_query(plan: Plan, wanted: Intervals, versions: Versions) -> exp.Sel
     return query.join(_named(plan, wanted), on=same, join_type="inner", copy=False)
 
 
+def parts_query(plan: Plan, first: int | None, parts: Intervals, versions: Versions) -> exp.Query:
+    """What INITIALIZE and UPDATE give for some parts, those before them taken as they are stored."""
+    chosen = _parts(plan)
+    queries: list[exp.Query] = []
+    alone = Intervals.of((first, first)) if first is not None and first in parts else Intervals()
+    if chosen.initialize is not None and alone:
+        queries.append(part_query(plan, chosen.initialize, alone.first, versions))
+        parts -= alone
+    if chosen.together is not None and parts:
+        queries.append(together_query(plan, parts, versions))
+    else:
+        queries += [part_query(plan, chosen.update, part, versions) for part in parts]
+    if not queries:
+        return empty_root_query(plan)
+    return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False, copy=False)
+
+
 def _with_parts(plan: Plan, node: Scan, read: PartRead, wanted: Intervals, versions: Versions) -> exp.Select:
     """The rows of a reference with each part of the model that they are read for: ``low(j) ≤ p ≤ high(j)``."""
     item, reference = _parts(plan).input(read.reference.relation), read.reference

@@ -1,0 +1,103 @@
+"""How a viewdf model is computed, as text: which parts are read for a part, at once or in turn, and the statements."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from fivm_dbt.parts.intervals import Intervals
+from fivm_dbt.plan.binding import staged_state
+from fivm_dbt.plan.part_plan import PartInput, PartPlan, PartQuery
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.spark.parts import changed_parts_query, part_query, replace_parts, together_query
+
+_VERSION = 2
+"""The version of everything that is shown as read."""
+
+_SHOWN = datetime(2015, 1, 1, 10, 4, tzinfo=timezone.utc)
+"""The part with this time is shown."""
+
+
+def part_lines(plan: Plan, parts: PartPlan) -> list[str]:
+    """The sections of a viewdf model, each a heading and lines."""
+    example = parts.length.part_of(_SHOWN)
+    return [
+        "\n== parts",
+        f"{plan.model}: {parts.length.in_words} each, first part {parts.start}, class {part_class(parts)}",
+        f"computed {'together' if parts.together is not None else 'one after the other'}"
+        + (f": {parts.why_in_turn}" if parts.why_in_turn is not None else ", up to 500 in one statement"),
+        *(f"  {line}" for line in part_map(plan, parts)),
+        "\n== inputs",
+        *(f"{i.relation}\n  {_input(plan, i)}" for i in parts.inputs if i.relation != plan.relation),
+        *(f"{name}\n  read as a whole; when it changes: {_of_plain(parts)}" for name in parts.plain),
+        *_state(plan),
+        f"\n== statements of part {example} ({_SHOWN:%Y-%m-%d %H:%M}), everything at version {_VERSION}",
+        *_statements(plan, parts, example),
+    ]
+
+
+def part_map(plan: Plan, parts: PartPlan) -> list[str]:
+    """Which parts a part is computed from: ``hourly[j] ← m[j*60 .. j*60+59]``."""
+    lines = []
+    if parts.initialize is not None:
+        lines.append(f"{plan.model}[j] ← {_reads(plan, parts.initialize)} for the first j (INITIALIZE)")
+    lines.append(f"{plan.model}[j] ← {_reads(plan, parts.update)}")
+    return lines
+
+
+def _reads(plan: Plan, query: PartQuery) -> str:
+    own, model = f"{plan.relation}[", f"{plan.model}["
+    names = [str(r.reference) for r in query.reads]
+    shown = [n.replace(own, model, 1) if n.startswith(own) else n for n in names]
+    return ", ".join(dict.fromkeys(shown)) or "nothing"
+
+
+def part_class(parts: PartPlan) -> str:
+    """The class of a view (ViewDF, section 6): what is read for one more part.
+
+    ``windowed``: a fixed range of the inputs; ``constant extra state``: earlier parts of the model itself too;
+    ``whole input``: an input that is not divided into parts.
+    """
+    if parts.plain:
+        return "whole input, of what is read without parts"
+    return "constant extra state" if parts.reads_itself else "windowed"
+
+
+def _input(plan: Plan, item: PartInput) -> str:
+    if item.is_computed:
+        return f"a viewdf model, {item.own.in_words} each"
+    waits = "a part without rows is waited for"
+    if item.lateness is not None:
+        waits = f"a part without rows is empty once the newest one is {item.lateness} past it"
+    return f"by {item.column}, {item.own.in_words} each; {waits}"
+
+
+def _of_plain(parts: PartPlan) -> str:
+    of = parts.of_plain
+    if of == "all":
+        return "all parts are computed again"
+    return "only parts to come see it" if of == "future" else f"the parts of the last {of} are computed again"
+
+
+def _state(plan: Plan) -> list[str]:
+    columns = [f"  {k.name} {k.type}" for k in plan.root.keys]
+    by = plan.root.partitioning
+    return ["\n== state", plan.root.relation, *columns, f"  __fivm_partition {by.type}  -- {by.reason}"]
+
+
+def _statements(plan: Plan, parts: PartPlan, part: int) -> list[str]:
+    alone = Intervals.of((part, part))
+    versions = {i.name: _VERSION for i in plan.inputs} | {plan.root.relation: _VERSION}
+    staged = staged_state(plan, plan.top)
+    query = (
+        together_query(plan, alone, versions)
+        if parts.together is not None
+        else part_query(plan, parts.update, part, versions)
+    )
+    return [
+        f"-- staged as {staged}",
+        query.sql(dialect="spark", pretty=True) + ";",
+        "-- if it has been computed before: is its content another now?",
+        changed_parts_query(plan, staged, alone, _VERSION).sql(dialect="spark", pretty=True) + ";",
+        "-- written where it is new or has changed",
+        replace_parts(plan, staged, alone).sql(dialect="spark", pretty=True) + ";",
+    ]

@@ -1,0 +1,182 @@
+"""Viewdf models in a dbt project: parts that become ready, late data, what dbt refuses while it parses."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from dbt_project import Project
+
+pytestmark = pytest.mark.spark
+
+SOURCES = """
+sources:
+  - name: raw
+    schema: "{{ env_var('SHOP_SCHEMA') }}_raw"
+    tables:
+      - name: orders
+      - name: measurements
+        config:
+          event_time: measured_at
+          meta: {fivm_part_length: minute}
+"""
+
+HELPER = """
+{{ config(materialized='viewdf', meta={'fivm_start': 'oldest'}) }}
+{% call fivm.initialize() %}
+select src, 1 as ct, loss as sum_loss
+from {{ fivm.part(source('raw', 'measurements'), 'i') }}
+where loss > 10
+{% endcall %}
+select new.src, coalesce(prev.ct, 0) + 1 as ct, coalesce(prev.sum_loss, 0) + new.loss as sum_loss
+from {{ fivm.part(source('raw', 'measurements')) }} as new
+left join {{ fivm.part(this, 'j-1') }} as prev on new.src = prev.src
+where new.loss > 10
+"""
+
+LOSSY = """
+{{ config(materialized='viewdf', meta={'fivm_start': 'oldest'}) }}
+select src, ct, sum_loss from {{ fivm.part(ref('helper')) }} where ct >= 4
+"""
+
+BY_HOUR = """
+{{ config(materialized='viewdf', meta={'fivm_start': 'oldest', 'fivm_part_length': 'hour'}) }}
+select src, sum(loss) as loss, count(*) as n
+from {{ fivm.part(source('raw', 'measurements'), 'j*60', 'j*60+59') }} group by src
+"""
+
+BY_SOURCE = """
+{{ config(materialized='fivm') }}
+select src, count(*) as parts, max(sum_loss) as worst from {{ ref('lossy') }} group by src
+"""
+
+LOSSES = [6, 12, 15, 24, 20, 16, 7]
+
+
+@pytest.fixture
+def shop(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Project:
+    project = Project.create(
+        spark, tmp_path / "shop", request.node.name.removeprefix("test_")[:40], "big_orders"
+    )
+    (project.root / "models" / "big_orders.sql").unlink()
+    project.write("models/sources.yml", SOURCES)
+    project.sql(
+        "CREATE TABLE raw.measurements (src STRING, measured_at TIMESTAMP, loss INT) USING DELTA "
+        "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+    )
+    return project
+
+
+def _insert(shop: Project, *rows: tuple[str, str, int]) -> None:
+    shown = ", ".join(f"('{src}', TIMESTAMP'2015-01-01 {at}', {loss})" for src, at, loss in rows)
+    shop.sql(f"INSERT INTO raw.measurements VALUES {shown}")
+
+
+def _minute(text: str) -> datetime:
+    return datetime.fromisoformat(f"2015-01-01T{text}:00")
+
+
+def test_the_packet_losses_of_the_paper(shop: Project) -> None:
+    shop.write("models/helper.sql", HELPER)
+    shop.write("models/lossy.sql", LOSSY)
+    shop.write("models/by_hour.sql", BY_HOUR)
+    shop.write("models/by_source.sql", BY_SOURCE)
+    shop.write(
+        "models/exact.yml",
+        "models:\n"
+        + "".join(
+            f"  - {{name: {n}, data_tests: [fivm.fivm_exact]}}\n" for n in ("helper", "lossy", "by_source")
+        ),
+    )
+    _insert(shop, *(("s", f"10:0{i}:00", loss) for i, loss in enumerate(LOSSES[:4])))
+    done = shop.dbt("run")
+    assert done.actions() == {n: "built" for n in ("helper", "lossy", "by_hour", "by_source")}
+    assert shop.rows("lossy") == []
+    assert shop.rows("by_hour") == [], "the hour is not complete"
+
+    for i, loss in enumerate(LOSSES[4:], start=4):
+        _insert(shop, ("s", f"10:0{i}:00", loss))
+    done = shop.dbt("build")
+    found: list[Any] = [("s", 4, 71, _minute("10:04")), ("s", 5, 87, _minute("10:05"))]
+    assert shop.rows("lossy") == found
+    assert shop.rows("by_source") == [("s", 2, 87)]
+    assert done.figures("helper")["parts"]["computed"] == "23668444..23668446"
+    assert shop.dbt("run").actions() == {n: "no change" for n in ("helper", "lossy", "by_hour", "by_source")}
+
+    # A late correction, and one part asked for by its time.
+    shop.sql("UPDATE raw.measurements SET loss = 16 WHERE measured_at = TIMESTAMP'2015-01-01 10:02:00'")
+    _insert(shop, ("s", "10:07:00", 50), ("s", "10:08:00", 50))
+    done = shop.dbt("build", "--event-time-start", "2015-01-01 10:00", "--event-time-end", "2015-01-01 10:08")
+    assert shop.rows("lossy") == [("s", 4, 72, _minute("10:04")), ("s", 5, 88, _minute("10:05"))]
+    parts = done.figures("helper")["parts"]
+    assert (parts["computed"], parts["changed"]) == ("23668447", "23668442..23668445")
+    done = shop.dbt("build")
+    assert done.figures("helper")["parts"]["computed"] == "23668448"
+
+    catalog = shop.rows(
+        "SELECT part, status, row_count FROM shop.fivm_parts WHERE relation LIKE '%lossy' AND row_count > 0"
+    )
+    assert catalog == [(23668444, "computed", 1), (23668445, "computed", 1)]
+    pruned = shop.sql(
+        "EXPLAIN FORMATTED SELECT * FROM shop.helper WHERE part_timestamp = TIMESTAMP'2015-01-01 10:05:00'"
+    )
+    assert "part_timestamp" in pruned[0][0]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (("fivm.part(this, 'j-1')", "fivm.part(this, 'j+1')"), "is not before the one computed"),
+        (("fivm.part(this, 'j-1')", "fivm.part(this, 'j*j')"), "is no number of a part"),
+        (
+            ("1 as ct, loss as sum_loss", "loss as sum_loss, 1 as ct"),
+            "INITIALIZE gives the columns src, sum_loss, ct",
+        ),
+        (("'fivm_start': 'oldest'", "'fivm_part_length': 'hour'"), "a part of"),
+        (("'fivm_start': 'oldest'", "'fivm_part_length': '7 seconds'"), "goes with j in another way"),
+        (("'fivm_start': 'oldest'", "'fivm_start': 'soon'"), "is no time"),
+    ],
+)
+def test_what_does_not_fit_is_refused_while_dbt_parses(
+    spark: SparkSession, tmp_path: Path, change: tuple[str, str], told: str
+) -> None:
+    shop = Project.create(spark, tmp_path / "shop", f"refused_{abs(hash(told)) % 1000}", "big_orders")
+    (shop.root / "models" / "big_orders.sql").unlink()
+    shop.write("models/sources.yml", SOURCES)
+    assert change[0] in HELPER
+    shop.write("models/helper.sql", HELPER.replace(*change))
+    parsed = shop.dbt("parse", expect=False)
+    assert told in parsed.text, parsed.text
+    assert "FIVM2" in parsed.text
+
+
+def test_a_cycle_between_models_is_refused(shop: Project) -> None:
+    shop.write("models/helper.sql", HELPER.replace("this", "ref('lossy')"))
+    shop.write("models/lossy.sql", LOSSY)
+    assert "cycle" in shop.dbt("parse", expect=False).text.lower()
+
+
+def test_a_change_100_parts_back(shop: Project) -> None:
+    """Statements and rows read do not depend on the history, and last_updated tells what has changed."""
+    shop.write("models/helper.sql", HELPER)
+    shop.write("models/lossy.sql", LOSSY)
+    shop.sql(
+        "INSERT INTO raw.measurements SELECT 's', TIMESTAMP'2015-01-01 00:00:00' + make_interval(0, 0, 0, 0, 0, id), "
+        "IF(id % 10 = 9, 1, 20) FROM range(130)"
+    )
+    shop.dbt("run", "--event-time-end", "2015-01-01 00:20")
+    shop.dbt("run")
+    before = dict(shop.rows("SELECT part, last_updated FROM shop.fivm_parts WHERE relation LIKE '%helper'"))
+    assert len(before) == 130
+    shop.sql("UPDATE raw.measurements SET loss = 21 WHERE measured_at = TIMESTAMP'2015-01-01 00:25:00'")
+    done = shop.dbt("run")
+    after = dict(shop.rows("SELECT part, last_updated FROM shop.fivm_parts WHERE relation LIKE '%helper'"))
+    first = min(before)
+    assert {p - first for p in before if before[p] != after[p]} == {25, 26, 27, 28}
+    parts = done.figures("helper")["parts"]
+    assert parts["changed"] == f"{first + 25}..{first + 28}"
+    assert parts["again"] == f"{first + 25}..{first + 29}"

@@ -470,6 +470,36 @@ def test_retention_keeps_what_a_declared_lateness_needs() -> None:
         assert set(b.rows("helper", "sum_loss")) == {(100,), (120,), (150,), (170,), (190,), (210,)}
 
 
+def test_old_parts_are_merged_into_longer_periods() -> None:
+    """Of minutes those of days that are over: reading them, and late data, work as before."""
+    helper = Model(HELPER.name, HELPER.update, HELPER.initialize, {**OLDEST, "fivm_rollup": "1 hour"})
+    days = [at("2015-01-01T23:58"), at("2015-01-01T23:59"), at("2015-01-02T00:00"), at("2015-01-02T00:30")]
+    patient = TimeParts("ts", Length.of("minute"), lateness=timedelta())
+    with bench([loss([("s", "d", moment, 20) for moment in days], patient)], [helper, VIEW2]) as b:
+        b.run()
+        assert b.known("helper")["merged"] == "none", "the day ended half an hour ago"
+        b.change("m", [("s", "d", at("2015-01-02T01:05"), 20)])
+        statements = b.run()["helper"].statements
+        b.check()
+        optimized = [s for s in statements if s.startswith("OPTIMIZE")]
+        assert optimized == ["OPTIMIZE helper__fivm_root WHERE __fivm_partition < CAST('2015-01-02' AS DATE)"]
+        first = Length.of("minute").part_of(days[0].replace(tzinfo=timezone.utc))
+        assert b.known("helper")["merged"] == f"{first}..{first + 1}"
+        fields = "part, status, merged_into"
+        assert {
+            r[1:]
+            for r in b.catalog("helper", f"relation, {fields}")
+            if r[1] in (first, first + 1) and r[0] != "m"
+        } == {
+            (first, "merged", days[0].date()),
+            (first + 1, "merged", days[0].date()),
+        }
+        b.change("m", [("s", "d", days[1], 30)], [("s", "d", days[1], 20)])
+        b.run()
+        b.check()
+        assert (first + 1, "merged") in {r[1:] for r in b.catalog("helper", "relation, part, status")}
+
+
 # Interruptions
 
 
@@ -533,3 +563,65 @@ def test_an_interrupted_build_is_a_build(monkeypatch: pytest.MonkeyPatch) -> Non
                 b.run(full_refresh=True)
         assert b.run()["helper"].reason == "a build was interrupted"
         b.check()
+
+
+# Cumulative helpers
+
+CSUM = Model(
+    "csum",
+    """select src, sum(lost) as lost, sum(n) as n from (
+        select src, sum(loss) as lost, count(*) as n from {m:j} group by src
+        union all select src, lost, n from {csum:j-1}) as both group by src""",
+    "select src, sum(loss) as lost, count(*) as n from {m:i} group by src",
+    OLDEST,
+)
+
+
+@pytest.mark.parametrize(
+    ("insert", "delete", "in_one"),
+    [
+        pytest.param([("s", "d", at("10:05"), 7)], [], True, id="a late row"),
+        pytest.param([("new", "d", at("10:05"), 7)], [], True, id="a key that is nowhere else"),
+        pytest.param([("late", "d", at("10:05"), 7)], [], True, id="a key that comes later"),
+        pytest.param([("s", "d", at("10:05"), 7)], [("s", "d", at("10:05"), 5)], True, id="another value"),
+        pytest.param([(None, "d", at("10:05"), None)], [], True, id="nothing but NULLs"),
+        pytest.param([("nulls", "d", at("10:05"), 1)], [], True, id="a sum that was NULL"),
+        pytest.param([], [("s", "d", at("10:05"), 5)], True, id="a row less"),
+        pytest.param([], [("once", "d", at("10:05"), 3)], False, id="a key that goes"),
+        pytest.param(
+            [("nulls", "d", at("10:05"), None)],
+            [("nulls", "d", at("10:05"), 4)],
+            False,
+            id="a sum that becomes NULL",
+        ),
+    ],
+)
+def test_late_data_is_added_to_all_later_sums(insert: list[Row], delete: list[Row], in_one: bool) -> None:
+    rows: list[Row] = [("s", "d", minutes("10:00", i), i) for i in range(60)]
+    rows += [("late", "d", minutes("10:00", 30), 1), ("once", "d", at("10:05"), 3)]
+    rows += [("nulls", "d", at("10:02"), None)] + ([("nulls", "d", at("10:05"), 4)] if not in_one else [])
+    with bench([loss(rows)], [CSUM]) as b:
+        b.run()
+        b.check()
+        statements = len(b.run()["csum"].statements)
+        b.change("m", insert, delete)
+        done = b.run()["csum"]
+        b.check()
+        merges = [s for s in done.statements if s.startswith("MERGE INTO csum__fivm_root")]
+        assert len(merges) == int(in_one)
+        assert (len(done.statements) - statements < 30) == in_one
+        assert done.parts is not None and done.parts.changed == f"{part('10:05')}..{part('10:59')}"
+        assert {
+            r[1] for r in b.catalog("csum", "relation, part, row_count") if r[0] == "csum" and r[2] == 0
+        } == set()
+
+
+def test_late_data_in_two_parts_and_a_new_one() -> None:
+    rows: list[Row] = [("s", "d", minutes("10:00", i), i) for i in range(60)]
+    with bench([loss(rows)], [CSUM]) as b:
+        b.run()
+        b.change("m", [("s", "d", at("10:05"), 7), ("t", "d", at("10:20"), 7), ("s", "d", at("11:00"), 7)])
+        done = b.run()["csum"]
+        b.check()
+        assert sum(s.startswith("MERGE INTO csum__fivm_root") for s in done.statements) == 2
+        assert done.parts is not None and done.parts.computed == str(part("11:00"))

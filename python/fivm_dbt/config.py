@@ -65,8 +65,20 @@ class Config(BaseModel):
     fivm_part_order: Literal["oldest", "stalest"] = "oldest"
     fivm_expose: Literal["view", "table"] = "view"
     fivm_helper_schema: str | None = None
-    fivm_retention: str | None = None
+    fivm_retention: str | int | None = None
+    fivm_rollup: str | int | None = None
     fivm_lease_minutes: int = Field(default=60, ge=1)
+
+    def check_maintained(self) -> None:
+        """Raise FIVM201 for keys that mean something of viewdf models alone."""
+        names = ("fivm_start", "fivm_retention", "fivm_rollup")
+        given = [name for name in names if getattr(self, name) is not None]
+        if given:
+            raise FivmError(
+                "FIVM201",
+                f"{', '.join(given)}: only models with materialized='viewdf' are computed part by part",
+                remedy="leave it out, or write the model as viewdf (docs/time-parts.md)",
+            )
 
     batch_size: Granularity | None = None
     """dbt's own key: the length of the time partitions when the partition column is inferred."""

@@ -14,6 +14,8 @@ from fivm_dbt.manifest import Declared, Nodes
 from fivm_dbt.naming import canonical, quote, split_name
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.viewdf import plan_viewdf
+from fivm_dbt.sql.part_references import relations_of_parts
 from fivm_dbt.sql.relations import relations_read
 from fivm_dbt.sql.script import read_script
 from fivm_dbt.viewtree.order_file import OrderFile, read_order
@@ -87,19 +89,33 @@ def _check_same(catalog: Catalog, file: OrderFile, sql: str, order: str) -> None
 
 def plan_of_compiled(node: Any, compiled_sql: dict[str, str], nodes: Nodes) -> Plan:
     """The plan of a compiled model; ``compiled_sql`` also has the fivm models upstream, by unique id."""
-    relations = []
+    relations, parts = [], {}
     sql = compiled_sql[node.unique_id]
-    for named in relations_read(sql):
-        relations.append(_relation(named.name, nodes.declared(named.name), compiled_sql, nodes))
+    is_viewdf = node.config.materialized == "viewdf"
+    for named in relations_of_parts(sql, node.relation_name) if is_viewdf else relations_read(sql):
+        declared = nodes.declared(named.name)
+        upstream = _upstream(declared, compiled_sql, nodes)
+        relations.append(_relation(named.name, declared, upstream))
+        length = upstream.parts.length if upstream is not None and upstream.parts is not None else None
+        divided = declared.time_parts("UTC", length) if is_viewdf else None
+        if divided is not None:
+            parts[named.name] = divided
     config = load_config({**node.config.meta, "batch_size": _text(node.config.batch_size)}, model=node.name)
-    return plan_model(ModelRequest(node.relation_name, sql, Catalog.of(relations), config, _SESSION))
+    request = ModelRequest(node.relation_name, sql, Catalog.of(relations), config, _SESSION)
+    return plan_viewdf(request, parts) if is_viewdf else plan_model(request)
 
 
-def _relation(name: str, declared: Declared, compiled_sql: dict[str, str], nodes: Nodes) -> Relation:
+def _upstream(declared: Declared, compiled_sql: dict[str, str], nodes: Nodes) -> Plan | None:
+    """The plan of a relation that is a model of fivm's, and has been compiled."""
+    if not declared.is_fivm or declared.node is None or declared.node.unique_id not in compiled_sql:
+        return None
+    return plan_of_compiled(declared.node, compiled_sql, nodes)
+
+
+def _relation(name: str, declared: Declared, upstream: Plan | None) -> Relation:
     columns: tuple[Column, ...] = declared.columns
     presentation: Presentation | None = None
-    if declared.is_fivm and declared.node is not None and declared.node.unique_id in compiled_sql:
-        upstream = plan_of_compiled(declared.node, compiled_sql, nodes)
+    if upstream is not None:
         if upstream.is_factorized:
             return declared.relation(name, upstream.output, is_factorized=True)
         columns, presentation = upstream.output, upstream.presentation

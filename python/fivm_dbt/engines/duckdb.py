@@ -182,6 +182,9 @@ class DuckDbEngine:
         # The rows stay until the name is staged again: dropping a table takes as long as reading it.
         self._staged.pop(canonical(name), None)
 
+    def compact(self, sql: str) -> None:
+        """Tables here have no files."""
+
     def size(self, relation: str) -> int | None:
         """An estimate: 16 bytes per value."""
         name = canonical(relation)

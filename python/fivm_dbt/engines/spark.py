@@ -126,6 +126,9 @@ class SparkEngine:
         # Dropping a temporary view takes its rows out of the cache too.
         self._execute(f"DROP VIEW IF EXISTS {quote(name)}", fetch=False)
 
+    def compact(self, sql: str) -> None:
+        self.run(sql)
+
     def size(self, relation: str) -> int | None:
         answer = _translated(lambda: self._execute(f"DESCRIBE DETAIL {relation}", fetch=True))
         sizes = answer.values("sizeInBytes")

@@ -100,6 +100,24 @@ class Intervals:
             raise ValueError("an empty set has no last number")
         return self.ranges[-1][1]
 
+    def groups(self, many: int) -> Iterator[Intervals]:
+        """The set in pieces of ``many`` numbers each, the last one of what is left.
+
+        >>> [str(g) for g in Intervals.of((1, 3), (7, 10)).groups(4)]
+        ['1..3, 7', '8..10']
+        """
+        rest = self
+        while rest:
+            missing, ranges = many, []
+            for first, last in rest.ranges:
+                if missing <= 0:
+                    break
+                ranges.append((first, min(last, first + missing - 1)))
+                missing -= last - first + 1
+            group = Intervals.of(*ranges)
+            yield group
+            rest -= group
+
     @property
     def gaps(self) -> Intervals:
         """What is missing between its first and its last number."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import cached_property
 from typing import Literal
 
@@ -66,11 +66,19 @@ class Together:
 
 
 @dataclass(frozen=True)
+class Cumulative:
+    """The columns by which a model groups, and those that it adds up, by their positions."""
+
+    keys: tuple[int, ...]
+    sums: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class PartPlan:
     """How the parts of a model are computed.
 
-    ``together`` is None where one part is computed after the other, ``why_in_turn`` then says why. ``columns`` are
-    those that are kept, without PART_TIMESTAMP.
+    ``cumulative`` says how it adds up, if it does nothing else. ``together`` is None where one part is computed after
+    the other, ``why_in_turn`` then says why. ``columns`` are those that are kept, without PART_TIMESTAMP.
     """
 
     model: str
@@ -84,8 +92,10 @@ class PartPlan:
     columns: tuple[Column, ...]
     together: Together | None
     why_in_turn: str | None
+    cumulative: Cumulative | None
     stalest_first: bool
     retention: timedelta | None
+    rollup: timedelta | None
 
     @cached_property
     def recurrence(self) -> Recurrence:
@@ -111,6 +121,11 @@ class PartPlan:
         for item in self.inputs:
             found[f"parts of {item.key}"] = f"{item.column} {item.type} by {item.length}, {item.lateness}"
         return found
+
+    def period_of(self, part: int) -> date:
+        """The first day of the period in whose files a part lies, in UTC."""
+        day = self.length.start_of(part).date()
+        return {"DAY": day, "MONTH": day.replace(day=1), "YEAR": date(day.year, 1, 1)}[self.partition_unit]
 
     @property
     def partition_unit(self) -> str:

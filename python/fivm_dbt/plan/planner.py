@@ -62,6 +62,7 @@ def plan_model(
     """
     relation = canonical(request.relation)
     try:
+        request.config.check_maintained()
         return replace(
             _by_policy(relation, request, describe, columns_of or describe),
             project=request.project,

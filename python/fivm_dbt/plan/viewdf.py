@@ -19,6 +19,7 @@ from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
 from fivm_dbt.parts.reference import PartReference
 from fivm_dbt.parts.schedule import Recurrence, Start
 from fivm_dbt.plan.by_part import OneByOne, by_part
+from fivm_dbt.plan.cumulative import cumulative
 from fivm_dbt.plan.part_plan import (
     PART,
     OfPlain,
@@ -158,8 +159,10 @@ class _Planning:
             columns=columns,
             together=together,
             why_in_turn=why,
+            cumulative=None if lowered is None else cumulative(lowered.node, queries[0], self.relation),
             stalest_first=self.config.fivm_part_order == "stalest",
             retention=duration(self.config.fivm_retention) if self.config.fivm_retention else None,
+            rollup=duration(self.config.fivm_rollup) if self.config.fivm_rollup is not None else None,
         )
         return self._as_plan(parts)
 

@@ -95,6 +95,9 @@ class Engine(Versions, Protocol):
     def unstage(self, name: str) -> None:
         """Forget a staged result; nothing happens where there is none."""
 
+    def compact(self, sql: str) -> None:
+        """Run an OPTIMIZE; nothing happens where tables have no files."""
+
     def size(self, relation: str) -> int | None:
         """Bytes of the table's current version, None if unknown."""
 

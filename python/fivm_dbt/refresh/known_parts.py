@@ -6,7 +6,8 @@ Years of minutes are one range, so that a refresh does not read the history of i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from typing import Any
 
 from fivm_dbt.errors import FivmError
@@ -20,7 +21,8 @@ class KnownParts:
     """The first part, those computed, and those of each input that are there: ``seen`` have or have had rows.
 
     ``pending`` are computed parts that late data has changed the inputs of, and that have not been computed again:
-    outside the range that was asked for. ``dropped`` are parts that retention has taken away.
+    outside the range that was asked for. ``dropped`` are parts that retention has taken away, ``merged`` old ones whose
+    rows lie in the files of a longer period.
     """
 
     first: int | None = None
@@ -28,6 +30,7 @@ class KnownParts:
     seen: Mapping[str, Intervals] = field(default_factory=dict)
     pending: Intervals = field(default_factory=Intervals)
     dropped: Intervals = field(default_factory=Intervals)
+    merged: Intervals = field(default_factory=Intervals)
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -36,6 +39,7 @@ class KnownParts:
             "seen": {name: str(parts) for name, parts in self.seen.items()},
             "pending": str(self.pending),
             "dropped": str(self.dropped),
+            "merged": str(self.merged),
         }
 
     @staticmethod
@@ -46,6 +50,7 @@ class KnownParts:
             {name: Intervals.read(text) for name, text in data["seen"].items()},
             Intervals.read(data["pending"]),
             Intervals.read(data["dropped"]),
+            Intervals.read(data["merged"]),
         )
 
     def there(self, plan: PartPlan) -> dict[str, Intervals]:
@@ -58,7 +63,7 @@ class KnownParts:
 
     def with_seen(self, relation: str, parts: Intervals) -> KnownParts:
         seen = {**self.seen, relation: self.seen.get(relation, Intervals()) | parts}
-        return KnownParts(self.first, self.computed, seen, self.pending, self.dropped)
+        return replace(self, seen=seen)
 
 
 def _counted(item: PartInput, parts: Intervals) -> Intervals:
@@ -95,3 +100,32 @@ def check_not_dropped(plan: PartPlan, wanted: Intervals, dropped: Mapping[str, I
                 f"{item.relation}, which fivm_retention has dropped",
                 remedy=f"keep more of {item.relation} (fivm_retention), and rebuild both with --full-refresh",
             )
+
+
+def dropped_now(plan: PartPlan, known: KnownParts) -> Intervals:
+    """The parts that are older than ``fivm_retention``, but for those that late data may still need."""
+    kept = known.computed - known.dropped
+    if plan.retention is None or not kept:
+        return Intervals()
+    length = plan.length
+    last = length.part_of(length.end_of(kept.last) - plan.retention) - 1
+    latest = max((i.lateness or timedelta() for i in plan.inputs), default=timedelta())
+    oldest_that_may_change = length.part_of(length.start_of(kept.last) - latest)
+    own = plan.recurrence.own
+    needed = min((r.low.at(oldest_that_may_change) for r in own), default=oldest_that_may_change)
+    return kept & Intervals.of((kept.first, min(last, needed - 1)))
+
+
+def merged_now(plan: PartPlan, known: KnownParts) -> dict[date, Intervals]:
+    """By period the parts that are older than ``fivm_rollup``, of periods that are over and have not been merged."""
+    kept = known.computed - known.dropped
+    if plan.rollup is None or not kept:
+        return {}
+    length = plan.length
+    boundary = plan.period_of(length.part_of(length.end_of(kept.last) - plan.rollup))
+    found: dict[date, list[int]] = {}
+    for part in kept - known.merged:
+        if plan.period_of(part) >= boundary:
+            break
+        found.setdefault(plan.period_of(part), []).append(part)
+    return {period: Intervals.numbers(parts) for period, parts in found.items()}

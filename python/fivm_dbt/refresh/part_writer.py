@@ -8,12 +8,13 @@ from heapq import heapify, heappop, heappush
 from sqlglot import exp
 
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.plan.binding import staged_state
+from fivm_dbt.plan.binding import staged_input, staged_state
 from fivm_dbt.plan.part_plan import PartPlan
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.known_parts import KnownParts
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.part_catalog import PartEntry, Recorded, record_own
+from fivm_dbt.spark.part_shift import change_of_part, part_rows, shift_parts, uncertain_changes
 from fivm_dbt.spark.parts import (
     changed_parts_query,
     part_query,
@@ -77,9 +78,8 @@ class PartWriter:
             alone = Intervals.of((first, first))
             done = self._write(alone, alone & affected, is_first=True)
             ready, affected = ready - alone, affected - alone
-        ordered = [*affected, *ready] if self.parts.stalest_first else [*(ready | affected)]
-        for start in range(0, len(ordered), AT_ONCE):
-            group = Intervals.numbers(ordered[start : start + AT_ONCE])
+        by_turns = [affected, ready] if self.parts.stalest_first else [ready | affected]
+        for group in (group for parts in by_turns for group in parts.groups(AT_ONCE)):
             done = done.and_(self._write(group, group & affected, is_first=False))
         return done
 
@@ -95,9 +95,14 @@ class PartWriter:
                 f"{self._plan.model}: part {part} ({start:%Y-%m-%d %H:%M}), then {len(waiting):,} more"
             )
             alone = Intervals.of((part, part))
+            before = self._engine.commits(self._plan.root.relation, None)[0].version
             step = self._write(alone, alone & known.computed, is_first=part == first)
             done = done.and_(step)
             if part not in step.changed:
+                continue
+            later = self._to_shift(part, known, asked, len(waiting))
+            if later and self._shift(part, later, before):
+                done = done.and_(Done(later))
                 continue
             for reference in self.parts.recurrence.own:
                 later = (reference.dependents(alone) & computed) - alone
@@ -108,6 +113,38 @@ class PartWriter:
                         heappush(waiting, dependent)
         self._record()
         return done
+
+    def _to_shift(self, part: int, known: KnownParts, asked: Intervals, waiting: int) -> Intervals:
+        """The later parts to which the change of a part can be added at once: of a model that only adds up, all.
+
+        Where many parts have changed, computing them one after the other is less work.
+        """
+        if self.parts.cumulative is None or self._is_again or part not in known.computed or known.pending:
+            return Intervals()
+        later = (known.computed - known.dropped) & Intervals.of((part + 1, known.computed.last))
+        if later.gaps or later - asked:
+            return Intervals()
+        return later if 3 * (waiting + 1) < len(later) else Intervals()
+
+    def _shift(self, part: int, later: Intervals, before: int) -> bool:
+        """Add what a part has changed by to later parts; whether that could be done."""
+        of, plan, engine, root = self.parts.cumulative, self._plan, self._engine, self._plan.root.relation
+        assert of is not None
+        after = engine.commits(root, None)[0].version
+        name = staged_input(plan, f"{plan.relation}__shift")
+        engine.stage(name, change_of_part(plan, of, part, before, after))
+        is_certain = int(str(engine.query(uncertain_changes(plan, of, name))[0][0])) == 0
+        if is_certain:
+            engine.progress(f"{plan.model}: adding the change of part {part} to {len(later):,} later parts")
+            for group in later.groups(AT_ONCE):
+                engine.run(shift_parts(plan, of, name, group))
+            version = engine.commits(root, None)[0].version
+            rows = {int(str(p)): int(str(n)) for p, n in engine.query(part_rows(plan, later, version))}
+            for moved in later:
+                self.done[moved] = PartEntry(moved, rows.get(moved, 0), True)
+            self._recorded -= set(later)
+        engine.unstage(name)
+        return is_certain
 
     def _write(self, parts: Intervals, compared: Intervals, *, is_first: bool) -> Done:
         """Compute some parts, compare those that had been computed, and write what is new or has changed."""

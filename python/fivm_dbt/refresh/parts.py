@@ -24,23 +24,25 @@ from fivm_dbt.refresh.apply import publish, state_properties, write_snapshots
 from fivm_dbt.refresh.bind import Staged, bind, stage_inputs
 from fivm_dbt.refresh.decide import changed_by_others, lost_inputs, unreadable, why_rebuild
 from fivm_dbt.refresh.engine import VersionUnavailable
-from fivm_dbt.refresh.journal import Entry, Journal
-from fivm_dbt.refresh.known_parts import KnownParts, check_not_dropped, touched
+from fivm_dbt.refresh.journal import Entry, Journal, now
+from fivm_dbt.refresh.known_parts import KnownParts, check_not_dropped, dropped_now, merged_now, touched
 from fivm_dbt.refresh.observe import Observed, State, check_free, observe, read_state, recorded_states
 from fivm_dbt.refresh.part_writer import PartWriter
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InputChange, PartChange, Report
-from fivm_dbt.refresh.run import Run
+from fivm_dbt.refresh.run import Overtaken, Run
 from fivm_dbt.spark.part_catalog import (
     Recorded,
     create_catalog,
     forget_model,
     input_rows,
-    mark,
+    mark_dropped,
+    mark_merged,
     record_input,
 )
 from fivm_dbt.spark.parts import (
     all_rows,
+    compact_periods,
     drop_parts,
     empty_root_query,
     input_parts_query,
@@ -175,6 +177,9 @@ class PartRun(Run):
         if lost is not None:
             return self._build(state, upstream, lost[0], lost[1])
         known = KnownParts.of(state.finished.detail["parts"])
+        if state.unfinished is not None and "dropping" in state.unfinished.detail:
+            dropped_before = Intervals.read(state.unfinished.detail["dropping"])
+            known = replace(known, dropped=known.dropped | dropped_before)
         new_upstream = {name: u.computed - known.seen.get(name, Intervals()) for name, u in upstream.items()}
         has_moved = any(o.moved for o in observed.values()) or any(new_upstream.values())
         if not has_moved and state.unfinished is None and not self._has_work(known):
@@ -279,7 +284,7 @@ class PartRun(Run):
             self._announce(ready, affected)
             pending |= writer.compute(first, ready, affected, known, self._asked).pending
             known = replace(known, first=first, computed=known.computed | ready, pending=pending)
-        known = self._let_go(known)
+        claim, known = self._put_away(claim, known)
         publish(self.plan, self.engine, {})
         recorded = write_snapshots(self.plan, self.engine, found.binding, self._snapshots(found))
         before = {n: r.snapshot for n, r in found.state.inputs.items()} if not found.is_build else {}
@@ -337,26 +342,32 @@ class PartRun(Run):
                 f"{how}"
             )
 
-    # Retention
-
-    def _let_go(self, known: KnownParts) -> KnownParts:
-        """Drop parts that are older than ``fivm_retention``, but for those that late data may still need."""
-        keep = self.parts.retention
-        kept = known.computed - known.dropped
-        if keep is None or not kept:
-            return known
-        length = self.parts.length
-        last = length.part_of(length.end_of(kept.last) - keep) - 1
-        latest = max((i.lateness or timedelta() for i in self._others()), default=timedelta())
-        still = length.part_of(length.start_of(kept.last) - latest)
-        needed = min((r.low.at(still) for r in self.parts.recurrence.own), default=still)
-        gone = kept & Intervals.of((kept.first, min(last, needed - 1)))
-        if not gone:
-            return known
-        self.engine.progress(f"{self.plan.model}: dropping {len(gone):,} parts ({gone}), older than {keep}")
-        self.engine.run(drop_parts(self.plan, gone))
-        self.engine.run(mark(self.plan, gone, "dropped"))
-        return replace(known, dropped=known.dropped | gone)
+    def _put_away(self, claim: Entry, known: KnownParts) -> tuple[Entry, KnownParts]:
+        """Drop parts that are too old, and merge the files of others. What is dropped is written down before it is."""
+        gone = dropped_now(self.parts, known)
+        if gone:
+            self.engine.progress(
+                f"{self.plan.model}: dropping {len(gone):,} parts ({gone}), older than fivm_retention"
+            )
+            detail = {**claim.detail, "dropping": str(gone)}
+            claim = replace(claim, attempt=claim.attempt + 1, detail=detail, recorded_at=now())
+            if not self.journal.claim(claim):
+                raise Overtaken
+            self.engine.run(drop_parts(self.plan, gone))
+            self.engine.run(mark_dropped(self.plan, gone))
+            known = replace(known, dropped=known.dropped | gone)
+        merged = merged_now(self.parts, known)
+        if merged:
+            last = max(merged)
+            self.engine.progress(
+                f"{self.plan.model}: merging the files of {len(merged):,} periods up to {last}"
+            )
+            before = self.parts.period_of(merged[last].last + 1)
+            self.engine.compact(compact_periods(self.plan, before).sql(dialect="spark"))
+            for period, parts in sorted(merged.items()):
+                self.engine.run(mark_merged(self.plan, parts, period))
+                known = replace(known, merged=known.merged | parts)
+        return claim, known
 
     # Telling
 

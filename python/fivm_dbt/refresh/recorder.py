@@ -60,6 +60,9 @@ class Recorder:
     def has_change_feed(self, relation: str) -> bool:
         return self._engine.has_change_feed(relation)
 
+    def compact(self, sql: str) -> None:
+        self._engine.compact(self._record(sql))
+
     def size(self, relation: str) -> int | None:
         return self._engine.size(relation)
 

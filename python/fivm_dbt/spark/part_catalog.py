@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 
 from sqlglot import exp
 
-from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.naming import part_catalog
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.length import Length
@@ -22,7 +22,6 @@ from fivm_dbt.spark.part_time import in_numbers, instant
 from fivm_dbt.spark.reads import table
 from fivm_dbt.spark.state import table_properties
 
-TIMESTAMP = SparkType("timestamp")
 COLUMNS: Mapping[str, str] = {
     "model": "STRING",
     "relation": "STRING",
@@ -34,8 +33,10 @@ COLUMNS: Mapping[str, str] = {
     "last_updated": "TIMESTAMP",
     "input_versions": "STRING",
     "refresh": "BIGINT",
+    "merged_into": "DATE",
 }
-"""``status``: there (of an input), computed, dropped, or merged. ``last_updated`` moves when the content changes."""
+"""``status``: there (of an input), computed, dropped, or merged, ``merged_into`` the files of the period that begins on
+this day. ``last_updated`` moves when the content changes."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,13 @@ def record_own(plan: Plan, entries: Sequence[PartEntry], by: Recorded) -> exp.Me
     rows = [_literal_row(length, e.part, {"row_count": e.rows, "is_changed": e.is_changed}) for e in entries]
     source: exp.Query = rows[0] if len(rows) == 1 else exp.union(*rows, distinct=False, copy=False)
     is_changed = exp.column("is_changed", table="source")
+    # Computed again, its rows lie where they lay.
+    merged = exp.Literal.string("merged")
     updated = {
-        "status": exp.Literal.string("computed"),
+        "status": exp.Case(
+            ifs=[exp.If(this=_is("status", merged, "target"), true=merged.copy())],
+            default=exp.Literal.string("computed"),
+        ),
         "row_count": exp.column("row_count", table="source"),
         "last_updated": exp.Case(
             ifs=[exp.If(this=is_changed, true=_at(by))], default=exp.column("last_updated", table="target")
@@ -134,15 +140,25 @@ def input_rows(length: Length, staged: str, parts: Sequence[Sequence[object]] | 
     return exp.select(*columns, copy=False).from_(table(staged), copy=False)
 
 
-def mark(plan: Plan, parts: Intervals, status: str) -> exp.Update:
-    """Give some parts of the model a status: dropped, merged."""
+def mark_dropped(plan: Plan, parts: Intervals) -> exp.Update:
+    """Record that parts of the model have been taken away."""
+    return _mark(plan, parts, {"status": exp.Literal.string("dropped")})
+
+
+def mark_merged(plan: Plan, parts: Intervals, into: date) -> exp.Update:
+    """Record that the rows of old parts lie in the files of a longer period, by its first day."""
+    day = exp.cast(exp.Literal.string(into.isoformat()), "date", dialect="spark")
+    return _mark(plan, parts, {"status": exp.Literal.string("merged"), "merged_into": day})
+
+
+def _mark(plan: Plan, parts: Intervals, values: Mapping[str, exp.Expr]) -> exp.Update:
     own = exp.and_(
         _is("model", exp.Literal.string(plan.relation)),
         _is("relation", exp.Literal.string(plan.relation)),
         in_numbers(exp.column("part"), parts),
     )
-    setting = exp.EQ(this=exp.column("status"), expression=exp.Literal.string(status))
-    return exp.Update(this=_catalog(plan), expressions=[setting], where=exp.Where(this=own))
+    settings = [exp.EQ(this=exp.column(column), expression=value) for column, value in values.items()]
+    return exp.Update(this=_catalog(plan), expressions=settings, where=exp.Where(this=own))
 
 
 def _literal_row(length: Length, part: int, values: Mapping[str, int | bool]) -> exp.Select:
@@ -181,6 +197,7 @@ def _merge(
         "last_updated": _at(by),
         "input_versions": exp.Literal.string(by.versions),
         "refresh": exp.Literal.number(by.refresh),
+        "merged_into": exp.Null(),
     }
     insert = exp.Insert(
         this=exp.Tuple(expressions=[exp.column(c) for c in inserted]),

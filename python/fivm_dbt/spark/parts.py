@@ -6,12 +6,11 @@ A part is a range of time, so a condition on parts is one on the time column, wi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, datetime
+from datetime import date
 
 from sqlglot import exp
 
-from fivm_dbt.catalog import SparkType
-from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.catalog.types import BIGINT, TIMESTAMP
 from fivm_dbt.ir.nodes import Lookup, Scan
 from fivm_dbt.ir.scalar import cast_ast, column_ast, identifier
 from fivm_dbt.naming import COUNT, PARTITION
@@ -78,7 +77,7 @@ def all_rows(plan: Plan, item: PartInput, versions: Versions) -> exp.Expr:
 def changed_parts_query(plan: Plan, staged: str, compared: Intervals, version: int) -> exp.Select:
     """The parts among ``compared`` whose staged rows are not the bag of rows that is stored."""
     keys = [k.name for k in plan.root.keys]
-    where = in_parts(exp.column(PART_TIMESTAMP), _TIMESTAMP, _parts(plan).length, compared)
+    where = in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, _parts(plan).length, compared)
 
     def side(source: exp.Expr, sign: int) -> exp.Select:
         shown = [column_ast("", k) for k in keys]
@@ -93,14 +92,14 @@ def changed_parts_query(plan: Plan, staged: str, compared: Intervals, version: i
     differing = exp.NEQ(this=exp.Sum(this=exp.column(COUNT)), expression=whole(0))
     rows = exp.select(column_ast("", PART_TIMESTAMP)).from_(both.subquery("both", copy=False), copy=False)
     rows = rows.group_by(*group, copy=False).having(differing, copy=False)
-    number = number_of(exp.column(PART_TIMESTAMP), _TIMESTAMP, _parts(plan).length)
+    number = number_of(exp.column(PART_TIMESTAMP), TIMESTAMP, _parts(plan).length)
     query = exp.select(exp.alias_(number, PART)).from_(rows.subquery("differing", copy=False), copy=False)
     return query.distinct(copy=False)
 
 
 def staged_rows_query(plan: Plan, staged: str) -> exp.Select:
     """How many staged rows each part has; parts without rows are not there."""
-    number = number_of(exp.column(PART_TIMESTAMP), _TIMESTAMP, _parts(plan).length)
+    number = number_of(exp.column(PART_TIMESTAMP), TIMESTAMP, _parts(plan).length)
     each = exp.select(exp.alias_(number, PART)).from_(table(staged))
     query = exp.select(exp.column(PART), exp.alias_(exp.Count(this=exp.Star()), "rows"))
     return query.from_(each.subquery("each", copy=False), copy=False).group_by(exp.column(PART), copy=False)
@@ -118,15 +117,24 @@ def empty_root_query(plan: Plan) -> exp.Select:
 
 def replace_parts(plan: Plan, staged: str, parts: Intervals) -> exp.Insert:
     """Write some parts anew from what was staged. Repeating it gives the same rows."""
-    where = in_parts(exp.column(PART_TIMESTAMP), _TIMESTAMP, _parts(plan).length, parts)
+    where = in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, _parts(plan).length, parts)
     columns = [column_ast("", k.name) for k in plan.root.keys] + [exp.column(PARTITION)]
     rows = exp.select(*columns).from_(table(staged)).where(where.copy(), copy=False)
     return exp.Insert(this=table(plan.root.relation), expression=rows, where=where)
 
 
+def compact_periods(plan: Plan, before: date) -> exp.Expr:
+    """``OPTIMIZE``: the rows of the parts of periods before a day in as few files as there can be."""
+    old = exp.LT(
+        this=exp.column(PARTITION), expression=exp.cast(exp.Literal.string(before.isoformat()), "date")
+    )
+    named = table(plan.root.relation).sql(dialect="spark")
+    return exp.Command(this="OPTIMIZE", expression=f"{named} WHERE {old.sql(dialect='spark')}")
+
+
 def drop_parts(plan: Plan, parts: Intervals) -> exp.Delete:
     """Take old parts out of the state."""
-    where = in_parts(exp.column(PART_TIMESTAMP), _TIMESTAMP, _parts(plan).length, parts)
+    where = in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, _parts(plan).length, parts)
     return exp.Delete(this=table(plan.root.relation), where=exp.Where(this=where))
 
 
@@ -165,8 +173,8 @@ def part_query(plan: Plan, query: PartQuery, part: int, versions: Versions) -> e
     start = parts.length.start_of(part)
     keys = plan.root.keys[:-1]
     columns = [exp.alias_(cast_ast(column_ast("", k.name), k.type), identifier(k.name)) for k in keys]
-    columns += [exp.alias_(instant(start, _TIMESTAMP, "UTC"), PART_TIMESTAMP)]
-    columns += [exp.alias_(_partition(plan, start), PARTITION)]
+    columns += [exp.alias_(instant(start, TIMESTAMP, "UTC"), PART_TIMESTAMP)]
+    columns += [exp.alias_(_partition(plan, part), PARTITION)]
     # The text may end in a comment: the bracket goes on a line of its own.
     named = ", ".join(identifier(name).sql(dialect="spark") for name in query.names)
     source = exp.Var(this=f"(\n{text}\n) AS part({named})")
@@ -184,7 +192,9 @@ def together_query(plan: Plan, wanted: Intervals, versions: Versions) -> exp.Sel
     def read(node: Scan | Lookup) -> exp.Expr:
         assert isinstance(node, Scan)
         if node.relation == WANTED:
-            return exp.select(exp.column(PART)).from_(_named(plan, wanted)).subquery(identifier(node.alias))
+            return (
+                exp.select(exp.column(PART)).from_(named_parts(plan, wanted)).subquery(identifier(node.alias))
+            )
         if node.relation not in reads:
             return read_version(plan, node.relation, versions[node.relation], node.alias)
         rows = _with_parts(plan, node, reads[node.relation], wanted, versions)
@@ -202,7 +212,7 @@ def together_query(plan: Plan, wanted: Intervals, versions: Versions) -> exp.Sel
     columns += [column_ast("named", PART_TIMESTAMP), column_ast("named", PARTITION)]
     same = exp.EQ(this=column_ast("part", PART), expression=column_ast("named", PART))
     query = exp.select(*columns, copy=False).from_(rows.subquery("part", copy=False), copy=False)
-    return query.join(_named(plan, wanted), on=same, join_type="inner", copy=False)
+    return query.join(named_parts(plan, wanted), on=same, join_type="inner", copy=False)
 
 
 def parts_query(plan: Plan, first: int | None, parts: Intervals, versions: Versions) -> exp.Query:
@@ -283,7 +293,7 @@ def _linear(number: str, factor: int, offset: int) -> exp.Expr:
     return exp.paren(kind(this=product, expression=whole(abs(offset))))
 
 
-def _named(plan: Plan, wanted: Intervals) -> exp.Expr:
+def named_parts(plan: Plan, wanted: Intervals) -> exp.Expr:
     """The wanted parts with what is written of each: number, PART_TIMESTAMP, partition."""
     length = _parts(plan).length
     rows = []
@@ -291,8 +301,8 @@ def _named(plan: Plan, wanted: Intervals) -> exp.Expr:
         start = length.start_of(part)
         columns = [
             exp.alias_(exp.cast(whole(part), BIGINT.text, dialect="spark"), PART),
-            exp.alias_(instant(start, _TIMESTAMP, "UTC"), PART_TIMESTAMP),
-            exp.alias_(_partition(plan, start), PARTITION),
+            exp.alias_(instant(start, TIMESTAMP, "UTC"), PART_TIMESTAMP),
+            exp.alias_(_partition(plan, part), PARTITION),
         ]
         rows.append(exp.select(*columns, copy=False))
     named: exp.Query = rows[0] if len(rows) == 1 else exp.union(*rows, distinct=False, copy=False)
@@ -312,13 +322,8 @@ def _plain(plan: Plan, versions: Versions) -> dict[str, str]:
     return texts
 
 
-_TIMESTAMP = SparkType("timestamp")
-
-
-def _partition(plan: Plan, start: datetime) -> exp.Expr:
-    unit = _parts(plan).partition_unit
-    day = start.date()
-    period = {"DAY": day, "MONTH": day.replace(day=1), "YEAR": date(day.year, 1, 1)}[unit]
+def _partition(plan: Plan, part: int) -> exp.Expr:
+    period = _parts(plan).period_of(part)
     return exp.cast(exp.Literal.string(period.isoformat()), "date", dialect="spark")
 
 

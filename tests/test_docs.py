@@ -16,6 +16,9 @@ A fenced block is tested when an HTML comment stands above it:
 ``<!-- test: products F ... -->``  of ``fivm explain F ...`` what is made of changes that are products
 ``<!-- test: scenario -->``     a scenario that is replayed: no refusal, no rebuild, an expectation in each step
 ``<!-- test: deltas -->``       what the last scenario staged in each step
+``<!-- test: model NAME -->``   a viewdf model, as it stands in its file
+``<!-- test: stream -->``       tables and steps that such models are run over, and compared with all parts from scratch
+``<!-- test: runs -->``         the lines that the last stream's runs printed
 =============================  ===============================================================================
 
 A file of SQL gives its CREATE TABLE statements to the queries below it too.
@@ -45,6 +48,7 @@ from fivm_dbt.refresh.report import InputChange, Report
 from fivm_dbt.sql.script import read_script
 from fivm_dbt.testing.load import load_scenarios
 from staged_deltas import staged_deltas
+from viewdf_docs import played
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -94,6 +98,8 @@ class Reader:
     tables: str = ""
     refusal: str = ""
     deltas: str = ""
+    runs: str = ""
+    models: dict[str, str] = field(default_factory=dict)
     explained: dict[str, str] = field(default_factory=dict)
     outputs: dict[int, str] = field(default_factory=dict)
     """What each block with an output should hold, by its line."""
@@ -125,6 +131,13 @@ class Reader:
             self.outputs[example.line] = _part(explained, ["changes", "products"], example.place)
         elif verb == "scenario":
             self.deltas = self._replayed(example)
+        elif verb == "model":
+            self.models[rest] = example.text
+        elif verb == "stream":
+            self.runs, plans = played(self.models, example.text, example.place)
+            self.explained |= {name: explain(plan) for name, plan in plans.items()}
+        elif verb == "runs":
+            self.outputs[example.line] = self.runs
         elif verb == "deltas":
             self.outputs[example.line] = self.deltas
         elif verb in CODES:

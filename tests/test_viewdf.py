@@ -8,11 +8,11 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from tests.viewdf_bench import Bench, Model, Row, Table, at, minutes
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import TimeParts
+from viewdf_bench import Bench, Model, Row, Table, at, minutes
 
 MINUTE = TimeParts("ts", Length.of("minute"))
 PATIENT = TimeParts("ts", Length.of("minute"), lateness=timedelta())
@@ -625,3 +625,65 @@ def test_late_data_in_two_parts_and_a_new_one() -> None:
         b.check()
         assert sum(s.startswith("MERGE INTO csum__fivm_root") for s in done.statements) == 2
         assert done.parts is not None and done.parts.computed == str(part("11:00"))
+
+
+# What is refused
+
+ITSELF = "select src from {m:j+1} union all select src from {helper:j}"
+DECIMALS = "select src, cast(loss as decimal(5, 2)) as n from {m:i}"
+REFUSED: list[tuple[str, str | None, dict[str, Any], str]] = [
+    ("select 1 as a", None, {}, "it reads no part of any input"),
+    (ITSELF, "select src from {m:i}", {}, "is not before the one computed"),
+    ("select src from {m:j*60}", None, {}, "write {{ fivm.part(..., 'j') }}"),
+    ("select src from {m:j}", None, {"fivm_part_length": "hour"}, "'j*60'"),
+    ("select src from {m:span j}", None, {"fivm_part_length": "90 seconds"}, "do not divide"),
+    ("select src from {helper:j-1}", None, {"fivm_part_length": 60}, "what the first one is"),
+    ("select src, n from {helper:j-1}", "select src, 'x' as n, 1 as m from {m:i}", {}, "INITIALIZE gives"),
+    (
+        "select src, 1 as n from {helper:j-1}",
+        "select src, 'x' as n from {m:i}",
+        {},
+        "string in INITIALIZE and int",
+    ),
+    ("select src, part_timestamp from {helper:j-1}", "select src from {m:i}", {}, "by itself"),
+    ("select src, current_timestamp() as t from {m:j}", None, {}, "reads the clock"),
+    ("select src, rand() as r from {m:j}", None, {}, "could not be computed again"),
+    ("select src from {names:j}", None, {}, "nothing is known of the parts of names"),
+    ("select src from {m:j}", None, {"fivm_start": "soon"}, "'soon' is no time"),
+    ("select src from {m:j}", None, {"fivm_part_length": "fortnight"}, "is no length"),
+    ("select src from {m:j..j-1}", None, {}, "has no parts"),
+    ("select src, sum(n) as n from {helper:j-1} group by src", DECIMALS, {}, "types of UPDATE grow"),
+]
+
+
+@pytest.mark.parametrize(("update", "initialize", "meta", "told"), REFUSED, ids=[r[-1] for r in REFUSED])
+def test_refused(update: str, initialize: str | None, meta: dict[str, Any], told: str) -> None:
+    names = Table("names", [("src", "string")])
+    with (
+        pytest.raises(FivmError) as raised,
+        bench([loss(), names], [Model("helper", update, initialize, meta)]),
+    ):
+        pass
+    assert told in str(raised.value)
+    assert raised.value.code.number in ("FIVM105", "FIVM106", "FIVM201", "FIVM205")
+
+
+def test_types_of_both_queries_are_brought_together() -> None:
+    counted = Model(
+        "counted",
+        "select sum(n) as n from (select count(*) as n from {m:j} union all select n from {counted:j-1}) as both",
+        "select max(1) as n from {m:i}",
+        OLDEST,
+    )
+    with bench([loss([("s", "d", minutes("10:00", i), i) for i in range(3)])], [counted]) as b:
+        assert [c.type.text for c in b.plans["counted"].output] == ["bigint", "timestamp"]
+        b.run()
+        b.check()
+
+
+def test_a_star_over_another_viewdf_model() -> None:
+    star = Model("star", "select * from {helper:j} where ct > 1", None, OLDEST)
+    with bench([loss([("s", "d", minutes("10:00", i), 20) for i in range(3)])], [HELPER, star]) as b:
+        assert [c.name for c in b.plans["star"].output] == ["src", "dest", "ct", "sum_loss", "part_timestamp"]
+        b.run()
+        b.check()

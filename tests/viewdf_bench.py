@@ -92,6 +92,8 @@ class Bench:
         self.models = {m.name: m for m in models}
         self.zone = zone
         self.plans: dict[str, Plan] = {}
+        self.seen: dict[str, set[int]] = {t.name: set() for t in tables}
+        """The parts of each source that have had rows when a model looked."""
         for table in tables:
             self.bench.create(table.spec, table.rows)
         for model in models:
@@ -129,6 +131,8 @@ class Bench:
     ) -> dict[str, Report]:
         """Refresh models, all unless some are named."""
         found = {}
+        for table in self.tables.values():
+            self.seen[table.name] |= self._parts_of(table)
         for name in names or self.models:
             found[name] = refresh(
                 self.plans[name],
@@ -138,6 +142,15 @@ class Bench:
                 full_refresh=full_refresh,
             )
         return found
+
+    def _parts_of(self, table: Table) -> set[int]:
+        """The parts that have rows now, of their own length or a second each where none is declared."""
+        if table.parts is None:
+            return set()
+        length = table.parts.length or Length.of(1)
+        at = next(i for i, (n, _) in enumerate(table.columns) if n == table.parts.column)
+        moments = (row[at] for row in table.rows if row[at] is not None)
+        return {length.part_of(_instant(m)) for m in moments}
 
     def rows(self, name: str, columns: str = "*") -> Counter[Row]:
         return Counter(tuple(r) for r in self.bench.engine.query(f"select {columns} from {name}"))
@@ -167,6 +180,67 @@ class Bench:
             expected, found = oracle.rows[name], self.rows(name)
             assert found - expected == Counter(), f"{name} has too many rows"
             assert expected - found == Counter(), f"{name} misses rows"
+
+    def check_computed(self) -> None:
+        """Every part is computed of which all that is read is there, and no other one."""
+        for name, model in self.models.items():
+            known = self.known(name)
+            if known["first"] is None:
+                assert known["computed"] == "none"
+                continue
+            computed: set[int] = set()
+            last = max((max(self._there(n), default=known["first"]) for n in self._sources(model)), default=0)
+            scale = 4 * max(1, last - known["first"]) if last >= known["first"] else 1
+            for part in range(known["first"], known["first"] + min(scale, 5_000)):
+                text = model.initialize if part == known["first"] and model.initialize else model.update
+                if self._is_ready(name, text, part, known["first"], computed):
+                    computed.add(part)
+            assert computed == set(_numbers(known["computed"])), name
+
+    def _sources(self, model: Model) -> set[str]:
+        names = {f.group(1) for f in REFERENCE.finditer(model.update) if f.group(2) is not None}
+        return names - {model.name}
+
+    def _there(self, name: str) -> set[int]:
+        if name in self.models:
+            return set(_numbers(self.known(name)["computed"]))
+        parts, seen = self.tables[name].parts, self.seen[name]
+        assert parts is not None and parts.length is not None
+        if parts.lateness is None or not seen:
+            return seen
+        end = parts.length.start_of(max(seen)) - parts.lateness
+        given_up = {p for p in range(min(seen), max(seen)) if parts.length.end_of(p) <= end}
+        return seen | given_up
+
+    def _is_ready(self, name: str, text: str, part: int, first: int, computed: set[int]) -> bool:
+        own = self.plans[name].parts
+        assert own is not None
+        for found in REFERENCE.finditer(text):
+            source, numbers = found.group(1), found.group(2)
+            if numbers is None:
+                continue
+            ends = [_value(e, part) for e in numbers.removeprefix("span ").split("..")]
+            needed = set(range(ends[0], ends[-1] + 1))
+            if source == name:
+                if any(p not in computed for p in needed if p >= first):
+                    return False
+                continue
+            if numbers.startswith("span "):
+                low, high = own.length.start_of(ends[0]), own.length.end_of(ends[-1])
+                fine = self._length_of(source)
+                needed = set(range(fine.part_of(low), fine.part_of(high)))
+            if not needed <= self._there(source):
+                return False
+        return True
+
+    def _length_of(self, name: str) -> Length:
+        if name in self.plans:
+            parts = self.plans[name].parts
+            assert parts is not None
+            return parts.length
+        declared = self.tables[name].parts
+        assert declared is not None and declared.length is not None
+        return declared.length
 
 
 class Oracle:
@@ -253,6 +327,12 @@ def _numbers(text: str) -> list[int]:
         ends = piece.split("..")
         found += range(int(ends[0]), int(ends[-1]) + 1)
     return found
+
+
+def _instant(value: Any) -> datetime:
+    if not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    return value if value.tzinfo is not None else value.replace(tzinfo=timezone.utc)
 
 
 def _naive(value: Any) -> Any:

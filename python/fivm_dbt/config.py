@@ -7,6 +7,7 @@ is refused as not available yet, never ignored.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -34,6 +35,11 @@ def _listed(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
+def _as_text(value: Any) -> Any:
+    """YAML reads a date as a date."""
+    return value.isoformat() if isinstance(value, date) else value
+
+
 class Config(BaseModel):
     """Configuration of one model. The first value of each choice is the default."""
 
@@ -57,7 +63,7 @@ class Config(BaseModel):
     fivm_declares: Declares | None = None
     fivm_on_change: Literal["rebuild", "fail"] = "rebuild"
     fivm_refresh: Literal["eager", "lazy"] = "eager"
-    fivm_start: str | None = None
+    fivm_start: Annotated[str | None, BeforeValidator(_as_text)] = None
     fivm_part_length: str | int | None = None
     fivm_time_zone: str | None = None
     fivm_lateness: str | int | None = None

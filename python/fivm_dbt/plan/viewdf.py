@@ -8,18 +8,24 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from fivm_dbt.catalog import Catalog, Column, Presentation, Relation, check_records_changes
-from fivm_dbt.catalog.types import DATE, TIMESTAMP, SparkType
+from fivm_dbt.catalog.types import DATE, TIMESTAMP
 from fivm_dbt.config import Config
 from fivm_dbt.errors import FivmError, expected_one_of
-from fivm_dbt.ir.nodes import AsWritten, Item
-from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.naming import PARTITION, canonical, sibling, split_name, storable, unique_name
+from fivm_dbt.ir.nodes import AsWritten
+from fivm_dbt.naming import canonical, sibling, split_name
 from fivm_dbt.parts.length import Length, duration
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
 from fivm_dbt.parts.reference import PartReference
 from fivm_dbt.parts.schedule import Recurrence, Start
 from fivm_dbt.plan.by_part import OneByOne, by_part
 from fivm_dbt.plan.cumulative import cumulative
+from fivm_dbt.plan.part_columns import (
+    check_same_names,
+    explicit_names,
+    kept_columns,
+    stored_columns,
+    wider_type,
+)
 from fivm_dbt.plan.part_plan import (
     PART,
     OfPlain,
@@ -102,9 +108,9 @@ class _Planning:
         Recurrence(key, reads[0], reads[-1] if len(texts) == 2 else ())
         if len(texts) == 1 and any(r.relation == key for r in reads[0]):
             raise _without_initialize()
-        named = [_explicit_names(text.sql) for text in texts]
+        named = [explicit_names(text.sql) for text in texts]
         if len(texts) == 2 and None not in named:
-            _check_same_names(named[1] or (), named[0] or ())
+            check_same_names(named[1] or (), named[0] or ())
         _start(self.config.fivm_start)
         _of_plain(self.config.fivm_plain_change)
         return length
@@ -130,7 +136,7 @@ class _Planning:
         update, initialize = texts[0], texts[1] if len(texts) > 1 else None
         inputs = self._inputs(references, length)
         columns, lowered = self._columns(update, initialize, length)
-        stored = [item.name for item in _stored(columns)[0]]
+        stored = [item.name for item in stored_columns(columns)[0]]
         queries = [
             PartQuery(
                 text.sql,
@@ -267,15 +273,15 @@ class _Planning:
         self._check(update)
         if initialize is None:
             columns, lowered = self._describe(update, ())
-            return _kept(columns), lowered
+            return kept_columns(columns), lowered
         self._check(initialize)
-        columns = _kept(self._describe(initialize, ())[0])
+        columns = kept_columns(self._describe(initialize, ())[0])
         for _ in range(_TRIES):
             updated, lowered = self._describe(update, columns)
-            _check_same_names([c.name for c in columns], [c.name for c in _kept(updated)])
+            check_same_names([c.name for c in columns], [c.name for c in kept_columns(updated)])
             wider = tuple(
-                Column(c.name, _wider(c.type, u.type, c.name))
-                for c, u in zip(columns, _kept(updated), strict=True)
+                Column(c.name, wider_type(c.type, u.type, c.name))
+                for c, u in zip(columns, kept_columns(updated), strict=True)
             )
             if wider == columns:
                 return columns, lowered
@@ -344,7 +350,7 @@ class _Planning:
     def _as_plan(self, parts: PartPlan) -> Plan:
         read = sorted({i.relation for i in parts.inputs} - {self.relation} | set(parts.plain))
         relations = [self._relation(name) for name in read]
-        keys, shown = _stored(parts.columns)
+        keys, shown = stored_columns(parts.columns)
         name = sibling(self.relation, "root")
         root = Root(AsWritten("result", ()), keys, (), False, False, shown, (), ())
         by = Partitioning("value", None, DATE, f"{parts.partition_unit.lower()} of {PART_TIMESTAMP}", 1)
@@ -387,86 +393,12 @@ def _is_placed(name: str, text: PartText) -> bool:
     return any(name == r.placeholder for r in text.references)
 
 
-def _kept(columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """The columns of a query but for PART_TIMESTAMP, which came with the star of another viewdf model."""
-    kept = tuple(c for c in columns if c.name.lower() != PART_TIMESTAMP)
-    names = [c.name.lower() for c in kept]
-    double = sorted({n for n in names if names.count(n) > 1})
-    if double:
-        raise FivmError(
-            "FIVM112", f"several columns are called {', '.join(double)}", remedy="give each its own alias"
-        )
-    for column in kept:
-        if not column.type.is_groupable:
-            raise FivmError(
-                "FIVM111",
-                f"{column.name} has type {column.type}, of which a part cannot be compared",
-                remedy="CAST it, or leave it out",
-            )
-    return kept
-
-
 def _without_initialize() -> FivmError:
     return FivmError(
         "FIVM205",
         "it reads its own earlier parts, and nothing says what the first one is",
         remedy="write {% call fivm.initialize() %} select ... {% endcall %}",
     )
-
-
-def _explicit_names(sql: str) -> tuple[str, ...] | None:
-    """The names of a query's columns, None where a star has them."""
-    query = parse(sql)
-    if query.is_star:
-        return None
-    return tuple(s.alias_or_name for s in query.selects if s.alias_or_name.lower() != PART_TIMESTAMP)
-
-
-def _check_same_names(initial: Sequence[str], updated: Sequence[str]) -> None:
-    """FIVM205 unless both queries give the same columns in the same order."""
-    one, other = ([name.lower() for name in names] for names in (initial, updated))
-    if one != other:
-        raise FivmError(
-            "FIVM205",
-            f"INITIALIZE gives the columns {', '.join(one)}, and UPDATE {', '.join(other)}",
-            remedy="give both queries the same columns, in the same order",
-        )
-
-
-def _wider(one: SparkType, other: SparkType, name: str) -> SparkType:
-    """The type that holds both."""
-    integral = ("tinyint", "smallint", "int", "bigint")
-    if one == other or other.text == "void":
-        return one
-    if one.text == "void":
-        return other
-    if one.text in integral and other.text in integral:
-        return max(one, other, key=lambda t: integral.index(t.text))
-    if one.is_decimal and other.is_decimal:
-        digits = max(one.precision - one.scale, other.precision - other.scale)
-        scale = max(one.scale, other.scale)
-        return SparkType.decimal(digits + scale, scale)
-    if {one.text, other.text} == {"float", "double"}:
-        return SparkType("double")
-    raise FivmError(
-        "FIVM205",
-        f"column {name} is {one} in INITIALIZE and {other} in UPDATE",
-        remedy="CAST it to one type in both",
-    )
-
-
-def _stored(columns: tuple[Column, ...]) -> tuple[tuple[Item, ...], tuple[tuple[str, Scalar], ...]]:
-    """The state's columns, under names that a Delta table takes, and what the model shows of them."""
-    taken = {PARTITION, PART_TIMESTAMP}
-    items, shown = [], []
-    for column in columns:
-        name = unique_name(storable(column.name), taken)
-        taken.add(name)
-        items.append(Item(name, Scalar.column("part", name), column.type))
-        shown.append((column.name, Scalar.column("", name)))
-    items.append(Item(PART_TIMESTAMP, Scalar.column("part", PART_TIMESTAMP), TIMESTAMP))
-    shown.append((PART_TIMESTAMP, Scalar.column("", PART_TIMESTAMP)))
-    return tuple(items), tuple(shown)
 
 
 def _start(text: str | None) -> Start | datetime:

@@ -687,3 +687,44 @@ def test_a_star_over_another_viewdf_model() -> None:
         assert [c.name for c in b.plans["star"].output] == ["src", "dest", "ct", "sum_loss", "part_timestamp"]
         b.run()
         b.check()
+
+
+# The time partitions of fivm models
+
+
+def test_a_fivm_model_shows_its_partitions_where_that_is_asked_for() -> None:
+    table = Table(
+        "m", [("src", "string"), ("ts", "timestamp"), ("loss", "int")], [("s", at("2015-01-31T10:00"), 1)]
+    )
+    sql = "select cast(ts as date) as day, src, sum(loss) as loss from m group by cast(ts as date), src"
+    with bench([table], []) as b:
+        b.add_fivm("daily", sql, {"fivm_part_timestamp": True, "batch_size": "day"})
+        b.run_fivm("daily")
+        b.change("m", [("s", at("2015-02-01T00:00"), 2), ("t", at("2015-02-01T23:00"), 3)])
+        b.run_fivm("daily")
+        day = Length.of("day").part_of(at("2015-01-31").replace(tzinfo=timezone.utc))
+        assert b.catalog("daily") == {("daily", day, "computed", 1), ("daily", day + 1, "computed", 2)}
+        assert set(b.rows("daily", "src, loss, part_timestamp")) == {
+            ("s", 1, at("2015-01-31T00:00")),
+            ("s", 2, at("2015-02-01T00:00")),
+            ("t", 3, at("2015-02-01T00:00")),
+        }
+        before = b.last_updated("daily")
+        b.change("m", delete=[("s", at("2015-01-31T10:00"), 1)])
+        b.run_fivm("daily")
+        after = b.last_updated("daily")
+        assert {p for p in after if after[p] != before[p]} == {day}
+        assert ("daily", day, "computed", 0) in b.catalog("daily")
+
+
+def test_part_timestamp_needs_a_time() -> None:
+    table = Table("m", [("src", "string"), ("ts", "timestamp")], [])
+    with bench([table], []) as b, pytest.raises(FivmError) as raised:
+        b.add_fivm("plain", "select src, count(*) as n from m group by src", {"fivm_part_timestamp": True})
+    assert raised.value.code.number == "FIVM202"
+
+
+def test_keys_of_viewdf_models_mean_nothing_of_others() -> None:
+    with bench([Table("m", [("src", "string")], [])], []) as b, pytest.raises(FivmError) as raised:
+        b.add_fivm("plain", "select src from m", {"fivm_retention": "2 days"})
+    assert raised.value.code.number == "FIVM201"

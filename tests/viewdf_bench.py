@@ -21,7 +21,7 @@ from fivm_dbt.config import load_config
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest
+from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.plan.viewdf import plan_viewdf
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.parts import EventTime
@@ -117,6 +117,15 @@ class Bench:
             session=(("timezone", self.zone),),
         )
         return plan_viewdf(request, parts, None, self.bench.columns_of)
+
+    def add_fivm(self, name: str, sql: str, meta: Mapping[str, Any]) -> None:
+        """A model that is maintained, over the sources."""
+        relations = [Relation(t.name, t.spec.columns) for t in self.tables.values()]
+        config = load_config(meta, model=name)
+        self.plans[name] = plan_model(ModelRequest(name, sql, Catalog.of(relations), config))
+
+    def run_fivm(self, name: str) -> Report:
+        return refresh(self.plans[name], self.bench.engine, self.bench.journal)
 
     def change(self, name: str, insert: Sequence[Row] = (), delete: Sequence[Row] = ()) -> None:
         """One commit of a source; a deleted row takes one of its equal copies along."""

@@ -64,6 +64,7 @@ class Config(BaseModel):
     fivm_on_change: Literal["rebuild", "fail"] = "rebuild"
     fivm_refresh: Literal["eager", "lazy"] = "eager"
     fivm_start: Annotated[str | None, BeforeValidator(_as_text)] = None
+    fivm_part_timestamp: bool = False
     fivm_part_length: str | int | None = None
     fivm_time_zone: str | None = None
     fivm_lateness: str | int | None = None

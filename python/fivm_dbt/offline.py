@@ -118,7 +118,7 @@ def _relation(name: str, declared: Declared, upstream: Plan | None) -> Relation:
     if upstream is not None:
         if upstream.is_factorized:
             return declared.relation(name, upstream.output, is_factorized=True)
-        columns, presentation = upstream.output, upstream.presentation
+        columns, presentation = upstream.shown, upstream.presentation
     if not columns:
         raise FivmError(
             "FIVM109",

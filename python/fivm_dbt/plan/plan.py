@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Literal
 
 from fivm_dbt.catalog import Column, Presentation, Relation, SparkType, TableStatistics
+from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.config import Config
 from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.products import FactorisedDelta, ProductDelta
@@ -21,6 +22,8 @@ from fivm_dbt.ir.nodes import Item, Node
 from fivm_dbt.ir.printer import render
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT, digest, sibling, split_name
+from fivm_dbt.parts.length import Length
+from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.plan.part_plan import PartPlan
 from fivm_dbt.rings import Component
 from fivm_dbt.rings.products import sum_of_products
@@ -287,6 +290,8 @@ class Plan:
     """What is kept of aggregates that are correlated by an inequality, and why."""
     is_factorized: bool = False
     """Whether the result is no table but the join of inner views, which is evaluated when the model is read."""
+    partition_length: Length | None = None
+    """How long the time partitions are that the model shows as PART_TIMESTAMP; None where it does not."""
     parts: PartPlan | None = None
     """How its time parts are computed, of a viewdf model."""
 
@@ -294,6 +299,13 @@ class Plan:
     def completed_sql(self) -> str:
         """The user's text with its completions, which a full recompute runs."""
         return edited(self.sql, self.completions)
+
+    @property
+    def shown(self) -> tuple[Column, ...]:
+        """The columns of the model's view: those of the query, and PART_TIMESTAMP where that was asked for."""
+        if self.partition_length is None:
+            return self.output
+        return (*self.output, Column(PART_TIMESTAMP, TIMESTAMP))
 
     @property
     def model(self) -> str:

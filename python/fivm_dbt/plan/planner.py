@@ -18,6 +18,7 @@ from fivm_dbt.plan.factorise import GivenOrder
 from fivm_dbt.plan.helper_views import Wanted
 from fivm_dbt.plan.inner_views import keep_inner_views
 from fivm_dbt.plan.orphans import worthwhile_orphans
+from fivm_dbt.plan.part_timestamp import with_part_timestamp
 from fivm_dbt.plan.plan import Plan, PlanInput
 from fivm_dbt.plan.recompute import in_words, recompute_plan
 from fivm_dbt.plan.views import Views
@@ -148,6 +149,9 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         views.add_joined_on_read(root, kept.over, lowered.names, is_grouped=kept.is_grouped)
     else:
         views.add(root, kept.over, lowered.names, "the model itself")
+    planned, length = views.planned(), None
+    if request.config.fivm_part_timestamp:
+        planned, length = with_part_timestamp(planned, request.config, dict(request.session))
     return Plan(
         relation=relation,
         sql=request.sql,
@@ -155,7 +159,7 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         session=tuple(sorted(request.session)),
         inputs=_inputs(query, request.catalog, static),
         query=query,
-        views=clustered(views.planned()) if is_factorized else views.planned(),
+        views=clustered(planned) if is_factorized else planned,
         output=tuple(Column(n, f.type) for n, f in zip(lowered.names, query.fields, strict=True)),
         completions=lowered.completions,
         matches=lowered.matches,
@@ -164,6 +168,7 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         measurable=kept.measurable,
         inequalities=kept.inequalities,
         is_factorized=is_factorized,
+        partition_length=length,
     )
 
 

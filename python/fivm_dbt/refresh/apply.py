@@ -51,6 +51,8 @@ class Merged:
     view: str
     rows: int
     partitions: int
+    touched: tuple[object, ...] = ()
+    """These partitions, as the database gives them."""
     product: Found | None = None
     """What its staged change was found to be the product of."""
 
@@ -152,7 +154,7 @@ def _apply_delta(
         engine.progress(f"{plan.model}: merging {rows:,} rows into {len(touched)} partitions of {view.name}")
         known = literals if len(literals) <= MAX_LITERALS else None
         engine.run(write_delta(plan, view, known, before, is_replaced=is_replaced))
-    return Merged(view.name, rows, len(touched))
+    return Merged(view.name, rows, len(touched), tuple(row[0] for row in touched))
 
 
 def _is_by_partition(plan: Plan, view: View) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -100,6 +101,11 @@ def bind(
     changed = frozenset(name for name, s in given.items() if not s.is_empty)
     losing = frozenset(name for name, s in given.items() if s.change.deleted)
     return Binding(inputs, changed, buckets, clock=clock, losing=losing)
+
+
+def versions_read(binding: Binding) -> str:
+    """The versions of the inputs as JSON, for the catalog of parts."""
+    return json.dumps({b.name: b.new for b in binding.inputs}, sort_keys=True)
 
 
 def recorded_binding(binding: Binding) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from fivm_dbt.refresh.apply import (
     publish,
     write_snapshots,
 )
-from fivm_dbt.refresh.bind import bind, recorded_binding, stage_inputs
+from fivm_dbt.refresh.bind import bind, recorded_binding, stage_inputs, versions_read
 from fivm_dbt.refresh.clock import finished_clock, is_by_the_day, movement, read_clock
 from fivm_dbt.refresh.decide import (
     broken_promise,
@@ -36,6 +36,7 @@ from fivm_dbt.refresh.decide import (
 from fivm_dbt.refresh.engine import Engine, MissingRelation, VersionUnavailable
 from fivm_dbt.refresh.journal import Entry, Journal
 from fivm_dbt.refresh.layout import state_sizes
+from fivm_dbt.refresh.model_parts import record_partitions
 from fivm_dbt.refresh.observe import (
     Observed,
     RecordedInput,
@@ -182,6 +183,7 @@ class _Run(Run):
         recorded = write_snapshots(self.plan, self.engine, binding, kept & {i.name for i in self.plan.inputs})
         publish(self.plan, self.engine, self.states)
         self._remove_orphans(state)
+        record_partitions(self.plan, self.engine, claim.refresh, versions_read(binding), None)
         detail = self._detail("build", observed, recorded, binding) | {"signature": self.plan.signature}
         self._finish(claim, detail)
         return self._report(action, claim.refresh, reason=reason)
@@ -333,6 +335,8 @@ class _Run(Run):
         written = snapshots | write_snapshots(self.plan, self.engine, binding, kept)
         self.states |= versions
         self._show_new_versions()
+        touched = next((m.touched for m in merged if m.view == self.plan.top.name), ())
+        record_partitions(self.plan, self.engine, claim.refresh, versions_read(binding), touched)
         self._finish(claim, self._detail("refresh", observed, written, binding))
         self._show()
         return self._report(
@@ -413,6 +417,8 @@ class _Run(Run):
         inputs = {n: RecordedInput(r.table, r.commit, snapshots[n]).as_dict() for n, r in recorded.items()}
         self.states |= {v.name: self.engine.commits(v.name, None)[0].version for v in self.plan.helpers}
         self._show_new_versions()
+        # What had been merged before the interruption is not known any more: all of it may be new.
+        record_partitions(self.plan, self.engine, claim.refresh, versions_read(binding), None)
         times = finished_clock(binding.clock)
         self._finish(claim, {"kind": "refresh", "inputs": inputs, "buckets": binding.buckets, **times})
         return None

@@ -177,5 +177,5 @@ class PartWriter:
         """Write what has been computed since the last time into the catalog."""
         entries = [self.done[p] for p in sorted(set(self.done) - self._recorded)]
         if entries:
-            self._engine.run(record_own(self._plan, entries, self._by))
+            self._engine.run(record_own(self._plan, self.parts.length, entries, self._by))
             self._recorded |= {e.part for e in entries}

@@ -7,7 +7,6 @@ from it is left out.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
@@ -21,7 +20,7 @@ from fivm_dbt.plan.binding import Binding, staged_input
 from fivm_dbt.plan.part_plan import PartInput, PartPlan
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.apply import publish, state_properties, write_snapshots
-from fivm_dbt.refresh.bind import Staged, bind, stage_inputs
+from fivm_dbt.refresh.bind import Staged, bind, stage_inputs, versions_read
 from fivm_dbt.refresh.decide import changed_by_others, lost_inputs, unreadable, why_rebuild
 from fivm_dbt.refresh.engine import VersionUnavailable
 from fivm_dbt.refresh.journal import Entry, Journal, now
@@ -255,8 +254,7 @@ class PartRun(Run):
             self.engine.run(create_catalog(self.plan))
 
     def _recorded(self, claim: Entry, binding: Binding) -> Recorded:
-        versions = json.dumps({b.name: b.new for b in binding.inputs}, sort_keys=True)
-        return Recorded(claim.refresh, datetime.now(timezone.utc), versions)
+        return Recorded(claim.refresh, datetime.now(timezone.utc), versions_read(binding))
 
     # Computing
 

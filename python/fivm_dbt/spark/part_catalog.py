@@ -83,10 +83,8 @@ def forget_model(plan: Plan) -> exp.Delete:
     )
 
 
-def record_own(plan: Plan, entries: Sequence[PartEntry], by: Recorded) -> exp.Merge:
+def record_own(plan: Plan, length: Length, entries: Sequence[PartEntry], by: Recorded) -> exp.Merge:
     """Record parts of the model itself, which have been computed."""
-    assert plan.parts is not None
-    length = plan.parts.length
     rows = [_literal_row(length, e.part, {"row_count": e.rows, "is_changed": e.is_changed}) for e in entries]
     source: exp.Query = rows[0] if len(rows) == 1 else exp.union(*rows, distinct=False, copy=False)
     is_changed = exp.column("is_changed", table="source")

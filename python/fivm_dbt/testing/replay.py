@@ -24,7 +24,7 @@ from fivm_dbt.catalog import Catalog, Column, ForeignKey, Relation, TableStatist
 from fivm_dbt.config import load_config
 from fivm_dbt.errors import CODES, FivmError
 from fivm_dbt.ir.clock import Clock
-from fivm_dbt.naming import canonical
+from fivm_dbt.naming import canonical, quote
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, columns_as_read, plan_model
 from fivm_dbt.refresh.executor import refresh
@@ -181,7 +181,7 @@ class ScenarioPlanner:
         if plan.is_factorized:
             shown = Relation(plan.relation, plan.output, kind="factorized")
         else:
-            shown = Relation(plan.relation, plan.output, kind="fivm", presentation=plan.presentation)
+            shown = Relation(plan.relation, plan.shown, kind="fivm", presentation=plan.presentation)
         self._relations[model.name] = shown
         return plan
 
@@ -384,7 +384,7 @@ class Replay:
         return _run(name, report, findings, plan.recompute is None or plan.recompute.not_repeatable is None)
 
     def _findings(self, plan: Plan, expected: RawRows | None) -> tuple[Finding, ...]:
-        shown = Shown(self.workbench.engine, f"SELECT * FROM {plan.relation}", plan.output)
+        shown = Shown(self.workbench.engine, _shown_sql(plan), plan.output)
         references = {}
         if plan.recompute is None or plan.recompute.not_repeatable is None:
             references["recomputed"] = self._recompute(plan)
@@ -449,3 +449,9 @@ def _over_base_tables(plans: tuple[Plan, ...]) -> dict[str, str]:
 def _run(name: str, report: Report, findings: tuple[Finding, ...], is_repeatable: bool) -> ModelRun:
     good: Result = "equal" if is_repeatable else "not comparable"
     return ModelRun(name, "different" if findings else good, report, findings)
+
+
+def _shown_sql(plan: Plan) -> str:
+    """The columns of the query: ``fivm_part_timestamp`` shows one more."""
+    columns = "*" if plan.partition_length is None else ", ".join(quote(c.name) for c in plan.output)
+    return f"SELECT {columns} FROM {plan.relation}"

@@ -1,0 +1,48 @@
+"""``fivm_part_timestamp``: the time partition of a row as a column of a fivm model, as every viewdf model has one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import sqlglot
+from sqlglot import exp
+
+from fivm_dbt.catalog import Presentation
+from fivm_dbt.config import Config
+from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.dialect import SparkText
+from fivm_dbt.naming import PARTITION
+from fivm_dbt.parts.length import Length
+from fivm_dbt.parts.parted import PART_TIMESTAMP
+from fivm_dbt.plan.plan import View
+
+
+def with_part_timestamp(
+    views: tuple[View, ...], config: Config, session: Mapping[str, str]
+) -> tuple[tuple[View, ...], Length]:
+    """The views, the topmost one showing when the partition of a row begins, and how long the partitions are.
+
+    Raises FIVM202 where the state is not partitioned by time, FIVM112 where the model has such a column.
+    """
+    top = views[-1]
+    if top.state.partitioning.kind != "time":
+        raise FivmError(
+            "FIVM202",
+            f"fivm_part_timestamp is set, but the state is partitioned by a {top.state.partitioning.reason}",
+            remedy="group by a date or by date_trunc(...), or leave fivm_part_timestamp out",
+        )
+    if any(c.name.lower() == PART_TIMESTAMP for c in top.columns):
+        raise FivmError(
+            "FIVM112",
+            f"{PART_TIMESTAMP} is a column of the query, and fivm_part_timestamp adds one",
+            remedy="give it another name, or leave fivm_part_timestamp out",
+        )
+    query = sqlglot.parse_one(top.presentation.sql, dialect=SparkText)
+    assert isinstance(query, exp.Select)
+    begins = exp.cast(exp.column(PARTITION), "timestamp", dialect="spark")
+    shown = query.select(exp.alias_(begins, PART_TIMESTAMP), copy=False)
+    presentation = Presentation(top.presentation.root, shown.sql(dialect="spark"))
+    zone = config.fivm_time_zone or session.get("timezone", "UTC")
+    length = Length.of(config.batch_size or "month", zone)
+    return (*views[:-1], replace(top, presentation=presentation)), length

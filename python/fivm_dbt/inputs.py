@@ -35,7 +35,7 @@ def read_time_parts(catalog: Catalog, execute: Execute, nodes: Nodes, zone: str)
     found = {}
     for relation in catalog.relations:
         declared, length = nodes.declared(relation.name), None
-        if declared.node is not None and declared.node.config.materialized == "viewdf":
+        if declared.is_viewdf:
             described = describe_relation(execute, relation.name)
             length = described.part_length if described is not None else None
         parts = declared.time_parts(zone, length)

@@ -50,6 +50,10 @@ class Declared:
     def is_fivm(self) -> bool:
         return self.node is not None and _materialized(self.node) in MAINTAINED
 
+    @property
+    def is_viewdf(self) -> bool:
+        return self.node is not None and _materialized(self.node) == "viewdf"
+
     def time_parts(self, zone: str, length: Length | None = None) -> TimeParts | None:
         """How the relation is divided by time, None where nothing says so; ``length`` is that of a viewdf model.
 
@@ -57,7 +61,7 @@ class Declared:
         """
         if self.node is None:
             return None
-        if _materialized(self.node) == "viewdf":
+        if self.is_viewdf:
             return TimeParts(PART_TIMESTAMP, length, None, is_computed=True)
         column = getattr(self.node.config, "event_time", None)
         if not column:

@@ -80,7 +80,7 @@ class _Checks:
         for named in relations_of_parts(sql, model.relation_name):
             declared = self.nodes.declared(named.name)
             length = None
-            if declared.node is not None and declared.node.config.materialized == "viewdf":
+            if declared.is_viewdf:
                 length = self.length(declared.node)
                 if length is None:
                     return None

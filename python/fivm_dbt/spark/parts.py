@@ -25,6 +25,9 @@ from fivm_dbt.spark.reads import pinned, presented, read_version, table
 from fivm_dbt.spark.select import select
 from fivm_dbt.sql.splice import splice_inputs
 
+PARTS_PER_FILE = 64
+"""Parts that are written together go into files of so many."""
+
 Versions = Mapping[str, int]
 """The version at which each relation is read, the model's own root included."""
 
@@ -120,6 +123,13 @@ def replace_parts(plan: Plan, staged: str, parts: Intervals) -> exp.Insert:
     where = in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, _parts(plan).length, parts)
     columns = [column_ast("", k.name) for k in plan.root.keys] + [exp.column(PARTITION)]
     rows = exp.select(*columns).from_(table(staged)).where(where.copy(), copy=False)
+    files = -(-len(parts) // PARTS_PER_FILE)
+    if files > 1:
+        # Neighbours lie together, so that whoever reads some parts later reads few others with them.
+        ranges = exp.Anonymous(
+            this="REPARTITION_BY_RANGE", expressions=[whole(files), exp.column(PART_TIMESTAMP)]
+        )
+        rows.set("hint", exp.Hint(expressions=[ranges]))
     return exp.Insert(this=table(plan.root.relation), expression=rows, where=where)
 
 

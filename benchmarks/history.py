@@ -1,0 +1,204 @@
+"""One more part, and one late row, over a growing history of parts: ``python -m benchmarks.history``.
+
+Four viewdf models over a stream with rows of ``--keys`` sources per minute, as many minutes as the history is long:
+
+* ``helper``: how often in a row a source has lost more than ten packets, from the minute before (ViewDF, section 2);
+* ``sliding``: the largest loss of the last hour, from sixty parts of a model with one row per source (section 5.2.1);
+* ``csum``: sums since the beginning, added to those of the minute before (section 5.2.2);
+* ``hourly``: sums by the hour, of sixty parts.
+
+For each history the minute after it arrives, and then a row for a minute that is 100 back changes.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.conclude import conclude
+from benchmarks.queries.command import ENGINES, opener
+from fivm_dbt.catalog import Catalog, Column, Relation
+from fivm_dbt.config import load_config
+from fivm_dbt.parts.length import Length
+from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.planner import ModelRequest
+from fivm_dbt.plan.viewdf import plan_viewdf
+from fivm_dbt.refresh.compare import difference_sql
+from fivm_dbt.refresh.engine import Row
+from fivm_dbt.refresh.executor import refresh
+from fivm_dbt.refresh.report import Report
+from fivm_dbt.testing.workbench import TableSpec, Workbench
+
+START = datetime(2024, 1, 1)
+STREAM = TableSpec(
+    "measurements", (Column.of("src", "int"), Column.of("ts", "timestamp"), Column.of("loss", "int"))
+)
+_PART, _SPAN = "(select /*+ fivm_part({0}) */ * from {1})", "'j-59', 'j'"
+
+
+def _part(relation: str, numbers: str = "'j'") -> str:
+    return _PART.format(numbers, relation)
+
+
+def _initialize(sql: str) -> str:
+    return f"--fivm:initialize {sql}\n"
+
+
+_M, _I = _part("measurements"), _part("measurements", "'i'")
+MODELS = {
+    "helper": _initialize(f"select src, 1 as ct, loss as sum_loss from {_I} where loss > 10")
+    + f"""select new.src, coalesce(prev.ct, 0) + 1 as ct, coalesce(prev.sum_loss, 0) + new.loss as sum_loss
+        from {_M} as new left join {_part("helper", "'j-1'")} as prev on new.src = prev.src where new.loss > 10""",
+    "panes": f"select src, max(loss) as top from {_M} group by src",
+    "sliding": f"select src, max(top) as top from {_part('panes', _SPAN)} group by src",
+    "csum": _initialize(f"select src, sum(loss) as lost, count(*) as n from {_I} group by src")
+    + f"""select src, sum(lost) as lost, sum(n) as n from (
+        select src, sum(loss) as lost, count(*) as n from {_M} group by src
+        union all select src, lost, n from {_part("csum", "'j-1'")}) as both group by src""",
+    "hourly": f"""select src, sum(loss) as lost
+        from {_part("measurements", "'j*60', 'j*60+59'")} group by src""",
+}
+LENGTHS = {"hourly": "hour"}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One refresh of a model: what had come, what was computed, and what that took."""
+
+    model: str
+    history: int
+    what: str
+    computed: str
+    again: str
+    statements: int
+    rows_read: int
+    rows_written: int
+    seconds: float
+    differing: int
+
+
+@click.command()
+@click.option(
+    "--history", multiple=True, default=(240, 720, 1440), show_default=True, help="Minutes; repeatable."
+)
+@click.option(
+    "--keys", default=50, show_default=True, type=click.IntRange(1), help="Sources, a row each per minute."
+)
+@click.option(
+    "--models", default=",".join(MODELS), show_default=True, help="Which models, with those they read."
+)
+@click.option("--engine", type=click.Choice(ENGINES), default="duckdb", show_default=True)
+@click.option("--report", type=click.Path(path_type=Path), help="Write the figures as JSON too.")
+def main(history: tuple[int, ...], keys: int, models: str, engine: str, report: Path | None) -> None:
+    """Exits with 1 if one of the models differs from its recompute."""
+    chosen = models.split(",")
+    unknown = sorted(set(chosen) - set(MODELS))
+    if unknown:
+        raise click.BadParameter(f"{', '.join(unknown)}: expected some of {', '.join(MODELS)}")
+    measured: list[Measured] = []
+    with tempfile.TemporaryDirectory() as directory:
+        open_workbench = opener(engine, Path(directory))
+        for many in history:
+            with closing(open_workbench()) as workbench:
+                measured += _Stream(workbench, many, keys, chosen).follow()
+    _print(measured)
+    conclude(measured, report)
+
+
+class _Stream:
+    """The stream with a history, and the models over it."""
+
+    def __init__(self, workbench: Workbench, history: int, keys: int, models: Sequence[str]) -> None:
+        self._workbench, self._history, self._keys = workbench, history, keys
+        workbench.create(STREAM, [row for minute in range(history) for row in self._minute(minute)])
+        self._plans: dict[str, Plan] = {}
+        for name in models:
+            workbench.make_room(name)
+            self._plans[name] = self._plan(name)
+
+    def _minute(self, minute: int) -> list[Row]:
+        at = START + timedelta(minutes=minute)
+        return [(key, at, 5 if (key + minute) % 7 == 0 else 12 + key % 9) for key in range(self._keys)]
+
+    def _plan(self, name: str) -> Plan:
+        relations = [Relation(STREAM.name, STREAM.columns)]
+        parts = {STREAM.name: TimeParts("ts", Length.of("minute"))}
+        for upstream, plan in self._plans.items():
+            assert plan.parts is not None
+            relations.append(Relation(upstream, plan.output, kind="fivm", presentation=plan.presentation))
+            parts[upstream] = TimeParts(PART_TIMESTAMP, plan.parts.length, is_computed=True)
+        meta: dict[str, object] = {"fivm_start": "oldest"}
+        if name in LENGTHS:
+            meta["fivm_part_length"] = LENGTHS[name]
+        request = ModelRequest(
+            name, MODELS[name], Catalog.of(relations), load_config(meta), session=(("timezone", "UTC"),)
+        )
+        return plan_viewdf(request, parts, self._workbench.describe, self._workbench.columns_of)
+
+    def follow(self) -> list[Measured]:
+        """Build the models; then a minute more, then a late row."""
+        click.echo(f"history of {self._history:,} minutes: building", err=True)
+        for plan in self._plans.values():
+            refresh(plan, self._workbench.engine, self._workbench.journal)
+        self._workbench.change(STREAM, self._minute(self._history), [])
+        found = self._refresh("one more minute")
+        (late, *_) = self._minute(self._history - 100)
+        self._workbench.change(STREAM, [(late[0], late[1], 99)], [late])
+        return found + self._refresh("a late row, 100 back")
+
+    def _refresh(self, what: str) -> list[Measured]:
+        return [self._refreshed(name, plan, what) for name, plan in self._plans.items()]
+
+    def _refreshed(self, name: str, plan: Plan, what: str) -> Measured:
+        engine, journal = self._workbench.engine, self._workbench.journal
+        started = time.perf_counter()
+        report: Report = refresh(plan, engine, journal)
+        seconds = time.perf_counter() - started
+        assert report.parts is not None
+        return Measured(
+            name,
+            self._history,
+            what,
+            report.parts.computed,
+            report.parts.again,
+            len(report.statements),
+            report.rows_read or 0,
+            report.parts.rows,
+            round(seconds, 2),
+            len(engine.query(difference_sql(plan, journal))),
+        )
+
+
+def _print(measured: Sequence[Measured]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for heading in (
+        "model",
+        "history",
+        "what came",
+        "statements",
+        "rows read",
+        "rows written",
+        "seconds",
+        "equal",
+    ):
+        table.add_column(heading, justify="left" if heading in ("model", "what came", "equal") else "right")
+    for m in sorted(measured, key=lambda m: (list(MODELS).index(m.model), m.what, m.history)):
+        table.add_row(
+            m.model, f"{m.history:,}", m.what, str(m.statements), f"{m.rows_read:,}", f"{m.rows_written:,}",
+            f"{m.seconds:.2f}", "yes" if not m.differing else "NO",
+        )  # fmt: skip
+    Console(width=120).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -728,3 +728,33 @@ def test_keys_of_viewdf_models_mean_nothing_of_others() -> None:
     with bench([Table("m", [("src", "string")], [])], []) as b, pytest.raises(FivmError) as raised:
         b.add_fivm("plain", "select src from m", {"fivm_retention": "2 days"})
     assert raised.value.code.number == "FIVM201"
+
+
+def test_patterns_and_ties_within_a_part() -> None:
+    """MATCH_RECOGNIZE is written out for each part; a window whose order leaves ties is completed in both queries."""
+    falling = Model(
+        "falling",
+        """select src, n from {m:j-4..j} match_recognize (
+            partition by src order by ts measures count(*) as n
+            pattern (a b+) define b as b.loss < prev(b.loss)) as f""",
+        None,
+        OLDEST,
+    )
+    first = Model(
+        "firsts",
+        "select src, loss from {m:j} qualify row_number() over (partition by src order by ts) = 1",
+        "select src, loss from {m:i} qualify row_number() over (partition by src order by ts) = 1",
+        OLDEST,
+    )
+    losses = [9, 7, 5, 8, 6, 6, 4]
+    rows: list[Row] = [("s", "d", minutes("10:00", i), value) for i, value in enumerate(losses)]
+    with bench([loss([*rows, ("s", "d", at("10:00"), 1)])], [falling, first]) as b:
+        b.run()
+        assert set(b.rows("firsts", "src, loss, part_timestamp")) >= {("s", 1, at("10:00"))}
+        # The last five are 5, 8 6, 6 4.
+        assert b.rows("falling", "n, part_timestamp")[2, at("10:06")] == 2
+        b.change("m", [("s", "d", at("10:05"), 5)], [("s", "d", at("10:05"), 6)])
+        b.run()
+        assert [r for r in b.rows("falling", "n, part_timestamp") if r[1] == at("10:06")] == [
+            (4, at("10:06"))
+        ]

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from fivm_dbt.catalog import Column, SparkType
+from fivm_dbt.ir.match import WrittenMatch
 from fivm_dbt.ir.nodes import Node
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.reference import PartReference
@@ -49,12 +50,14 @@ class PartRead:
 class PartQuery:
     """INITIALIZE or UPDATE with placeholders for its references.
 
-    ``names`` are those of its columns in the state; PART_TIMESTAMP is one that is left out.
+    ``names`` are those of its columns in the state; PART_TIMESTAMP is one that is left out. ``matches`` are its
+    patterns, which Spark cannot run as they stand.
     """
 
     sql: str
     reads: tuple[PartRead, ...]
     names: tuple[str, ...]
+    matches: tuple[WrittenMatch, ...] = ()
 
 
 @dataclass(frozen=True)

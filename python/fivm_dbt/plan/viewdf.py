@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -137,22 +137,13 @@ class _Planning:
         inputs = self._inputs(references, length)
         columns, lowered = self._columns(update, initialize, length)
         stored = [item.name for item in stored_columns(columns)[0]]
-        queries = [
-            PartQuery(
-                text.sql,
-                tuple(self._read(r, length) for r in text.references),
-                self._names(text, columns, stored),
-            )
-            for text in texts
-        ]
+        queries = [self._query(text, columns, stored, length) for text in texts]
         plain = tuple(
             sorted(
                 {n.name for t in texts for n in relations_read(t.sql)} - {r.placeholder for r in references}
             )
         )
         together, why = _together(lowered, update, self.relation)
-        if lowered is not None and lowered.completions:
-            queries[0] = replace(queries[0], sql=edited(update.sql, lowered.completions))
         parts = PartPlan(
             model=self.relation,
             length=length,
@@ -333,11 +324,17 @@ class _Planning:
             raise error
         return self.columns_of(over_no_rows(text.sql, relations)), None
 
-    def _names(self, text: PartText, columns: tuple[Column, ...], stored: Sequence[str]) -> tuple[str, ...]:
-        """What the columns of a query are called in the state."""
+    def _query(
+        self, text: PartText, columns: tuple[Column, ...], stored: Sequence[str], length: Length
+    ) -> PartQuery:
+        """A query with what its columns are called in the state, completed where it depends on ties."""
         given = iter(stored)
-        described = self._describe(text, columns)[0]
-        return tuple(PART_TIMESTAMP if c.name.lower() == PART_TIMESTAMP else next(given) for c in described)
+        described, lowered = self._describe(text, columns)
+        names = tuple(PART_TIMESTAMP if c.name.lower() == PART_TIMESTAMP else next(given) for c in described)
+        reads = tuple(self._read(r, length) for r in text.references)
+        if lowered is None:
+            return PartQuery(text.sql, reads, names)
+        return PartQuery(edited(text.sql, lowered.completions), reads, names, lowered.matches)
 
     def _placed(self, reference: WrittenReference, own: tuple[Column, ...]) -> Relation:
         """The relation of a reference under the name of its placeholder."""

@@ -20,6 +20,7 @@ from fivm_dbt.parts.reference import Bound, PartReference
 from fivm_dbt.plan.by_part import WANTED
 from fivm_dbt.plan.part_plan import PART, PartInput, PartPlan, PartQuery, PartRead
 from fivm_dbt.plan.plan import Plan
+from fivm_dbt.spark.match_text import written_out
 from fivm_dbt.spark.part_time import floored, in_numbers, in_parts, instant, number_of, whole
 from fivm_dbt.spark.reads import pinned, presented, read_version, table
 from fivm_dbt.spark.select import select
@@ -179,7 +180,7 @@ def part_query(plan: Plan, query: PartQuery, part: int, versions: Versions) -> e
             versions,
         )
         texts[read.placeholder] = f"({rows.sql(dialect='spark')})"
-    text = splice_inputs(query.sql, texts | _plain(plan, versions))
+    text = splice_inputs(written_out(query.sql, query.matches), texts | _plain(plan, versions))
     start = parts.length.start_of(part)
     keys = plan.root.keys[:-1]
     columns = [exp.alias_(cast_ast(column_ast("", k.name), k.type), identifier(k.name)) for k in keys]

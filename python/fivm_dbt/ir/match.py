@@ -33,7 +33,6 @@ KEYS = f"{PREFIX}keys"
 NUMBER = "number"
 POSITION = f"{PREFIX}position"
 """The number of a row in its partition, from 1; also the register that has that of the last row."""
-IS_LAST = f"{PREFIX}is_last"
 
 Kind = Literal["first", "last", "count", "sum", "min", "max", "classifier"]
 Mode = Literal["past last row", "to next row", "to first", "to last"]

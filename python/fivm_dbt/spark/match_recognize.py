@@ -11,10 +11,11 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from fivm_dbt.ir.match import FINAL, FOUND, IS_LAST, KEYS, POSITION, ROW, RUNNING, Match
+from fivm_dbt.ir.match import FINAL, FOUND, KEYS, POSITION, ROW, RUNNING, Match
 from fivm_dbt.ir.nodes import Item
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, identifier
-from fivm_dbt.spark.match_fold import Fold, field
+from fivm_dbt.spark.fold_sql import field
+from fivm_dbt.spark.match_fold import Fold
 
 _ROWS, _MATCHES = "sorted_rows", "matches"
 
@@ -59,9 +60,6 @@ def _numbered(node: Match, keys: list[str]) -> list[exp.Expr]:
 
     columns = [_aliased(i.value.ast(), key) for i, key in zip(node.partition, keys, strict=True)]
     columns.append(_aliased(window(exp.RowNumber()), POSITION))
-    if node.recognizer.automaton.at_end:
-        after = exp.func("LEAD", exp.Literal.number(1), dialect="spark")
-        columns.append(_aliased(exp.Is(this=window(after), expression=exp.Null()), IS_LAST))
     columns += [_aliased(i.value.ast(), i.name) for i in node.columns]
     for shift in node.shifts:
         call = exp.func(
@@ -75,8 +73,7 @@ def _numbered(node: Match, keys: list[str]) -> list[exp.Expr]:
 
 
 def _row_columns(node: Match) -> list[str]:
-    at_end = [IS_LAST] if node.recognizer.automaton.at_end else []
-    return [*at_end, *(i.name for i in node.columns), *(s.name for s in node.shifts)]
+    return [*(i.name for i in node.columns), *(s.name for s in node.shifts)]
 
 
 def _shown(node: Match, keys: list[str]) -> list[exp.Expr]:

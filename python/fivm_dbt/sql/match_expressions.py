@@ -14,7 +14,7 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.match import FOUND, IS_LAST, NUMBER, POSITION, ROW, TESTED, Kind, Register, Shift
+from fivm_dbt.ir.match import FOUND, NUMBER, POSITION, ROW, TESTED, Kind, Register, Shift
 from fivm_dbt.ir.nodes import Field, Item
 from fivm_dbt.ir.scalar import Scalar, column_ast
 from fivm_dbt.naming import storable, unique_name
@@ -40,7 +40,7 @@ class Rows:
     names: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        taken = {POSITION, IS_LAST}
+        taken = {POSITION}
         for name, _ in self.outputs:
             self.names[name.lower()] = unique_name(storable(name), taken)
             taken.add(self.names[name.lower()])
@@ -66,7 +66,7 @@ class Rows:
     def shifted(self, row_column: str, offset: int) -> str:
         """The column that has the value of another one ``offset`` rows further."""
         where = f"{'next' if offset > 0 else 'prev'}_{abs(offset)}"
-        taken = {*self.names.values(), POSITION, IS_LAST}
+        taken = {*self.names.values(), POSITION}
         shift = Shift(unique_name(f"{row_column}_{where}", taken), row_column, offset)
         self.shifts[shift] = None
         return shift.name

@@ -1,0 +1,98 @@
+"""Expressions over arrays and structs, as the fold of a pattern is written in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.ir.scalar import grouped, identifier
+
+
+def field(*path: str) -> exp.Expr:
+    """``a.b.c``: a field of a struct."""
+    result: exp.Expr = exp.column(identifier(path[0]))
+    for name in path[1:]:
+        result = exp.Dot(this=result, expression=identifier(name))
+    return result
+
+
+def struct(**values: exp.Expr) -> exp.Struct:
+    parts = [exp.PropertyEQ(this=identifier(name), expression=value) for name, value in values.items()]
+    return exp.Struct(expressions=parts)
+
+
+def struct_type(fields: Iterable[tuple[str, SparkType]]) -> SparkType:
+    return SparkType(f"struct<{','.join(f'{name}:{type_}' for name, type_ in fields)}>")
+
+
+def array_type(element: SparkType) -> SparkType:
+    return SparkType(f"array<{element}>")
+
+
+def cast(value: exp.Expr, type_: SparkType) -> exp.Expr:
+    return exp.Cast(this=value, to=_data_type(type_.text).copy())
+
+
+@cache
+def _data_type(text: str) -> exp.DataType:
+    """The types of a fold are long, and stand in many places."""
+    return exp.DataType.build(text, dialect="spark")
+
+
+def call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def function(body: exp.Expr, *names: str) -> exp.Lambda:
+    return exp.Lambda(this=body, expressions=[identifier(name) for name in names])
+
+
+def transform(array: exp.Expr, name: str, body: exp.Expr) -> exp.Expr:
+    return call("TRANSFORM", array, function(body, name))
+
+
+def if_else(condition: exp.Expr, then: exp.Expr, otherwise: exp.Expr) -> exp.Case:
+    return exp.Case(ifs=[exp.If(this=condition, true=then)], default=otherwise)
+
+
+def is_there(value: exp.Expr) -> exp.Expr:
+    return exp.Not(this=exp.Is(this=grouped(value.copy()), expression=exp.Null()))
+
+
+def size(array: exp.Expr) -> exp.Expr:
+    return call("SIZE", array)
+
+
+def number(value: int) -> exp.Expr:
+    return exp.Literal.number(value)
+
+
+def numbers(values: Iterable[int]) -> exp.Expr:
+    return exp.Array(expressions=[number(v) for v in values])
+
+
+def element(array: exp.Expr, position: int) -> exp.Expr:
+    """The element at a position, from 1, or from the end if negative; NULL where there is none."""
+    place = number(position) if position > 0 else exp.Neg(this=number(-position))
+    return call("ELEMENT_AT", array, place)
+
+
+def concat(*arrays: exp.Expr) -> exp.Expr:
+    return call("CONCAT", *arrays)
+
+
+def array(*elements: exp.Expr) -> exp.Expr:
+    return exp.Array(expressions=list(elements))
+
+
+def none_of(array_: exp.Expr) -> exp.Expr:
+    """An empty array of the same type, which need not be written."""
+    return call("SLICE", array_, number(1), number(0))
+
+
+def let(name: str, value: exp.Expr, body: exp.Expr) -> exp.Expr:
+    """``body``, in which ``name`` stands for ``value``, which is computed once."""
+    return element(transform(array(value), name, body), 1)

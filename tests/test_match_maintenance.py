@@ -18,6 +18,14 @@ from naive_matcher import Clause, RowOf
 from random_matches import random_clause
 
 KEYS = (1, 2, None)
+TIMES = {
+    "int": lambda t: t,
+    "date": lambda t: f"2024-01-{t + 1:02}",
+    "timestamp": lambda t: f"2024-01-01T{t:02}:30:00",
+    "timestamp_ntz": lambda t: f"1969-12-31T{t + 11:02}:59:59",
+}
+"""What a row is ordered by: times have parts, and patterns are advanced part by part."""
+LENGTHS = {"int": (None,), "date": (None, "3 days", "week", "month"), "timestamp": (None, "hour", "4 hours")}
 COLUMNS = ("k", "t", "x", "y")
 Stored = tuple[Any, ...]
 
@@ -52,6 +60,14 @@ def _expected(clause: Clause, rows: Sequence[Stored]) -> list[list[Any]]:
 def _scenario(seed: int) -> dict[str, Any]:
     rng = random.Random(seed)
     clause = random_clause(rng)
+    type_ = rng.choice(("int", "date", "date", "timestamp", "timestamp", "timestamp_ntz"))
+    length = rng.choice(LENGTHS.get(type_, LENGTHS["timestamp"]))
+    buckets = rng.choice((None, None, 2))
+    config = {k: v for k, v in (("fivm_part_length", length), ("fivm_buckets", buckets)) if v is not None}
+
+    def shown_as(row: Sequence[Any], place: int = 1) -> list[Any]:
+        return [TIMES[type_](v) if n == place else v for n, v in enumerate(row)]
+
     rows: list[Stored] = []
     steps = []
     come, _ = _change(rng, rows)
@@ -59,18 +75,24 @@ def _scenario(seed: int) -> dict[str, Any]:
     for _ in range(5):
         come, gone = _change(rng, rows)
         rows = [*(r for r in rows if r not in gone), *come]
-        delta = {"p": {"insert": [list(r) for r in come], "delete": [list(r) for r in gone]}}
-        steps.append({"delta": delta, "expected": {"v": _expected(clause, rows)}})
+        delta = {"p": {"insert": [shown_as(r) for r in come], "delete": [shown_as(r) for r in gone]}}
+        expected = _expected(clause, rows)
+        steps.append(
+            {
+                "delta": delta,
+                "expected": {"v": [shown_as(r) for r in expected] if clause.all_rows else expected},
+            }
+        )
     shown = ", ".join(["k", *(["t"] if clause.all_rows else []), *(m.name for m in clause.measures)])
     over = f"select {shown} from p {clause.sql()} as m"
     counted = f"select k, count(*) as n from p {clause.sql()} as m group by k"
     joined = f"select m.{clause.measures[0].name}, q.y from p {clause.sql()} as m join p q on q.k = m.k and q.x = 1"
     return {
         "id": f"match-{seed}",
-        "tables": {"p": [[c, "int"] for c in COLUMNS]},
-        "initial": {"p": [list(r) for r in initial]},
+        "tables": {"p": [[c, type_ if c == "t" else "int"] for c in COLUMNS]},
+        "initial": {"p": [shown_as(r) for r in initial]},
         "models": [
-            {"name": name, "sql": sql}
+            {"name": name, "sql": sql, "config": config}
             for name, sql in (("v", over), ("counted", counted), ("joined", joined))
         ],
         "steps": steps,

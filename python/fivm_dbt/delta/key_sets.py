@@ -39,12 +39,13 @@ class KeySet:
 
     One ``is_inlined`` that nothing scans and one look-up is bounded by: it is computed where its partitions are asked
     for, and never staged. One that ``may_be_empty`` though something changed, as it is what a relation has of a change,
-    is looked at when it is staged: what it would restrict to nothing is not read.
+    or a part of the keys, is looked at when it is staged: what it would restrict to nothing is not read.
     """
 
     name: str
     node: Node
     is_inlined: bool = False
+    is_looked_at: bool = False
 
     @property
     def of_relation(self) -> SemiJoin | None:
@@ -54,7 +55,7 @@ class KeySet:
 
     @property
     def may_be_empty(self) -> bool:
-        return self.of_relation is not None
+        return self.is_looked_at or self.of_relation is not None
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from fivm_dbt.ir.nodes import (
 )
 from fivm_dbt.ir.on_demand import OnDemand, is_on_demand
 from fivm_dbt.ir.printer import describe
+from fivm_dbt.ir.runs import Runs
 from fivm_dbt.plan.plan import Plan, View
 
 
@@ -114,6 +115,11 @@ def _rule(node: Node, *, is_own: bool) -> str:
         keys = ", ".join(k.value.sql for k in local_key(node)) or "all rows are one"
         old = "the old part read from the own state" if is_own else "the old part computed again"
         return f"affected keys ({keys}), re-evaluated over {_over(node.input)}; {old}"
+    if isinstance(node, Runs):
+        return (
+            f"affected keys, from their last mark before the change; rows behind it from {_over(node)}, "
+            "rows that are only appended as they come"
+        )
     return "re-evaluated"
 
 

@@ -29,6 +29,7 @@ from fivm_dbt.ir.nodes import (
     Window,
 )
 from fivm_dbt.ir.on_demand import OnDemand
+from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 
 
@@ -69,6 +70,8 @@ def describe(node: Node) -> str:
         return f"Window {node.alias} by {by} [{', '.join(_item(i.name, i.value.sql) for i in node.items)}]"
     if isinstance(node, Match):
         return _match(node)
+    if isinstance(node, Runs):
+        return _runs(node)
     if isinstance(node, Explode):
         made = ", ".join(name for name, _ in node.columns)
         return f"Explode {node.alias} [{made} = {node.generator.sql}]{' outer' if node.outer else ''}"
@@ -108,7 +111,15 @@ def _item(name: str, sql: str) -> str:
 
 
 def _match(node: Match) -> str:
-    by = ", ".join(i.value.sql for i in node.partition) or "nothing"
+    return f"Match {node.alias} by {', '.join(i.value.sql for i in node.partition) or 'nothing'} {_recognized(node)}"
+
+
+def _runs(node: Runs) -> str:
+    shown = f"Runs {node.alias} by {', '.join(k.value.sql for k in node.keys)}, {node.part.sql}"
+    return f"{shown} {_recognized(node)}, last mark in {node.latest.sql}"
+
+
+def _recognized(node: Match | Runs) -> str:
     order = ", ".join(f"{o.column}{' desc' if o.desc else ''}" for o in node.order)
     rec = node.recognizer
     where = ", ".join(f"{name}: {_registers(condition, rec.tested)}" for name, condition in rec.conditions)
@@ -116,7 +127,7 @@ def _match(node: Match) -> str:
     rows = "all rows" if rec.all_rows else "one row"
     skip = f"skip {rec.skip.mode}{f' {rec.skip.written}' if rec.skip.written else ''}"
     pattern = f"({rec.pattern}) where {where}" if where else f"({rec.pattern})"
-    return f"Match {node.alias} by {by} order {order}: {pattern}, {rows}, {skip} [{columns}]"
+    return f"order {order}: {pattern}, {rows}, {skip} [{columns}]"
 
 
 def _registers(value: Scalar, registers: tuple[Register, ...]) -> str:

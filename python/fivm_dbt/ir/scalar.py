@@ -101,6 +101,14 @@ class Scalar:
             return None
         return (left.table, left.name), (right.table, right.name)
 
+    def field(self, name: str) -> Scalar:
+        """A field of this struct.
+
+        >>> Scalar.column("a", "s").field("x").sql
+        'a.s.x'
+        """
+        return Scalar(exp.Dot(this=self.ast(), expression=identifier(name)))
+
     def cast(self, type_: str) -> Scalar:
         """``CAST(self AS type_)``."""
         return Scalar(exp.cast(self.ast(), type_, dialect="spark"))

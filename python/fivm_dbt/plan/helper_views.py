@@ -13,6 +13,7 @@ from fivm_dbt.config import Inequality, Strategy
 from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.nodes import Aggregate, Map
 from fivm_dbt.ir.on_demand import is_on_demand
+from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.blocks import Block, block_of, column_name
 from fivm_dbt.plan.factorise import Factoriser, GivenOrder
 from fivm_dbt.plan.factorised_result import FactorisedResult
@@ -48,6 +49,8 @@ class Wanted:
     """The number of hash buckets of states where the model says it."""
     is_factorized: bool = False
     """Whether the model's result is to be kept as factors instead of rows."""
+    part_length: Length | None = None
+    """How long the time parts of patterns are."""
 
     @property
     def topmost(self) -> Topmost:

@@ -58,6 +58,7 @@ from fivm_dbt.plan.correlation import Correlation, correlation_of
 from fivm_dbt.plan.helper_views import HelperViews, Topmost, Wanted
 from fivm_dbt.plan.inequality import InequalityHelpers
 from fivm_dbt.plan.kept_views import InnerView, KeptViews, column_of
+from fivm_dbt.plan.match_marks import by_marks
 from fivm_dbt.plan.outer_sums import outer_rows_of
 from fivm_dbt.plan.plan import InequalityHelper, ViewTree
 from fivm_dbt.plan.root import leads_to
@@ -232,14 +233,19 @@ class _Keeper:
 
     # Operators
 
-    def _local(self, node: Local, topmost: Topmost | None = None) -> Local:
-        """An aggregate or windows over the visited input, which is kept by key where keys are recomputed from it."""
+    def _local(self, node: Local, topmost: Topmost | None = None) -> Node:
+        """An aggregate, windows or matches over the visited input, which is kept by key where keys are recomputed from
+        it. Matches may come from kept marks."""
         inner, meaning = self._visit(node.input, in_block=self.helpers.are_kept)
         over = _same(node, substituted(node, (inner,), meaning))
         if isinstance(over, Aggregate) and over.adds_up:
             return self.helpers.aggregate(over, topmost) or over
         if self.wanted.only_needed or is_on_demand(over):
             return over
+        if isinstance(over, Match):
+            marked = by_marks(self.kept, over, self.wanted.part_length, self.wanted.buckets)
+            if marked is not None:
+                return marked
         kept = self._by_key(
             over.input, _used(over), local_key(over), "the rows from which keys are recomputed"
         )
@@ -286,7 +292,7 @@ class _Keeper:
         made = self.inequality.kept(over, found)
         return self._aggregate(made) if isinstance(made, Aggregate) else made
 
-    def _aggregate(self, node: Local) -> Node:
+    def _aggregate(self, node: Node) -> Node:
         assert isinstance(node, Aggregate)
         if not all(f.type.is_groupable for f in node.fields):
             return node
@@ -298,7 +304,7 @@ class _Keeper:
     def _window(self, node: Node) -> Node:
         """Projections and filters over windows or matches, as one view."""
         if isinstance(node, (Window, Match)):
-            inner: Node = self._local(node)
+            inner = self._local(node)
         else:
             inner = node.with_inputs((self._window_below(node.inputs[0]),))
         if not all(f.type.is_groupable for f in inner.fields):

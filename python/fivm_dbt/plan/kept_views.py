@@ -28,12 +28,16 @@ from fivm_dbt.naming import sibling, split_name, storable, unique_name
 
 @dataclass(frozen=True)
 class InnerView:
-    """A view to keep: ``node`` under the relation ``name``, its rows placed by the columns ``by``, by all if empty."""
+    """A view to keep: ``node`` under the relation ``name``, its rows placed by the columns ``by``, by all if empty.
+
+    ``slot`` is the column whose value is the partition of a row, where it has one.
+    """
 
     name: str
     node: Node
     by: tuple[str, ...]
     reason: str
+    slot: str | None = None
 
 
 @dataclass
@@ -51,7 +55,7 @@ class KeptViews:
     views: list[InnerView] = field(default_factory=list)
     known: dict[tuple[Node, tuple[str, ...]], str] = field(default_factory=dict)
 
-    def keep(self, node: Node, by: tuple[str, ...], reason: str) -> Scan:
+    def keep(self, node: Node, by: tuple[str, ...], reason: str, slot: str | None = None) -> Scan:
         """A scan of ``node`` as a kept view: of the one that is there, where the query has the same again."""
         alias = node.fields[0].table if node.fields else self.alias()
         numbers = iter(range(1, 10**6))
@@ -64,7 +68,7 @@ class KeptViews:
                 *(["by", *by] if by else []),
             ]
             name = self.known[(same, by)] = sibling(self.relation, "_".join(words))
-            self.views.append(InnerView(name, node, by, reason))
+            self.views.append(InnerView(name, node, (slot,) if slot is not None else by, reason, slot))
         return Scan(name, alias, tuple((f.name, f.type) for f in node.fields))
 
     def _first_input(self, node: Node) -> str | None:

@@ -13,6 +13,7 @@ from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.ir.nodes import Node
 from fivm_dbt.naming import PREFIX, canonical, sibling, split_name
+from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.clustering import clustered
 from fivm_dbt.plan.factorise import GivenOrder
 from fivm_dbt.plan.helper_views import Wanted
@@ -136,6 +137,7 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
             request.config.fivm_inequality,
             request.config.fivm_buckets,
             is_factorized,
+            Length.of(request.config.fivm_part_length or "day"),
         ),
     )
     promised, orphans = _foreign_keys(relation, request, query, static)
@@ -143,7 +145,14 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
     relations = {r.name: r for r in kept_promises}
     views = Views(request.config, Typer(describe), static, promised, relations, orphans)
     for view in kept.views:
-        views.add(view.name, view.node, tuple(f.name for f in view.node.fields), view.reason, by=view.by)
+        views.add(
+            view.name,
+            view.node,
+            tuple(f.name for f in view.node.fields),
+            view.reason,
+            by=view.by,
+            slot=view.slot,
+        )
     root = sibling(relation, "root")
     if is_factorized:
         views.add_joined_on_read(root, kept.over, lowered.names, is_grouped=kept.is_grouped)

@@ -14,6 +14,7 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import INT
 from fivm_dbt.delta.local import Local, local_key
+from fivm_dbt.delta.match_marks import STORED, runs_in
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.factored import Product
@@ -106,15 +107,16 @@ def find_root(query: Node, names: tuple[str, ...]) -> Root:
         listed = _bag_root(Map(query.input, query.alias, query.items), names)
         return replace(listed, rows=query.times)
     if is_reevaluated:
-        return _reevaluated_bag(_bag_root(query, names))
+        return replace(_with_own_columns(_bag_root(query, names)), is_reevaluated=True)
+    if runs_in(query) is not None:
+        return _with_own_columns(_bag_root(query, names))
     return _bag_root(query, names)
 
 
-def _reevaluated_bag(root: Root) -> Root:
+def _with_own_columns(root: Root) -> Root:
     """A bag whose core has the state's columns, so that rows of the state can be taken away from its own."""
-    alias = f"{PREFIX}rows"
-    keys = tuple(Item(k.name, Scalar.column(alias, k.name), k.type) for k in root.keys)
-    return replace(root, core=Map(root.core, alias, root.keys), keys=keys, is_reevaluated=True)
+    keys = tuple(Item(k.name, Scalar.column(STORED, k.name), k.type) for k in root.keys)
+    return replace(root, core=Map(root.core, STORED, root.keys), keys=keys)
 
 
 def leads_to(node: Node, *kinds: type[Node]) -> bool:

@@ -10,6 +10,7 @@ from fivm_dbt.config import Config
 from fivm_dbt.delta import derive
 from fivm_dbt.delta.foreign_keys import Reference, parents_first, without_new_parents
 from fivm_dbt.delta.key_sets import Placed, bound_reads
+from fivm_dbt.delta.match_marks import determined
 from fivm_dbt.delta.orphans import Orphans, meeting_orphans
 from fivm_dbt.delta.own_state import delta_over_own_state
 from fivm_dbt.delta.products import ProductDelta
@@ -19,6 +20,7 @@ from fivm_dbt.ir.higher_order import HigherOrder
 from fivm_dbt.ir.nodes import Map, Node
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import STEP, split_name
+from fivm_dbt.plan.match_marks import by_slot, marks_delta
 from fivm_dbt.plan.partitioning import choose_partitioning
 from fivm_dbt.plan.payload_views import is_payload_view
 from fivm_dbt.plan.plan import StateTable, View
@@ -54,13 +56,20 @@ class Views:
         return tuple(self.products.with_splits(self.views))
 
     def add(
-        self, name: str, node: Node, names: tuple[str, ...], reason: str, by: tuple[str, ...] | None = None
+        self,
+        name: str,
+        node: Node,
+        names: tuple[str, ...],
+        reason: str,
+        by: tuple[str, ...] | None = None,
+        slot: str | None = None,
     ) -> None:
         """Plan the view ``node``, kept in the relation ``name`` and shown with the columns ``names``.
 
         ``by`` are the columns that place a row of an inner view (all keys if empty); None says that this is the root.
+        ``slot`` is the column whose value is the partition of a row.
         """
-        self._add(name, node, names, reason, by, self._terms)
+        self._add(name, node, names, reason, by, self._terms, slot)
 
     def add_joined_on_read(self, name: str, node: Node, names: tuple[str, ...], *, is_grouped: bool) -> None:
         """Plan a model's result ``node`` that is no table: its query runs when the model is read.
@@ -79,16 +88,22 @@ class Views:
         reason: str,
         by: tuple[str, ...] | None,
         delta: Callable[[Root, StateTable], tuple[Term, ...]],
+        slot: str | None = None,
     ) -> None:
         root = find_root(node, names)
         is_payload = is_payload_view(node)
         grouped_by = root.local_keys or tuple(by or ())
         state = self._state(name, root, grouped_by, is_root=by is None)
-        if _step(root.core) is None:
+        if slot is not None:
+            state = replace(state, partitioning=by_slot(slot))
+        marks = marks_delta(root.core, name)
+        if marks is not None:
+            state = replace(state, determined=determined(marks.runs))
+        if marks is None and _step(root.core) is None:
             state = replace(state, determined=determined_keys(root.core, root.keys, self.promised))
         if root.is_bag and by is None and root.local is None and root.rows is None:
             state = replace(state, is_set=is_set(root.core, root.keys, self.promised))
-        flat = delta(root, state)
+        flat = delta(root, state) if marks is None else marks.terms()
         terms = tuple(Term(self._ordered(t.node), t.multiplicity) for t in flat)
         own = Placed(tuple((c, c, t) for c, t in _placing(state)))
         placed = {} if "look_ups" in self.config.fivm_without else {**self.placed, name: own}
@@ -97,7 +112,7 @@ class Views:
             state=state,
             core=root.core,
             terms=terms,
-            key_sets=key_sets,
+            key_sets=key_sets if marks is None else (*marks.key_sets(), *key_sets),
             columns=tuple(Column(n, f.type) for n, f in zip(names, node.fields, strict=True)),
             presentation=Presentation(
                 name, root.presentation(name, is_set=state.is_set).sql(dialect="spark")

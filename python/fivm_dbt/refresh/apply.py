@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -12,8 +12,10 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.delta.key_sets import KeySet, lookups
+from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.dialect import SparkText
+from fivm_dbt.ir.nodes import Lookup
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, PARTITION, ROOT_PROPERTY
 from fivm_dbt.plan.binding import Binding, BoundInput, Touched, staged_input, staged_state
@@ -172,6 +174,9 @@ def _with_key_sets(plan: Plan, view: View, engine: Recorder, binding: Binding) -
     inlined: dict[str, exp.Query] = {}
     products = binding.products(view)
     for key_set in (*view.key_sets, *(k for p in products for k in p.key_sets)):
+        # What a set is looked up in, by sets that are staged before it.
+        own = lookups(prune_terms((Term(key_set.node, Scalar.number(1)),), binding.met(view)))
+        binding = _with_touched(plan, own, engine, binding, inlined)
         query = key_set_query(plan, view, key_set, binding)
         if query is not None:
             if key_set.is_inlined:
@@ -180,11 +185,23 @@ def _with_key_sets(plan: Plan, view: View, engine: Recorder, binding: Binding) -
                 continue
             binding = replace(binding, changed=binding.changed | {key_set.name})
     parts = tuple(Term(part.node, Scalar.number(1)) for p in products for part in p.parts)
-    looked_up = lookups((*binding.terms(view), *parts))
-    if not looked_up:
-        return binding
+    return _with_touched(plan, lookups((*binding.terms(view), *parts)), engine, binding, inlined)
+
+
+def _with_touched(
+    plan: Plan,
+    looked_up: Sequence[Lookup],
+    engine: Recorder,
+    binding: Binding,
+    inlined: Mapping[str, exp.Query],
+) -> Binding:
+    """The binding with the partitions in which staged or ``inlined`` keys lie, as far as these are not known."""
+    known = {(t.key_set, t.state) for t in binding.touched}
     states = {v.name: v.state for v in plan.views}
-    pairs = [(lookup, states[lookup.scan.relation]) for lookup in looked_up]
+    new = [lookup for lookup in looked_up if (lookup.key_set, lookup.scan.relation) not in known]
+    if not new:
+        return binding
+    pairs = [(lookup, states[lookup.scan.relation]) for lookup in new]
     found: list[list[str | None]] = [[] for _ in pairs]
     for number, value in engine.query(partitions_query(plan, pairs, binding.buckets, inlined)):
         found[int(str(number))].append(None if value is None else str(value))
@@ -192,7 +209,7 @@ def _with_key_sets(plan: Plan, view: View, engine: Recorder, binding: Binding) -
         Touched(lookup.key_set, state.relation, _literals(values, state))
         for (lookup, state), values in zip(pairs, found, strict=True)
     )
-    return replace(binding, touched=touched)
+    return replace(binding, touched=(*binding.touched, *touched))
 
 
 def _is_staged(plan: Plan, key_set: KeySet, query: exp.Query, engine: Recorder) -> bool:

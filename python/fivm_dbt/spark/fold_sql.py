@@ -24,14 +24,6 @@ def struct(**values: exp.Expr) -> exp.Struct:
     return exp.Struct(expressions=parts)
 
 
-def struct_type(fields: Iterable[tuple[str, SparkType]]) -> SparkType:
-    return SparkType(f"struct<{','.join(f'{name}:{type_}' for name, type_ in fields)}>")
-
-
-def array_type(element: SparkType) -> SparkType:
-    return SparkType(f"array<{element}>")
-
-
 def cast(value: exp.Expr, type_: SparkType) -> exp.Expr:
     return exp.Cast(this=value, to=_data_type(type_.text).copy())
 
@@ -96,3 +88,8 @@ def none_of(array_: exp.Expr) -> exp.Expr:
 def let(name: str, value: exp.Expr, body: exp.Expr) -> exp.Expr:
     """``body``, in which ``name`` stands for ``value``, which is computed once."""
     return element(transform(array(value), name, body), 1)
+
+
+def has_none(array_: exp.Expr, name: str, condition: exp.Expr) -> exp.Expr:
+    """Whether the condition holds for no element, which it calls ``name``."""
+    return exp.EQ(this=size(call("FILTER", array_, function(condition, name))), expression=number(0))

@@ -19,14 +19,13 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from fivm_dbt.catalog import SparkType
-from fivm_dbt.catalog.types import BIGINT, INT
+from fivm_dbt.catalog.types import INT
 from fivm_dbt.ir.match import POSITION, ROW, Recognizer
+from fivm_dbt.ir.match_types import fold_type, thread_type
 from fivm_dbt.ir.scalar import identifier
 from fivm_dbt.patterns.automaton import ACCEPT
 from fivm_dbt.spark.fold_sql import (
     array,
-    array_type,
     call,
     cast,
     concat,
@@ -35,7 +34,6 @@ from fivm_dbt.spark.fold_sql import (
     if_else,
     number,
     struct,
-    struct_type,
     transform,
 )
 from fivm_dbt.spark.match_settling import FOLD, START, Settling
@@ -59,7 +57,7 @@ class Fold:
     def matches(self, rows: exp.Expr) -> exp.Expr:
         """An array of struct(number, match) in a whole partition, in their order."""
         nothing = struct(next=number(1), count=number(0), found=exp.Array(), starts=exp.Array())
-        zero = cast(nothing, self.fold_type)
+        zero = cast(nothing, fold_type(self.recognizer))
         return call("AGGREGATE", rows, zero, self.step(), function(self.given_up(), FOLD))
 
     def step(self) -> exp.Lambda:
@@ -70,25 +68,6 @@ class Fold:
         """What a fold will have found if no further row comes."""
         settled = self.settling.settled(self.settling.given_up())
         return exp.Dot(this=settled, expression=identifier("found"))
-
-    # Types
-
-    @cached_property
-    def starts_type(self) -> SparkType:
-        thread = self.threads.type
-        start = struct_type([("start", INT), ("best", thread), ("threads", array_type(thread))])
-        return array_type(start)
-
-    @cached_property
-    def fold_type(self) -> SparkType:
-        found = struct_type([("number", BIGINT), ("match", self.threads.type)])
-        fields = [
-            ("next", INT),
-            ("count", BIGINT),
-            ("found", array_type(found)),
-            ("starts", self.starts_type),
-        ]
-        return struct_type(fields)
 
     # One row
 
@@ -124,7 +103,7 @@ class Fold:
 
     def _with_new_start(self) -> exp.Expr:
         """The starts and one at this row, unless it is within a match."""
-        best = cast(exp.Null(), self.threads.type)
+        best = cast(exp.Null(), thread_type(self.recognizer))
         new = struct(start=field(ROW, POSITION), best=best, threads=self.threads.first())
         may_begin: exp.Expr = exp.GTE(this=field(ROW, POSITION), expression=field(FOLD, "next"))
         if self.recognizer.automaton.at_start:

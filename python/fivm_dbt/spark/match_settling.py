@@ -23,6 +23,7 @@ from fivm_dbt.spark.fold_sql import (
     element,
     field,
     function,
+    has_none,
     if_else,
     none_of,
     number,
@@ -30,9 +31,9 @@ from fivm_dbt.spark.fold_sql import (
     struct,
     transform,
 )
-from fivm_dbt.spark.match_threads import INDEX, OTHER, THREAD
+from fivm_dbt.spark.match_threads import OTHER, THREAD
 
-FOLD, START, FIRST = (f"{PREFIX}{name}" for name in ("fold", "start", "first"))
+FOLD, START, FIRST, AHEAD = (f"{PREFIX}{name}" for name in ("fold", "start", "first", "ahead"))
 
 
 @dataclass(frozen=True)
@@ -95,16 +96,16 @@ class Settling:
             return None
         end: exp.Expr = field(FIRST, "best", "held", POSITION)
         within = exp.LTE(this=field(START, "start"), expression=call("COALESCE", end, number(0)))
-        same: exp.Expr = exp.EQ(this=field(THREAD, "state"), expression=field(INDEX, "state"))
+        same: exp.Expr = exp.EQ(this=field(THREAD, "state"), expression=field(AHEAD, "state"))
         if self.recognizer.tested:
-            alike = exp.NullSafeEQ(this=field(THREAD, "tested"), expression=field(INDEX, "tested"))
+            alike = exp.NullSafeEQ(this=field(THREAD, "tested"), expression=field(AHEAD, "tested"))
             same = exp.and_(same, alike)
-        is_known = call("EXISTS", field(FIRST, "threads"), function(same, THREAD))
-        is_ahead = call("EXISTS", field(START, "threads"), function(exp.Not(this=is_known), INDEX))
+        is_ahead = has_none(field(FIRST, "threads"), THREAD, same)
+        has_no_other = has_none(field(START, "threads"), AHEAD, is_ahead)
         has_no_match = exp.Is(this=field(START, "best", "held", POSITION), expression=exp.Null())
-        follows = exp.or_(within, exp.and_(has_no_match, exp.Not(this=is_ahead)))
+        follows = exp.or_(within, exp.and_(has_no_match, has_no_other))
         firsts = call("SLICE", field(OTHER, "starts"), number(1), number(1))
-        return call("EXISTS", firsts, function(follows, FIRST))
+        return call("COALESCE", element(transform(firsts, FIRST, follows), 1), exp.false())
 
     def _next(self) -> exp.Expr:
         """Where the next match may begin behind a chosen one."""

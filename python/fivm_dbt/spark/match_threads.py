@@ -7,23 +7,22 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.catalog.types import INT
 from fivm_dbt.ir.match import ROW, TESTED, Recognizer, Register
+from fivm_dbt.ir.match_types import array_type, held_type
 from fivm_dbt.ir.scalar import ColumnId, Scalar, identifier
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.patterns.automaton import ACCEPT
 from fivm_dbt.spark.fold_sql import (
-    array_type,
     call,
     cast,
     field,
     function,
+    has_none,
     if_else,
     is_there,
     number,
     numbers,
     struct,
-    struct_type,
     transform,
 )
 
@@ -39,16 +38,6 @@ class Threads:
 
     recognizer: Recognizer
 
-    @property
-    def type(self) -> SparkType:
-        held = struct_type((r.name, r.type) for r in self.recognizer.held)
-        fields = [("state", INT), ("held", held)]
-        if self.recognizer.tested:
-            fields.insert(1, ("tested", struct_type((r.name, r.type) for r in self.recognizer.tested)))
-        if self.recognizer.all_rows:
-            fields.append(("path", array_type(held)))
-        return struct_type(fields)
-
     def first(self) -> exp.Expr:
         """The threads of what begins at a row, before it is taken."""
         values: dict[str, exp.Expr] = {"state": exp.column(identifier(STATE))}
@@ -56,8 +45,7 @@ class Threads:
             values["tested"] = self._empty(self.recognizer.tested)
         values["held"] = self._empty(self.recognizer.held)
         if self.recognizer.all_rows:
-            held = struct_type((r.name, r.type) for r in self.recognizer.held)
-            values["path"] = cast(exp.Array(), array_type(held))
+            values["path"] = cast(exp.Array(), array_type(held_type(self.recognizer)))
         return transform(numbers(self.recognizer.automaton.first), STATE, struct(**values))
 
     def moved(self, threads: exp.Expr) -> exp.Expr:
@@ -91,8 +79,7 @@ class Threads:
             alike = exp.NullSafeEQ(this=field(OTHER, "tested"), expression=field(THREAD, "tested"))
             same = exp.and_(same, alike)
         before = call("SLICE", threads.copy(), number(1), exp.column(identifier(INDEX)))
-        is_known = call("EXISTS", before, function(same, OTHER))
-        return call("FILTER", threads, function(exp.Not(this=is_known), THREAD, INDEX))
+        return call("FILTER", threads, function(has_none(before, OTHER, same), THREAD, INDEX))
 
     def with_(self, **changed: exp.Expr) -> exp.Struct:
         names = ["state", *(["tested"] if self.recognizer.tested else []), "held"]

@@ -31,8 +31,10 @@ from fivm_dbt.ir.nodes import (
     Values,
     Window,
 )
+from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.scalar import Scalar, column_ast, grouped, identifier
 from fivm_dbt.spark.match_recognize import select_matches
+from fivm_dbt.spark.match_runs import select_runs
 
 Reader = Callable[[Scan | Lookup], exp.Expr]
 """The table expression of a scan, aliased: a pinned table, a presented state (or partitions of it), a staged delta."""
@@ -65,6 +67,10 @@ def select(node: Node, reader: Reader) -> exp.Query:
         return select_columns(columns, node.input, reader)
     if isinstance(node, Match):
         return select_matches(node, lambda columns: select_columns(columns, node.input, reader))
+    if isinstance(node, Runs):
+        source, *began = node.inputs
+        beginnings = select(began[0], reader) if began else None
+        return select_runs(node, lambda columns: select_columns(columns, source, reader), beginnings)
     if isinstance(node, Aggregate):
         columns = [_aliased(k.value.ast(), k.name) for k in node.keys]
         columns += [_aliased(_call(c), c.name) for c in node.calls]
@@ -224,7 +230,7 @@ _TRUE = exp.Boolean(this=True)
 
 def _alias(node: Node) -> str:
     """The one alias of a node that stands as an item of FROM."""
-    if isinstance(node, (*ITEMS, Buckets, Match)):
+    if isinstance(node, (*ITEMS, Buckets, Match, Runs)):
         return node.alias
     if isinstance(node, (Filter, SemiJoin, Restrict)):
         return _alias(node.inputs[0])

@@ -1,0 +1,344 @@
+"""The marks of a pattern's runs as a SELECT: one fold over the parts of a key, which folds the rows of each part.
+
+``SELECT keys, EXPLODE(marks) FROM (SELECT keys, fold(base, parts) FROM (SELECT keys, SORT_ARRAY(COLLECT_LIST(part))
+FROM (SELECT keys, part, SORT_ARRAY(COLLECT_LIST(row)) FROM (numbered rows) GROUP BY keys, part) GROUP BY keys))``. The
+marks are exploded in the select list: DuckDB binds a lateral view over a fold for seconds. Positions are those in the
+part: what is carried into the next one is moved before its first row, so that it does not tell how many rows have been
+before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import INT
+from fivm_dbt.ir.match import FINAL, FOUND, KEYS, POSITION, ROW
+from fivm_dbt.ir.match_types import array_type, fold_type, struct_type
+from fivm_dbt.ir.runs import AT, BASE, DECIDED, HEADS, MARK, OPEN, OWN, PART, SLOT, STATE, Runs
+from fivm_dbt.ir.scalar import ColumnId, Scalar, cast_ast, column_ast, identifier
+from fivm_dbt.naming import PREFIX
+from fivm_dbt.spark.fold_sql import (
+    array,
+    call,
+    cast,
+    concat,
+    element,
+    field,
+    function,
+    if_else,
+    let,
+    none_of,
+    number,
+    size,
+    struct,
+    transform,
+)
+from fivm_dbt.spark.match_fold import Fold
+from fivm_dbt.spark.match_settling import FOLD, START
+from fivm_dbt.spark.match_threads import THREAD
+
+_RUN, _PIECE, _LINE, _MADE, _AFTER, _MARK, _HEAD, _PLACE, _NTH = (
+    f"{PREFIX}{name}" for name in ("run", "piece", "line", "made", "after", "mark", "head", "place", "nth")
+)
+_ROWS, _PARTS, _FOUND, _SO_FAR = "part_rows", "parts", "found_marks", "marks"
+_BEGAN, _BY_KEY = "began", "by_key"
+
+Over = Callable[[list[exp.Expr]], exp.Select]
+
+
+def select_runs(node: Runs, over: Over, began: exp.Query | None) -> exp.Select:
+    """The query whose rows are those of ``node``. ``over`` selects from its rows, ``began`` is what it begins with."""
+    return _Query(node).select(over, began)
+
+
+@dataclass(frozen=True)
+class _Query:
+    node: Runs
+
+    @property
+    def fold(self) -> Fold:
+        return Fold(self.node.recognizer)
+
+    @property
+    def keys(self) -> list[exp.Expr]:
+        return [column_ast("", k.name) for k in self.node.keys]
+
+    def select(self, over: Over, began: exp.Query | None) -> exp.Select:
+        parts = self._parts(over(self._numbered()))
+        folded = exp.select(*self._begun(parts, began), copy=False)
+        source: exp.Expr = parts.subquery(_BY_KEY, copy=False)
+        if began is None:
+            folded = folded.from_(source, copy=False)
+        else:
+            same = [
+                exp.NullSafeEQ(this=column_ast(_BEGAN, k.name), expression=column_ast(_BY_KEY, k.name))
+                for k in self.node.keys
+            ]
+            folded = folded.from_(began.subquery(_BEGAN, copy=False), copy=False)
+            folded = folded.join(source, on=exp.and_(*same, copy=False), join_type="left", copy=False)
+        found = exp.select(
+            *self.keys, column_ast("", BASE), column_ast("", HEADS), _aliased(self._run(), _FOUND), copy=False
+        ).from_(folded.subquery("began_runs", copy=False), copy=False)
+        marks = exp.select(
+            *self.keys, _aliased(exp.func("EXPLODE", self._marks(), dialect="spark"), MARK), copy=False
+        )
+        return marks.from_(found.subquery("found_runs", copy=False), copy=False)
+
+    # Rows and parts
+
+    def _numbered(self) -> list[exp.Expr]:
+        """A row's columns, with its number in its part of its key."""
+        node = self.node
+        values = {i.name: i.value for i in node.columns}
+        order = [
+            exp.Ordered(this=values[o.column].ast(), desc=o.desc, nulls_first=o.nulls_first)
+            for o in node.order
+        ]
+        by = [*(k.value.ast() for k in node.keys), node.part.ast()]
+        ordinal = exp.Window(this=exp.RowNumber(), partition_by=by, order=exp.Order(expressions=order))
+        return [
+            *(_aliased(k.value.ast(), k.name) for k in node.keys),
+            _aliased(node.part.ast(), PART),
+            _aliased(node.own.ast(), OWN),
+            _aliased(node.at.value.ast(), AT),
+            _aliased(ordinal, POSITION),
+            *(_aliased(i.value.ast(), self._row_name(i.name)) for i in node.columns),
+        ]
+
+    def _row_name(self, column: str) -> str:
+        """Row columns stand beside keys of the same name."""
+        return f"row_{column}"
+
+    def _parts(self, numbered: exp.Select) -> exp.Select:
+        row = struct(
+            **{POSITION: column_ast("", POSITION)},
+            **{i.name: column_ast("", self._row_name(i.name)) for i in self.node.columns},
+        )
+        part = column_ast("", PART)
+        by_part = exp.select(
+            *self.keys,
+            part,
+            *(_aliased(exp.Max(this=column_ast("", name)), name) for name in (OWN, AT)),
+            _aliased(_collected(row), _ROWS),
+            copy=False,
+        ).from_(numbered.subquery("numbered_rows", copy=False), copy=False)
+        by_part = by_part.group_by(*self.keys, part.copy(), copy=False)
+        piece = struct(**{name: column_ast("", name) for name in (PART, OWN, AT, _ROWS)})
+        by_key = exp.select(*self.keys, _aliased(_collected(piece), _PARTS), copy=False)
+        by_key = by_key.from_(by_part.subquery("by_part", copy=False), copy=False)
+        return by_key.group_by(*self.keys, copy=False)
+
+    def _begun(self, parts: exp.Select, began: exp.Query | None) -> list[exp.Expr]:
+        """The keys, what they begin with, and their parts."""
+        if began is None:
+            base: exp.Expr = cast(exp.Null(), self.node.base_type)
+            heads: exp.Expr = cast(exp.Array(), self.node.heads_type)
+            return [*self.keys, _aliased(base, BASE), _aliased(heads, HEADS), column_ast("", _PARTS)]
+        keys = [_aliased(column_ast(_BEGAN, k.name), k.name) for k in self.node.keys]
+        there = call("COALESCE", column_ast(_BY_KEY, _PARTS), exp.Array())
+        heads = call("COALESCE", column_ast(_BEGAN, HEADS), exp.Array())
+        return [*keys, column_ast(_BEGAN, BASE), _aliased(heads, HEADS), _aliased(there, _PARTS)]
+
+    # The fold over parts
+
+    def _run(self) -> exp.Expr:
+        """The marks of a key from its base on, without what only the last one has."""
+        node = self.node
+        is_new = exp.Is(this=field(BASE, PART), expression=exp.Null())
+        nothing = struct(
+            **{"next": number(1), "count": number(0), "starts": exp.Array()},
+            **({"tail": exp.Array()} if node.tail else {}),
+        )
+        marks = array_type(node.base_type)
+        first = if_else(is_new.copy(), cast(nothing, node.state_type), field(BASE, STATE))
+        before = if_else(is_new, cast(exp.Array(), marks), array(column_ast("", BASE)))
+        zero = struct(**{STATE: first, _SO_FAR: before})
+        typed = cast(zero, struct_type([(STATE, node.state_type), (_SO_FAR, marks)]))
+        run = call("AGGREGATE", column_ast("", _PARTS), typed, function(self._step(), _RUN, _PIECE))
+        return exp.Dot(this=run, expression=identifier(_SO_FAR))
+
+    def _step(self) -> exp.Expr:
+        """The run after a part."""
+        began = self._resumed(field(_RUN, STATE))
+        lines = self._lines()
+        made: dict[str, exp.Expr] = {"fold": call("AGGREGATE", self._rows(), began, self.fold.step())}
+        if self.node.tail:
+            made["lines"] = field(_LINE)
+        step = let(_MADE, struct(**made), self._with_mark())
+        return let(_LINE, lines, step) if self.node.tail else step
+
+    def _resumed(self, state: exp.Expr) -> exp.Expr:
+        """A fold that has found nothing yet, as it was after the rows before."""
+        found = fold_type(self.node.recognizer).field("found")
+        assert found is not None
+        return struct(
+            next=_dot(state, "next"),
+            count=_dot(state, "count"),
+            found=cast(exp.Array(), found),
+            starts=_dot(state, "starts"),
+        )
+
+    def _lines(self) -> exp.Expr:
+        """What PREV may ask for: the last rows before the part, and those of the part."""
+        line = struct(**{i.name: field(ROW, i.name) for i in self.node.tail})
+        return concat(field(_RUN, STATE, "tail"), transform(field(_PIECE, _ROWS), ROW, line))
+
+    def _rows(self) -> exp.Expr:
+        """The rows of the part, with what PREV asks for."""
+        rows = field(_PIECE, _ROWS)
+        if not self.node.shifts:
+            return rows
+        columns: dict[str, exp.Expr] = {
+            name: field(ROW, name) for name in (POSITION, *(i.name for i in self.node.columns))
+        }
+        for shift in self.node.shifts:
+            before = size(field(_RUN, STATE, "tail"))
+            place = exp.Add(
+                this=exp.Add(this=field(ROW, POSITION), expression=before), expression=_signed(shift.offset)
+            )
+            is_there = exp.GT(this=place, expression=number(0))
+            line = call("ELEMENT_AT", field(_LINE), place.copy())
+            there = exp.Dot(this=line, expression=identifier(shift.column))
+            columns[shift.name] = exp.Case(ifs=[exp.If(this=is_there, true=there)])
+        return transform(rows, ROW, struct(**columns))
+
+    def _with_mark(self) -> exp.Expr:
+        last = element(field(_RUN, _SO_FAR), -1)
+        is_same = call(
+            "COALESCE",
+            exp.EQ(this=_dot(last, PART), expression=field(_PIECE, PART)),
+            exp.false(),
+        )
+        found = transform(field(_MADE, "fold", "found"), FOUND, self._match())
+        matches = cast(exp.Array(), array_type(self.node.match_type))
+        before = if_else(is_same, _dot(last.copy(), DECIDED), matches)
+        shorter = call(
+            "SLICE",
+            field(_RUN, _SO_FAR),
+            number(1),
+            exp.Sub(this=size(field(_RUN, _SO_FAR)), expression=number(1)),
+        )
+        others = if_else(is_same.copy(), shorter, field(_RUN, _SO_FAR))
+        state = self._moved(size(field(_PIECE, _ROWS)))
+        mark = struct(
+            **{name: field(_PIECE, name) for name in (PART, OWN, AT)},
+            **{STATE: field(_AFTER), DECIDED: concat(before, found)},
+        )
+        run = struct(**{STATE: field(_AFTER), _SO_FAR: concat(others, array(mark))})
+        return let(_AFTER, state, run)
+
+    def _match(self) -> exp.Expr:
+        """The measures of what was found."""
+
+        def place(column: ColumnId) -> Scalar | None:
+            relation, name = column
+            if relation == FINAL:
+                return Scalar(field(FOUND, "match", "held", name))
+            return Scalar(field(FOUND, name)) if relation == FOUND else None
+
+        values = [cast_ast(i.value.substitute(place).ast(), i.type) for i in self.node.items]
+        named = {f"item_{n}": value for n, value in enumerate(values, start=1)}
+        return struct(**(named or {"item_0": cast(number(0), SparkType("bigint"))}))
+
+    # The state behind a part
+
+    def _moved(self, rows: exp.Expr) -> exp.Expr:
+        """The state of the fold, its positions counted from the first row behind ``rows`` rows."""
+        threads = transform(field(START, "threads"), THREAD, self._thread(field(THREAD), rows))
+        has_match = exp.Not(this=exp.Is(this=field(START, "best", "held", POSITION), expression=exp.Null()))
+        best = exp.Case(ifs=[exp.If(this=has_match, true=self._thread(field(START, "best"), rows))])
+        start = struct(start=_less(field(START, "start"), rows), best=best, threads=threads)
+        starts = transform(field(_MADE, "fold", "starts"), START, start)
+        first = _less(_dot(element(field(_MADE, "fold", "starts"), 1), "start"), rows)
+        if self.node.recognizer.automaton.at_start:
+            # Never 1 again, which is where a partition begins.
+            following = call("COALESCE", first, number(0))
+        else:
+            following = call(
+                "GREATEST",
+                _less(field(_MADE, "fold", "next"), rows),
+                call("COALESCE", first, number(1)),
+            )
+        count = (
+            field(_MADE, "fold", "count") if self.node.is_numbered else cast(number(0), SparkType("bigint"))
+        )
+        state = {"next": cast(following, INT), "count": count, "starts": starts}
+        if self.node.tail:
+            most = max(-s.offset for s in self.node.shifts)
+            lines = field(_MADE, "lines")
+            begin = exp.Add(this=exp.Sub(this=size(lines), expression=number(most)), expression=number(1))
+            state["tail"] = call("SLICE", lines.copy(), call("GREATEST", begin, number(1)), number(most))
+        return struct(**state)
+
+    def _thread(self, thread: exp.Expr, rows: exp.Expr) -> exp.Expr:
+        """A thread whose positions are counted from further behind."""
+        recognizer = self.node.recognizer
+        held = {
+            r.name: _less(_dot(thread, "held", r.name), rows)
+            if r.value == Scalar.column(ROW, POSITION) and r.kind in ("first", "last")
+            else _dot(thread, "held", r.name)
+            for r in recognizer.held
+        }
+        tested = {"tested": _dot(thread, "tested")} if recognizer.tested else {}
+        return struct(**{"state": _dot(thread, "state")}, **tested, **{"held": struct(**held)})
+
+    # The marks as they are kept
+
+    def _marks(self) -> exp.Expr:
+        """Each mark with its slot; the last one with what is open and with the heads of all periods."""
+        found = column_ast("", _FOUND)
+        position = exp.column(identifier(_PLACE))
+        is_last = exp.EQ(this=position, expression=exp.Sub(this=size(found), expression=number(1)))
+        opened = transform(
+            let(FOLD, self._resumed(field(_MARK, STATE)), self.fold.given_up()), FOUND, self._match()
+        )
+        no_match = none_of(field(_MARK, DECIDED))
+        latest = self.node.latest.substitute(lambda c: Scalar.column("", c[1]) if c[0] == KEYS else None)
+        mark = struct(
+            **{SLOT: if_else(is_last, latest.ast(), field(_MARK, OWN))},
+            **{name: field(_MARK, name) for name, _ in self.node.base_fields},
+            **{OPEN: if_else(is_last.copy(), opened, no_match)},
+            **{HEADS: if_else(is_last.copy(), self._heads(), none_of(column_ast("", HEADS)))},
+        )
+        return call("TRANSFORM", found.copy(), function(mark, _MARK, _PLACE))
+
+    def _heads(self) -> exp.Expr:
+        """The first part of each period: those up to the base's stay, behind it each new slot is one."""
+        is_before = exp.LTE(this=field(_HEAD, PART), expression=field(BASE, PART))
+        stay = call("FILTER", column_ast("", HEADS), function(is_before, _HEAD))
+        position = exp.column(identifier(_NTH))
+        before = call("ELEMENT_AT", column_ast("", _FOUND), call("GREATEST", position, number(1)))
+        begins = if_else(
+            exp.EQ(this=position.copy(), expression=number(0)),
+            exp.Is(this=field(BASE, PART), expression=exp.Null()),
+            exp.NEQ(this=field(_HEAD, OWN), expression=_dot(before, OWN)),
+        )
+        heads = call("FILTER", column_ast("", _FOUND), function(begins, _HEAD, _NTH))
+        head = struct(**{name: field(_HEAD, name) for name in (PART, OWN)})
+        return concat(stay, transform(heads, _HEAD, head))
+
+
+def _collected(row: exp.Expr) -> exp.Expr:
+    return exp.func("SORT_ARRAY", exp.func("COLLECT_LIST", row, dialect="spark"), dialect="spark")
+
+
+def _dot(value: exp.Expr, *path: str) -> exp.Expr:
+    for name in path:
+        value = exp.Dot(this=value.copy(), expression=identifier(name))
+    return value
+
+
+def _less(value: exp.Expr, rows: exp.Expr) -> exp.Expr:
+    return exp.Sub(this=value, expression=rows.copy())
+
+
+def _signed(value: int) -> exp.Expr:
+    return number(value) if value >= 0 else exp.Neg(this=number(-value))
+
+
+def _aliased(value: exp.Expr, name: str) -> exp.Expr:
+    return exp.alias_(value, identifier(name), copy=False)

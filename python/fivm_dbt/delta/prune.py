@@ -16,6 +16,7 @@ from fivm_dbt.ir.nodes import (
     Side,
     UnionAll,
 )
+from fivm_dbt.ir.runs import Runs
 from fivm_dbt.naming import CLOCK
 
 
@@ -44,7 +45,7 @@ def _prune(node: Node, changed: frozenset[str]) -> Node | None:
         return node.with_inputs(kept)
     if isinstance(node, Aggregate) and node.is_global:
         raise ValueError("a global aggregate over nothing has a row: its input cannot be pruned")
-    if isinstance(node, (Join, Restrict)) or len(inputs) == 1:
+    if isinstance(node, (Join, Restrict, Runs)) or len(inputs) == 1:
         return None
     if isinstance(node, (OuterJoin, SemiJoin)):
         return _without_a_side(node, *inputs)

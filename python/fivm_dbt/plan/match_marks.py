@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
-from fivm_dbt.delta.match_marks import STORED, MarksDelta, marks_of, runs_in
+from fivm_dbt.delta.match_marks import MarksDelta, marks_of, runs_in
 from fivm_dbt.ir.match import KEYS, Match
 from fivm_dbt.ir.nodes import Explode, Item, Map, Node, Scan
 from fivm_dbt.ir.runs import DECIDED, OPEN, Runs
@@ -44,7 +44,7 @@ def marks_delta(core: Node, relation: str) -> MarksDelta | None:
     runs = runs_in(core)
     if runs is None:
         return None
-    return MarksDelta(runs, relation, STORED, split_name(relation)[-1])
+    return MarksDelta(runs, relation, split_name(relation)[-1])
 
 
 def by_marks(kept: KeptViews, node: Match, length: Length | None, buckets: int | None) -> Node | None:

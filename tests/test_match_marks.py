@@ -1,0 +1,125 @@
+"""Patterns that are advanced part by part: what a refresh reads does not depend on how long the history is."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+import pytest
+
+from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.refresh.engine import Row
+from fivm_dbt.refresh.report import Report
+from fixtures.models import Bench, plan_of, relation
+
+KEYS = ("a", "b", "c", None)
+SQL = """
+select k, n, total, low from m match_recognize (
+  partition by k order by at
+  measures count(*) as n, sum(x) as total, prev(first(b.x)) as low
+  pattern (b c+ d)
+  define b as b.x > 10, c as c.x > prev(c.x), d as d.x < 5
+) as found
+"""
+COLUMNS = "k string, at timestamp, x int"
+
+
+def _row(key: str | None, day: int, x: int, hour: int = 6) -> Row:
+    return (key, dt.datetime(2024, 1, 1, hour) + dt.timedelta(days=day), x)
+
+
+def _bench(days: int, sql: str = SQL, *, is_counted: bool = True, **meta: object) -> Bench:
+    """Every key has a row a day, and a match each three days."""
+    rows = [_row(key, day, (20, 30, 1)[day % 3]) for day in range(days) for key in KEYS]
+    bench = Bench(plan_of(sql, [relation("m", COLUMNS)], meta), DuckDbEngine(tiny=not is_counted))
+    bench.engine.create_table("m", relation("m", COLUMNS).columns, rows, change_feed=True)
+    bench.refresh()
+    bench.check()
+    return bench
+
+
+def _changed(bench: Bench, insert: Sequence[Row] = (), delete: Sequence[Row] = ()) -> Report:
+    bench.engine.change("m", insert=list(insert), delete=list(delete))
+    report = bench.refresh()
+    bench.check()
+    return report
+
+
+def _read(report: Report, view: str) -> int:
+    return sum(n for name, n in report.scans if name.split("__fivm_")[-1].startswith(view))
+
+
+def _reads(report: Report) -> dict[str, int]:
+    return {name: n for name, n in report.scans if "journal" not in name}
+
+
+class TestWhatIsRead:
+    def test_appended_rows_read_the_last_marks_alone(self) -> None:
+        """Whatever the number of days before, and how long ago the last row of the key was."""
+        found = []
+        for days in (30, 60, 120):
+            bench = _bench(days)
+            new = _changed(bench, [_row(key, days + 40, 20) for key in KEYS])
+            same_day = _changed(bench, [_row("a", days + 40, 30, hour=7)])
+            found.append((_reads(new), _reads(same_day)))
+        assert found[0] == found[1] == found[2]
+        assert sum(found[0][1].values()) < 60
+
+    def test_a_late_row_reads_the_periods_from_its_own_until_the_state_is_as_it_was(self) -> None:
+        found = []
+        for days in (130, 160, 260):
+            bench = _bench(days)
+            report = _changed(bench, [_row("a", days - 100, 40, hour=9)])
+            found.append(_reads(report))
+        assert found[0] == found[1] == found[2]
+        assert sum(found[0].values()) < 150
+
+    def test_a_late_row_whose_effect_never_ends_reads_from_its_own_period_to_the_end(self) -> None:
+        sql = (
+            "select k, number, n from m match_recognize (partition by k order by at "
+            "measures match_number() as number, count(*) as n pattern (a b) define b as b.x < 5) as f"
+        )
+        found = []
+        for days in (130, 190, 250):
+            bench = _bench(days, sql)
+            report = _changed(bench, [_row("a", days - 100, 40, hour=9), _row("a", days - 100, 1, hour=10)])
+            found.append(_reads(report))
+        assert found[0] == found[1] == found[2]
+        assert 100 * len(KEYS) < sum(found[0].values()) < 20 * 100 * len(KEYS)
+
+    def test_buckets_spare_the_rows_of_other_keys(self) -> None:
+        late = [_row("a", 30, 40, hour=9)]
+        one, many = (
+            _read(_changed(_bench(130, **meta), late), "view_1_m") for meta in ({}, {"fivm_buckets": 16})
+        )
+        assert many < one
+
+
+class TestEnds:
+    """What has to be right where a rerun stops early, and where the last mark is another one."""
+
+    @pytest.mark.parametrize("length", ["day", "week", "month", "6 hours"])
+    @pytest.mark.parametrize("buckets", [None, 4])
+    def test_changes_here_and_there(self, length: str, buckets: int | None) -> None:
+        meta: dict[str, object] = {"fivm_part_length": length}
+        more = {} if buckets is None else {"fivm_buckets": buckets}
+        bench = _bench(40, is_counted=False, **meta, **more)
+        _changed(bench, [_row("a", 7, 40, hour=9)])  # within a period
+        _changed(bench, delete=[_row("a", 7, 40, hour=9)])
+        _changed(bench, [_row("a", -20, 40)])  # before everything
+        _changed(
+            bench, delete=[_row("b", day, (20, 30, 1)[day % 3]) for day in range(10, 20)]
+        )  # periods that go
+        _changed(bench, [_row("b", 15, 1)])  # one of them comes back
+        _changed(bench, [_row("b", 16, 3), _row("b", 38, 2, hour=1)])  # two places at once
+        _changed(
+            bench, delete=[_row("c", day, (20, 30, 1)[day % 3]) for day in range(38, 40)]
+        )  # the last ones
+        _changed(bench, delete=[_row("c", day, (20, 30, 1)[day % 3]) for day in range(38)])  # all of a key
+        _changed(bench, [_row("c", 3, 20), _row("c", 3, 20)])  # it comes again, twice the same row
+        _changed(bench, [_row("c", 4, 30)])
+        _changed(
+            bench, [_row("d", 4, 20), _row("d", 9, 30), _row("d", 50, 1), (None, None, 5), ("a", None, 5)]
+        )
+        _changed(bench, [("a", None, 7), _row("d", 51, 1)], [_row("d", 50, 1)])
+        _changed(bench, delete=[("a", None, 5), ("a", None, 7)])

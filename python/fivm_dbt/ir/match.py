@@ -27,6 +27,8 @@ RUNNING = f"{PREFIX}step"
 """The registers at a row of the match."""
 FOUND = f"{PREFIX}found"
 """What is known of a match as a whole: NUMBER."""
+ROW_PART = f"{PREFIX}part"
+"""The number of a row's time part."""
 KEYS = f"{PREFIX}keys"
 """The columns of PARTITION BY."""
 
@@ -84,7 +86,8 @@ class Skip:
 class Recognizer:
     """How the ordered rows of a partition become matches.
 
-    ``conditions`` are over ROW and TESTED. A variable without one takes every row.
+    ``conditions`` are over ROW and TESTED. A variable without one takes every row. ``per_part``: the pattern is a chain
+    of states that a key goes along with its row of each part, and a match is reported in every part in which it holds.
     """
 
     pattern: str
@@ -94,6 +97,7 @@ class Recognizer:
     held: tuple[Register, ...]
     skip: Skip
     all_rows: bool
+    per_part: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,7 @@ class Match(Node):
 
     ``columns`` are what a row of the input is to the recognizer, ``order`` tells all rows of a partition apart that
     differ in them. The fields are PARTITION BY and the ``items``, which are over KEYS, FINAL, RUNNING, FOUND and ROW.
+    ``part`` is the time part of a row, over ROW, where the recognizer is ``per_part``.
     """
 
     input: Node
@@ -112,6 +117,7 @@ class Match(Node):
     shifts: tuple[Shift, ...]
     recognizer: Recognizer
     items: tuple[Item, ...]
+    part: Scalar | None = None
 
     def __post_init__(self) -> None:
         self._check(*(i.value for i in (*self.partition, *self.columns)))

@@ -47,12 +47,24 @@ def in_brackets(tokens: list[Token]) -> list[Token]:
         behind.add(found.closing)
     result = []
     for number, token in enumerate(tokens):
+        if is_per_part(tokens, number - 3):
+            # What fivm adds to the clause; sql/parse.py notes where it stood.
+            result.append(_put_in(TokenType.VAR, "MATCH", token))
+            continue
         for _ in range(before.get(number, 0)):
             result += [_put_in(kind, text, token) for kind, text in _HEAD]
         result.append(token)
         if number in behind:
             result.append(_put_in(TokenType.R_PAREN, ")", token))
     return result
+
+
+def is_per_part(tokens: Sequence[Token], number: int) -> bool:
+    """Whether ONE ROW PER PART begins with a token."""
+    words = ("ONE", "ROW", "PER", "PART")
+    if number < 0 or [t.text.upper() for t in tokens[number : number + 4]] != list(words):
+        return False
+    return tokens[number + 3].token_type is not TokenType.STRING
 
 
 _HEAD = (

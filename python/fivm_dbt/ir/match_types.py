@@ -40,13 +40,20 @@ def starts_type(recognizer: Recognizer) -> SparkType:
     return array_type(struct_type([("start", INT), ("best", thread), ("threads", array_type(thread))]))
 
 
+def found_type(recognizer: Recognizer) -> SparkType:
+    """``array(struct(number, match))``."""
+    return array_type(struct_type([("number", BIGINT), ("match", thread_type(recognizer))]))
+
+
 def fold_type(recognizer: Recognizer) -> SparkType:
-    """``struct(next, count, found, starts)``: the fold after a row."""
-    found = struct_type([("number", BIGINT), ("match", thread_type(recognizer))])
+    """``struct(next, count, found, starts)``, or ``struct(part, thread, found)`` of a chain: the fold after a row."""
+    found = found_type(recognizer)
+    if recognizer.per_part:
+        return struct_type([("part", BIGINT), ("thread", thread_type(recognizer)), ("found", found)])
     fields = [
         ("next", INT),
         ("count", BIGINT),
-        ("found", array_type(found)),
+        ("found", found),
         ("starts", starts_type(recognizer)),
     ]
     return struct_type(fields)
@@ -55,7 +62,9 @@ def fold_type(recognizer: Recognizer) -> SparkType:
 def state_type(recognizer: Recognizer, tail: tuple[Item, ...]) -> SparkType:
     """``struct(next, count, starts, tail)``: what has to be known of the rows so far; ``tail`` are columns that PREV
     asks for, of the last rows."""
-    fields = [("next", INT), ("count", BIGINT), ("starts", starts_type(recognizer))]
+    fields = [("part", BIGINT), ("thread", thread_type(recognizer))]
+    if not recognizer.per_part:
+        fields = [("next", INT), ("count", BIGINT), ("starts", starts_type(recognizer))]
     if tail:
         fields.append(("tail", array_type(struct_type((i.name, i.type) for i in tail))))
     return struct_type(fields)

@@ -271,3 +271,7 @@ def _wrong(text: str | int) -> FivmError:
         f"{text!r} is no length of a part: a number, a unit or both are expected ({expected_one_of(units)})",
         remedy="write it as 60, 'hour' or '15 minutes'",
     )
+
+
+DAY = Length(1, "day")
+"""How long the time parts of patterns are where nothing is said."""

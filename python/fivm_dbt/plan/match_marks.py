@@ -16,22 +16,26 @@ from __future__ import annotations
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.config import Config
 from fivm_dbt.delta.match_marks import MarksDelta, marks_of, runs_in
 from fivm_dbt.ir.match import KEYS, Match
 from fivm_dbt.ir.nodes import Explode, Item, Map, Node, Scan
 from fivm_dbt.ir.runs import DECIDED, OPEN, Runs
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import split_name, storable, unique_name
-from fivm_dbt.parts.length import Length
+from fivm_dbt.parts.columns import part_of, period_of
+from fivm_dbt.parts.length import DAY, Length
 from fivm_dbt.plan.kept_views import KeptViews
 from fivm_dbt.plan.plan import Partitioning
 
-_NEVER = -(10**15)
-"""The part of rows without a time, which come first."""
 _LATEST = 10**15
 """Above the slots of all periods: those of last marks."""
 _BUCKETS = 16
-_DAY = 86_400
+
+
+def part_length(config: Config) -> Length:
+    """``fivm_part_length``, a day if it is not given. Raises FIVM201."""
+    return Length.of(config.fivm_part_length) if config.fivm_part_length is not None else DAY
 
 
 def by_slot(column: str) -> Partitioning:
@@ -179,39 +183,6 @@ def _matches(node: Match, runs: Runs, marks: Scan) -> Map:
         for n, i in enumerate(node.items, start=1)
     )
     return Map(exploded, node.alias, (*keys, *shown))
-
-
-def part_of(at: Scalar, type_: SparkType, length: Length) -> Scalar:
-    """The number of the time part of a row. It does not fall where time goes on: local times of a time zone would."""
-    if length.is_fixed:
-        number = f"FLOOR(a.s / {length.many})"
-    elif length.unit in ("day", "week"):
-        first = 4 if length.unit == "week" else 0
-        days = length.many * (7 if length.unit == "week" else 1)
-        number = f"FLOOR((FLOOR(a.s / {_DAY}) - {first}) / {days})"
-    else:
-        months = length.many * {"month": 1, "quarter": 3, "year": 12}[length.unit]
-        day = f"DATE_ADD(DATE '1970-01-01', CAST(FLOOR(a.s / {_DAY}) AS INT))"
-        number = f"FLOOR(((YEAR({day}) - 1970) * 12 + MONTH({day}) - 1) / {months})"
-    return _over(f"COALESCE(CAST({number} AS BIGINT), {_NEVER})", {"s": _seconds(at, type_)})
-
-
-def period_of(at: Scalar, type_: SparkType, length: Length) -> Scalar:
-    """The number of the part, or of the day where parts are shorter."""
-    is_short = length.is_fixed and length.many < _DAY
-    return part_of(at, type_, Length.of("day") if is_short else length)
-
-
-def _seconds(at: Scalar, type_: SparkType) -> Scalar:
-    if type_.text == "timestamp":
-        # Some engines round to whole seconds.
-        return _over("UNIX_SECONDS(DATE_TRUNC('SECOND', a.t))", {"t": at})
-    days = f"DATEDIFF(a.t, DATE '1970-01-01') * {_DAY}"
-    if type_.text == "date":
-        return _over(f"CAST({days} AS BIGINT)", {"t": at})
-    return _over(
-        f"CAST({days} AS BIGINT) + HOUR(a.t) * 3600 + MINUTE(a.t) * 60 + FLOOR(SECOND(a.t))", {"t": at}
-    )
 
 
 def _bucket(keys: list[Scalar], buckets: int) -> Scalar:

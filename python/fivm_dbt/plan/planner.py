@@ -13,11 +13,11 @@ from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.ir.nodes import Node
 from fivm_dbt.naming import PREFIX, canonical, sibling, split_name
-from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.clustering import clustered
 from fivm_dbt.plan.factorise import GivenOrder
 from fivm_dbt.plan.helper_views import Wanted
 from fivm_dbt.plan.inner_views import keep_inner_views
+from fivm_dbt.plan.match_marks import part_length
 from fivm_dbt.plan.orphans import worthwhile_orphans
 from fivm_dbt.plan.part_timestamp import with_part_timestamp
 from fivm_dbt.plan.plan import Plan, PlanInput
@@ -110,12 +110,17 @@ def _columns_offline(request: ModelRequest, reason: FivmError | None) -> Describ
 
 def columns_as_read(request: ModelRequest) -> tuple[Column, ...]:
     """The columns of a model by its text alone. Raises FivmError where this cannot be read, or maintained."""
-    return lower(request.sql, request.catalog).columns
+    return lower(request.sql, request.catalog, part_length=part_length(request.config)).columns
 
 
 def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Plan:
+    length = part_length(request.config)
     lowered = lower(
-        request.sql, request.catalog, describe, approximate=request.config.fivm_float == "approximate"
+        request.sql,
+        request.catalog,
+        describe,
+        approximate=request.config.fivm_float == "approximate",
+        part_length=length,
     )
     without = request.config.fivm_without
     query = rewrite(lowered.node, is_pruned="column_pruning" not in without)
@@ -137,7 +142,7 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
             request.config.fivm_inequality,
             request.config.fivm_buckets,
             is_factorized,
-            Length.of(request.config.fivm_part_length or "day"),
+            length,
         ),
     )
     promised, orphans = _foreign_keys(relation, request, query, static)

@@ -15,6 +15,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import AsWritten, Item
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import PARTITION, sibling, storable, unique_name
+from fivm_dbt.plan.match_marks import part_length
 from fivm_dbt.plan.partitioning import choose_partitioning
 from fivm_dbt.plan.plan import Partitioning, Plan, PlanInput, Recompute, StateTable, View
 from fivm_dbt.plan.root import Root
@@ -48,7 +49,7 @@ def recompute_plan(
     if past is not None and reason is not None:
         raise reason
     inputs = _inputs(sql, catalog, reason)
-    lowered = lower(sql, catalog) if has_match(sql) else None
+    lowered = lower(sql, catalog, part_length=part_length(config)) if has_match(sql) else None
     output = (
         lowered.columns
         if lowered is not None

@@ -21,7 +21,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog.types import INT
 from fivm_dbt.ir.match import POSITION, ROW, Recognizer
-from fivm_dbt.ir.match_types import fold_type, thread_type
+from fivm_dbt.ir.match_types import fold_type, found_type, thread_type
 from fivm_dbt.ir.scalar import identifier
 from fivm_dbt.patterns.automaton import ACCEPT
 from fivm_dbt.spark.fold_sql import (
@@ -36,8 +36,15 @@ from fivm_dbt.spark.fold_sql import (
     struct,
     transform,
 )
+from fivm_dbt.spark.match_chain import Chain
 from fivm_dbt.spark.match_settling import FOLD, START, Settling
+from fivm_dbt.spark.match_state import KeptState
 from fivm_dbt.spark.match_threads import THREAD, Threads
+
+
+def fold_of(recognizer: Recognizer) -> Fold | Chain:
+    """The fold that runs a pattern."""
+    return Chain(recognizer) if recognizer.per_part else Fold(recognizer)
 
 
 @dataclass(frozen=True)
@@ -54,9 +61,24 @@ class Fold:
     def settling(self) -> Settling:
         return Settling(self.recognizer)
 
+    def nothing(self) -> dict[str, exp.Expr]:
+        """The state before any row."""
+        return {"next": number(1), "count": number(0), "starts": exp.Array()}
+
+    def resumed(self, state: exp.Expr) -> exp.Expr:
+        """The fold that has found nothing yet, in a state."""
+        parts = {n: exp.Dot(this=state.copy(), expression=identifier(n)) for n in ("next", "count", "starts")}
+        found = cast(exp.Array(), found_type(self.recognizer))
+        return struct(next=parts["next"], count=parts["count"], found=found, starts=parts["starts"])
+
+    def kept(self, fold: exp.Expr, rows: exp.Expr, *, is_numbered: bool) -> dict[str, exp.Expr]:
+        """The state behind a part of ``rows`` rows."""
+        return KeptState(self.recognizer).kept(fold, rows, is_numbered=is_numbered)
+
     def matches(self, rows: exp.Expr) -> exp.Expr:
         """An array of struct(number, match) in a whole partition, in their order."""
-        nothing = struct(next=number(1), count=number(0), found=exp.Array(), starts=exp.Array())
+        parts = self.nothing()
+        nothing = struct(next=parts["next"], count=parts["count"], found=exp.Array(), starts=parts["starts"])
         zero = cast(nothing, fold_type(self.recognizer))
         return call("AGGREGATE", rows, zero, self.step(), function(self.given_up(), FOLD))
 

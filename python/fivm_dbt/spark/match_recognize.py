@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from fivm_dbt.ir.match import FINAL, FOUND, KEYS, POSITION, ROW, RUNNING, Match
+from fivm_dbt.ir.match import FINAL, FOUND, KEYS, POSITION, ROW, ROW_PART, RUNNING, Match
 from fivm_dbt.ir.nodes import Item
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, identifier
 from fivm_dbt.spark.fold_sql import field
-from fivm_dbt.spark.match_fold import Fold
+from fivm_dbt.spark.match_fold import fold_of
 
 _ROWS, _MATCHES = "sorted_rows", "matches"
 
@@ -32,7 +32,7 @@ def select_matches(node: Match, over: Callable[[list[exp.Expr]], exp.Select]) ->
     by_key = by_key.from_(numbered, copy=False)
     if keys:
         by_key = by_key.group_by(*(exp.column(k) for k in keys), copy=False)
-    fold = Fold(node.recognizer).matches(exp.column(_ROWS))
+    fold = fold_of(node.recognizer).matches(exp.column(_ROWS))
     matched = exp.select(
         *(exp.column(k) for k in keys), exp.column(_ROWS), _aliased(fold, _MATCHES), copy=False
     )
@@ -61,6 +61,9 @@ def _numbered(node: Match, keys: list[str]) -> list[exp.Expr]:
     columns = [_aliased(i.value.ast(), key) for i, key in zip(node.partition, keys, strict=True)]
     columns.append(_aliased(window(exp.RowNumber()), POSITION))
     columns += [_aliased(i.value.ast(), i.name) for i in node.columns]
+    if node.part is not None:
+        of_row = node.part.substitute(lambda c: values.get(c[1]))
+        columns.append(_aliased(of_row.ast(), ROW_PART))
     for shift in node.shifts:
         call = exp.func(
             "LEAD" if shift.offset > 0 else "LAG",
@@ -73,7 +76,8 @@ def _numbered(node: Match, keys: list[str]) -> list[exp.Expr]:
 
 
 def _row_columns(node: Match) -> list[str]:
-    return [*(i.name for i in node.columns), *(s.name for s in node.shifts)]
+    part = [ROW_PART] if node.part is not None else []
+    return [*part, *(i.name for i in node.columns), *(s.name for s in node.shifts)]
 
 
 def _shown(node: Match, keys: list[str]) -> list[exp.Expr]:

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.catalog.types import INT
-from fivm_dbt.ir.match import FINAL, FOUND, KEYS, POSITION, ROW
-from fivm_dbt.ir.match_types import array_type, fold_type, struct_type
+from fivm_dbt.ir.match import FINAL, FOUND, KEYS, POSITION, ROW, ROW_PART
+from fivm_dbt.ir.match_types import array_type, struct_type
 from fivm_dbt.ir.runs import AT, BASE, DECIDED, HEADS, MARK, OPEN, OWN, PART, SLOT, STATE, Runs
 from fivm_dbt.ir.scalar import ColumnId, Scalar, cast_ast, column_ast, identifier
 from fivm_dbt.naming import PREFIX
@@ -37,9 +36,9 @@ from fivm_dbt.spark.fold_sql import (
     struct,
     transform,
 )
-from fivm_dbt.spark.match_fold import Fold
-from fivm_dbt.spark.match_settling import FOLD, START
-from fivm_dbt.spark.match_threads import THREAD
+from fivm_dbt.spark.match_chain import Chain
+from fivm_dbt.spark.match_fold import Fold, fold_of
+from fivm_dbt.spark.match_settling import FOLD
 
 _RUN, _PIECE, _LINE, _MADE, _AFTER, _MARK, _HEAD, _PLACE, _NTH = (
     f"{PREFIX}{name}" for name in ("run", "piece", "line", "made", "after", "mark", "head", "place", "nth")
@@ -60,8 +59,8 @@ class _Query:
     node: Runs
 
     @property
-    def fold(self) -> Fold:
-        return Fold(self.node.recognizer)
+    def fold(self) -> Fold | Chain:
+        return fold_of(self.node.recognizer)
 
     @property
     def keys(self) -> list[exp.Expr]:
@@ -114,8 +113,10 @@ class _Query:
         return f"row_{column}"
 
     def _parts(self, numbered: exp.Select) -> exp.Select:
+        part_of_row = {ROW_PART: column_ast("", PART)} if self.node.recognizer.per_part else {}
         row = struct(
             **{POSITION: column_ast("", POSITION)},
+            **part_of_row,
             **{i.name: column_ast("", self._row_name(i.name)) for i in self.node.columns},
         )
         part = column_ast("", PART)
@@ -149,10 +150,7 @@ class _Query:
         """The marks of a key from its base on, without what only the last one has."""
         node = self.node
         is_new = exp.Is(this=field(BASE, PART), expression=exp.Null())
-        nothing = struct(
-            **{"next": number(1), "count": number(0), "starts": exp.Array()},
-            **({"tail": exp.Array()} if node.tail else {}),
-        )
+        nothing = struct(**self.fold.nothing(), **({"tail": exp.Array()} if node.tail else {}))
         marks = array_type(node.base_type)
         first = if_else(is_new.copy(), cast(nothing, node.state_type), field(BASE, STATE))
         before = if_else(is_new, cast(exp.Array(), marks), array(column_ast("", BASE)))
@@ -163,24 +161,13 @@ class _Query:
 
     def _step(self) -> exp.Expr:
         """The run after a part."""
-        began = self._resumed(field(_RUN, STATE))
+        began = self.fold.resumed(field(_RUN, STATE))
         lines = self._lines()
         made: dict[str, exp.Expr] = {"fold": call("AGGREGATE", self._rows(), began, self.fold.step())}
         if self.node.tail:
             made["lines"] = field(_LINE)
         step = let(_MADE, struct(**made), self._with_mark())
         return let(_LINE, lines, step) if self.node.tail else step
-
-    def _resumed(self, state: exp.Expr) -> exp.Expr:
-        """A fold that has found nothing yet, as it was after the rows before."""
-        found = fold_type(self.node.recognizer).field("found")
-        assert found is not None
-        return struct(
-            next=_dot(state, "next"),
-            count=_dot(state, "count"),
-            found=cast(exp.Array(), found),
-            starts=_dot(state, "starts"),
-        )
 
     def _lines(self) -> exp.Expr:
         """What PREV may ask for: the last rows before the part, and those of the part."""
@@ -193,7 +180,12 @@ class _Query:
         if not self.node.shifts:
             return rows
         columns: dict[str, exp.Expr] = {
-            name: field(ROW, name) for name in (POSITION, *(i.name for i in self.node.columns))
+            name: field(ROW, name)
+            for name in (
+                POSITION,
+                *([ROW_PART] if self.node.recognizer.per_part else []),
+                *(i.name for i in self.node.columns),
+            )
         }
         for shift in self.node.shifts:
             before = size(field(_RUN, STATE, "tail"))
@@ -223,13 +215,23 @@ class _Query:
             exp.Sub(this=size(field(_RUN, _SO_FAR)), expression=number(1)),
         )
         others = if_else(is_same.copy(), shorter, field(_RUN, _SO_FAR))
-        state = self._moved(size(field(_PIECE, _ROWS)))
+        state = self._kept(size(field(_PIECE, _ROWS)))
         mark = struct(
             **{name: field(_PIECE, name) for name in (PART, OWN, AT)},
             **{STATE: field(_AFTER), DECIDED: concat(before, found)},
         )
         run = struct(**{STATE: field(_AFTER), _SO_FAR: concat(others, array(mark))})
         return let(_AFTER, state, run)
+
+    def _kept(self, rows: exp.Expr) -> exp.Expr:
+        """The state behind the part, which has so many rows."""
+        state = self.fold.kept(field(_MADE, "fold"), rows, is_numbered=self.node.is_numbered)
+        if self.node.tail:
+            most = max(-s.offset for s in self.node.shifts)
+            lines = field(_MADE, "lines")
+            begin = exp.Add(this=exp.Sub(this=size(lines), expression=number(most)), expression=number(1))
+            state["tail"] = call("SLICE", lines.copy(), call("GREATEST", begin, number(1)), number(most))
+        return struct(**state)
 
     def _match(self) -> exp.Expr:
         """The measures of what was found."""
@@ -244,48 +246,6 @@ class _Query:
         named = {f"item_{n}": value for n, value in enumerate(values, start=1)}
         return struct(**(named or {"item_0": cast(number(0), SparkType("bigint"))}))
 
-    # The state behind a part
-
-    def _moved(self, rows: exp.Expr) -> exp.Expr:
-        """The state of the fold, its positions counted from the first row behind ``rows`` rows."""
-        threads = transform(field(START, "threads"), THREAD, self._thread(field(THREAD), rows))
-        has_match = exp.Not(this=exp.Is(this=field(START, "best", "held", POSITION), expression=exp.Null()))
-        best = exp.Case(ifs=[exp.If(this=has_match, true=self._thread(field(START, "best"), rows))])
-        start = struct(start=_less(field(START, "start"), rows), best=best, threads=threads)
-        starts = transform(field(_MADE, "fold", "starts"), START, start)
-        first = _less(_dot(element(field(_MADE, "fold", "starts"), 1), "start"), rows)
-        if self.node.recognizer.automaton.at_start:
-            # Never 1 again, which is where a partition begins.
-            following = call("COALESCE", first, number(0))
-        else:
-            following = call(
-                "GREATEST",
-                _less(field(_MADE, "fold", "next"), rows),
-                call("COALESCE", first, number(1)),
-            )
-        count = (
-            field(_MADE, "fold", "count") if self.node.is_numbered else cast(number(0), SparkType("bigint"))
-        )
-        state = {"next": cast(following, INT), "count": count, "starts": starts}
-        if self.node.tail:
-            most = max(-s.offset for s in self.node.shifts)
-            lines = field(_MADE, "lines")
-            begin = exp.Add(this=exp.Sub(this=size(lines), expression=number(most)), expression=number(1))
-            state["tail"] = call("SLICE", lines.copy(), call("GREATEST", begin, number(1)), number(most))
-        return struct(**state)
-
-    def _thread(self, thread: exp.Expr, rows: exp.Expr) -> exp.Expr:
-        """A thread whose positions are counted from further behind."""
-        recognizer = self.node.recognizer
-        held = {
-            r.name: _less(_dot(thread, "held", r.name), rows)
-            if r.value == Scalar.column(ROW, POSITION) and r.kind in ("first", "last")
-            else _dot(thread, "held", r.name)
-            for r in recognizer.held
-        }
-        tested = {"tested": _dot(thread, "tested")} if recognizer.tested else {}
-        return struct(**{"state": _dot(thread, "state")}, **tested, **{"held": struct(**held)})
-
     # The marks as they are kept
 
     def _marks(self) -> exp.Expr:
@@ -294,7 +254,7 @@ class _Query:
         position = exp.column(identifier(_PLACE))
         is_last = exp.EQ(this=position, expression=exp.Sub(this=size(found), expression=number(1)))
         opened = transform(
-            let(FOLD, self._resumed(field(_MARK, STATE)), self.fold.given_up()), FOUND, self._match()
+            let(FOLD, self.fold.resumed(field(_MARK, STATE)), self.fold.given_up()), FOUND, self._match()
         )
         no_match = none_of(field(_MARK, DECIDED))
         latest = self.node.latest.substitute(lambda c: Scalar.column("", c[1]) if c[0] == KEYS else None)
@@ -330,10 +290,6 @@ def _dot(value: exp.Expr, *path: str) -> exp.Expr:
     for name in path:
         value = exp.Dot(this=value.copy(), expression=identifier(name))
     return value
-
-
-def _less(value: exp.Expr, rows: exp.Expr) -> exp.Expr:
-    return exp.Sub(this=value, expression=rows.copy())
 
 
 def _signed(value: int) -> exp.Expr:

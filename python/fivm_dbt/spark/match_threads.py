@@ -50,11 +50,15 @@ class Threads:
 
     def moved(self, threads: exp.Expr) -> exp.Expr:
         """The threads that take the row, each as one for every move, in order of preference."""
-        rec = self.recognizer
-        if rec.automaton.at_end:
+        if self.recognizer.automaton.at_end:
             # They would have been matches if no row had come.
             goes_on = exp.NEQ(this=field(THREAD, "state"), expression=number(ACCEPT))
             threads = call("FILTER", threads, function(goes_on, THREAD))
+        return self.waiting(self.took(threads), self.recognizer.automaton.follow)
+
+    def took(self, threads: exp.Expr) -> exp.Expr:
+        """The threads that take the row, each in the state in which it waited for it."""
+        rec = self.recognizer
         if rec.tested:
             threads = transform(threads, THREAD, self.with_(tested=self._updated(rec.tested, "tested")))
         if rec.conditions:
@@ -64,7 +68,11 @@ class Threads:
             step = exp.Array(expressions=[field(THREAD, "held")])
             longer = call("CONCAT", field(THREAD, "path"), step)
             threads = transform(threads, THREAD, self.with_(path=longer))
-        moves = exp.Array(expressions=[numbers(m) for m in rec.automaton.follow])
+        return threads
+
+    def waiting(self, threads: exp.Expr, follow: tuple[tuple[int, ...], ...]) -> exp.Expr:
+        """A thread for each of the moves of each."""
+        moves = exp.Array(expressions=[numbers(m) for m in follow])
         each = transform(
             call("ELEMENT_AT", moves, field(THREAD, "state")),
             STATE,

@@ -16,6 +16,7 @@ from fivm_dbt.ir.match import WrittenMatch
 from fivm_dbt.ir.nodes import Aggregate, Filter, Item, Map, Node
 from fivm_dbt.ir.scalar import Scalar, conjuncts
 from fivm_dbt.naming import unique_name
+from fivm_dbt.parts.length import DAY, Length
 from fivm_dbt.sql.aggregation import Projections, aggregated, is_aggregated
 from fivm_dbt.sql.completions import Completions
 from fivm_dbt.sql.edits import Edit, edited, named
@@ -71,25 +72,35 @@ class Lowered:
 
 
 def lower(
-    sql: str, catalog: Catalog, describe: Describe | None = None, *, approximate: bool = False
+    sql: str,
+    catalog: Catalog,
+    describe: Describe | None = None,
+    *,
+    approximate: bool = False,
+    part_length: Length = DAY,
 ) -> Lowered:
     """The relational form of a query over the relations of ``catalog``.
 
     Where the query depends on ties its text is completed (:mod:`completions`), and the completed text is what is
     lowered. ``approximate`` maintains sums of doubles, and what follows from them, by addition (``fivm_float``).
-    ``describe`` asks Spark for the columns of a query; without it types follow the rules of :mod:`typing`.
+    ``part_length`` is that of the time parts of patterns. ``describe`` asks Spark for the columns of a query; without
+    it types follow the rules of :mod:`typing`.
     Raises FIVM101 to FIVM113, with a position in ``sql``.
     """
     try:
-        lowered = _lowered(sql, catalog, describe, approximate)
+        lowered = _lowered(sql, catalog, describe, approximate, part_length)
         _check_names(lowered)
     except FivmError as error:
         raise error.located(sql=sql) from None
-    return _completed(sql, lowered, catalog, describe, approximate) if lowered.completions else lowered
+    if not lowered.completions:
+        return lowered
+    return _completed(sql, lowered, catalog, describe, approximate, part_length)
 
 
-def _lowered(sql: str, catalog: Catalog, describe: Describe | None, approximate: bool) -> Lowered:
-    lowering = Lowering(catalog, Typer(describe), Completions(sql), approximate)
+def _lowered(
+    sql: str, catalog: Catalog, describe: Describe | None, approximate: bool, part_length: Length
+) -> Lowered:
+    lowering = Lowering(catalog, Typer(describe), Completions(sql), approximate, part_length)
     query = parse(sql)
     lowered = lowering.query(query, {}, "result")
     names = lowered.names
@@ -102,16 +113,21 @@ def _lowered(sql: str, catalog: Catalog, describe: Describe | None, approximate:
 
 
 def _completed(
-    sql: str, written: Lowered, catalog: Catalog, describe: Describe | None, approximate: bool
+    sql: str,
+    written: Lowered,
+    catalog: Catalog,
+    describe: Describe | None,
+    approximate: bool,
+    part_length: Length,
 ) -> Lowered:
     """The completed text, lowered. What can be said against the query was said of the text as written."""
     edits = written.completions
     try:
-        lowered = _lowered(edited(sql, edits), catalog, describe, approximate)
+        lowered = _lowered(edited(sql, edits), catalog, describe, approximate, part_length)
         if lowered.names != written.names:
             # A column without an alias is named after its expression, which is another one now.
             edits = named(sql, edits, written.names)
-            lowered = _lowered(edited(sql, edits), catalog, describe, approximate)
+            lowered = _lowered(edited(sql, edits), catalog, describe, approximate, part_length)
     except FivmError as error:
         error.span = None
         raise error.located(sql=sql) from None
@@ -142,12 +158,18 @@ class Lowering:
     """State of one lowering: the aliases given out so far, so that each is unique in the whole query."""
 
     def __init__(
-        self, catalog: Catalog, typer: Typer, completions: Completions, approximate: bool = False
+        self,
+        catalog: Catalog,
+        typer: Typer,
+        completions: Completions,
+        approximate: bool = False,
+        part_length: Length = DAY,
     ) -> None:
         self.catalog = catalog
         self.typer = typer
         self.completions = completions
         self.approximate = approximate
+        self.part_length = part_length
         self.taken: set[str] = set()
         self.matches: dict[int, WrittenMatch] = {}
 

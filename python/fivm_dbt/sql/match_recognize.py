@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT, INT
-from fivm_dbt.errors import FivmError, Span
+from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.match import (
     FINAL,
     FOUND,
@@ -27,10 +27,11 @@ from fivm_dbt.ir.match import (
 from fivm_dbt.ir.nodes import Field, Item, Scan
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import PREFIX
-from fivm_dbt.patterns.automaton import ACCEPT, MAX_STATES, Automaton, TooManyStates, automaton
-from fivm_dbt.patterns.syntax import PatternError, parse_pattern, written
+from fivm_dbt.parts.columns import part_of
+from fivm_dbt.patterns.automaton import ACCEPT, Automaton
 from fivm_dbt.sql.expressions import unparenthesized
 from fivm_dbt.sql.match_expressions import Reader, Registers, Rows
+from fivm_dbt.sql.match_pattern import WrittenPattern
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.part import Part
 from fivm_dbt.sql.scope import Source
@@ -79,6 +80,7 @@ def _over(match: Match, input_: Scan, meaning: dict[ColumnId, Scalar]) -> Match:
         match.shifts,
         match.recognizer,
         match.items,
+        match.part,
     )
 
 
@@ -98,70 +100,48 @@ class _Clause:
     node: exp.MatchRecognize
 
     def match(self) -> Match:
-        node, part = self.node, self.part
-        names = [name.lower() for name, _ in part.outputs]
+        node, outputs = self.node, self.part.outputs
+        names = [name.lower() for name, _ in outputs]
         double = next((n for n in names if names.count(n) > 1), None)
         if double is not None:
             what = f"MATCH_RECOGNIZE over two columns that are called {double}"
             raise unsupported(node, what, "name them differently in a subquery", code="FIVM104")
-        rows = Rows(part.outputs)
-        found = self._automaton()
+        rows = Rows(outputs)
+        written_pattern = WrittenPattern(node)
+        found = written_pattern.automaton()
         names_of = {v.lower(): v for v in found.symbols}
         partition = self._partition()
         order = self._order(rows)
+        part = self._part(order, rows, written_pattern) if written_pattern.is_per_part else None
         tested, held = Registers(), Registers()
         conditions = self._conditions(rows, names_of, tested)
         reader = Reader(rows, names_of, self.lowering.typer, held, FINAL)
-        held.add("last", None, Scalar.column(ROW, POSITION), INT, name=POSITION)
+        if part is None:
+            held.add("last", None, Scalar.column(ROW, POSITION), INT, name=POSITION)
         skip = self._skip(reader, found, names_of)
         all_rows = self._all_rows()
         measures = self._measures(reader, all_rows)
         if not (partition or measures or all_rows):
             raise unsupported(node, "MATCH_RECOGNIZE has no column to show", "add MEASURES", code="FIVM112")
-        items = self._items(partition, order, rows, held, measures, all_rows)
+        before = self._times(order, rows, held) if part is not None else ()
+        items = self._items(partition, order, rows, held, measures, all_rows, before)
         self._check_orderable(rows)
         taken = {o.column for o in order}
         total = (*order, *(Ordering(c, False, True) for c in rows.columns if c not in taken))
         recognizer = Recognizer(
-            self._pattern_written(), found, conditions, tested.all, held.all, skip, all_rows
+            written_pattern.text,
+            found,
+            conditions,
+            tested.all,
+            held.all,
+            skip,
+            all_rows,
+            part is not None,
         )
         alias = self.lowering.alias("matched")
         columns = tuple(rows.columns.values())
-        return Match(part.node, alias, partition, columns, total, tuple(rows.shifts), recognizer, items)
-
-    # PATTERN
-
-    def _automaton(self) -> Automaton:
-        text = self.node.args["pattern"].name
-        try:
-            found = automaton(parse_pattern(text))
-        except PatternError as error:
-            code = "FIVM105" if error.is_refused else "FIVM101"
-            raise FivmError(
-                code, error.what, span=self._in_pattern(error.start, error.end), remedy=error.remedy
-            ) from None
-        except TooManyStates:
-            what = f"the pattern has more than {MAX_STATES} places for rows, once its bounds are written out"
-            raise self._of_pattern(
-                what, "make the bounds smaller, or use + and count in a condition"
-            ) from None
-        if found.is_nullable:
-            what = "the pattern matches no row at all: there would be a match before each row"
-            raise self._of_pattern(what, "let it take one row at least, as A+ instead of A*")
-        return found
-
-    def _of_pattern(self, what: str, remedy: str) -> FivmError:
-        return FivmError(
-            "FIVM105", what, span=self._in_pattern(0, len(self.node.args["pattern"].name)), remedy=remedy
-        )
-
-    def _in_pattern(self, start: int, end: int) -> Span | None:
-        begin = self.node.meta.get("pattern")
-        return Span(begin + start, begin + max(end, start + 1)) if begin is not None else None
-
-    def _pattern_written(self) -> str:
-        found = parse_pattern(self.node.args["pattern"].name)
-        return f"{'^ ' * found.at_start}{written(found.pattern)}{' $' * found.at_end}"
+        shifts = tuple(rows.shifts)
+        return Match(self.part.node, alias, partition, columns, total, shifts, recognizer, items, part)
 
     # PARTITION BY, ORDER BY
 
@@ -184,6 +164,26 @@ class _Clause:
             rows.use(column)
             result.append(Ordering(column, bool(by.args.get("desc")), bool(by.args.get("nulls_first"))))
         return tuple(result)
+
+    def _part(self, order: tuple[Ordering, ...], rows: Rows, pattern: WrittenPattern) -> Scalar:
+        """The time part of a row, for ONE ROW PER PART."""
+        pattern.check_chain()
+        first = order[0]
+        type_ = rows.columns[first.column].type
+        if not type_.is_temporal or first.desc:
+            what = "ONE ROW PER PART, and ORDER BY does not begin with a time, ascending"
+            raise unsupported(self.node, what, "order by the time of the rows")
+        return part_of(Scalar.column(ROW, first.column), type_, self.lowering.part_length)
+
+    def _times(self, order: tuple[Ordering, ...], rows: Rows, held: Registers) -> tuple[Item, ...]:
+        """The columns of ORDER BY, of the row in the part."""
+        names = {rows.names[name.lower()]: name for name, _ in self.part.outputs}
+        items = []
+        for by in order:
+            type_ = rows.columns[by.column].type
+            register = held.add("last", None, Scalar.column(ROW, by.column), type_)
+            items.append(Item(names[by.column], Scalar.column(FINAL, register.name), type_))
+        return tuple(items)
 
     def _column(self, node: exp.Expr, clause: str) -> tuple[str, Field]:
         inner = unparenthesized(node)
@@ -237,6 +237,9 @@ class _Clause:
         after = self.node.args.get("after")
         if after is None:
             return Skip("past last row")
+        if self.node.meta.get("per_part"):
+            what = "AFTER MATCH in ONE ROW PER PART, where a key goes on from part to part"
+            raise unsupported(self.node, what, "leave it out")
         parts = _SKIPS.fullmatch(after.name.strip())
         if parts is None:
             raise unsupported(self.node, f"{after.name} is not SQL", "write AFTER MATCH SKIP PAST LAST ROW")
@@ -282,7 +285,13 @@ class _Clause:
                 raise unsupported(value, what, "compute the parts as measures of their own")
             relation = FINAL if not all_rows or mode == "FINAL" else RUNNING
             own = Reader(reader.rows, reader.variables, reader.typer, reader.registers, relation)
-            result.append(_Measure(value.alias, own.scalar(inner), value))
+            scalar = own.scalar(inner)
+            if self.node.meta.get("per_part") and (FOUND, NUMBER) in scalar.columns:
+                what = (
+                    "MATCH_NUMBER() in ONE ROW PER PART: what holds in several parts is no match of a number"
+                )
+                raise unsupported(value, what, "leave it out")
+            result.append(_Measure(value.alias, scalar, value))
         return result
 
     def _items(
@@ -293,13 +302,14 @@ class _Clause:
         held: Registers,
         measures: list[_Measure],
         all_rows: bool,
+        times: tuple[Item, ...],
     ) -> tuple[Item, ...]:
         fields = {(FOUND, NUMBER): BIGINT, **held.types(FINAL), **held.types(RUNNING)}
         names = [m.name for m in measures]
         computed = self.lowering.items(
             names, [m.value for m in measures], fields, [m.written for m in measures]
         )
-        before, behind = self._shown(partition, order, rows) if all_rows else ((), ())
+        before, behind = self._shown(partition, order, rows) if all_rows else (times, ())
         items = (*before, *computed, *behind)
         taken: set[str] = set()
         for name in (*(i.name for i in partition), *(i.name for i in before), *names):

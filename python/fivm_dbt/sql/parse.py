@@ -11,7 +11,7 @@ from sqlglot.errors import ParseError, TokenError
 
 from fivm_dbt.errors import FivmError, Span
 from fivm_dbt.ir.dialect import SparkText
-from fivm_dbt.ir.match_tokens import match_tokens
+from fivm_dbt.ir.match_tokens import is_per_part, match_tokens
 
 
 def parse(sql: str) -> exp.Query:
@@ -107,7 +107,14 @@ def _place_matches(query: exp.Query, sql: str) -> None:
                 ),
             )
             nodes.remove(node)
+            if _is_per_part(tokens[found.keyword : found.closing]):
+                node.meta["per_part"] = True
             break
+
+
+def _is_per_part(tokens: list[Token]) -> bool:
+    """Whether ONE ROW PER PART, which is read as ONE ROW PER MATCH, stands in a clause."""
+    return any(is_per_part(tokens, number) for number in range(len(tokens)))
 
 
 def _tokens(sql: str) -> list[Token]:

@@ -1,0 +1,48 @@
+"""The number of the time part in which a row lies, as an expression over its time."""
+
+from __future__ import annotations
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.parts.length import Length
+
+_NEVER = -(10**15)
+"""The part of rows without a time, which come first."""
+_DAY = 86_400
+
+
+def part_of(at: Scalar, type_: SparkType, length: Length) -> Scalar:
+    """The number of the time part of a row. It does not fall where time goes on: local times of a time zone would."""
+    if length.is_fixed:
+        number = f"FLOOR(a.s / {length.many})"
+    elif length.unit in ("day", "week"):
+        first = 4 if length.unit == "week" else 0
+        days = length.many * (7 if length.unit == "week" else 1)
+        number = f"FLOOR((FLOOR(a.s / {_DAY}) - {first}) / {days})"
+    else:
+        months = length.many * {"month": 1, "quarter": 3, "year": 12}[length.unit]
+        day = f"DATE_ADD(DATE '1970-01-01', CAST(FLOOR(a.s / {_DAY}) AS INT))"
+        number = f"FLOOR(((YEAR({day}) - 1970) * 12 + MONTH({day}) - 1) / {months})"
+    return _over(f"COALESCE(CAST({number} AS BIGINT), {_NEVER})", {"s": _seconds(at, type_)})
+
+
+def period_of(at: Scalar, type_: SparkType, length: Length) -> Scalar:
+    """The number of the part, or of the day where parts are shorter."""
+    is_short = length.is_fixed and length.many < _DAY
+    return part_of(at, type_, Length.of("day") if is_short else length)
+
+
+def _seconds(at: Scalar, type_: SparkType) -> Scalar:
+    if type_.text == "timestamp":
+        # Some engines round to whole seconds.
+        return _over("UNIX_SECONDS(DATE_TRUNC('SECOND', a.t))", {"t": at})
+    days = f"DATEDIFF(a.t, DATE '1970-01-01') * {_DAY}"
+    if type_.text == "date":
+        return _over(f"CAST({days} AS BIGINT)", {"t": at})
+    return _over(
+        f"CAST({days} AS BIGINT) + HOUR(a.t) * 3600 + MINUTE(a.t) * 60 + FLOOR(SECOND(a.t))", {"t": at}
+    )
+
+
+def _over(sql: str, known: dict[str, Scalar]) -> Scalar:
+    return Scalar.parse(sql).substitute(lambda c: known.get(c[1]))

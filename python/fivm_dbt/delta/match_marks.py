@@ -50,6 +50,9 @@ from fivm_dbt.ir.runs import AT, BASE, HEADS, MARK, PART, SLOT, Runs
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT, PREFIX
 
+_AHEAD = 3
+"""How many periods behind the last change a key is run before it is asked whether its state is what it was."""
+
 STORED = f"{PREFIX}rows"
 """What the rows of the delta of a state are called that has the columns of its state."""
 
@@ -133,7 +136,7 @@ class MarksDelta:
         known |= {name: Scalar.column("last", name) for name in (PART, AT, HEADS)}
         is_appended = f"COALESCE(a.{IS_ADDED} AND (a.{PART} IS NULL OR a.{FIRST_AT} > a.{AT}), FALSE)"
         before = f"TRANSFORM(FILTER(a.{HEADS}, h -> h.{PART} < a.{FIRST_PART}), h -> h.{PART})"
-        behind = f"ELEMENT_AT(FILTER(a.{HEADS}, h -> h.{PART} > a.{LAST_PART}), 2).{PART}"
+        behind = f"ELEMENT_AT(FILTER(a.{HEADS}, h -> h.{PART} > a.{LAST_PART}), {_AHEAD + 1}).{PART}"
         items = (
             *columns.keys("changed"),
             *(Item(n, known[n], BIGINT) for n in (FIRST_PART, LAST_PART)),

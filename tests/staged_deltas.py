@@ -92,4 +92,11 @@ def _table(staged: Staged, title: str) -> str:
 
 
 def _text(value: object) -> str:
+    """A value as a reader needs it: of states of patterns how much there is, and of a last mark's slot, a bucket, that."""
+    if isinstance(value, list):
+        return f"[{len(value)}]"
+    if isinstance(value, dict):
+        return f"{{{len(value)}}}"
+    if isinstance(value, int) and value >= 10**15:
+        return "last"
     return "NULL" if value is None else str(value)

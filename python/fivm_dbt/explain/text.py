@@ -29,6 +29,7 @@ from fivm_dbt.ir.nodes import (
     Values,
 )
 from fivm_dbt.ir.printer import render
+from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import CLOCK, COUNT, PARTITION, old_rows
 from fivm_dbt.plan.applying import REPLACED_ROWS, has_readers
@@ -242,6 +243,8 @@ def _factors(node: Node) -> str:
     if isinstance(node, Aggregate):
         keys = ", ".join(k.value.sql for k in node.keys) or "all"
         return f"γ[{keys}]({_factors(node.input)})"
+    if isinstance(node, Runs):
+        return f"runs({' from '.join(_factors(child) for child in node.inputs)})"
     if _is_crossing(node):
         return f"σ[old time → new time]({_factors(node.inputs[0])})"
     if len(node.inputs) == 1:

@@ -92,7 +92,7 @@ def _table(staged: Staged, title: str) -> str:
 
 
 def _text(value: object) -> str:
-    """A value as a reader needs it: of states of patterns how much there is, and of a last mark's slot, a bucket, that."""
+    """A value as a reader needs it: of states of patterns how much there is; the slot of a last mark is a bucket."""
     if isinstance(value, list):
         return f"[{len(value)}]"
     if isinstance(value, dict):

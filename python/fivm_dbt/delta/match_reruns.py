@@ -1,7 +1,7 @@
 """Keys of a pattern that are run again from the last mark before their first change: what is read, and from where.
 
-First as far as a few periods behind the last change; only keys whose state differs there from what it was are run to their
-end (the early stop of ViewDF's late data, section 4.3).
+First as far as a few periods behind the last change; only keys whose state differs there from what it was are run to
+their end (the early stop of ViewDF's late data, section 4.3).
 """
 
 from __future__ import annotations

@@ -58,6 +58,7 @@ class Reruns:
     def key_sets(self) -> tuple[KeySet, ...]:
         name = self.columns.name
         return (
+            KeySet(name("late"), self._late_starts(), is_looked_at=True),
             KeySet(name("near"), self._places(is_near=True), is_looked_at=True),
             KeySet(name("near_marks"), self._marks(is_near=True)),
             KeySet(name("near_runs"), self._near_runs()),
@@ -78,14 +79,19 @@ class Reruns:
 
     # Places and marks
 
+    def _late_starts(self) -> Map:
+        """The keys that are not only appended to; where there are none, nothing of what follows is asked."""
+        starts = self.columns.staged("starts", self.starts, "starts")
+        is_late = over("NOT a.x", x=Scalar.column("starts", IS_APPENDED))
+        items = tuple(Item(f.name, f.scalar, f.type) for f in starts.fields)
+        return Map(Filter(starts, (is_late,)), "late", items)
+
     def _late(self, *, is_near: bool) -> Node:
-        starts = self.columns.staged("starts", self.starts, "late")
-        is_late = over("NOT a.x", x=Scalar.column("late", IS_APPENDED))
+        late = self.columns.staged("late", self._late_starts(), "late")
         if is_near:
-            is_bounded = over("NOT a.x IS NULL", x=Scalar.column("late", UPTO))
-            return Filter(starts, (is_late, is_bounded))
+            return Filter(late, (over("NOT a.x IS NULL", x=Scalar.column("late", UPTO)),))
         ends = self.columns.staged("ends", self._ends(), "settled")
-        return SemiJoin(Filter(starts, (is_late,)), ends, self.columns.same_key("late", "settled"), anti=True)
+        return SemiJoin(late, ends, self.columns.same_key("late", "settled"), anti=True)
 
     def _places(self, *, is_near: bool) -> Distinct:
         """Where marks and rows of keys lie: in periods that they had, or have now."""
@@ -116,7 +122,7 @@ class Reruns:
         """Per key its last mark before the change, and the marks from there on as far as they are looked at."""
         columns, runs = self.columns, self.columns.runs
         places = self._places_of(is_near=is_near)
-        late = columns.staged("starts", self.starts, "late")
+        late = columns.staged("late", self._late_starts(), "late")
         old = Lookup(columns.state("old"), places.relation, ((SLOT, SLOT),))
         is_behind = over("a.x >= a.y", x=Scalar.column("old", PART), y=Scalar.column("places", LOW))
         joined = OuterJoin(
@@ -250,12 +256,12 @@ class Reruns:
     def _new_heads(self) -> Map:
         """The last marks of settled keys, which know the first parts of all periods."""
         columns, runs = self.columns, self.columns.runs
-        starts = columns.staged("starts", self.starts, "late")
+        late = columns.staged("late", self._late_starts(), "late")
         near = columns.staged("near_runs", self._near_runs(), "near_last")
         ends = columns.staged("ends", self._ends(), "ends")
         is_last = over("SIZE(a.x) > 0", x=Scalar.column("near_last", HEADS))
         joined = Join(
-            (ends, starts, Filter(near, (is_last,))),
+            (ends, late, Filter(near, (is_last,))),
             (*columns.same_key("ends", "late"), *columns.same_key("ends", "near_last")),
         )
         heads = over(

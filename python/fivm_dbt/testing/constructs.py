@@ -265,6 +265,7 @@ _LISTED: list[Construct] = [
     Construct("subquery", "source", 22, above_a_level),
     Construct("cte", "source", 8, above_a_level),
     Construct("values", "source", 2),
+    Construct("pattern", "source", 2),
     # Queries that are not one SELECT.
     Construct("union all", "shape", 10),
     Construct("union", "shape", 5),

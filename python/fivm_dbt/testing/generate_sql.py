@@ -8,6 +8,7 @@ from functools import partial
 
 from fivm_dbt.testing.constructs import CONSTRUCTS, Menu, Place, slots_wanted
 from fivm_dbt.testing.generate_joins import From, Source
+from fivm_dbt.testing.generate_patterns import pattern
 from fivm_dbt.testing.generate_query import Block, Columns, Query
 from fivm_dbt.testing.generate_rows import lateral, pipe, pivot, unpivot, values
 from fivm_dbt.testing.generate_scalars import DATE, INT, Col, Scalars, Type
@@ -204,13 +205,19 @@ class Queries:
         place = Place(depth=block.depth)
         if want or "source" in slots_wanted(block.want) or (block.depth > 0 and roll < 0.2):
             name = self.menu.choose(self.rng, "source", place, block.want)
-            if want and (name is None or name == "values"):
+            if want and (name is None or name in ("values", "pattern")):
                 name = "subquery"
             if name == "cte" and block.is_expression:
                 name = "subquery"  # DuckDB 2.0 fails over some correlated subqueries that begin with WITH
             if name == "values":
                 block.use("values")
                 return values(self)
+            if name == "pattern":
+                found = pattern(self)
+                if found is not None:
+                    block.use("pattern")
+                    return found
+                return self.table(self.rng.choice(sorted(self.relations)))
             if name is not None:
                 return self._nested(name, block, want)
         return self.table(self.rng.choice(sorted(self.relations)))

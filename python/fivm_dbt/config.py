@@ -58,7 +58,6 @@ class Config(BaseModel):
     fivm_inequality: Inequality = "auto"
     fivm_float: Literal["recompute", "approximate"] = "recompute"
     fivm_product_rows: int = Field(default=50_000, ge=1)
-    fivm_part_length: str | int | None = None
     fivm_buckets: int | None = Field(default=None, ge=1, le=4096)
     fivm_trust_keys: bool = False
     fivm_declares: Declares | None = None

@@ -63,7 +63,13 @@ def _scenario(seed: int) -> dict[str, Any]:
     type_ = rng.choice(("int", "date", "date", "timestamp", "timestamp", "timestamp_ntz"))
     length = rng.choice(LENGTHS.get(type_, LENGTHS["timestamp"]))
     buckets = rng.choice((None, None, 2))
-    config = {k: v for k, v in (("fivm_part_length", length), ("fivm_buckets", buckets)) if v is not None}
+    ways = (
+        ("fivm_part_length", length),
+        ("fivm_buckets", buckets),
+        ("fivm_apply", rng.choice((None, None, "merge", "replace"))),
+        ("fivm_merge", rng.choice((None, None, "per_partition"))),
+    )
+    config = {k: v for k, v in ways if v is not None}
 
     def shown_as(row: Sequence[Any], place: int = 1) -> list[Any]:
         return [TIMES[type_](v) if n == place else v for n, v in enumerate(row)]

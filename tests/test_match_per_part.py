@@ -97,8 +97,9 @@ def _shown(row: Stored) -> Stored:
     return (row[0], dt.datetime.fromisoformat(_time(row[1])), *row[2:])
 
 
-def _bench(sql: str, rows: list[Stored], length: str = "minute") -> Bench:
-    bench = Bench(plan_of(sql, [relation("m", COLUMNS)], {"fivm_part_length": length}))
+def _bench(sql: str, rows: list[Stored], length: str = "minute", strategy: str = "auto") -> Bench:
+    meta: dict[str, object] = {"fivm_part_length": length, "fivm_strategy": strategy}
+    bench = Bench(plan_of(sql, [relation("m", COLUMNS)], meta))
     bench.engine.create_table(
         "m", relation("m", COLUMNS).columns, [_shown(r) for r in rows], change_feed=True
     )
@@ -131,7 +132,8 @@ def test_random_chains(seed: int) -> None:
         for part in range(12)
         if rng.random() < 0.8
     ]
-    bench = _bench(chain.sql, rows)
+    # Without helper views all rows of a key are looked at.
+    bench = _bench(chain.sql, rows, strategy="first_order" if seed % 4 == 1 else "auto")
     _check(bench, chain, rows)
     for step in range(5):
         gone = rng.sample(rows, rng.randint(0, 2))

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from fivm_dbt.catalog.types import BIGINT, INT
+from fivm_dbt.catalog.types import INT
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.match import (
     FINAL,
-    FOUND,
-    NUMBER,
     POSITION,
     ROW,
-    RUNNING,
     TESTED,
     Match,
     Ordering,
@@ -31,6 +28,7 @@ from fivm_dbt.parts.columns import part_of
 from fivm_dbt.patterns.automaton import ACCEPT, Automaton
 from fivm_dbt.sql.expressions import unparenthesized
 from fivm_dbt.sql.match_expressions import Reader, Registers, Rows
+from fivm_dbt.sql.match_output import MatchOutput
 from fivm_dbt.sql.match_pattern import WrittenPattern
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.part import Part
@@ -84,15 +82,6 @@ def _over(match: Match, input_: Scan, meaning: dict[ColumnId, Scalar]) -> Match:
     )
 
 
-@dataclass(frozen=True)
-class _Measure:
-    """A measure over registers, and where it was written."""
-
-    name: str
-    value: Scalar
-    written: exp.Expr
-
-
 @dataclass
 class _Clause:
     lowering: Lowering
@@ -119,12 +108,13 @@ class _Clause:
         if part is None:
             held.add("last", None, Scalar.column(ROW, POSITION), INT, name=POSITION)
         skip = self._skip(reader, found, names_of)
-        all_rows = self._all_rows()
-        measures = self._measures(reader, all_rows)
+        output = MatchOutput(self.lowering, self.part, node, rows, held)
+        all_rows = output.is_of_all_rows()
+        measures = output.measures(reader, all_rows)
         if not (partition or measures or all_rows):
             raise unsupported(node, "MATCH_RECOGNIZE has no column to show", "add MEASURES", code="FIVM112")
-        before = self._times(order, rows, held) if part is not None else ()
-        items = self._items(partition, order, rows, held, measures, all_rows, before)
+        times = output.times(order) if part is not None else ()
+        items = output.items(partition, order, measures, all_rows, times)
         self._check_orderable(rows)
         taken = {o.column for o in order}
         total = (*order, *(Ordering(c, False, True) for c in rows.columns if c not in taken))
@@ -174,16 +164,6 @@ class _Clause:
             what = "ONE ROW PER PART, and ORDER BY does not begin with a time, ascending"
             raise unsupported(self.node, what, "order by the time of the rows")
         return part_of(Scalar.column(ROW, first.column), type_, self.lowering.part_length)
-
-    def _times(self, order: tuple[Ordering, ...], rows: Rows, held: Registers) -> tuple[Item, ...]:
-        """The columns of ORDER BY, of the row in the part."""
-        names = {rows.names[name.lower()]: name for name, _ in self.part.outputs}
-        items = []
-        for by in order:
-            type_ = rows.columns[by.column].type
-            register = held.add("last", None, Scalar.column(ROW, by.column), type_)
-            items.append(Item(names[by.column], Scalar.column(FINAL, register.name), type_))
-        return tuple(items)
 
     def _column(self, node: exp.Expr, clause: str) -> tuple[str, Field]:
         inner = unparenthesized(node)
@@ -263,76 +243,6 @@ class _Clause:
         position = Scalar.column(ROW, POSITION)
         register = (reader.first if is_first else reader.last)(variable, position, INT)
         return Skip("to first" if is_first else "to last", register.name, variable)
-
-    # MEASURES and the columns of the result
-
-    def _all_rows(self) -> bool:
-        text = (self.node.args["rows"].name if self.node.args.get("rows") is not None else "").upper()
-        if "UNMATCHED" in text:
-            remedy = "take the rows that are left from the input with an anti join"
-            raise unsupported(self.node, "WITH UNMATCHED ROWS is not maintained", remedy)
-        return text.startswith("ALL")
-
-    def _measures(self, reader: Reader, all_rows: bool) -> list[_Measure]:
-        result = []
-        for measure in self.node.args.get("measures") or []:
-            value, mode = measure.this, measure.args.get("window_frame")
-            if not isinstance(value, exp.Alias):
-                raise unsupported(value, "a measure has no name", "write ... AS name", code="FIVM112")
-            inner = unparenthesized(value.this)
-            if mode and all_rows and not isinstance(inner, (exp.Func, exp.Column)):
-                what = f"{mode} before more than one function"
-                raise unsupported(value, what, "compute the parts as measures of their own")
-            relation = FINAL if not all_rows or mode == "FINAL" else RUNNING
-            own = Reader(reader.rows, reader.variables, reader.typer, reader.registers, relation)
-            scalar = own.scalar(inner)
-            if self.node.meta.get("per_part") and (FOUND, NUMBER) in scalar.columns:
-                what = (
-                    "MATCH_NUMBER() in ONE ROW PER PART: what holds in several parts is no match of a number"
-                )
-                raise unsupported(value, what, "leave it out")
-            result.append(_Measure(value.alias, scalar, value))
-        return result
-
-    def _items(
-        self,
-        partition: tuple[Item, ...],
-        order: tuple[Ordering, ...],
-        rows: Rows,
-        held: Registers,
-        measures: list[_Measure],
-        all_rows: bool,
-        times: tuple[Item, ...],
-    ) -> tuple[Item, ...]:
-        fields = {(FOUND, NUMBER): BIGINT, **held.types(FINAL), **held.types(RUNNING)}
-        names = [m.name for m in measures]
-        computed = self.lowering.items(
-            names, [m.value for m in measures], fields, [m.written for m in measures]
-        )
-        before, behind = self._shown(partition, order, rows) if all_rows else (times, ())
-        items = (*before, *computed, *behind)
-        taken: set[str] = set()
-        for name in (*(i.name for i in partition), *(i.name for i in before), *names):
-            if name.lower() in taken:
-                what = f"MATCH_RECOGNIZE gives two columns that are called {name}"
-                raise unsupported(self.node, what, "name the measure differently", code="FIVM112")
-            taken.add(name.lower())
-        return tuple(items)
-
-    def _shown(
-        self, partition: tuple[Item, ...], order: tuple[Ordering, ...], rows: Rows
-    ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-        """The columns of the input that ALL ROWS PER MATCH shows: those of ORDER BY, and the others."""
-        by = [o.column for o in order]
-        keys = {i.name.lower() for i in partition}
-        items: dict[str, Item] = {}
-        for name, f in self.part.outputs:
-            if name.lower() not in keys:
-                column = rows.names[name.lower()]
-                rows.use(column)
-                items[column] = Item(name, Scalar.column(ROW, column), f.type)
-        before = tuple(items[c] for c in dict.fromkeys(by) if c in items)
-        return before, tuple(i for c, i in items.items() if c not in by)
 
 
 def _begins_with(found: Automaton, variable: str, *, only: bool) -> bool:

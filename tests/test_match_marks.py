@@ -10,7 +10,7 @@ import pytest
 from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.report import Report
-from fixtures.models import Bench, plan_of, relation
+from fixtures.models import Bench, Interrupted, Interrupting, plan_of, relation
 
 KEYS = ("a", "b", "c", None)
 SQL = """
@@ -124,3 +124,65 @@ class TestEnds:
         )
         _changed(bench, [("a", None, 7), _row("d", 51, 1)], [_row("d", 50, 1)])
         _changed(bench, delete=[("a", None, 5), ("a", None, 7)])
+
+
+@pytest.mark.parametrize(
+    ("clause", "has_marks"),
+    [
+        ("partition by k order by at measures count(*) as n pattern (a b)", True),
+        ("order by at measures count(*) as n pattern (a b $)", True),
+        ("partition by k order by at, x desc measures count(*) as n pattern (^ a b)", True),
+        (
+            "partition by k order by at measures count(*) as n pattern (a b) define b as b.x > prev(b.x, 2)",
+            True,
+        ),
+        (
+            "partition by k order by at measures count(*) as n pattern (a b) define b as b.x > next(b.x)",
+            False,
+        ),
+        ("partition by k order by at measures next(x) as n pattern (a b)", False),
+        ("partition by k order by at all rows per match pattern (a b)", False),
+        ("partition by k order by at desc measures count(*) as n pattern (a b)", False),
+        ("partition by k order by x measures count(*) as n pattern (a b)", False),
+        ("partition by f order by at measures count(*) as n pattern (a b)", False),
+    ],
+)
+def test_which_patterns_have_marks(clause: str, *, has_marks: bool) -> None:
+    plan = plan_of(
+        f"select * from m match_recognize ({clause}) as p", [relation("m", f"{COLUMNS}, f double")]
+    )
+    reasons = [view.reason for view in plan.helpers]
+    assert ("the state of a pattern at the end of each time part" in reasons) is has_marks
+    assert has_marks or reasons == ["the rows from which keys are recomputed"]
+
+
+def test_a_pattern_without_partition_by_is_one_key() -> None:
+    sql = "select n from m match_recognize (order by at measures count(*) as n pattern (b+) define b as b.x > 10) as p"
+    bench = _bench(9, sql, is_counted=False)
+    _changed(bench, [_row("a", 10, 40), _row("b", 11, 2)])
+    _changed(bench, [_row("z", 5, 2, hour=1)])
+    _changed(bench, delete=[_row("a", 10, 40)])
+
+
+@pytest.mark.parametrize("apply", ["merge", "replace"])
+def test_an_interrupted_refresh_is_finished(apply: str) -> None:
+    """Also between the marks and what is shown of them."""
+    new = [_row("a", 3, 45, hour=12), _row("b", 14, 20), _row("b", 15, 30), _row("b", 16, 1)]
+    whole = _bench(12, is_counted=False, fivm_apply=apply)
+    whole.engine.change("m", insert=new, delete=[])
+    seen = Interrupting(whole.engine, 0, after=False)
+    whole.refresh(seen)
+    writes = [
+        n
+        for n, s in enumerate(seen.statements, start=1)
+        if s.startswith(("MERGE INTO", "INSERT INTO")) and "m__fivm_" in s[:60]
+    ]
+    assert len(writes) == 3
+    for number in writes:
+        bench = _bench(12, is_counted=False, fivm_apply=apply)
+        bench.engine.change("m", insert=new, delete=[])
+        with pytest.raises(Interrupted):
+            bench.refresh(Interrupting(bench.engine, number, after=True))
+        bench.refresh()
+        bench.check()
+        assert bench.shown() == whole.shown()

@@ -94,9 +94,11 @@ def main(names: Sequence[str], keys: int, parts: int, images: Path | None, state
         try:
             for name in names or FIGURES:
                 label, points = FIGURES[name]
-                found = {
-                    x: Stream(session, p).measured(parts, shows=statements) for x, p in points(Point(keys))
-                }
+                found = {}
+                for x, point in points(Point(keys)):
+                    found[x] = Stream(session, point).measured(parts, shows=statements)
+                    seconds = ", ".join(f"{way} {s:.2f} s" for way, s in found[x].items())
+                    click.echo(f"{name} {x:g}: {seconds}")
                 _print(name, label, found)
                 if images is not None:
                     _plot(images / f"patterns_{name}.svg", label, found)
@@ -134,7 +136,7 @@ class Stream:
             self.number += 1
         self._check()
         if shows:
-            for timing in self.timed.taken()[-40:]:
+            for timing in self.timed.taken():
                 click.echo(f"{timing.seconds:6.2f} s  {timing.statement}")
         return {way: mean(those[1:]) for way, those in seconds.items()}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.catalog.types import BIGINT, INT
+from fivm_dbt.catalog.types import BIGINT, INT, STRING
 from fivm_dbt.ir.match import Recognizer
 from fivm_dbt.ir.nodes import Item
 
@@ -16,6 +16,11 @@ def struct_type(fields: Iterable[tuple[str, SparkType]]) -> SparkType:
 
 def array_type(element: SparkType) -> SparkType:
     return SparkType(f"array<{element}>")
+
+
+def plain(type_: SparkType) -> SparkType:
+    """The type in an expression: lengths of strings are those of tables."""
+    return STRING if type_.is_string else type_
 
 
 def held_type(recognizer: Recognizer) -> SparkType:
@@ -66,5 +71,5 @@ def state_type(recognizer: Recognizer, tail: tuple[Item, ...]) -> SparkType:
     if not recognizer.per_part:
         fields = [("next", INT), ("count", BIGINT), ("starts", starts_type(recognizer))]
     if tail:
-        fields.append(("tail", array_type(struct_type((i.name, i.type) for i in tail))))
+        fields.append(("tail", array_type(struct_type((i.name, plain(i.type)) for i in tail))))
     return struct_type(fields)

@@ -124,7 +124,7 @@ def _recognized(node: Match | Runs) -> str:
     rec = node.recognizer
     where = ", ".join(f"{name}: {_registers(condition, rec.tested)}" for name, condition in rec.conditions)
     columns = ", ".join(_item(i.name, _registers(i.value, rec.held)) for i in node.items)
-    rows = "all rows" if rec.all_rows else "one row"
+    rows = "all rows" if rec.all_rows else "one row per part" if rec.per_part else "one row"
     skip = f"skip {rec.skip.mode}{f' {rec.skip.written}' if rec.skip.written else ''}"
     pattern = f"({rec.pattern}) where {where}" if where else f"({rec.pattern})"
     return f"order {order}: {pattern}, {rows}, {skip} [{columns}]"

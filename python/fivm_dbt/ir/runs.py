@@ -13,7 +13,7 @@ from functools import cached_property
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.match import FOUND, NUMBER, Ordering, Recognizer, Shift
-from fivm_dbt.ir.match_types import array_type, state_type, struct_type
+from fivm_dbt.ir.match_types import array_type, plain, state_type, struct_type
 from fivm_dbt.ir.nodes import Field, Item, Node
 from fivm_dbt.ir.scalar import Scalar
 
@@ -79,7 +79,7 @@ class Runs(Node):
     @cached_property
     def match_type(self) -> SparkType:
         """The measures of a match."""
-        fields = [(f"item_{n}", i.type) for n, i in enumerate(self.items, start=1)]
+        fields = [(f"item_{n}", plain(i.type)) for n, i in enumerate(self.items, start=1)]
         return struct_type(fields or [("item_0", BIGINT)])
 
     @cached_property

@@ -56,7 +56,7 @@ def by_marks(kept: KeptViews, node: Match, length: Length | None, buckets: int |
     if length is None or not _is_advanced(node) or not kept.can_change(node.input):
         return None
     rows, runs = _over_rows(kept, node, length, buckets or 1)
-    if not all(i.type.is_groupable for i in rows.items):
+    if not all(i.type.is_groupable for i in (*rows.items, *node.items)):
         return None
     scan = kept.keep(rows, (), "the rows of a pattern, by period", _slot_of(runs))
     runs = _with_rows(runs, scan, buckets or _BUCKETS)

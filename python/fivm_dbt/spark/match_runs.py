@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.ir.match import FINAL, FOUND, KEYS, POSITION, ROW, ROW_PART
-from fivm_dbt.ir.match_types import array_type, struct_type
+from fivm_dbt.ir.match_types import array_type, plain, struct_type
 from fivm_dbt.ir.runs import AT, BASE, DECIDED, HEADS, MARK, OPEN, OWN, PART, SLOT, STATE, Runs
 from fivm_dbt.ir.scalar import ColumnId, Scalar, cast_ast, column_ast, identifier
 from fivm_dbt.naming import PREFIX
@@ -242,7 +242,7 @@ class _Query:
                 return Scalar(field(FOUND, "match", "held", name))
             return Scalar(field(FOUND, name)) if relation == FOUND else None
 
-        values = [cast_ast(i.value.substitute(place).ast(), i.type) for i in self.node.items]
+        values = [cast_ast(i.value.substitute(place).ast(), plain(i.type)) for i in self.node.items]
         named = {f"item_{n}": value for n, value in enumerate(values, start=1)}
         return struct(**(named or {"item_0": cast(number(0), SparkType("bigint"))}))
 

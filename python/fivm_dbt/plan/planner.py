@@ -114,13 +114,13 @@ def columns_as_read(request: ModelRequest) -> tuple[Column, ...]:
 
 
 def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Plan:
-    length = part_length(request.config)
+    of_parts = part_length(request.config)
     lowered = lower(
         request.sql,
         request.catalog,
         describe,
         approximate=request.config.fivm_float == "approximate",
-        part_length=length,
+        part_length=of_parts,
     )
     without = request.config.fivm_without
     query = rewrite(lowered.node, is_pruned="column_pruning" not in without)
@@ -142,7 +142,7 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
             request.config.fivm_inequality,
             request.config.fivm_buckets,
             is_factorized,
-            length,
+            of_parts,
         ),
     )
     promised, orphans = _foreign_keys(relation, request, query, static)

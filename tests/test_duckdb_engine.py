@@ -11,7 +11,7 @@ import pytest
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.engines.duckdb import DuckDbEngine
-from fivm_dbt.engines.duckdb_sql import UnsupportedStatement
+from fivm_dbt.engines.duckdb_unsupported import UnsupportedStatement
 from fivm_dbt.refresh.engine import (
     ChangeFeedUnavailable,
     MissingRelation,

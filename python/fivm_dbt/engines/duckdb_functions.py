@@ -14,6 +14,8 @@ from fivm_dbt.engines.duckdb_pivot import without_pivots
 from fivm_dbt.engines.duckdb_predicates import to_array_condition, with_known_membership
 from fivm_dbt.engines.duckdb_shapes import to_duckdb_select
 from fivm_dbt.engines.duckdb_times import as_date, to_duckdb_interval, to_duckdb_time, truncated
+from fivm_dbt.engines.duckdb_unsupported import UnsupportedStatement
+from fivm_dbt.engines.duckdb_windows import without_time_windows
 from fivm_dbt.ir.dialect import as_sqlglot_reads
 
 MACROS = (
@@ -22,6 +24,7 @@ MACROS = (
     "CREATE MACRO array_repeat(x, n) AS list_transform(range(n), lambda i: x)",
     "CREATE MACRO assert_true(condition) AS CASE WHEN condition THEN NULL ELSE error('assertion failed') END",
     "CREATE MACRO timestamp_seconds(n) AS make_timestamp(n * 1000000)",
+    "CREATE MACRO timestamp_micros(n) AS make_timestamp(n)",
     *duckdb_aggregates.MACROS,
     *duckdb_predicates.MACROS,
 )
@@ -38,10 +41,6 @@ NO_OPTIMIZER = f"SET disabled_optimizers = '{_OPTIMIZERS}'"
 """For tables of a few dozen rows, where optimising takes longer than running: a third of the time."""
 
 
-class UnsupportedStatement(Exception):
-    """The engine does not know this kind of statement, or a call in it."""
-
-
 _INTEGRAL = {
     exp.DType.TINYINT,
     exp.DType.SMALLINT,
@@ -53,7 +52,7 @@ _SYNONYMS = {"some": "BOOL_OR", "every": "BOOL_AND", "try_sum": "SUM", "try_avg"
 
 def duckdb_text(ast: exp.Expr) -> str:
     """DuckDB's SQL for a Spark tree, which is changed."""
-    ast = to_duckdb_functions(with_known_membership(without_pivots(ast)))
+    ast = to_duckdb_functions(with_known_membership(without_time_windows(without_pivots(ast))))
     return ast.sql(dialect="duckdb", copy=False, unsupported_level=sqlglot.ErrorLevel.IGNORE)
 
 

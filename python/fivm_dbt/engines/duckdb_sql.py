@@ -14,8 +14,9 @@ from typing import Literal
 import sqlglot
 from sqlglot import exp
 
-from fivm_dbt.engines.duckdb_functions import UnsupportedStatement, duckdb_text
+from fivm_dbt.engines.duckdb_functions import duckdb_text
 from fivm_dbt.engines.duckdb_literals import CHANGES, MARK
+from fivm_dbt.engines.duckdb_unsupported import UnsupportedStatement
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.scalar import conjuncts
 from fivm_dbt.naming import PARTITION, relation_name

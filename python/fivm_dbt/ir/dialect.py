@@ -45,6 +45,11 @@ class SparkText(Spark):
             is_call = is_name and after.token_type is TokenType.L_PAREN
             if is_call and token.text.upper() in _AS_WRITTEN:
                 token.text = f"{_MARK}{token.text.upper()}"
+            if token.token_type is TokenType.WINDOW and not _is_name(after):
+                # The function of time, or its column: the clause has a name after it.
+                token.token_type = TokenType.VAR
+        if tokens and tokens[-1].token_type is TokenType.WINDOW:
+            tokens[-1].token_type = TokenType.VAR
         return tokens
 
     def parse(self, sql: str, **opts: Any) -> list[exp.Expr | None]:
@@ -53,6 +58,10 @@ class SparkText(Spark):
 
     def parse_into(self, expression_type: Any, sql: str, **opts: Any) -> list[exp.Expr | None]:
         return _named_again(super().parse_into(expression_type, sql, **opts))
+
+
+def _is_name(token: Token) -> bool:
+    return token.token_type in (TokenType.VAR, TokenType.IDENTIFIER) and token.text.upper() != "END"
 
 
 def _named_again(trees: list[exp.Expr | None]) -> list[exp.Expr | None]:

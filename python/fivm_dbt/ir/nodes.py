@@ -414,7 +414,7 @@ class Window(Node):
         return (self.input,)
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Window:
-        return Window(inputs[0], self.alias, self.partition, self.items)
+        return replace(self, input=inputs[0])
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from fivm_dbt.ir.nodes import (
 from fivm_dbt.ir.on_demand import OnDemand
 from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.ir.sessions import Sessions
 
 
 def render(node: Node, indent: int = 0) -> str:
@@ -65,6 +66,10 @@ def describe(node: Node) -> str:
         return f"{kind} {' and '.join(p.sql for p in node.predicates) or 'true'}"
     if isinstance(node, Restrict):
         return f"Restrict {' and '.join(f'{a.sql} <=> {b.sql}' for a, b in node.keys)}"
+    if isinstance(node, Sessions):
+        by = ", ".join(i.value.sql for i in node.partition) or "nothing"
+        items = ", ".join(_item(i.name, i.value.sql) for i in node.items)
+        return f"Sessions {node.alias} by {by} order {node.at.sql} gap {node.gap} [{items}]"
     if isinstance(node, Window):
         by = ", ".join(i.value.sql for i in node.partition) or "nothing"
         return f"Window {node.alias} by {by} [{', '.join(_item(i.name, i.value.sql) for i in node.items)}]"

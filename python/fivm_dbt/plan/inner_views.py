@@ -53,6 +53,7 @@ from fivm_dbt.ir.nodes import (
 from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.rename import substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.plan.correlation import Correlation, correlation_of
 from fivm_dbt.plan.helper_views import HelperViews, Topmost, Wanted
@@ -452,7 +453,11 @@ class _Rows:
         if isinstance(node, Match):
             columns = with_meaning(node.columns, self.meaning)
             return replace(node, input=self.node, partition=keys, columns=columns)
-        return replace(node, input=self.node, partition=keys, items=with_meaning(node.items, self.meaning))
+        items = with_meaning(node.items, self.meaning)
+        if isinstance(node, Sessions):
+            at = node.at.substitute(self.meaning.get)
+            return replace(node, input=self.node, partition=keys, items=items, at=at)
+        return replace(node, input=self.node, partition=keys, items=items)
 
     def applied(
         self, meaning: Meaning, predicates: tuple[Scalar, ...]
@@ -509,7 +514,8 @@ def _used(node: Local) -> frozenset[ColumnId]:
     """The columns that are needed beside the keys."""
     if isinstance(node, (Window, Match)):
         items = node.items if isinstance(node, Window) else node.columns
-        return frozenset(c for i in items for c in i.value.columns)
+        at = node.at.columns if isinstance(node, Sessions) else frozenset[ColumnId]()
+        return frozenset(c for i in items for c in i.value.columns) | at
     written = (s for c in node.calls for s in (c.argument, c.written) if s is not None)
     return frozenset(c for s in written for c in s.columns)
 

@@ -174,7 +174,7 @@ def _with_partition(node: Window) -> tuple[Window, tuple[Field, ...]]:
             found = Item(unique_name(key.name, {i.name.lower() for i in items}), key.value, key.type)
             items.append(found)
         fields.append(Field(node.alias, found.name, found.type))
-    return Window(node.input, node.alias, node.partition, tuple(items)), tuple(fields)
+    return replace(node, items=tuple(items)), tuple(fields)
 
 
 def _aggregate_root(

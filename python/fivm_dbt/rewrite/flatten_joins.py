@@ -26,6 +26,7 @@ from fivm_dbt.ir.nodes import (
 )
 from fivm_dbt.ir.rename import with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.ir.sessions import Sessions
 
 Meaning = dict[ColumnId, Scalar]
 
@@ -41,7 +42,8 @@ def flatten_joins(node: Node) -> Node:
     if isinstance(node, Window):
         core, meaning = _dissolve(node.input)
         partition = _apply_items(node.partition, meaning)
-        return Window(core, node.alias, partition, _apply_items(node.items, meaning))
+        new = replace(node, input=core, partition=partition, items=_apply_items(node.items, meaning))
+        return replace(new, at=_apply(new.at, meaning)) if isinstance(new, Sessions) else new
     if isinstance(node, Match):
         core, meaning = _dissolve(node.input)
         partition = _apply_items(node.partition, meaning)

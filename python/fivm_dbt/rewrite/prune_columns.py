@@ -25,6 +25,7 @@ from fivm_dbt.ir.nodes import (
     Window,
 )
 from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.ir.sessions import Sessions
 
 
 def prune_columns(node: Node, needed: frozenset[ColumnId] | None = None) -> Node:
@@ -53,8 +54,9 @@ def prune_columns(node: Node, needed: frozenset[ColumnId] | None = None) -> Node
         return node.with_inputs(tuple(prune_columns(side, wanted & side.ids) for side in node.inputs))
     if isinstance(node, Window):
         items = tuple(i for i in node.items if (node.alias, i.name) in needed)
-        used = _used(i.value for i in (*node.partition, *items))
-        return Window(prune_columns(node.input, used), node.alias, node.partition, items)
+        at = (node.at,) if isinstance(node, Sessions) else ()
+        used = _used((*(i.value for i in (*node.partition, *items)), *at))
+        return replace(node, input=prune_columns(node.input, used), items=items)
     if isinstance(node, Match):
         # All its columns order the rows, so that none of them can be spared.
         items = tuple(i for i in node.items if (node.alias, i.name) in needed)

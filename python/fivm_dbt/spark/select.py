@@ -33,8 +33,10 @@ from fivm_dbt.ir.nodes import (
 )
 from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.scalar import Scalar, column_ast, grouped, identifier
+from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.spark.match_recognize import select_matches
 from fivm_dbt.spark.match_runs import select_runs
+from fivm_dbt.spark.sessions import select_sessions
 
 Reader = Callable[[Scan | Lookup], exp.Expr]
 """The table expression of a scan, aliased: a pinned table, a presented state (or partitions of it), a staged delta."""
@@ -62,6 +64,8 @@ class _From:
 
 def select(node: Node, reader: Reader) -> exp.Query:
     """The query whose rows are those of ``node``, columns in the order of its fields."""
+    if isinstance(node, Sessions):
+        return select_sessions(node, lambda columns: select_columns(columns, node.input, reader))
     if isinstance(node, (Map, Window)):
         columns = [_aliased(i.value.ast(), i.name) for i in node.items] or [exp.Literal.number(1)]
         return select_columns(columns, node.input, reader)

@@ -31,6 +31,7 @@ from fivm_dbt.sql.moments import spelled_out
 from fivm_dbt.sql.outer_scope import CARRIED
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import GroupScope, Scope
+from fivm_dbt.sql.time_windows import group_parts
 from fivm_dbt.sql.typing import known_type
 
 if TYPE_CHECKING:
@@ -153,9 +154,11 @@ def _written_keys(
     group: exp.Group, sets: GroupingSets | None, scope: Scope, projections: Projections
 ) -> list[exp.Expr]:
     if group.args.get("all"):
-        return [v for n, v in projections if not _aggregates_here(v) and not n.startswith(CARRIED)]
-    expressions = sets.expressions if sets is not None else group.expressions
-    return [grouped_expression(e, scope, projections) for e in expressions]
+        written = [v for n, v in projections if not _aggregates_here(v) and not n.startswith(CARRIED)]
+    else:
+        expressions = sets.expressions if sets is not None else group.expressions
+        written = [grouped_expression(e, scope, projections) for e in expressions]
+    return [part for expression in written for part in group_parts(expression)]
 
 
 class _Grouping:
@@ -218,7 +221,8 @@ class _Grouping:
             return
         known = known_type(type_, shown)
         output = next((n for n, v in self.projections if v == shown or self._is_key(v, scalar)), None)
-        wanted = output or (shown.name if isinstance(shown, exp.Column) else f"key_{len(self.keys) + 1}")
+        label = shown.meta.get("window_key") or f"key_{len(self.keys) + 1}"
+        wanted = output or (shown.name if isinstance(shown, exp.Column) else label)
         value = scalar
         if self.sets is not None:
             number = self.sets.number(self.sets_alias).ast()

@@ -27,6 +27,7 @@ from fivm_dbt.sql.expressions import qualify, unparenthesized
 from fivm_dbt.sql.functions import function_name, is_aggregate
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import OF_OUTER, Scope
+from fivm_dbt.sql.time_windows import key_text
 from fivm_dbt.sql.uniqueness import unique_keys
 
 if TYPE_CHECKING:
@@ -324,11 +325,7 @@ class _Select:
 
         keys = group_keys(self.node, self.scope, self.projections)
         fixed = {self._scalar(g) for g in given}
-        missing = {
-            self._scalar(k): k.sql(dialect="spark", comments=False)
-            for k in keys.expressions
-            if not _is_outer(k)
-        }
+        missing = {self._scalar(k): key_text(k) for k in keys.expressions if not _is_outer(k)}
         written = [text for scalar, text in missing.items() if scalar not in fixed]
         by_set = keys.in_sets and not any(isinstance(g, exp.GroupingId) and not g.expressions for g in given)
         return [*written, "grouping_id()"] if by_set else written

@@ -37,6 +37,7 @@ from fivm_dbt.sql.subqueries import (
     with_domain,
     with_subqueries,
 )
+from fivm_dbt.sql.time_windows import with_time_windows
 from fivm_dbt.sql.typing import Describe, Fields, Typer, known_type
 from fivm_dbt.sql.values import values
 from fivm_dbt.sql.windows import has_windows, windowed
@@ -229,6 +230,8 @@ class Lowering:
     def _select(self, node: exp.Select, ctes: Ctes, wanted: str, domain: Domain | None) -> Lowered:
         scope, relation = from_clause(self, node, ctes, domain)
         around = self._where(Around(self, relation, scope, ctes), node.args.get("where"), domain)
+        node, scope, relation = with_time_windows(self, node, around.scope, around.relation)
+        around = replace(around, scope=scope, relation=relation)
         projections = self.projections(node, around.scope)
         self.completions.of_select(self, node, around.scope, around.relation, projections)
         scope, relation, projections = generated_columns(self, around.scope, around.relation, projections)

@@ -68,13 +68,15 @@ _FIXED: dict[str, SparkType] = {
         "date_from_parts tsordstodate tsordsadd".split(),
         DATE,
     ),
-    **dict.fromkeys("date_trunc timestamp_trunc to_timestamp make_timestamp".split(), TIMESTAMP),
+    **dict.fromkeys(
+        "date_trunc timestamp_trunc to_timestamp make_timestamp timestamp_micros".split(), TIMESTAMP
+    ),
     **dict.fromkeys(
         "sqrt exp ln log log10 log2 power pow sin cos tan asin acos atan atan2 degrees radians cbrt".split(),
         DOUBLE,
     ),
     **dict.fromkeys("like rlike ilike contains startswith endswith isnull isnotnull isnan".split(), BOOLEAN),
-    **dict.fromkeys("xxhash64 unix_timestamp to_unix_timestamp crc32".split(), BIGINT),
+    **dict.fromkeys("xxhash64 unix_timestamp to_unix_timestamp unix_micros crc32".split(), BIGINT),
 }
 
 
@@ -238,8 +240,21 @@ def _call_type(node: exp.Expr, fields: Fields) -> SparkType | None:
         return _rounded_type(node, fields)
     if isinstance(node, (exp.Nullif, exp.Abs)):
         return static_type(node.this, fields)
+    if isinstance(node, exp.Struct):
+        return _struct_type(node, fields)
     name = function_name(node)
     return _FIXED.get(name) if name else None
+
+
+def _struct_type(node: exp.Struct, fields: Fields) -> SparkType | None:
+    """The type of a struct all of whose fields are named."""
+    parts = []
+    for part in node.expressions:
+        type_ = static_type(part.expression, fields) if isinstance(part, exp.PropertyEQ) else None
+        if type_ is None:
+            return None
+        parts.append(f"{part.name}:{type_.text}")
+    return SparkType(f"struct<{','.join(parts)}>")
 
 
 def _rounded_type(node: exp.Round | exp.Ceil | exp.Floor, fields: Fields) -> SparkType | None:

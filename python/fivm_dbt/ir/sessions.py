@@ -1,0 +1,33 @@
+"""Rows with the session that they lie in: rows of a key between which no more than a gap of time goes by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.ir.nodes import Field, Window
+from fivm_dbt.ir.scalar import Scalar
+
+SESSION_START, SESSION_END = "session_start_us", "session_end_us"
+
+
+@dataclass(frozen=True)
+class Sessions(Window):
+    """The ``items`` of each row, with the start and the end of its session in microseconds since 1970.
+
+    A row at time t belongs to the session of the row before it, of the same ``partition``, if that was no longer than
+    ``gap`` ago; a session ends a gap after its last row. ``at`` is the time of a row in microseconds; it is not NULL.
+    Local to ``partition``, as window functions are (it is a Window to everything but SQL).
+    """
+
+    at: Scalar
+    gap: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check(self.at)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        bounds = (Field(self.alias, name, BIGINT) for name in (SESSION_START, SESSION_END))
+        return (*super().fields, *bounds)

@@ -1,0 +1,383 @@
+"""``window``, ``session_window`` and ``window_time``: groups of time, as Spark forms them.
+
+A SELECT has windows of one kind (Spark's own limit). Each row lies in all windows that contain its time: in one where
+they do not overlap, else in ``⌈length / slide⌉`` or one less. Windows are counted in microseconds from 1970 in UTC, so
+that a day is 24 hours also where clocks change; a row without a time lies in none. What is grouped by is the window's
+start, from which its end follows; of a session both are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.nodes import Explode, Field, Filter, Item, Node
+from fivm_dbt.ir.scalar import Scalar, column_ast
+from fivm_dbt.ir.sessions import SESSION_END, SESSION_START, Sessions
+from fivm_dbt.naming import unique_name
+from fivm_dbt.sql.expressions import check_row_level, qualify, to_scalar, unparenthesized
+from fivm_dbt.sql.functions import TIME_WINDOWS, function_name
+from fivm_dbt.sql.intervals import microseconds
+from fivm_dbt.sql.outer_scope import CARRIED
+from fivm_dbt.sql.parse import span_of, unsupported
+from fivm_dbt.sql.scope import Scope, Source
+from fivm_dbt.sql.typing import known_type
+
+if TYPE_CHECKING:
+    from fivm_dbt.sql.lower import Lowering
+
+STARTS = "start_us"
+"""The column of a window's start in microseconds, where a row lies in several."""
+
+_META = "time_window"
+
+
+@dataclass(frozen=True)
+class TimeWindow:
+    """A call taken apart: ``at`` is the time of a row in microseconds, the rest is in microseconds too."""
+
+    name: str
+    call: exp.Expr
+    at: exp.Expr
+    length: int
+    slide: int = 0
+    offset: int = 0
+
+    @property
+    def is_session(self) -> bool:
+        return self.name == "session_window"
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """What the start and the end of a row's window are."""
+
+    start: exp.Expr
+    end: exp.Expr
+
+    @property
+    def struct(self) -> exp.Struct:
+        parts = (("start", self.start), ("end", self.end))
+        made = [exp.PropertyEQ(this=exp.to_identifier(n), expression=v.copy()) for n, v in parts]
+        return exp.Struct(expressions=made)
+
+
+def with_time_windows(
+    lowering: Lowering, node: exp.Select, scope: Scope, relation: Node
+) -> tuple[exp.Select, Scope, Node]:
+    """A SELECT with the bounds of windows in place of the calls, over the rows with the windows that they lie in."""
+    if not any(function_name(part) in TIME_WINDOWS for part in _own_parts(node)):
+        return node, scope, relation
+    window = _the_window(lowering, node, scope)
+    if window is None:
+        return _replaced(node, scope, "", None), scope, relation
+    _check_sets(node, window)
+    at = Scalar(unparenthesized(qualify(window.at, scope)))
+    relation = Filter(relation, (Scalar(exp.Not(this=exp.Is(this=at.ast(), expression=exp.Null()))),))
+    if window.is_session:
+        bounds, scope, relation = _sessions(lowering, node, window, at, scope, relation)
+    elif window.slide == window.length:
+        bounds = _bounds(_aligned(window.at, window), window)
+    else:
+        alias = lowering.alias("time_window")
+        relation = Explode(relation, alias, _starts(at, window), ((STARTS, BIGINT),))
+        scope = _with_source(scope, alias, (STARTS,))
+        bounds = _bounds(column_ast(alias, STARTS), window)
+    return _replaced(node, scope, window.name, bounds), scope, relation
+
+
+def group_parts(node: exp.Expr) -> list[exp.Expr]:
+    """What a GROUP BY item is grouped by: of a window its bounds, one that tells the other."""
+    parts = node.meta.get(_META)
+    return [p.copy() for p in parts] if parts else [node]
+
+
+def key_text(node: exp.Expr) -> str:
+    """A GROUP BY item as it can be written again in the query: a window by its column."""
+    written = node.meta.get("written_window")
+    return str(written) if written else node.sql(dialect="spark", comments=False)
+
+
+# What is written
+
+
+def _own_parts(node: exp.Select) -> Iterator[exp.Expr]:
+    """The expressions that a SELECT computes over its relation, without those of queries in them."""
+    clauses = (node.args.get(key) for key in ("group", "having", "qualify", "order"))
+    for part in (
+        *node.expressions,
+        *(c for c in clauses if c is not None),
+        *(node.args.get("windows") or []),
+    ):
+        yield from part.walk(prune=lambda p: isinstance(p, exp.Query))
+
+
+def _the_window(lowering: Lowering, node: exp.Select, scope: Scope) -> TimeWindow | None:
+    """The one window of a SELECT, which may be written several times."""
+    found: dict[tuple[object, ...], TimeWindow] = {}
+    for part in _own_parts(node):
+        if function_name(part) in ("window", "session_window"):
+            window = _read(lowering, part, scope)
+            at = Scalar(qualify(window.at, scope))
+            found.setdefault((window.name, at, window.length, window.slide, window.offset), window)
+    if len(found) > 1:
+        second = list(found.values())[1]
+        raise unsupported(
+            second.call, "a second time window in one SELECT is not Spark SQL", "use a subquery"
+        )
+    return next(iter(found.values()), None)
+
+
+def _read(lowering: Lowering, call: exp.Expr, scope: Scope) -> TimeWindow:
+    name = function_name(call) or ""
+    arguments = list(call.expressions) if isinstance(call, exp.Anonymous) else list(call.iter_expressions())
+    most = 2 if name == "session_window" else 4
+    if not 2 <= len(arguments) <= most:
+        what = f"{name} with {len(arguments)} arguments is not Spark SQL"
+        raise unsupported(call, what, "give it a time and a length")
+    at = _micros(lowering, arguments[0], scope)
+    length, *rest = (_length(call, a) for a in arguments[1:])
+    slide = rest[0] if rest else length
+    offset = rest[1] if len(rest) > 1 else 0
+    if length <= 0 or slide <= 0 or slide > length or abs(offset) >= slide:
+        what = f"{call.sql('spark')}: a length and a slide above zero are expected, the slide no longer than the "
+        raise unsupported(call, f"{what}length, and a start within the slide", "correct the lengths")
+    return TimeWindow(name, call, at, length, slide, offset)
+
+
+def _length(call: exp.Expr, node: exp.Expr) -> int:
+    value = unparenthesized(node)
+    number = Scalar(value.copy()).as_number
+    if number is not None:
+        return number
+    found = microseconds(value.name) if isinstance(value, exp.Literal) and value.is_string else None
+    if found is None:
+        shown = span_of(node) is not None
+        what = f"{node.sql('spark')} is no fixed length of time in {function_name(call)}"
+        raise unsupported(node if shown else call, what, "write it as '90 minutes'")
+    return found
+
+
+def _micros(lowering: Lowering, node: exp.Expr, scope: Scope) -> exp.Expr:
+    """The microseconds since 1970 of a time; of a window its last one."""
+    if function_name(node) == "window_time" and len(node.expressions) == 1:
+        node = node.expressions[0]
+    check_row_level(node)
+    scalar = Scalar(unparenthesized(qualify(node, scope)))
+    type_ = known_type(lowering.typer.types([scalar], scope.types)[0], node)
+    if type_.text.startswith("struct<"):
+        return _last_instant(exp.Dot(this=node.copy(), expression=exp.to_identifier("end")))
+    if type_.text == "timestamp_ntz":
+        what = "a window of TIMESTAMP_NTZ is not maintained yet"
+        raise unsupported(node, what, "CAST the time to TIMESTAMP")
+    time = node.copy()
+    if type_.text != "timestamp":
+        time = exp.cast(time, "timestamp", dialect="spark")
+    return exp.UnixMicros(this=time)
+
+
+def _check_sets(node: exp.Select, window: TimeWindow) -> None:
+    group = node.args.get("group")
+    if group is not None and (
+        any(group.args.get(k) for k in ("rollup", "cube", "grouping_sets"))
+        or any(isinstance(e, (exp.Rollup, exp.Cube, exp.GroupingSets)) for e in group.expressions)
+    ):
+        what = f"{window.name} in ROLLUP, CUBE or GROUPING SETS is not maintained yet"
+        raise unsupported(window.call, what, "group by the window in a subquery first")
+
+
+# Bounds
+
+
+def _bounds(start: exp.Expr, window: TimeWindow) -> _Bounds:
+    """The times of a window that begins ``start`` microseconds after 1970."""
+    begins = _timestamp(start)
+    end = exp.Add(this=exp.UnixMicros(this=begins.copy()), expression=exp.Literal.number(window.length))
+    return _Bounds(begins, _timestamp(end))
+
+
+def _timestamp(micros: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this="TIMESTAMP_MICROS", expressions=[micros])
+
+
+def _last_instant(end: exp.Expr) -> exp.Expr:
+    return exp.paren(exp.Sub(this=exp.UnixMicros(this=end), expression=exp.Literal.number(1)))
+
+
+def _aligned(at: exp.Expr, window: TimeWindow) -> exp.Expr:
+    """The start of the last window that contains a time: ``at − (at − offset) mod slide``."""
+    since = at.copy()
+    if window.offset:
+        since = exp.Sub(this=since, expression=Scalar.number(window.offset).ast())
+    rest = exp.Anonymous(this="PMOD", expressions=[since, exp.Literal.number(window.slide)])
+    return exp.Sub(this=at.copy(), expression=rest)
+
+
+def _starts(at: Scalar, window: TimeWindow) -> Scalar:
+    """Every start of a window that contains a time, the last one first."""
+    first = exp.Add(
+        this=exp.Sub(this=at.ast(), expression=exp.Literal.number(window.length)),
+        expression=exp.Literal.number(1),
+    )
+    step = exp.Neg(this=exp.Literal.number(window.slide))
+    starts = exp.Anonymous(this="SEQUENCE", expressions=[_aligned(at.ast(), window), first, step])
+    return Scalar(exp.Anonymous(this="EXPLODE", expressions=[starts]))
+
+
+def _sessions(
+    lowering: Lowering, node: exp.Select, window: TimeWindow, at: Scalar, scope: Scope, relation: Node
+) -> tuple[_Bounds, Scope, Node]:
+    """Of rows that are grouped each with its session; else each row is a session by itself."""
+    from fivm_dbt.sql.aggregation import group_keys, is_aggregated
+
+    projections = lowering.projections(node, scope)
+    if not is_aggregated(node, projections):
+        return _bounds(window.at, window), scope, relation
+    keys = []
+    for key in group_keys(node, scope, projections).expressions:
+        is_window = any(function_name(p) == "session_window" for p in key.walk())
+        if is_window and function_name(unparenthesized(key)) != "session_window":
+            raise unsupported(window.call, "a part of a session in GROUP BY", "group by the session itself")
+        if not is_window:
+            if key.find(exp.Query) is not None:
+                raise unsupported(key, "a subquery beside a session", "compute it in a subquery in FROM")
+            keys.append(key)
+    if any(name.startswith(CARRIED) for name in scope.aliases) or scope.outer is not None:
+        raise unsupported(window.call, "a session in a subquery that may be correlated", "use a CTE")
+    scalars = [to_scalar(k, scope) for k in keys]
+    types = lowering.typer.types(scalars, scope.types)
+    partition = tuple(
+        Item(f"partition_{i + 1}", s, known_type(t, k))
+        for i, (s, t, k) in enumerate(zip(scalars, types, keys, strict=True))
+    )
+    alias = lowering.alias("sessions")
+    items: list[Item] = []
+    moved = {}
+    for f in relation.fields:
+        name = unique_name(f.name, {i.name.lower() for i in items} | {SESSION_START, SESSION_END})
+        items.append(Item(name, f.scalar, f.type))
+        moved[f.id] = Field(alias, name, f.type)
+    relation = Sessions(relation, alias, partition, tuple(items), at, window.length)
+    sources = tuple(
+        replace(s, columns=tuple((n, moved.get(f.id, f)) for n, f in s.columns)) for s in scope.sources
+    )
+    scope = replace(scope, sources=sources, outputs=tuple((n, moved.get(f.id, f)) for n, f in scope.outputs))
+    scope = _with_source(scope, alias, (SESSION_START, SESSION_END))
+    bounds = _Bounds(*(_timestamp(column_ast(alias, name)) for name in (SESSION_START, SESSION_END)))
+    return bounds, scope, relation
+
+
+def _with_source(scope: Scope, alias: str, names: tuple[str, ...]) -> Scope:
+    source = Source(alias, tuple((name, Field(alias, name, BIGINT)) for name in names))
+    return replace(scope, sources=(*scope.sources, source))
+
+
+# The SELECT again
+
+
+def _replaced(node: exp.Select, scope: Scope, name: str, bounds: _Bounds | None) -> exp.Select:
+    """A copy of the SELECT without its windows' calls."""
+    changed = node.copy()
+    rewrite = _Rewrite(scope, name, bounds)
+    listed = []
+    for expression in changed.expressions:
+        new = rewrite(expression)
+        if new is not expression and not isinstance(expression, exp.Alias):
+            shown = unparenthesized(expression)
+            named = shown.name if isinstance(shown, (exp.Column, exp.Dot)) else function_name(shown)
+            new = exp.alias_(new, named or "window", copy=False)
+        listed.append(new)
+    changed.set("expressions", listed)
+    for key in ("group", "having", "qualify", "order"):
+        if changed.args.get(key) is not None:
+            changed.set(key, rewrite(changed.args[key]))
+    if changed.args.get("windows"):
+        changed.set("windows", [rewrite(w) for w in changed.args["windows"]])
+    return changed
+
+
+@dataclass(frozen=True)
+class _Rewrite:
+    """Bounds in place of calls, and of columns that are called like the function and are none of the relations."""
+
+    scope: Scope
+    name: str
+    bounds: _Bounds | None
+
+    def __call__(self, node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Query):
+            return node
+        if self._is_window(node):
+            return self._struct()
+        part = self._part_of(node)
+        if part is not None and self.bounds is not None:
+            return (self.bounds.start if part == "start" else self.bounds.end).copy()
+        for child in list(node.iter_expressions()):
+            new = self(child)
+            if new is not child:
+                child.replace(new)
+        if function_name(node) == "window_time":
+            return self._time(node)
+        return node
+
+    def _struct(self) -> exp.Expr:
+        assert self.bounds is not None
+        struct = self.bounds.struct
+        start, end = self.bounds.start, self.bounds.end
+        is_told = any(start == inner for inner in end.walk())
+        struct.meta[_META] = [start.copy()] if is_told else [start.copy(), end.copy()]
+        for position, part in enumerate(struct.meta[_META]):
+            part.meta["written_window"] = f"{self.name}.{('start', 'end')[position]}"
+            part.meta["window_key"] = f"{self.name}_{('start', 'end')[position]}"
+        return struct
+
+    def _is_window(self, node: exp.Expr) -> bool:
+        if self.bounds is None:
+            return False
+        if function_name(node) in ("window", "session_window"):
+            return True
+        is_bare = isinstance(node, exp.Column) and not node.table and node.name.lower() == self.name
+        return is_bare and isinstance(node, exp.Column) and not self._is_known(node)
+
+    def _part_of(self, node: exp.Expr) -> str | None:
+        """``start`` or ``end`` where a node is that of the window."""
+        if self.bounds is None:
+            return None
+        if isinstance(node, exp.Dot) and self._is_window(unparenthesized(node.this)):
+            part = str(node.expression.name).lower()
+        elif isinstance(node, exp.Column) and node.table.lower() == self.name and not node.args.get("db"):
+            if self._is_known(node):
+                return None
+            part = str(node.name).lower()
+        else:
+            return None
+        if part not in ("start", "end"):
+            raise FivmError(
+                "FIVM102",
+                f"a window has a start and an end, and no {part}",
+                span=span_of(node),
+                remedy=f"write {self.name}.start or {self.name}.end",
+            )
+        return part
+
+    def _is_known(self, column: exp.Column) -> bool:
+        try:
+            return self.scope.resolve(column) is not None
+        except FivmError:
+            return False
+
+    def _time(self, node: exp.Expr) -> exp.Expr:
+        """``window_time(w)``: the last instant of a window."""
+        arguments = list(node.expressions)
+        if len(arguments) != 1:
+            raise unsupported(node, "window_time without a window", "give it the column of a window")
+        (window,) = arguments
+        if window.meta.get(_META) and self.bounds is not None:
+            return _timestamp(_last_instant(self.bounds.end.copy()))
+        check_row_level(window)
+        return _timestamp(_last_instant(exp.Dot(this=window.copy(), expression=exp.to_identifier("end"))))

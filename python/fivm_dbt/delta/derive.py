@@ -37,6 +37,8 @@ from fivm_dbt.ir.nodes import (
     Values,
     Window,
 )
+from fivm_dbt.ir.sessions import Sessions
+from fivm_dbt.ir.time_windows import TimeWindows
 
 RULES: dict[type[Node], Callable[..., tuple[Term, ...]]] = {
     Filter: delta_of_filter,
@@ -49,8 +51,10 @@ RULES: dict[type[Node], Callable[..., tuple[Term, ...]]] = {
     OuterJoin: delta_of_outer_join,
     SemiJoin: delta_of_outer_join,
     Window: delta_of_window,
+    Sessions: delta_of_window,
     Match: delta_of_match,
     Explode: delta_of_explode,
+    TimeWindows: delta_of_explode,
     Buckets: delta_of_buckets,
     HigherOrder: delta_of_higher_order,
 }

@@ -439,7 +439,7 @@ class Explode(Node):
         return (self.input,)
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Explode:
-        return Explode(inputs[0], self.alias, self.generator, self.columns, self.outer)
+        return replace(self, input=inputs[0])
 
 
 @dataclass(frozen=True)

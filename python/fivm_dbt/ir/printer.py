@@ -32,6 +32,7 @@ from fivm_dbt.ir.on_demand import OnDemand
 from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.sessions import Sessions
+from fivm_dbt.ir.time_windows import TimeWindows
 
 
 def render(node: Node, indent: int = 0) -> str:
@@ -77,6 +78,9 @@ def describe(node: Node) -> str:
         return _match(node)
     if isinstance(node, Runs):
         return _runs(node)
+    if isinstance(node, TimeWindows):
+        start = f" start {node.offset}" if node.offset else ""
+        return f"TimeWindows {node.alias} of {node.at.sql} length {node.length} slide {node.slide}{start}"
     if isinstance(node, Explode):
         made = ", ".join(name for name, _ in node.columns)
         return f"Explode {node.alias} [{made} = {node.generator.sql}]{' outer' if node.outer else ''}"

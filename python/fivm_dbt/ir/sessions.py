@@ -11,7 +11,7 @@ from fivm_dbt.ir.scalar import Scalar
 SESSION_START, SESSION_END = "session_start_us", "session_end_us"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Sessions(Window):
     """The ``items`` of each row, with the start and the end of its session in microseconds since 1970.
 

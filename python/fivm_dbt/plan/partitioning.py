@@ -48,8 +48,10 @@ def choose_partitioning(
 
 
 def is_period(type_: SparkType, value: Scalar) -> bool:
-    """Whether a key of this type and value is a date, or a timestamp truncated to a period."""
-    return type_ == DATE or (type_.is_temporal and isinstance(value.ast(), _TRUNCATIONS))
+    """Whether a key of this type and value is a date, or a timestamp truncated to a period or to a window's bounds."""
+    ast = value.ast()
+    is_bound = isinstance(ast, exp.Anonymous) and ast.name.upper() == "TIMESTAMP_MICROS"
+    return type_ == DATE or (type_.is_temporal and (is_bound or isinstance(ast, _TRUNCATIONS)))
 
 
 def _period(key: Item, unit: str) -> tuple[Scalar, SparkType]:

@@ -27,6 +27,7 @@ from fivm_dbt.ir.nodes import (
 from fivm_dbt.ir.rename import with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.sessions import Sessions
+from fivm_dbt.ir.time_windows import TimeWindows
 
 Meaning = dict[ColumnId, Scalar]
 
@@ -90,6 +91,8 @@ def _dissolve(node: Node) -> tuple[Node, Meaning]:
         return SemiJoin(core, node.right, predicates, node.anti), meaning
     if isinstance(node, Explode):
         core, meaning = _dissolve(node.input)
+        if isinstance(node, TimeWindows):
+            return node.over(core, _apply(node.at, meaning)), meaning
         return Explode(core, node.alias, _apply(node.generator, meaning), node.columns, node.outer), meaning
     return node, {}
 

@@ -11,7 +11,7 @@ from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.products import Part, ProductDelta
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, at_side
-from fivm_dbt.ir.nodes import Lookup, Side
+from fivm_dbt.ir.nodes import Lookup, Node, Side
 from fivm_dbt.ir.scalar import Scalar, column_ast, identifier, never_null, raise_error
 from fivm_dbt.naming import COUNT, PARTITION, STEP
 from fivm_dbt.plan.binding import Binding, BoundInput, staged_input, staged_state
@@ -19,8 +19,9 @@ from fivm_dbt.plan.plan import Plan, StateTable, View
 from fivm_dbt.rings.products import OVERFLOW, sum_of_products
 from fivm_dbt.rings.registry import ROWS, Component
 from fivm_dbt.spark.clock import at_time
+from fivm_dbt.spark.panes import select_by_panes
 from fivm_dbt.spark.reads import presented, side_reader, table
-from fivm_dbt.spark.select import select, select_columns
+from fivm_dbt.spark.select import Reader, select, select_columns
 
 TWICE = "FIVM405"
 
@@ -136,7 +137,7 @@ def _payload_query(
     state, reader = view.state, side_reader(plan, view, binding)
     steps = [] if step is None else [exp.alias_(step.ast(), STEP)]
     branches = [
-        select_columns([*_branch_columns(state, t.multiplicity), *steps], at_time(t.node, binding), reader)
+        _branch(state, [*_branch_columns(state, t.multiplicity), *steps], at_time(t.node, binding), reader)
         for t in terms
     ]
     branches += [
@@ -156,6 +157,15 @@ def _payload_query(
     if keep_zero:
         return query
     return query.having(is_any(sums.values()), copy=False)
+
+
+def _branch(state: StateTable, columns: list[exp.Expr], node: Node, reader: Reader) -> exp.Select:
+    """What a term contributes: of rows in sliding windows the sums of panes."""
+
+    def rows(shown: list[exp.Expr], inner: Node) -> exp.Select:
+        return select_columns(shown, inner, reader)
+
+    return select_by_panes(state, node, columns, rows) or rows(columns, node)
 
 
 def is_any(sums: Iterable[exp.Expr]) -> exp.Expr:

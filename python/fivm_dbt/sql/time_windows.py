@@ -16,9 +16,10 @@ from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.nodes import Explode, Field, Filter, Item, Node
+from fivm_dbt.ir.nodes import Field, Filter, Item, Node
 from fivm_dbt.ir.scalar import Scalar, column_ast
 from fivm_dbt.ir.sessions import SESSION_END, SESSION_START, Sessions
+from fivm_dbt.ir.time_windows import WINDOW_START, TimeWindows, aligned
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.expressions import check_row_level, qualify, to_scalar, unparenthesized
 from fivm_dbt.sql.functions import TIME_WINDOWS, function_name
@@ -30,9 +31,6 @@ from fivm_dbt.sql.typing import known_type
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.lower import Lowering
-
-STARTS = "start_us"
-"""The column of a window's start in microseconds, where a row lies in several."""
 
 _META = "time_window"
 
@@ -82,12 +80,12 @@ def with_time_windows(
     if window.is_session:
         bounds, scope, relation = _sessions(lowering, node, window, at, scope, relation)
     elif window.slide == window.length:
-        bounds = _bounds(_aligned(window.at, window), window)
+        bounds = _bounds(aligned(Scalar(window.at), window.slide, window.offset).ast(), window)
     else:
         alias = lowering.alias("time_window")
-        relation = Explode(relation, alias, _starts(at, window), ((STARTS, BIGINT),))
-        scope = _with_source(scope, alias, (STARTS,))
-        bounds = _bounds(column_ast(alias, STARTS), window)
+        relation = TimeWindows.of(relation, alias, at, window.length, window.slide, window.offset)
+        scope = _with_source(scope, alias, (WINDOW_START,))
+        bounds = _bounds(column_ast(alias, WINDOW_START), window)
     return _replaced(node, scope, window.name, bounds), scope, relation
 
 
@@ -209,26 +207,6 @@ def _last_instant(end: exp.Expr) -> exp.Expr:
     return exp.paren(exp.Sub(this=exp.UnixMicros(this=end), expression=exp.Literal.number(1)))
 
 
-def _aligned(at: exp.Expr, window: TimeWindow) -> exp.Expr:
-    """The start of the last window that contains a time: ``at − (at − offset) mod slide``."""
-    since = at.copy()
-    if window.offset:
-        since = exp.Sub(this=since, expression=Scalar.number(window.offset).ast())
-    rest = exp.Anonymous(this="PMOD", expressions=[since, exp.Literal.number(window.slide)])
-    return exp.Sub(this=at.copy(), expression=rest)
-
-
-def _starts(at: Scalar, window: TimeWindow) -> Scalar:
-    """Every start of a window that contains a time, the last one first."""
-    first = exp.Add(
-        this=exp.Sub(this=at.ast(), expression=exp.Literal.number(window.length)),
-        expression=exp.Literal.number(1),
-    )
-    step = exp.Neg(this=exp.Literal.number(window.slide))
-    starts = exp.Anonymous(this="SEQUENCE", expressions=[_aligned(at.ast(), window), first, step])
-    return Scalar(exp.Anonymous(this="EXPLODE", expressions=[starts]))
-
-
 def _sessions(
     lowering: Lowering, node: exp.Select, window: TimeWindow, at: Scalar, scope: Scope, relation: Node
 ) -> tuple[_Bounds, Scope, Node]:
@@ -262,7 +240,7 @@ def _sessions(
         name = unique_name(f.name, {i.name.lower() for i in items} | {SESSION_START, SESSION_END})
         items.append(Item(name, f.scalar, f.type))
         moved[f.id] = Field(alias, name, f.type)
-    relation = Sessions(relation, alias, partition, tuple(items), at, window.length)
+    relation = Sessions(relation, alias, partition, tuple(items), at=at, gap=window.length)
     sources = tuple(
         replace(s, columns=tuple((n, moved.get(f.id, f)) for n, f in s.columns)) for s in scope.sources
     )

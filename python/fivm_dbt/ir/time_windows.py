@@ -1,0 +1,67 @@
+"""Rows with every window of time that they lie in, where a row lies in several: sliding windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import gcd
+
+from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.ir.nodes import Explode, Node
+from fivm_dbt.ir.scalar import Scalar
+
+WINDOW_START = "start_us"
+"""The column of a window's start, in microseconds since 1970."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeWindows(Explode):
+    """``input`` with a row for each window that contains the time ``at``: those that start in ``(at − length, at]``.
+
+    All in microseconds: windows start at ``offset + n · slide``. ``at`` is an expression over the fields of ``input``.
+    Rows of one pane, of length ``gcd(length, slide)``, lie in the same windows (Li et al., "No pane, no gain").
+    """
+
+    at: Scalar
+    length: int
+    slide: int
+    offset: int
+
+    @staticmethod
+    def of(node: Node, alias: str, at: Scalar, length: int, slide: int, offset: int) -> TimeWindows:
+        columns = ((WINDOW_START, BIGINT),)
+        generator = _starts(at, length, slide, offset)
+        return TimeWindows(node, alias, generator, columns, at=at, length=length, slide=slide, offset=offset)
+
+    def over(self, node: Node, at: Scalar) -> TimeWindows:
+        """The windows of other rows, whose time is ``at``."""
+        return replace(self, input=node, generator=self.starts(at), at=at)
+
+    def starts(self, at: Scalar) -> Scalar:
+        """A generator of the starts of the windows that contain ``at``."""
+        return _starts(at, self.length, self.slide, self.offset)
+
+    @property
+    def pane(self) -> Scalar:
+        """The start of the pane in which a row lies."""
+        return aligned(self.at, gcd(self.length, self.slide), self.offset)
+
+
+def aligned(at: Scalar, slide: int, offset: int = 0) -> Scalar:
+    """The last ``offset + n · slide`` that is not behind ``at``.
+
+    >>> aligned(Scalar.parse("r.t"), 60).sql
+    'r.t - PMOD(r.t, 60)'
+    """
+    since = f"{at.sql} - {offset}" if offset > 0 else f"{at.sql} + {-offset}" if offset < 0 else at.sql
+    return Scalar.parse(f"{at.sql} - PMOD({since}, {slide})")
+
+
+def timestamp(micros: Scalar) -> Scalar:
+    """The instant that is so many microseconds after 1970."""
+    return Scalar.parse(f"TIMESTAMP_MICROS({micros.sql})")
+
+
+def _starts(at: Scalar, length: int, slide: int, offset: int) -> Scalar:
+    """A generator of the starts of all windows that contain ``at``, the last one first."""
+    last = aligned(at, slide, offset).sql
+    return Scalar.parse(f"EXPLODE(SEQUENCE({last}, {at.sql} - {length} + 1, -{slide}))")

@@ -1,0 +1,69 @@
+"""What rows contribute to sliding windows, added up by pane before it is given to each window that has the pane.
+
+``Σ_{r ∈ ΔR, t(r) ∈ w} payload(r) = Σ_{p ∈ w} (Σ_{r ∈ ΔR ∩ p} payload(r))``: the pane's own sum is what each of its
+``length / slide`` windows gets, so that a row is looked at once and not once per window (ViewDF, section 5.2.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from fivm_dbt.ir.nodes import Node
+from fivm_dbt.ir.scalar import Scalar, column_ast, identifier, never_null
+from fivm_dbt.ir.time_windows import TimeWindows
+from fivm_dbt.naming import COUNT, PREFIX
+from fivm_dbt.plan.plan import StateTable
+from fivm_dbt.rings.products import OVERFLOW
+
+_PANE, _PANES = f"{PREFIX}pane", "panes"
+
+
+def select_by_panes(
+    state: StateTable,
+    node: Node,
+    columns: list[exp.Expr],
+    rows: Callable[[list[exp.Expr], Node], exp.Select],
+) -> exp.Select | None:
+    """The ``columns`` of a state's keys and payload over ``node``, by pane; None without sliding windows on top.
+
+    ``rows`` selects columns from a node.
+    """
+    if not isinstance(node, TimeWindows) or not any(k.value.tables == {node.alias} for k in state.keys):
+        return None
+    keys, sums = columns[: len(state.keys)], columns[len(state.keys) :]
+    of_window = [node.alias in k.value.tables for k in state.keys]
+    is_mixed = any(w and k.value.tables != {node.alias} for w, k in zip(of_window, state.keys, strict=True))
+    if is_mixed or any(node.alias in Scalar(s.copy()).tables for s in sums):
+        return None
+    inner = [k for k, w in zip(keys, of_window, strict=True) if not w]
+    by_row = rows([*inner, exp.alias_(node.pane.ast(), _PANE), *sums], node.input)
+    names = [k.alias_or_name for k in inner]
+    totals = {s.alias_or_name: _total(s.alias_or_name, state) for s in sums}
+    grouped = [column_ast("", name) for name in [*names, _PANE]]
+    panes = exp.select(
+        *(g.copy() for g in grouped), *(exp.alias_(t, identifier(n)) for n, t in totals.items())
+    )
+    panes = panes.from_(by_row.subquery("changed_rows", copy=False), copy=False).group_by(
+        *grouped, copy=False
+    )
+    starts = node.starts(Scalar.column(_PANES, _PANE))
+    shown = [k if w else column_ast(_PANES, k.alias_or_name) for k, w in zip(keys, of_window, strict=True)]
+    made = exp.select(*shown, *(column_ast(_PANES, name) for name in totals), copy=False)
+    alias = exp.TableAlias(
+        this=identifier(node.alias), columns=[identifier(name) for name, _ in node.columns]
+    )
+    view = exp.Lateral(this=starts.ast(), view=True, alias=alias)
+    made = made.from_(panes.subquery(_PANES, copy=False), copy=False)
+    made.append("laterals", view)
+    return made
+
+
+def _total(name: str, state: StateTable) -> exp.Expr:
+    """The sum of a component; one of decimals that overflows must not be lost in the sum of panes."""
+    total: exp.Expr = exp.Sum(this=column_ast("", name))
+    type_ = next((p.component.type for p in state.payload if p.name == name), None)
+    if name == COUNT or type_ is None or not type_.is_decimal:
+        return total
+    return never_null(total, OVERFLOW, type_.text)

@@ -5,7 +5,7 @@ The aggregate at the root of a model is not handled here: its payloads are maint
 
 from __future__ import annotations
 
-from fivm_dbt.delta.local import affected_keys, restricted
+from fivm_dbt.delta.local import affected_keys, recomputed
 from fivm_dbt.delta.term import Derive, Term, at_side
 from fivm_dbt.ir.nodes import Aggregate, Restrict, Side
 from fivm_dbt.ir.scalar import Scalar
@@ -27,5 +27,5 @@ def delta_of_aggregate(node: Aggregate, delta: Derive) -> tuple[Term, ...]:
             total = node.with_inputs((at_side(node.input, side),))
             terms.append(Term(Restrict(total, affected_keys(node, changed), ()), Scalar.number(sign)))
         else:
-            terms.append(Term(node.with_inputs((restricted(node, changed, side),)), Scalar.number(sign)))
+            terms.append(Term(recomputed(node, changed, side), Scalar.number(sign)))
     return tuple(terms)

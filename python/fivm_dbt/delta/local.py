@@ -2,11 +2,15 @@
 
 Their delta recomputes the affected keys, on both sides:
 ``ΔOp = Op(new R ⋉ keys(ΔR)) − Op(old R ⋉ keys(ΔR))``.
+
+Where the operator reaches a fixed time around each row, K has a block of time, and the rows are those of the blocks
+around it: ``ΔOp = Op(new R ⋉ near(ΔR)) ⋉ keys(ΔR) − …`` (:mod:`fivm_dbt.delta.nearby`).
 """
 
 from __future__ import annotations
 
 from fivm_dbt.catalog.types import INT
+from fivm_dbt.delta.nearby import blocks_within, nearby_rows
 from fivm_dbt.delta.term import Derive, Term, at_side
 from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.nodes import Aggregate, Distinct, Item, Map, Node, Restrict, Side, UnionAll, Window
@@ -24,6 +28,9 @@ def local_key(node: Local) -> tuple[Item, ...]:
 def affected_keys(node: Local, changed: tuple[Term, ...]) -> Node:
     """``keys(ΔR)``: each key that occurs in a changed row, once; of an empty key, one row if there is any change."""
     alias = f"{node.alias}_changed"
+    if isinstance(node, Window) and node.near is not None:
+        rows = tuple(term.node for term in changed)
+        return blocks_within(rows, node.partition[:-2], node.near, node.near.changed, alias)
     items = tuple(Item(f"key_{i + 1}", k.value, k.type) for i, k in enumerate(local_key(node)))
     if not items:
         items = (Item(f"{PREFIX}any", Scalar.number(1), INT),)
@@ -31,11 +38,18 @@ def affected_keys(node: Local, changed: tuple[Term, ...]) -> Node:
     return Distinct(branches[0] if len(branches) == 1 else UnionAll(branches, alias))
 
 
-def restricted(node: Local, changed: tuple[Term, ...], side: Side) -> Node:
-    """``R ⋉ keys(ΔR)`` with R on one side."""
+def recomputed(node: Local, changed: tuple[Term, ...], side: Side) -> Node:
+    """``Op(R ⋉ keys(ΔR))`` with R on one side."""
     keys = affected_keys(node, changed)
     pairs = tuple((k.value, f.scalar) for k, f in zip(local_key(node), keys.fields, strict=False))
-    return Restrict(at_side(node.input, side), keys, pairs)
+    if isinstance(node, Match) or node.near is None:
+        return node.with_inputs((Restrict(at_side(node.input, side), keys, pairs),))
+    rows = nearby_rows(node, changed, side)
+    if isinstance(node, Aggregate):
+        return node.with_inputs((Restrict(rows, keys, pairs),))
+    # Rows in the blocks around the affected ones are read for these, and not shown.
+    shown = {i.value: Scalar.column(node.alias, i.name) for i in node.items}
+    return Restrict(node.with_inputs((rows,)), keys, tuple((shown[value], key) for value, key in pairs))
 
 
 def delta_by_keys(node: Local, delta: Derive) -> tuple[Term, ...]:
@@ -44,6 +58,6 @@ def delta_by_keys(node: Local, delta: Derive) -> tuple[Term, ...]:
     if not changed:
         return ()
     return tuple(
-        Term(node.with_inputs((restricted(node, changed, side),)), Scalar.number(sign))
+        Term(recomputed(node, changed, side), Scalar.number(sign))
         for side, sign in ((Side.NEW, 1), (Side.OLD, -1))
     )

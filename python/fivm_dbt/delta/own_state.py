@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.delta.derive import derive
-from fivm_dbt.delta.local import Local, affected_keys, restricted
+from fivm_dbt.delta.local import Local, affected_keys, recomputed
 from fivm_dbt.delta.term import Term, at_side
 from fivm_dbt.ir.nodes import Aggregate, Filter, Item, Map, Node, Restrict, Scan, Side
 from fivm_dbt.ir.scalar import Scalar
@@ -26,11 +26,11 @@ def delta_over_own_state(
         return ()
     affected = affected_keys(local, changed)
     if isinstance(local, Aggregate) and local.is_global:
-        recomputed: Node = Restrict(local.with_inputs((at_side(local.input, Side.NEW),)), affected, ())
+        again: Node = Restrict(local.with_inputs((at_side(local.input, Side.NEW),)), affected, ())
     else:
-        recomputed = local.with_inputs((restricted(local, changed, Side.NEW),))
+        again = recomputed(local, changed, Side.NEW)
     if isinstance(rows.input, Filter):
-        recomputed = Filter(recomputed, rows.input.predicates)
+        again = Filter(again, rows.input.predicates)
     columns = tuple((i.name, i.type) for i in rows.items)
     stored = Scan(state, _ALIAS, (*columns, (COUNT, BIGINT)), Side.OLD)
     pairs = tuple((Scalar.column(_ALIAS, k), f.scalar) for k, f in zip(keys, affected.fields, strict=False))
@@ -38,4 +38,4 @@ def delta_over_own_state(
     items = tuple(Item(name, Scalar.column(_ALIAS, name), type_) for name, type_ in columns)
     gone = Map(Restrict(stored, affected, pairs), rows.alias, (*items, count))
     minus = Scalar.parse(f"-{Scalar.column(rows.alias, COUNT).sql}")
-    return (Term(Map(recomputed, rows.alias, rows.items), Scalar.number(1)), Term(gone, minus))
+    return (Term(Map(again, rows.alias, rows.items), Scalar.number(1)), Term(gone, minus))

@@ -12,6 +12,7 @@ from enum import Enum
 
 from fivm_dbt.catalog.types import SparkType
 from fivm_dbt.ir.factored import Factored
+from fivm_dbt.ir.near import Near
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import CLOCK
 
@@ -395,12 +396,16 @@ class Lookup(Node):
 @dataclass(frozen=True)
 class Window(Node):
     """A projection whose items hold window functions. Each of those partitions by ``partition`` and maybe by more, so
-    that rows with another value of ``partition`` have no influence."""
+    that rows with another value of ``partition`` have no influence.
+
+    Where frames reach a fixed time, ``near`` says how far; the last two of ``partition`` are then its block and day.
+    """
 
     input: Node
     alias: str
     partition: tuple[Item, ...]
     items: tuple[Item, ...]
+    near: Near | None = None
 
     def __post_init__(self) -> None:
         self._check(*(i.value for i in (*self.partition, *self.items)))
@@ -488,7 +493,7 @@ class Aggregate(Node):
     """GROUP BY ``keys``; without keys a global aggregate, which has one row even over nothing (``is_global``).
 
     ``factored`` says how its payload is added up where the input has payloads of a view tree instead of the rows that
-    ``calls`` speak of.
+    ``calls`` speak of. Over sliding windows ``near`` says which rows those of an affected window are.
     """
 
     input: Node
@@ -497,6 +502,7 @@ class Aggregate(Node):
     calls: tuple[AggregateCall, ...]
     is_global: bool = False
     factored: Factored | None = None
+    near: Near | None = None
 
     def __post_init__(self) -> None:
         used: Iterable[Scalar | None]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from math import gcd
 
 from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.ir.instants import aligned
 from fivm_dbt.ir.nodes import Explode, Node
 from fivm_dbt.ir.scalar import Scalar
 
@@ -44,21 +45,6 @@ class TimeWindows(Explode):
     def pane(self) -> Scalar:
         """The start of the pane in which a row lies."""
         return aligned(self.at, gcd(self.length, self.slide), self.offset)
-
-
-def aligned(at: Scalar, slide: int, offset: int = 0) -> Scalar:
-    """The last ``offset + n · slide`` that is not behind ``at``.
-
-    >>> aligned(Scalar.parse("r.t"), 60).sql
-    'r.t - PMOD(r.t, 60)'
-    """
-    since = f"{at.sql} - {offset}" if offset > 0 else f"{at.sql} + {-offset}" if offset < 0 else at.sql
-    return Scalar.parse(f"{at.sql} - PMOD({since}, {slide})")
-
-
-def timestamp(micros: Scalar) -> Scalar:
-    """The instant that is so many microseconds after 1970."""
-    return Scalar.parse(f"TIMESTAMP_MICROS({micros.sql})")
 
 
 def _starts(at: Scalar, length: int, slide: int, offset: int) -> Scalar:

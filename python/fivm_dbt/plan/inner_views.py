@@ -29,12 +29,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from fivm_dbt.catalog import Dependency
+from fivm_dbt.catalog.types import BIGINT, DATE
 from fivm_dbt.delta.key_sets import equalities
 from fivm_dbt.delta.local import Local, local_key
 from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.match import Match
+from fivm_dbt.ir.near import block_of
 from fivm_dbt.ir.nodes import (
     Aggregate,
     ClockFilter,
@@ -54,6 +56,7 @@ from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.rename import substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.sessions import Sessions
+from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.plan.correlation import Correlation, correlation_of
 from fivm_dbt.plan.helper_views import HelperViews, Topmost, Wanted
@@ -61,6 +64,7 @@ from fivm_dbt.plan.inequality import InequalityHelpers
 from fivm_dbt.plan.kept_views import InnerView, KeptViews, column_of
 from fivm_dbt.plan.match_marks import by_marks
 from fivm_dbt.plan.outer_sums import outer_rows_of
+from fivm_dbt.plan.panes import has_plain_keys, near_windows, over_panes
 from fivm_dbt.plan.plan import InequalityHelper, ViewTree
 from fivm_dbt.plan.root import leads_to
 
@@ -237,6 +241,10 @@ class _Keeper:
     def _local(self, node: Local, topmost: Topmost | None = None) -> Node:
         """An aggregate, windows or matches over the visited input, which is kept by key where keys are recomputed from
         it. Matches may come from kept marks."""
+        if isinstance(node, Aggregate) and isinstance(node.input, TimeWindows) and not node.adds_up:
+            near = self._of_windows(node)
+            if near is not None:
+                return near
         inner, meaning = self._visit(node.input, in_block=self.helpers.are_kept)
         over = _same(node, substituted(node, (inner,), meaning))
         if isinstance(over, Aggregate) and over.adds_up:
@@ -251,6 +259,46 @@ class _Keeper:
             over.input, _used(over), local_key(over), "the rows from which keys are recomputed"
         )
         return kept.under(over)
+
+    def _of_windows(self, node: Aggregate) -> Aggregate | None:
+        """An aggregate of sliding windows, over panes that are kept, or over rows by their time; None for others."""
+        if self.wanted.only_needed or is_on_demand(node):
+            return None
+        over = over_panes(node, self.kept.alias())
+        if over is not None and all(f.type.is_groupable for f in over.input.fields):
+            (panes,) = over.input.inputs
+            inner, _ = self._visit(panes)
+            return replace(over, input=over.input.with_inputs((inner,)))
+        if not has_plain_keys(node):
+            return None
+        (rows,) = node.input.inputs
+        inner, meaning = self._visit(rows)
+        windows = substituted(node.input, (inner,), meaning)
+        return self._near_rows(substituted(node, (windows,), meaning))
+
+    def _near_rows(self, node: Node) -> Aggregate:
+        """An aggregate of sliding windows over kept rows, placed by the block of time in which they lie."""
+        assert isinstance(node, Aggregate) and isinstance(node.input, TimeWindows)
+        windows = node.input
+        block, day = block_of(windows.at, windows.length)
+        keys = tuple(k for k in node.keys if windows.alias not in k.value.tables)
+        keys = (*keys, Item("block_us", block, BIGINT), Item("block_day", day, DATE))
+        used = _used(node) | windows.at.columns | frozenset(c for k in keys for c in k.value.columns)
+        reason = "the rows from which windows are recomputed"
+        kept = self._by_key(windows.input, used & windows.input.ids, keys, reason)
+        if block not in kept.keys or day not in kept.keys:
+            return node
+        at = windows.at.substitute(kept.meaning.get)
+        return replace(
+            node,
+            input=windows.over(kept.node, at),
+            keys=tuple(
+                replace(k, value=kept.keys.get(k.value, k.value.substitute(kept.meaning.get)))
+                for k in node.keys
+            ),
+            calls=with_meaning(node.calls, kept.meaning),
+            near=near_windows(kept.keys[block], kept.keys[day], windows.length),
+        )
 
     def _over_sums(self, node: Aggregate) -> Node | None:
         """The topmost aggregate over sums of its outer rows, where all of it is evaluated on demand anyway."""

@@ -49,6 +49,8 @@ class Root:
     local_keys: tuple[str, ...] = ()
     rows: Product | None = None
     is_reevaluated: bool = False
+    meant: tuple[Scalar, ...] = ()
+    """What the columns ``local_keys`` are computed as: a state is placed by one that is a period of time."""
 
     @property
     def is_aggregate(self) -> bool:
@@ -156,7 +158,8 @@ def _local_root(node: Local, outputs: tuple[tuple[str, Scalar], ...], filters: t
     if not keys:
         keys = (Item(f"{PREFIX}row", Scalar.number(1), INT),)
     one_each = isinstance(node, Aggregate)
-    return Root(rows, keys, (), False, not one_each, present, (), shown, node, local_keys)
+    meant = tuple(k.value for k in local_key(node)) if one_each else ()
+    return Root(rows, keys, (), False, not one_each, present, (), shown, node, local_keys, meant=meant)
 
 
 def _used_fields(node: Local, outputs: tuple[tuple[str, Scalar], ...]) -> tuple[Field, ...]:

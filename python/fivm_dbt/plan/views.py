@@ -175,6 +175,8 @@ class Views:
         if grouped_by and not config.fivm_partition_by:
             # A period of another key would not tell in which partitions the rows of an affected key lie.
             keys = tuple(k for k in keys if k.name in grouped_by)
+        meant = dict(zip(root.local_keys, root.meant, strict=False))
+        keys = tuple(replace(k, value=meant.get(k.name, k.value)) for k in keys)
         shown = {n.lower(): k for n, k in root.shown}
         partitioning = choose_partitioning(keys, shown, config, self.typer, root.has_one_row)
         return StateTable(name, root.keys, root.payload, partitioning, root.is_global, grouped_by, root.rows)

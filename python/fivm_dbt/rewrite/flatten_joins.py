@@ -43,7 +43,8 @@ def flatten_joins(node: Node) -> Node:
     if isinstance(node, Window):
         core, meaning = _dissolve(node.input)
         partition = _apply_items(node.partition, meaning)
-        new = replace(node, input=core, partition=partition, items=_apply_items(node.items, meaning))
+        items, near = _apply_items(node.items, meaning), with_meaning(node.near, meaning)
+        new = replace(node, input=core, partition=partition, items=items, near=near)
         return replace(new, at=_apply(new.at, meaning)) if isinstance(new, Sessions) else new
     if isinstance(node, Match):
         core, meaning = _dissolve(node.input)
@@ -54,7 +55,8 @@ def flatten_joins(node: Node) -> Node:
         keys = _apply_items(node.keys, meaning)
         calls = tuple(_apply_call(c, meaning) for c in node.calls)
         factored = with_meaning(node.factored, meaning)
-        return replace(node, input=core, keys=keys, calls=calls, factored=factored)
+        near = with_meaning(node.near, meaning)
+        return replace(node, input=core, keys=keys, calls=calls, factored=factored, near=near)
     return node
 
 

@@ -16,10 +16,11 @@ from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.instants import aligned
 from fivm_dbt.ir.nodes import Field, Filter, Item, Node
 from fivm_dbt.ir.scalar import Scalar, column_ast
 from fivm_dbt.ir.sessions import SESSION_END, SESSION_START, Sessions
-from fivm_dbt.ir.time_windows import WINDOW_START, TimeWindows, aligned
+from fivm_dbt.ir.time_windows import WINDOW_START, TimeWindows
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.expressions import check_row_level, qualify, to_scalar, unparenthesized
 from fivm_dbt.sql.functions import TIME_WINDOWS, function_name

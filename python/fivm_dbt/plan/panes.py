@@ -1,0 +1,151 @@
+"""Aggregates over sliding windows that do not add up, over partial aggregates of panes where there are such.
+
+``f(⊎_{p ∈ w} R_p) = g(f'(R_p1), …, f'(R_pn))`` for the panes p of a window w: MIN and MAX of a window are those of its
+panes', a SUM the sum of theirs (ViewDF, section 5.2.1, View5; "distributive"). What a change costs is then the panes of
+the windows that contain it, and not their rows. Of MEDIAN, COUNT(DISTINCT) and others the rows are needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import BIGINT, DATE, DOUBLE
+from fivm_dbt.ir.near import Near, block_of
+from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Item
+from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.time_windows import TimeWindows
+from fivm_dbt.naming import unique_name
+from fivm_dbt.rings import Component, components, finish
+from fivm_dbt.rings.registry import ROWS
+
+_SAME = frozenset(
+    "min max bool_and bool_or every some any logical_and logical_or bit_and bit_or bit_xor bitwise_and_agg "
+    "bitwise_or_agg bitwise_xor_agg".split()
+)
+"""Aggregates of which those of parts are aggregated by the same function."""
+
+_DIGITS = 28
+"""Decimals of more digits may have sums that overflow in a pane and not in a window, where others make up for it."""
+
+
+def over_panes(node: Aggregate, alias: str) -> Aggregate | None:
+    """``node`` over windows of panes, an aggregate under ``alias``; None where some call needs the rows."""
+    windows = node.input
+    if not isinstance(windows, TimeWindows) or not has_plain_keys(node):
+        return None
+    of_rows = tuple(k for k in node.keys if windows.alias not in k.value.tables)
+    partials = _Partials(alias, {k.name.lower() for k in of_rows})
+    calls = tuple(partials.call(c) for c in node.calls)
+    if any(c is None for c in calls):
+        return None
+    names = [partials.name(name) for name in ("pane_us", "block_us", "block_day")]
+    block, day = block_of(windows.pane, windows.length)
+    added = zip(names, (windows.pane, block, day), (BIGINT, BIGINT, DATE), strict=True)
+    keys = (*of_rows, *(Item(*part) for part in added))
+    panes = Aggregate(windows.input, alias, keys, tuple(partials.calls))
+    above = {k.name: Scalar.column(alias, k.name) for k in of_rows}
+    return replace(
+        node,
+        input=windows.over(panes, Scalar.column(alias, names[0])),
+        keys=tuple(replace(k, value=above.get(k.name, k.value)) for k in node.keys),
+        calls=tuple(c for c in calls if c is not None),
+        near=near_windows(Scalar.column(alias, names[1]), Scalar.column(alias, names[2]), windows.length),
+    )
+
+
+def near_windows(block: Scalar, day: Scalar, length: int) -> Near:
+    """Windows that a row lies in reach no further than the blocks beside its own, of the windows' length."""
+    return Near(block, day, length, (-1, 1), (-1, 1))
+
+
+def has_plain_keys(node: Aggregate) -> bool:
+    """Whether each key is of the rows or of the windows, and not of both."""
+    windows = node.input
+    assert isinstance(windows, TimeWindows)
+    return all(
+        windows.alias not in k.value.tables or k.value.tables == frozenset({windows.alias}) for k in node.keys
+    )
+
+
+@dataclass
+class _Partials:
+    """The aggregates of a pane that the aggregates of windows are computed from, equal ones once."""
+
+    alias: str
+    taken: set[str]
+    calls: list[AggregateCall] = field(default_factory=list)
+
+    def name(self, wanted: str) -> str:
+        name = unique_name(wanted, self.taken)
+        self.taken.add(name.lower())
+        return name
+
+    def call(self, call: AggregateCall) -> AggregateCall | None:
+        """A window's call over partial aggregates."""
+        over = self._sum(call) if call.written is None else self._written(call)
+        if over is None:
+            return None
+        return AggregateCall(call.name, call.function, None, None, call.type, over, call.is_repeatable)
+
+    def _sum(self, call: AggregateCall) -> Scalar | None:
+        """COUNT, SUM, AVG of exact numbers: their components are added up, in panes and then in windows."""
+        type_ = call.argument_type
+        if type_ is not None and (type_.is_floating or (type_.is_decimal and type_.precision > _DIGITS)):
+            return None
+        known = {c: self._total(c) for c in (ROWS, *components(call))}
+        return finish(call, known.__getitem__)
+
+    def _total(self, component: Component) -> Scalar:
+        rows = exp.Count(this=exp.Star())
+        term = component.term(Scalar.number(1)).ast()
+        written = rows if component == ROWS else exp.Sum(this=term)
+        return self._added(written, component.type, "count" if component == ROWS else "sum")
+
+    def _written(self, call: AggregateCall) -> Scalar | None:
+        assert call.written is not None
+        whole = call.written.ast()
+        inner = whole.this if isinstance(whole, exp.Filter) else whole
+        if call.function in _SAME and not isinstance(inner.this, exp.Distinct):
+            return Scalar(_again(inner, self._partial(whole, call.type, call).ast()))
+        if call.function == "count_if":
+            return self._added(whole, BIGINT, "count_if")
+        if call.type != DOUBLE or call.function not in ("sum", "avg") or isinstance(inner.this, exp.Distinct):
+            return None
+        if call.function == "sum":
+            return self._added(whole, DOUBLE, "sum", call)
+        if inner is not whole:
+            return None
+        total = self._added(exp.Sum(this=exp.cast(inner.this.copy(), "double")), DOUBLE, "sum", call)
+        count = self._added(exp.Count(this=inner.this.copy()), BIGINT, "count")
+        return Scalar(exp.Div(this=total.ast(), expression=count.ast()))
+
+    def _added(
+        self, written: exp.Expr, type_: SparkType, wanted: str, call: AggregateCall | None = None
+    ) -> Scalar:
+        """The sum over panes of a partial aggregate."""
+        return Scalar(exp.Sum(this=self._partial(written, type_, call, wanted).ast()))
+
+    def _partial(
+        self, written: exp.Expr, type_: SparkType, call: AggregateCall | None, wanted: str = ""
+    ) -> Scalar:
+        """The column of a partial aggregate."""
+        scalar = Scalar(written)
+        found = next((c for c in self.calls if c.written == scalar), None)
+        if found is None:
+            label = wanted or (call.name if call is not None else "partial")
+            is_repeatable = call is None or call.is_repeatable
+            function = call.function if call is not None else "sum"
+            name = self.name(f"pane_{label}")
+            found = AggregateCall(name, function, None, None, type_, scalar, is_repeatable)
+            self.calls.append(found)
+        return Scalar.column(self.alias, found.name)
+
+
+def _again(function: exp.Expr, value: exp.Expr) -> exp.Expr:
+    """The same aggregate function of something else."""
+    if isinstance(function, exp.Anonymous):
+        return exp.Anonymous(this=function.this, expressions=[value])
+    return type(function)(this=value)

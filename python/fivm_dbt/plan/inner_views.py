@@ -66,6 +66,7 @@ from fivm_dbt.plan.match_marks import by_marks
 from fivm_dbt.plan.outer_sums import outer_rows_of
 from fivm_dbt.plan.panes import has_plain_keys, near_windows, over_panes
 from fivm_dbt.plan.plan import InequalityHelper, ViewTree
+from fivm_dbt.plan.reach import with_reach
 from fivm_dbt.plan.root import leads_to
 
 Meaning = dict[ColumnId, Scalar]
@@ -255,10 +256,10 @@ class _Keeper:
             marked = by_marks(self.kept, over, self.wanted.part_length, self.wanted.buckets)
             if marked is not None:
                 return marked
-        kept = self._by_key(
-            over.input, _used(over), local_key(over), "the rows from which keys are recomputed"
-        )
-        return kept.under(over)
+        reaching = with_reach(over) if isinstance(over, Window) else over
+        keys = local_key(reaching)
+        kept = self._by_key(reaching.input, _used(reaching), keys, "the rows from which keys are recomputed")
+        return kept.under(reaching if all(k.value in kept.keys for k in keys[-2:]) else over)
 
     def _of_windows(self, node: Aggregate) -> Aggregate | None:
         """An aggregate of sliding windows, over panes that are kept, or over rows by their time; None for others."""
@@ -501,11 +502,14 @@ class _Rows:
         if isinstance(node, Match):
             columns = with_meaning(node.columns, self.meaning)
             return replace(node, input=self.node, partition=keys, columns=columns)
-        items = with_meaning(node.items, self.meaning)
+        items = tuple(
+            replace(i, value=self.keys.get(i.value, i.value.substitute(self.meaning.get))) for i in node.items
+        )
         if isinstance(node, Sessions):
             at = node.at.substitute(self.meaning.get)
             return replace(node, input=self.node, partition=keys, items=items, at=at)
-        return replace(node, input=self.node, partition=keys, items=items)
+        near = node.near and replace(node.near, block=keys[-2].value, day=keys[-1].value)
+        return replace(node, input=self.node, partition=keys, items=items, near=near)
 
     def applied(
         self, meaning: Meaning, predicates: tuple[Scalar, ...]

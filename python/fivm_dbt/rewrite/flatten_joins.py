@@ -42,10 +42,14 @@ def flatten_joins(node: Node) -> Node:
         return Map(core, node.alias, _apply_items(node.items, meaning))
     if isinstance(node, Window):
         core, meaning = _dissolve(node.input)
-        partition = _apply_items(node.partition, meaning)
-        items, near = _apply_items(node.items, meaning), with_meaning(node.near, meaning)
-        new = replace(node, input=core, partition=partition, items=items, near=near)
-        return replace(new, at=_apply(new.at, meaning)) if isinstance(new, Sessions) else new
+        parts = {
+            "partition": _apply_items(node.partition, meaning),
+            "items": _apply_items(node.items, meaning),
+            "near": with_meaning(node.near, meaning),
+        }
+        if isinstance(node, Sessions):
+            parts["at"] = _apply(node.at, meaning)
+        return replace(node, input=core, **parts)
     if isinstance(node, Match):
         core, meaning = _dissolve(node.input)
         partition = _apply_items(node.partition, meaning)

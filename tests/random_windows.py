@@ -1,0 +1,117 @@
+"""Random models over windows of time, and random changes: late rows, NULLs, duplicates, updates, sums of zero."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+from typing import Any
+
+Row = tuple[Any, ...]
+
+START = datetime(2024, 3, 30, 22, 0)
+COLUMNS = [["k", "string"], ["ts", "timestamp"], ["x", "int"], ["y", "decimal(10,2)"], ["z", "double"]]
+_CALLS = (
+    "count(*)", "count(x)", "sum(x)", "avg(x)", "sum(y)", "avg(y)", "min(x)", "max(x)", "max(y)", "min(ts)",
+    "count_if(x > 0)", "bool_or(x > 1)", "bit_xor(x)", "sum(z)", "avg(z)", "median(x)", "count(distinct x)",
+    "max(x) filter (where x < 2)", "sum(x) filter (where y > 0)", "stddev(x)",
+)  # fmt: skip
+_ADDING = ("count(*)", "count(x)", "sum(x)", "avg(x)", "sum(y)", "avg(y)", "sum(x) filter (where y > 0)")
+_MERGING = (*_ADDING, "min(x)", "max(x)", "max(y)", "bool_or(x > 1)", "sum(z)", "avg(z)", "count_if(x > 0)")
+_FRAMES = (
+    "range between interval '30 minutes' preceding and current row",
+    "range between interval '20 minutes' preceding and interval '10 minutes' following",
+    "range between current row and interval '1 hour' following",
+    "range between interval '2 hours' preceding and interval '1 hour' preceding",
+)
+
+
+def random_row(rng: random.Random, span: int = 6 * 60) -> Row:
+    """A row in the hours around a change of clocks; the same moments come often."""
+    at = START + timedelta(minutes=rng.randrange(0, span, 3), seconds=rng.choice((0, 0, 59)))
+    return (
+        rng.choice(("a", "b", None)),
+        None if rng.random() < 0.06 else at.isoformat(sep=" "),
+        rng.choice((None, -2, -1, 0, 1, 2, 3)),
+        rng.choice((None, "-1.50", "0.00", "2.25")),
+        rng.choice((None, -0.5, 0.25, 1.0)),
+    )
+
+
+def random_window(rng: random.Random) -> str:
+    """The call of a sliding, tumbling or session window."""
+    kind = rng.choice(("sliding", "sliding", "tumbling", "session"))
+    if kind == "session":
+        return f"session_window(ts, '{rng.choice(('3 minutes', '10 minutes', '1 hour'))}')"
+    if kind == "tumbling":
+        return f"window(ts, '{rng.choice(('5 minutes', '1 hour', '1 day'))}')"
+    sizes = (
+        ("10 minutes", "5 minutes"),
+        ("1 hour", "20 minutes"),
+        ("25 minutes", "10 minutes"),
+        ("1 day", "6 hours"),
+    )
+    length, slide = rng.choice(sizes)
+    start = rng.choice(("", "", ", '2 minutes'"))
+    return f"window(ts, '{length}', '{slide}'{start})"
+
+
+def random_model(rng: random.Random) -> str:
+    """A query over ``r`` that groups by a window of time, or has frames in a range of it."""
+    if rng.random() < 0.3:
+        return _framed(rng)
+    window = random_window(rng)
+    name = window.partition("(")[0]
+    keys = rng.choice(([], ["k"], ["k"], ["x % 2"]))
+    pool = rng.choice((_ADDING, _MERGING, _CALLS))
+    calls = rng.sample(pool, rng.randint(1, 3))
+    shown = [*(f"{key} as g" for key in keys), f"{name}.start as b"]
+    shown += [f"{name}.end as e"] if rng.random() < 0.5 else []
+    shown += [f"{call} as c{i}" for i, call in enumerate(calls)]
+    where = rng.choice(("", "", " where x > -1"))
+    having = rng.choice(("", "", " having count(*) > 1", " having sum(x) > 0"))
+    source = rng.choice(("r", "r", "(select * from r where x is not null) as q"))
+    if rng.random() < 0.15 and not name.startswith("session"):
+        source, where = "r join d using (k)", where
+    return f"select {', '.join(shown)} from {source}{where} group by {', '.join([*keys, window])}{having}"
+
+
+def _framed(rng: random.Random) -> str:
+    frame = rng.choice(_FRAMES)
+    calls = rng.sample(("sum(x)", "count(*)", "max(x)", "min(y)", "avg(x)"), rng.randint(1, 2))
+    by = rng.choice(("", "partition by k "))
+    order = rng.choice(("ts", "ts", "ts desc"))
+    over = f"over ({by}order by {order} {frame})"
+    listed = ", ".join(f"{call} {over} as c{i}" for i, call in enumerate(calls))
+    query = f"select k, ts, x, {listed} from r"
+    if rng.random() < 0.3:
+        return f"select k, count(*) as n, max(c0) as m from ({query}) as q group by k"
+    return query
+
+
+def random_scenario(seed: int) -> dict[str, Any]:
+    """Two models through a stream of changes whose end is an empty table."""
+    rng = random.Random(seed)
+    rows = [random_row(rng) for _ in range(rng.choice((0, 8, 20)))]
+    initial = list(rows)
+    pairs = [("a", "1"), ("b", "2")]
+    steps: list[dict[str, Any]] = []
+    for _ in range(4):
+        gone = rng.sample(rows, min(len(rows), rng.choice((0, 1, 2, 6))))
+        come = [random_row(rng) for _ in range(rng.choice((0, 1, 3, 8)))]
+        come += [(*row[:2], rng.choice((None, 0, 3)), *row[3:]) for row in gone if rng.random() < 0.4]
+        come += [rng.choice(rows)] if rows and rng.random() < 0.3 else []
+        for row in gone:
+            rows.remove(row)
+        rows += come
+        delta = {"r": {"insert": [list(r) for r in come], "delete": [list(r) for r in gone]}}
+        if rng.random() < 0.3:
+            delta["d"] = {"insert": [[rng.choice(("a", "b")), "3"]], "delete": []}
+        steps.append({"delta": delta})
+    steps.append({"delta": {"r": {"insert": [], "delete": [list(r) for r in rows]}}})
+    return {
+        "id": f"windows-{seed}",
+        "tables": {"r": COLUMNS, "d": [["k", "string"], ["g", "string"]]},
+        "initial": {"r": [list(r) for r in initial], "d": [list(p) for p in pairs]},
+        "models": [{"name": name, "sql": random_model(rng)} for name in ("v", "w")],
+        "steps": steps,
+    }

@@ -49,9 +49,14 @@ def choose_partitioning(
 
 def is_period(type_: SparkType, value: Scalar) -> bool:
     """Whether a key of this type and value is a date, or a timestamp truncated to a period or to a window's bounds."""
+    is_start = isinstance(value.ast(), _TRUNCATIONS) or is_bound_of_window(value)
+    return type_ == DATE or (type_.is_temporal and is_start)
+
+
+def is_bound_of_window(value: Scalar) -> bool:
+    """Whether a value is the start or the end of a window of time."""
     ast = value.ast()
-    is_bound = isinstance(ast, exp.Anonymous) and ast.name.upper() == "TIMESTAMP_MICROS"
-    return type_ == DATE or (type_.is_temporal and (is_bound or isinstance(ast, _TRUNCATIONS)))
+    return isinstance(ast, exp.Anonymous) and ast.name.upper() == "TIMESTAMP_MICROS"
 
 
 def _period(key: Item, unit: str) -> tuple[Scalar, SparkType]:

@@ -52,6 +52,16 @@ def with_reach(node: Window) -> Window:
     return replace(node, partition=partition, items=tuple(items), near=near)
 
 
+def orders_by_time(node: Window) -> bool:
+    """Whether a window function of ``node`` orders rows by a date or a time."""
+    types = {f.scalar: f.type for f in node.input.fields}
+    windows = (w for item in node.items for w in item.value.ast().find_all(exp.Window))
+    ordered = (
+        o.this for w in windows if w.args.get("order") is not None for o in w.args["order"].expressions
+    )
+    return any((type_ := types.get(Scalar(o.copy()))) is not None and type_.is_temporal for o in ordered)
+
+
 def _reach_of(node: Window) -> _Reach | None:
     """The union of all frames, of at least one window function; None where one of them is not bounded by time."""
     found: list[_Reach] = []

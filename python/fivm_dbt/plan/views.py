@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from fivm_dbt.catalog import Column, Presentation, SparkType
@@ -15,7 +15,7 @@ from fivm_dbt.delta.orphans import Orphans, meeting_orphans
 from fivm_dbt.delta.own_state import delta_over_own_state
 from fivm_dbt.delta.products import ProductDelta
 from fivm_dbt.delta.reevaluation import delta_by_reevaluation
-from fivm_dbt.delta.term import Term
+from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.ir.higher_order import HigherOrder
 from fivm_dbt.ir.nodes import Map, Node
 from fivm_dbt.ir.scalar import Scalar
@@ -175,11 +175,19 @@ class Views:
         if grouped_by and not config.fivm_partition_by:
             # A period of another key would not tell in which partitions the rows of an affected key lie.
             keys = tuple(k for k in keys if k.name in grouped_by)
-        meant = dict(zip(root.local_keys, root.meant, strict=False))
+        meant = dict(zip(root.local_keys, self._meant(root), strict=False))
         keys = tuple(replace(k, value=meant.get(k.name, k.value)) for k in keys)
         shown = {n.lower(): k for n, k in root.shown}
         partitioning = choose_partitioning(keys, shown, config, self.typer, root.has_one_row)
         return StateTable(name, root.keys, root.payload, partitioning, root.is_global, grouped_by, root.rows)
+
+    def _meant(self, root: Root) -> Iterator[Scalar]:
+        """What the keys of a topmost operator are computed as, also where a view below has computed them."""
+        relations = {s.alias: s.relation for s in scans(root.core)}
+        known = {(v.name, k.name): k.value for v in self.views for k in v.state.keys}
+        for value in root.meant:
+            columns = ((relations.get(table, ""), name) for table, name in value.columns)
+            yield known.get(next(columns), value) if value.is_column else value
 
     def _delta(self, root: Root, state: StateTable) -> tuple[Term, ...]:
         if root.is_reevaluated:

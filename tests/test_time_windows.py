@@ -1,0 +1,173 @@
+"""Windows of time: random models against a recompute after every step, and what a refresh reads of history."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from cached_statements import cache_statements, skip_statement_checks
+from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.errors import FivmError
+from fivm_dbt.explain.operators import maintenance
+from fivm_dbt.refresh.engine import Row
+from fivm_dbt.testing.differential import tiny_workbench
+from fivm_dbt.testing.load import load_scenarios
+from fivm_dbt.testing.replay import replay_scenario
+from fixtures.models import Bench, plan_of, relation
+from random_windows import random_scenario
+
+COLUMNS = "k string, ts timestamp, v int"
+BY_DAY = {"batch_size": "day"}
+SLIDING = "select k, window.start as b, {} as a from raw.s group by k, window(ts, '{}', '{}')"
+FRAME = (
+    "select k, ts, {} over (partition by k order by ts range between interval '{}' preceding and current row) as a "
+    "from raw.s"
+)
+LAG = "select k, ts, lag(v) over (partition by k order by ts, v) as p from raw.s"
+SESSIONS = (
+    "select k, session_window.start as b, sum(v) as s from raw.s group by k, session_window(ts, '1 minute')"
+)
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *range(6),
+        *(pytest.param(seed, marks=pytest.mark.more) for seed in range(6, 30)),
+        *(pytest.param(seed, marks=pytest.mark.long) for seed in range(30, 250)),
+    ],
+)
+def test_random_models(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache_statements(monkeypatch)
+    skip_statement_checks(monkeypatch)
+    path = tmp_path / "windows.jsonl"
+    path.write_text(json.dumps(random_scenario(seed)), encoding="utf-8")
+    (located,) = load_scenarios([path])
+    result = replay_scenario(located.scenario, tiny_workbench)
+    assert result.outcome == "passed", "\n".join([result.line(), result.message or "", *result.details()])
+
+
+def _rows(days: int, keys: int = 2, every: int = 60) -> list[Row]:
+    """A row per key each ``every`` minutes of the last ``days`` before May."""
+    end = datetime(2024, 5, 1)
+    many = days * 24 * 60 // every
+    return [
+        (f"k{k}", end - timedelta(minutes=every * (n + 1)), n % 7 - 3)
+        for n in range(many)
+        for k in range(keys)
+    ]
+
+
+def _counting(sql: str, rows: list[Row], **meta: object) -> Bench:
+    """A model, built, over an engine that counts what it reads."""
+    source = relation("raw.s", COLUMNS)
+    bench = Bench(plan_of(sql, [source], {**BY_DAY, **meta}), DuckDbEngine())
+    bench.engine.create_table("raw.s", source.columns, rows, change_feed=True)
+    bench.refresh()
+    return bench
+
+
+def _read(sql: str, days: int, change: list[Row], gone: list[Row] | None = None, **meta: object) -> int:
+    """What a refresh reads for one change, after as many days."""
+    bench = _counting(sql, _rows(days), **meta)
+    bench.check()
+    bench.engine.change("raw.s", insert=change, delete=gone or [])
+    report = bench.refresh()
+    bench.check()
+    assert report.rows_read is not None
+    return report.rows_read
+
+
+LATE: list[Row] = [("k0", datetime(2024, 4, 29, 10, 30), 9)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        pytest.param(SLIDING.format("sum(v)", "4 hours", "1 hour"), id="sum"),
+        pytest.param(SLIDING.format("max(v)", "4 hours", "1 hour"), id="max"),
+        pytest.param(SLIDING.format("median(v)", "4 hours", "1 hour"), id="median"),
+        pytest.param(SLIDING.format("max(v)", "2 hours", "2 hours"), id="tumbling"),
+        pytest.param(FRAME.format("sum(v)", "3 hours"), id="frame"),
+        pytest.param(FRAME.format("min(v)", "3 hours"), id="frame of min"),
+    ],
+)
+def test_history_is_not_read(sql: str) -> None:
+    """Twenty days or five: a late row, and a row that goes, read the same rows."""
+    assert _read(sql, 5, LATE) == _read(sql, 20, LATE)
+    gone: list[Row] = [r for r in _rows(5) if r[0] == "k1" and r[1] == datetime(2024, 4, 29, 11)]
+    assert len(gone) == 1
+    assert _read(sql, 5, [], gone) == _read(sql, 20, [], gone)
+
+
+def test_rows_are_read_once_and_not_once_per_window() -> None:
+    """A window of a day each hour: of MAX the panes are read, which are as many as the hours, whatever lies in them."""
+    sql = SLIDING.format("max(v)", "1 day", "1 hour")
+    found = []
+    for every in (60, 10):
+        bench = _counting(sql, _rows(6, keys=1, every=every))
+        bench.engine.change("raw.s", insert=LATE, delete=[])
+        scans = dict(bench.refresh().scans)
+        bench.check()
+        panes = next(v.name for v in bench.plan.stored if "per affected group" in v.reason)
+        found.append(scans[panes])
+    assert found[0] == found[1] > 0
+
+
+def test_sums_of_windows_read_no_rows_again() -> None:
+    """SUM and COUNT keep nothing but the windows; the change alone is read beside those that it is added to."""
+    plan = plan_of(SLIDING.format("sum(v)", "1 day", "1 hour"), [relation("raw.s", COLUMNS)], BY_DAY)
+    assert not plan.helpers
+    assert "reads nothing in full" in "\n".join(maintenance(plan))
+
+
+@pytest.mark.parametrize(
+    ("sql", "name"),
+    [
+        (SLIDING.format("sum(v)", "4 minutes", "1 minute"), "constant extra state"),
+        (SLIDING.format("sum(v)", "4 minutes", "4 minutes"), "constant extra state"),
+        (SLIDING.format("max(v)", "4 minutes", "1 minute"), "windowed: the panes in 3 blocks of 4 minutes"),
+        (SLIDING.format("median(v)", "4 minutes", "1 minute"), "windowed: the rows in 3 blocks of 4 minutes"),
+        (SLIDING.format("max(v)", "4 minutes", "4 minutes"), "windowed: the rows of an affected window"),
+        (FRAME.format("sum(v)", "1 hour"), "windowed: the rows in 3 blocks of 1 hour"),
+        (LAG, "whole input: all rows of an affected k"),
+        (SESSIONS, "whole input: all rows of an affected k"),
+    ],
+)  # fmt: skip
+def test_the_class_is_told(sql: str, name: str) -> None:
+    lines = maintenance(plan_of(sql, [relation("raw.s", COLUMNS)]))
+    assert any(f"over time {name}" in line for line in lines), "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("sql", "what"),
+    [
+        ("select count(*) as n from raw.s group by window(ts, '1 month')", "is no fixed length of time"),
+        ("select count(*) as n from raw.s group by window(ts, '1 hour', '2 hours')", "the slide no longer"),
+        ("select count(*) as n from raw.s group by window(ts, '1 hour', '1 hour', '2 hours')", "start within"),
+        ("select count(*) as n from raw.s group by window(ts)", "with 1 arguments"),
+        (
+            "select count(*) as n from raw.s group by window(ts, '1 hour'), window(ts, '2 hours')",
+            "a second time window in one SELECT",
+        ),
+        ("select count(*) as n from raw.s group by rollup(k, window(ts, '1 hour'))", "ROLLUP"),
+        ("select count(*) as n from raw.s group by session_window(ts, concat(v, ' hours'))", "no fixed length"),
+        ("select window.begin as b, count(*) as n from raw.s group by window(ts, '1 hour')", "no begin"),
+        ("select k from raw.s where window(ts, '1 hour').start > ts", "not maintained"),
+    ],
+)  # fmt: skip
+def test_refused(sql: str, what: str) -> None:
+    with pytest.raises(FivmError) as error:
+        plan_of(sql, [relation("raw.s", COLUMNS)])
+    assert what in error.value.message, error.value.message
+
+
+def test_a_time_without_a_zone_is_refused() -> None:
+    with pytest.raises(FivmError) as error:
+        plan_of(
+            "select count(*) as n from r group by window(ts, '1 hour')", [relation("r", "ts timestamp_ntz")]
+        )
+    assert error.value.code.number == "FIVM105"

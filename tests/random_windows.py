@@ -24,10 +24,17 @@ _FRAMES = (
     "range between interval '2 hours' preceding and interval '1 hour' preceding",
 )
 
+_BESIDE = (
+    "rows between 1 preceding and current row",
+    "rows between 1 preceding and 1 following",
+    "rows between current row and 1 following",
+)
 
-def random_row(rng: random.Random, span: int = 6 * 60) -> Row:
-    """A row in the hours around a change of clocks; the same moments come often."""
-    at = START + timedelta(minutes=rng.randrange(0, span, 3), seconds=rng.choice((0, 0, 59)))
+
+def random_row(rng: random.Random, days: int = 0, span: int = 6 * 60) -> Row:
+    """A row in the hours around a change of clocks, each maybe on another day; the same moments come often."""
+    minutes = rng.randrange(0, span, 3)
+    at = START + timedelta(days=days * minutes // 60, minutes=minutes, seconds=rng.choice((0, 0, 59)))
     return (
         rng.choice(("a", "b", None)),
         None if rng.random() < 0.06 else at.isoformat(sep=" "),
@@ -56,9 +63,10 @@ def random_window(rng: random.Random) -> str:
 
 
 def random_model(rng: random.Random) -> str:
-    """A query over ``r`` that groups by a window of time, or has frames in a range of it."""
-    if rng.random() < 0.3:
-        return _framed(rng)
+    """A query over ``r`` that groups by a window of time, has frames in a range of it, or looks at the next row."""
+    kind = rng.random()
+    if kind < 0.5:
+        return _framed(rng) if kind < 0.25 else _in_sequence(rng)
     window = random_window(rng)
     name = window.partition("(")[0]
     keys = rng.choice(([], ["k"], ["k"], ["x % 2"]))
@@ -88,16 +96,31 @@ def _framed(rng: random.Random) -> str:
     return query
 
 
+def _in_sequence(rng: random.Random) -> str:
+    by = rng.choice(("", "partition by k ", "partition by k "))
+    order = rng.choice(("ts", "ts desc", "ts nulls last", "ts desc nulls first"))
+    over = f"{by}order by {order}, x, y, z"
+    beside = rng.choice(_BESIDE)
+    calls = [f"{call} over ({over})" for call in ("lag(x)", "lead(x)", "lag(x, 1, -7)")]
+    calls += [
+        f"{call} over ({over} {beside})" for call in ("sum(x)", "first_value(y)", "last_value(x)", "count(*)")
+    ]
+    listed = ", ".join(f"{call} as c{i}" for i, call in enumerate(rng.sample(calls, rng.randint(1, 2))))
+    query = f"select k, ts, x, y, z, {listed} from r"
+    return f"select k, ts, x from ({query}) as q where x > c0" if rng.random() < 0.4 else query
+
+
 def random_scenario(seed: int) -> dict[str, Any]:
     """Two models through a stream of changes whose end is an empty table."""
     rng = random.Random(seed)
-    rows = [random_row(rng) for _ in range(rng.choice((0, 8, 20)))]
+    days = rng.choice((0, 0, 1))
+    rows = [random_row(rng, days) for _ in range(rng.choice((0, 8, 20)))]
     initial = list(rows)
     pairs = [("a", "1"), ("b", "2")]
     steps: list[dict[str, Any]] = []
     for _ in range(4):
         gone = rng.sample(rows, min(len(rows), rng.choice((0, 1, 2, 6))))
-        come = [random_row(rng) for _ in range(rng.choice((0, 1, 3, 8)))]
+        come = [random_row(rng, days) for _ in range(rng.choice((0, 1, 3, 8)))]
         come += [(*row[:2], rng.choice((None, 0, 3)), *row[3:]) for row in gone if rng.random() < 0.4]
         come += [rng.choice(rows)] if rows and rng.random() < 0.3 else []
         for row in gone:

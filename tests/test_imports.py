@@ -39,7 +39,8 @@ STRANGERS = {("rewrite", "sql"), ("explain", "refresh")}
 SQLGLOT = {
     "ir.clock", "ir.dialect", "ir.match_tokens", "ir.scalar", "sql.*", "rings.*", "plan.blocks", "plan.correlation",
     "parts.reference", "plan.by_part", "plan.inequality", "plan.panes", "plan.part_timestamp", "plan.partitioning",
-    "plan.parts", "plan.payload_views", "plan.ranges", "plan.reach", "plan.root", "plan.sweep", "spark.*",
+    "plan.parts", "plan.payload_views", "plan.ranges", "plan.reach", "plan.root", "plan.sequences", "plan.sweep",
+    "spark.*",
     "explain.text", "refresh.apply", "refresh.layout", "refresh.journal", "refresh.recorder", "refresh.recompute",
     "refresh.compare", "refresh.model_parts", "refresh.part_writer", "refresh.parts", "refresh.tolerance",
     "engines.duckdb", "engines.duckdb_aggregates", "engines.duckdb_functions", "engines.duckdb_lambdas",

@@ -103,6 +103,20 @@ def test_history_is_not_read(sql: str) -> None:
     assert _read(sql, 5, [], gone) == _read(sql, 20, [], gone)
 
 
+def test_a_sequence_reads_two_days_and_the_list_of_days() -> None:
+    """LAG: of the rows those of the days beside the change, and of each key affected a row per day."""
+    found = {}
+    for days in (5, 20):
+        bench = _counting(LAG, _rows(days))
+        bench.engine.change("raw.s", insert=LATE, delete=[])
+        scans = dict(bench.refresh().scans)
+        bench.check()
+        rows, listed = (v.name for v in bench.plan.helpers)
+        found[days] = (scans[rows], scans[bench.plan.root.relation], scans[listed])
+    assert found[5][:2] == found[20][:2]
+    assert found[5][2] < found[20][2] <= 4 * found[5][2]
+
+
 def test_rows_are_read_once_and_not_once_per_window() -> None:
     """A window of a day each hour: of MAX the panes are read, which are as many as the hours, whatever lies in them."""
     sql = SLIDING.format("max(v)", "1 day", "1 hour")
@@ -133,7 +147,8 @@ def test_sums_of_windows_read_no_rows_again() -> None:
         (SLIDING.format("median(v)", "4 minutes", "1 minute"), "windowed: the rows in 3 blocks of 4 minutes"),
         (SLIDING.format("max(v)", "4 minutes", "4 minutes"), "windowed: the rows of an affected window"),
         (FRAME.format("sum(v)", "1 hour"), "windowed: the rows in 3 blocks of 1 hour"),
-        (LAG, "whole input: all rows of an affected k"),
+        (LAG, "windowed: the rows of the day of the change, and of the nearest days"),
+        (LAG.replace("lag(v)", "lag(v, 2)"), "whole input: all rows of an affected k"),
         (SESSIONS, "whole input: all rows of an affected k"),
     ],
 )  # fmt: skip

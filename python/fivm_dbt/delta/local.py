@@ -10,7 +10,7 @@ around it: ``ΔOp = Op(new R ⋉ near(ΔR)) ⋉ keys(ΔR) − …`` (:mod:`fivm_
 from __future__ import annotations
 
 from fivm_dbt.catalog.types import INT
-from fivm_dbt.delta.nearby import blocks_within, nearby_rows
+from fivm_dbt.delta.nearby import affected_blocks, nearby_rows
 from fivm_dbt.delta.term import Derive, Term, at_side
 from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.nodes import Aggregate, Distinct, Item, Map, Node, Restrict, Side, UnionAll, Window
@@ -29,8 +29,7 @@ def affected_keys(node: Local, changed: tuple[Term, ...]) -> Node:
     """``keys(ΔR)``: each key that occurs in a changed row, once; of an empty key, one row if there is any change."""
     alias = f"{node.alias}_changed"
     if isinstance(node, Window) and node.near is not None:
-        rows = tuple(term.node for term in changed)
-        return blocks_within(rows, node.partition[:-2], node.near, node.near.changed, alias)
+        return affected_blocks(node, changed, alias)
     items = tuple(Item(f"key_{i + 1}", k.value, k.type) for i, k in enumerate(local_key(node)))
     if not items:
         items = (Item(f"{PREFIX}any", Scalar.number(1), INT),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fivm_dbt.catalog.types import BIGINT, DATE, INT
+from fivm_dbt.delta.neighbours import with_neighbours
 from fivm_dbt.delta.term import Term, at_side
 from fivm_dbt.ir.instants import day_of
 from fivm_dbt.ir.near import Near, Range
@@ -13,9 +14,67 @@ from fivm_dbt.ir.time_windows import TimeWindows
 _STEP = "step"
 
 
-def blocks_within(
+def affected_blocks(node: Window, changed: tuple[Term, ...], alias: str) -> Distinct:
+    """The blocks of which some result may be another one: ``(K, block, day)``, each once."""
+    near = node.near
+    assert near is not None
+    rows = tuple(term.node for term in changed)
+    return Distinct(_affected(node, near, rows, alias))
+
+
+def nearby_rows(node: Aggregate | Window, changed: tuple[Term, ...], side: Side) -> Node:
+    """The input of ``node`` on one side, with no rows but those from which affected results are computed."""
+    near = node.near
+    assert near is not None
+    rows, windows = node.input, None
+    nodes = tuple(t.node for t in changed)
+    alias = f"{node.alias}_near"
+    keys = node.partition[:-2] if isinstance(node, Window) else node.keys
+    if isinstance(rows, TimeWindows):
+        keys = tuple(k for k in keys if rows.alias not in k.value.tables)
+        rows, windows = rows.input, rows
+        # In which windows a row lies makes no difference here.
+        nodes = tuple(n.inputs[0] if isinstance(n, TimeWindows) else n for n in nodes)
+    if near.beside is None:
+        needed = _blocks_within(nodes, keys, near, near.needed, alias)
+    else:
+        assert isinstance(node, Window)
+        beside = near.beside
+        affected = _affected(node, near, nodes, f"{alias}_changed")
+        earlier, later = beside.earlier, beside.later
+        of = _keys_of(node, nodes)
+        needed = with_neighbours(affected, of, beside, side, alias, earlier=earlier, later=later)
+    values = (*(k.value for k in keys), near.block, near.day)
+    pairs = tuple((v, f.scalar) for v, f in zip(values, needed.fields, strict=True))
+    restricted = Restrict(at_side(rows, side), Distinct(needed), pairs)
+    return windows.with_inputs((restricted,)) if windows is not None else restricted
+
+
+def _affected(node: Window, near: Near, rows: tuple[Node, ...], alias: str) -> Node:
+    keys = node.partition[:-2]
+    beside = near.beside
+    if beside is None:
+        return _blocks_within(rows, keys, near, near.changed, alias)
+    own = _blocks_within(rows, keys, near, (0, 0), f"{alias}_own")
+    # A row is looked at by the next one where that looks back.
+    of = _keys_of(node, rows)
+    return with_neighbours(own, of, beside, Side.NEW, alias, earlier=beside.later, later=beside.earlier)
+
+
+def _keys_of(node: Window, rows: tuple[Node, ...]) -> Distinct | None:
+    """The keys of changed rows, without their blocks; None where all rows are one sequence."""
+    keys = node.partition[:-2]
+    if not keys:
+        return None
+    items = tuple(Item(f"key_{i + 1}", k.value, k.type) for i, k in enumerate(keys))
+    alias = f"{node.alias}_sequences"
+    branches = tuple(Map(row, alias, items) for row in rows)
+    return Distinct(branches[0] if len(branches) == 1 else UnionAll(branches, alias))
+
+
+def _blocks_within(
     changed: tuple[Node, ...], keys: tuple[Item, ...], near: Near, steps: Range, alias: str
-) -> Distinct:
+) -> Node:
     """``{(K, b + i) : (K, b) ∈ ΔR, i ∈ steps}``: the blocks around those of changed rows, with their days."""
     made = f"{alias}_steps"
     generator = Scalar.parse(f"EXPLODE(SEQUENCE({steps[0]}, {steps[1]}))")
@@ -31,23 +90,4 @@ def blocks_within(
         types = (*(k.type for k in keys), BIGINT, DATE)
         items = (Item(f"key_{i + 1}", v, t) for i, (v, t) in enumerate(zip(values, types, strict=True)))
         branches.append(Map(rows, alias, tuple(items)))
-    return Distinct(branches[0] if len(branches) == 1 else UnionAll(tuple(branches), alias))
-
-
-def nearby_rows(node: Aggregate | Window, changed: tuple[Term, ...], side: Side) -> Node:
-    """The input of ``node`` on one side, with no rows but those from which affected results are computed."""
-    near = node.near
-    assert near is not None
-    rows, windows = node.input, None
-    nodes = tuple(t.node for t in changed)
-    keys = node.partition[:-2] if isinstance(node, Window) else node.keys
-    if isinstance(rows, TimeWindows):
-        keys = tuple(k for k in keys if rows.alias not in k.value.tables)
-        rows, windows = rows.input, rows
-        # In which windows a row lies makes no difference here.
-        nodes = tuple(n.inputs[0] if isinstance(n, TimeWindows) else n for n in nodes)
-    needed = blocks_within(nodes, keys, near, near.needed, f"{node.alias}_near")
-    values = (*(k.value for k in keys), near.block, near.day)
-    pairs = tuple((v, f.scalar) for v, f in zip(values, needed.fields, strict=True))
-    restricted = Restrict(at_side(rows, side), needed, pairs)
-    return windows.with_inputs((restricted,)) if windows is not None else restricted
+    return branches[0] if len(branches) == 1 else UnionAll(tuple(branches), alias)

@@ -1,13 +1,16 @@
 """Operators of which a result depends on rows of the same key that are near it in time.
 
-Time is cut into blocks as long as the operator reaches. What a changed row changes lies in its own block and in those
-beside it, and so does what these are computed from: a fixed number of blocks, however long the history is.
+Time is cut into blocks. Where an operator reaches a fixed time, blocks are that long: what a changed row changes lies
+in its own block and in those beside it, and so does what these are computed from. Where it looks at the row before or
+after, blocks are days, and the blocks beside one are the nearest that have rows of the key. Either way it is a fixed
+number of blocks, however long the history is.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fivm_dbt.catalog.types import SparkType
 from fivm_dbt.ir.instants import aligned, day_of
 from fivm_dbt.ir.scalar import Scalar
 
@@ -16,12 +19,24 @@ Range = tuple[int, int]
 
 
 @dataclass(frozen=True)
+class Beside:
+    """The nearest blocks that have rows, of a key: ``relation`` keeps the blocks of each, in its columns ``keys`` and
+    ``block``. A row looks at the one ``earlier`` in time, or at the one ``later``, or at both."""
+
+    relation: str
+    keys: tuple[tuple[str, SparkType], ...]
+    block: str
+    earlier: bool
+    later: bool
+
+
+@dataclass(frozen=True)
 class Near:
     """How far an operator reaches: ``block`` and ``day`` are columns of its rows, the start of the block in which a row
     lies, in microseconds since 1970, and the day of that start, by which the rows are placed.
 
     Blocks are ``length`` microseconds long. A changed row changes results in the blocks ``changed``, which are computed
-    from rows in the blocks ``needed``.
+    from rows in the blocks ``needed``, or in those which ``beside`` says.
     """
 
     block: Scalar
@@ -29,6 +44,7 @@ class Near:
     length: int
     changed: Range
     needed: Range
+    beside: Beside | None = None
 
 
 def block_of(at: Scalar, length: int) -> tuple[Scalar, Scalar]:

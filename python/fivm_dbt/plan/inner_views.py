@@ -48,12 +48,13 @@ from fivm_dbt.ir.nodes import (
     Map,
     Node,
     OuterJoin,
+    Scan,
     SemiJoin,
     UnionAll,
     Window,
 )
 from fivm_dbt.ir.on_demand import is_on_demand
-from fivm_dbt.ir.rename import substituted, with_meaning
+from fivm_dbt.ir.rename import moved, substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.time_windows import TimeWindows
@@ -68,6 +69,7 @@ from fivm_dbt.plan.panes import has_plain_keys, near_windows, over_panes
 from fivm_dbt.plan.plan import InequalityHelper, ViewTree
 from fivm_dbt.plan.reach import with_reach
 from fivm_dbt.plan.root import leads_to
+from fivm_dbt.plan.sequences import with_days
 
 Meaning = dict[ColumnId, Scalar]
 
@@ -256,10 +258,29 @@ class _Keeper:
             marked = by_marks(self.kept, over, self.wanted.part_length, self.wanted.buckets)
             if marked is not None:
                 return marked
-        reaching = with_reach(over) if isinstance(over, Window) else over
+        reaching = with_days(with_reach(over)) if isinstance(over, Window) else over
         keys = local_key(reaching)
         kept = self._by_key(reaching.input, _used(reaching), keys, "the rows from which keys are recomputed")
-        return kept.under(reaching if all(k.value in kept.keys for k in keys[-2:]) else over)
+        if not all(k.value in kept.keys for k in keys[-2:]):
+            return kept.under(over)
+        return self._with_days(kept.under(reaching))
+
+    def _with_days(self, node: Local) -> Local:
+        """An operator over kept rows, with the days that they have if it looks for the nearest."""
+        if not isinstance(node, Window) or not isinstance(node.input, Scan):
+            return node
+        near = node.near
+        if near is None or near.beside is None:
+            return node
+        rows = replace(node.input, alias=self.kept.alias())
+        names = {node.input.alias: rows.alias}
+        keys = tuple(Item(column_of(k.value), moved(k.value, names), k.type) for k in local_key(node)[:-1])
+        days = Aggregate(rows, self.kept.alias(), keys, ())
+        by = tuple(k.name for k in keys[:-1])
+        scan = self.kept.keep(days, by, "the days of each key that have rows")
+        *of, (block, _) = scan.columns
+        beside = replace(near.beside, relation=scan.relation, keys=tuple(of), block=block)
+        return replace(node, near=replace(near, beside=beside))
 
     def _of_windows(self, node: Aggregate) -> Aggregate | None:
         """An aggregate of sliding windows, over panes that are kept, or over rows by their time; None for others."""

@@ -77,6 +77,8 @@ def _is_bound(value: Scalar, node: Node, bounds: Collection[tuple[str, str]]) ->
 
 
 def _reads(node: Aggregate | Window, near: Near) -> str:
+    if near.beside is not None:
+        return "the rows of the day of the change, and of the nearest days that have rows of the key"
     blocks = near.needed[1] - near.needed[0] + 1
     what = "rows"
     if isinstance(node, Aggregate) and isinstance(node.input, TimeWindows):

@@ -1,0 +1,52 @@
+"""Lines over logarithmic axes as SVG, readable on a light page and on a dark one."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_DARK = "<style>@media (prefers-color-scheme: dark) { svg { filter: invert(1) hue-rotate(180deg); } }</style>"
+_MARKS = "osD^vP"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A name, and points."""
+
+    name: str
+    xs: tuple[float, ...]
+    ys: tuple[float, ...]
+
+
+def plot(path: Path, lines: Sequence[Line], x: str, y: str) -> None:
+    """Draw ``lines`` into a file. The same lines give the same file."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    pyplot.rcParams.update({"svg.hashsalt": "fivm", "svg.fonttype": "none", "font.size": 10})
+    figure, axes = pyplot.subplots(figsize=(6.4, 4.0))
+    for number, line in enumerate(lines):
+        style = {"marker": _MARKS[number % len(_MARKS)], "linestyle": ("-", "--")[number >= len(lines) // 2]}
+        axes.plot(line.xs, line.ys, label=line.name, **style)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks(sorted({x_ for line in lines for x_ in line.xs}))
+    axes.get_xaxis().set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.get_xaxis().set_minor_formatter(matplotlib.ticker.NullFormatter())
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, fontsize=8)
+    figure.tight_layout()
+    stream = io.StringIO()
+    figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
+    pyplot.close(figure)
+    text = stream.getvalue()
+    start = text.index("<svg")
+    end = text.index(">", start) + 1
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{text[:end]}\n {_DARK}{text[end:]}", encoding="utf-8")

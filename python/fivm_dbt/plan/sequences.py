@@ -1,0 +1,116 @@
+"""Window functions that look at the row before or after in time: LAG, LEAD, and frames of ROWS beside the own one.
+
+A changed row makes a difference to itself and to the next row, however far away that is. The days on which a key has
+rows are kept, so that the day of the next row, and of the one before, is found without a look at the rows between
+(ViewDF, section 6: sequence queries with a helper view of what they need from other parts).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from fivm_dbt.catalog.types import BIGINT, DATE, TIMESTAMP
+from fivm_dbt.ir.instants import HOUR, day_of, micros_of
+from fivm_dbt.ir.near import Beside, Near, block_of
+from fivm_dbt.ir.nodes import Item, Window
+from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.sessions import Sessions
+from fivm_dbt.naming import unique_name
+from fivm_dbt.sql.functions import function_name
+
+DAY = 24 * HOUR
+_LOWEST, _HIGHEST = -62_135_596_800_000_000, 253_402_214_400_000_000
+"""The blocks of rows without a time: the first day of the year 1, or the last one of 9999."""
+
+
+@dataclass(frozen=True)
+class _Look:
+    """The time by which a window function orders, where it has NULLs, and whether it looks earlier or later."""
+
+    at: Scalar
+    nulls_are_low: bool
+    earlier: bool
+    later: bool
+
+
+def with_days(node: Window) -> Window:
+    """``node``, local to days too where all its window functions look one row back or ahead; else as it is.
+
+    What keeps the days is still to be said.
+    """
+    look = None if isinstance(node, Sessions) else _look_of(node)
+    if look is None:
+        return node
+    aligned, _ = block_of(micros_of(look.at), DAY)
+    block = Scalar.parse(f"COALESCE({aligned.sql}, {_LOWEST if look.nulls_are_low else _HIGHEST})")
+    day = day_of(block)
+    partition = (*node.partition, Item("block_us", block, BIGINT), Item("block_day", day, DATE))
+    items = list(node.items)
+    for key in partition:
+        if all(item.value != key.value for item in items):
+            items.append(replace(key, name=unique_name(key.name, {i.name.lower() for i in items})))
+    beside = Beside("", (), "block_us", look.earlier, look.later)
+    near = Near(block, day, DAY, (0, 0), (0, 0), beside)
+    return replace(node, partition=partition, items=tuple(items), near=near)
+
+
+def _look_of(node: Window) -> _Look | None:
+    types = {f.scalar: f.type for f in node.input.fields}
+    found: list[_Look] = []
+    for item in node.items:
+        for window in item.value.ast().find_all(exp.Window):
+            look = _look(window)
+            if look is None or types.get(look.at) != TIMESTAMP:
+                return None
+            found.append(look)
+    if not found or any((f.at, f.nulls_are_low) != (found[0].at, found[0].nulls_are_low) for f in found):
+        return None
+    return replace(found[0], earlier=any(f.earlier for f in found), later=any(f.later for f in found))
+
+
+def _look(window: exp.Window) -> _Look | None:
+    order = window.args.get("order")
+    rows = _rows(window)
+    if order is None or rows is None:
+        return None
+    first = order.expressions[0]
+    is_down = bool(first.args.get("desc"))
+    nulls_first = first.args.get("nulls_first")
+    nulls_first = not is_down if nulls_first is None else bool(nulls_first)
+    before, after = rows
+    earlier, later = (after, before) if is_down else (before, after)
+    return _Look(Scalar(first.this.copy()), nulls_first != is_down, earlier, later)
+
+
+def _rows(window: exp.Window) -> tuple[bool, bool] | None:
+    """Whether a window function looks at the row before, and at the row after; None where it looks further."""
+    function, spec = window.this, window.args.get("spec")
+    name = function_name(function)
+    if name in ("lag", "lead") and spec is None:
+        offset = function.args.get("offset")
+        if offset is not None and Scalar(offset.copy()).as_number != 1:
+            return None
+        return name == "lag", name == "lead"
+    if spec is None or str(spec.args.get("kind")).upper() != "ROWS" or spec.args.get("exclude"):
+        return None
+    if isinstance(function, (exp.IgnoreNulls, exp.RespectNulls)):
+        return None
+    bounds = [_offset(spec.args.get(side), spec.args.get(f"{side}_side")) for side in ("start", "end")]
+    if spec.args.get("end") is None:
+        bounds[1] = 0
+    first, last = bounds
+    if first is None or last is None or first > last:
+        return None
+    return first < 0, last > 0
+
+
+def _offset(value: object, side: object) -> int | None:
+    """A bound in rows, below zero before the own one; None where it is further than the next."""
+    if isinstance(value, str):
+        return 0 if value.upper() == "CURRENT ROW" else None
+    number = Scalar(value.copy()).as_number if isinstance(value, exp.Expr) else None
+    if number not in (0, 1):
+        return None
+    return -number if str(side).upper() == "PRECEDING" else number

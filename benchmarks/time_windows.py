@@ -1,8 +1,8 @@
 """What one more pane costs, of sliding windows kept in several ways: ``python -m benchmarks.time_windows``.
 
 A stream of measurements has some rows per key and minute; one more minute arrives, and the windows that contain it
-change. Three sweeps: over the length of the window (at a slide of a minute, so that length is also the number of windows that
-change), over the days of history, and over the rows per minute. The ways, for MAX and for SUM:
+change. Three sweeps: over the length of the window (at a slide of a minute, so that length is also the number of
+windows that change), over the days of history, and over the rows per minute. The ways, for MAX and for SUM:
 
 * ``fivm``: this model, by panes;
 * ``by hand``: the same upkeep written by hand for this model and for rows that only come, a MERGE of the panes and one

@@ -69,9 +69,11 @@ def _reach_of(node: Window) -> _Reach | None:
     for item in node.items:
         for window in item.value.ast().find_all(exp.Window):
             reach = _frame(window)
-            if reach is None or types.get(reach.at) != TIMESTAMP:
+            type_ = types.get(reach.at) if reach is not None else None
+            if reach is None or type_ not in (TIMESTAMP, DATE):
                 return None
-            found.append(reach)
+            # A date is as long before another as their midnights are.
+            found.append(reach if type_ == TIMESTAMP else replace(reach, at=reach.at.cast("timestamp")))
     if not found or any(r.at != found[0].at for r in found):
         return None
     first, last = min(r.first for r in found), max(r.last for r in found)

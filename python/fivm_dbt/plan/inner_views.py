@@ -29,14 +29,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from fivm_dbt.catalog import Dependency
-from fivm_dbt.catalog.types import BIGINT, DATE
 from fivm_dbt.delta.key_sets import equalities
 from fivm_dbt.delta.local import Local, local_key
 from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.match import Match
-from fivm_dbt.ir.near import block_of
 from fivm_dbt.ir.nodes import (
     Aggregate,
     ClockFilter,
@@ -48,24 +46,22 @@ from fivm_dbt.ir.nodes import (
     Map,
     Node,
     OuterJoin,
-    Scan,
     SemiJoin,
     UnionAll,
     Window,
 )
 from fivm_dbt.ir.on_demand import is_on_demand
-from fivm_dbt.ir.rename import moved, substituted, with_meaning
+from fivm_dbt.ir.rename import substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.sessions import Sessions
-from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.plan.correlation import Correlation, correlation_of
 from fivm_dbt.plan.helper_views import HelperViews, Topmost, Wanted
 from fivm_dbt.plan.inequality import InequalityHelpers
 from fivm_dbt.plan.kept_views import InnerView, KeptViews, column_of
 from fivm_dbt.plan.match_marks import by_marks
+from fivm_dbt.plan.near_views import NearViews, used_by
 from fivm_dbt.plan.outer_sums import outer_rows_of
-from fivm_dbt.plan.panes import has_plain_keys, near_windows, over_panes
 from fivm_dbt.plan.plan import InequalityHelper, ViewTree
 from fivm_dbt.plan.reach import with_reach
 from fivm_dbt.plan.root import leads_to
@@ -154,6 +150,10 @@ class _Keeper:
         return InequalityHelpers(
             self.kept, wanted.inequality, wanted.measured, wanted.buckets, wanted.splits_sums
         )
+
+    @cached_property
+    def near(self) -> NearViews:
+        return NearViews(self.kept, self._visit, self._by_key)
 
     @property
     def measurable(self) -> dict[str, set[str]]:
@@ -244,10 +244,10 @@ class _Keeper:
     def _local(self, node: Local, topmost: Topmost | None = None) -> Node:
         """An aggregate, windows or matches over the visited input, which is kept by key where keys are recomputed from
         it. Matches may come from kept marks."""
-        if isinstance(node, Aggregate) and isinstance(node.input, TimeWindows) and not node.adds_up:
-            near = self._of_windows(node)
-            if near is not None:
-                return near
+        is_all = self.wanted.only_needed or is_on_demand(node)
+        near = self.near.of_windows(node) if isinstance(node, Aggregate) and not is_all else None
+        if near is not None:
+            return near
         inner, meaning = self._visit(node.input, in_block=self.helpers.are_kept)
         over = _same(node, substituted(node, (inner,), meaning))
         if isinstance(over, Aggregate) and over.adds_up:
@@ -260,67 +260,12 @@ class _Keeper:
                 return marked
         reaching = with_days(with_reach(over)) if isinstance(over, Window) else over
         keys = local_key(reaching)
-        kept = self._by_key(reaching.input, _used(reaching), keys, "the rows from which keys are recomputed")
+        kept = self._by_key(
+            reaching.input, used_by(reaching), keys, "the rows from which keys are recomputed"
+        )
         if not all(k.value in kept.keys for k in keys[-2:]):
             return kept.under(over)
-        return self._with_days(kept.under(reaching))
-
-    def _with_days(self, node: Local) -> Local:
-        """An operator over kept rows, with the days that they have if it looks for the nearest."""
-        if not isinstance(node, Window) or not isinstance(node.input, Scan):
-            return node
-        near = node.near
-        if near is None or near.beside is None:
-            return node
-        rows = replace(node.input, alias=self.kept.alias())
-        names = {node.input.alias: rows.alias}
-        keys = tuple(Item(column_of(k.value), moved(k.value, names), k.type) for k in local_key(node)[:-1])
-        days = Aggregate(rows, self.kept.alias(), keys, ())
-        by = tuple(k.name for k in keys[:-1])
-        scan = self.kept.keep(days, by, "the days of each key that have rows")
-        *of, (block, _) = scan.columns
-        beside = replace(near.beside, relation=scan.relation, keys=tuple(of), block=block)
-        return replace(node, near=replace(near, beside=beside))
-
-    def _of_windows(self, node: Aggregate) -> Aggregate | None:
-        """An aggregate of sliding windows, over panes that are kept, or over rows by their time; None for others."""
-        if self.wanted.only_needed or is_on_demand(node):
-            return None
-        over = over_panes(node, self.kept.alias())
-        if over is not None and all(f.type.is_groupable for f in over.input.fields):
-            (panes,) = over.input.inputs
-            inner, _ = self._visit(panes)
-            return replace(over, input=over.input.with_inputs((inner,)))
-        if not has_plain_keys(node):
-            return None
-        (rows,) = node.input.inputs
-        inner, meaning = self._visit(rows)
-        windows = substituted(node.input, (inner,), meaning)
-        return self._near_rows(substituted(node, (windows,), meaning))
-
-    def _near_rows(self, node: Node) -> Aggregate:
-        """An aggregate of sliding windows over kept rows, placed by the block of time in which they lie."""
-        assert isinstance(node, Aggregate) and isinstance(node.input, TimeWindows)
-        windows = node.input
-        block, day = block_of(windows.at, windows.length)
-        keys = tuple(k for k in node.keys if windows.alias not in k.value.tables)
-        keys = (*keys, Item("block_us", block, BIGINT), Item("block_day", day, DATE))
-        used = _used(node) | windows.at.columns | frozenset(c for k in keys for c in k.value.columns)
-        reason = "the rows from which windows are recomputed"
-        kept = self._by_key(windows.input, used & windows.input.ids, keys, reason)
-        if block not in kept.keys or day not in kept.keys:
-            return node
-        at = windows.at.substitute(kept.meaning.get)
-        return replace(
-            node,
-            input=windows.over(kept.node, at),
-            keys=tuple(
-                replace(k, value=kept.keys.get(k.value, k.value.substitute(kept.meaning.get)))
-                for k in node.keys
-            ),
-            calls=with_meaning(node.calls, kept.meaning),
-            near=near_windows(kept.keys[block], kept.keys[day], windows.length),
-        )
+        return self.near.with_days(kept.under(reaching))
 
     def _over_sums(self, node: Aggregate) -> Node | None:
         """The topmost aggregate over sums of its outer rows, where all of it is evaluated on demand anyway."""
@@ -581,16 +526,6 @@ def _has_one_sided(node: Node) -> bool:
 def _same(before: Local, node: Node) -> Local:
     assert isinstance(node, (Aggregate, Window, Match)) and type(node) is type(before)
     return node
-
-
-def _used(node: Local) -> frozenset[ColumnId]:
-    """The columns that are needed beside the keys."""
-    if isinstance(node, (Window, Match)):
-        items = node.items if isinstance(node, Window) else node.columns
-        at = node.at.columns if isinstance(node, Sessions) else frozenset[ColumnId]()
-        return frozenset(c for i in items for c in i.value.columns) | at
-    written = (s for c in node.calls for s in (c.argument, c.written) if s is not None)
-    return frozenset(c for s in written for c in s.columns)
 
 
 def _connected(nodes: list[Node], predicates: tuple[Scalar, ...]) -> Iterable[list[Node]]:

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlglot import exp
 
 from fivm_dbt.ir.nodes import Node
@@ -16,6 +14,7 @@ from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.naming import COUNT, PREFIX
 from fivm_dbt.plan.plan import StateTable
 from fivm_dbt.rings.products import OVERFLOW
+from fivm_dbt.spark.select import Reader, select_columns
 
 _PANE, _PANES = f"{PREFIX}pane", "panes"
 
@@ -24,12 +23,9 @@ def select_by_panes(
     state: StateTable,
     node: Node,
     columns: list[exp.Expr],
-    rows: Callable[[list[exp.Expr], Node], exp.Select],
+    reader: Reader,
 ) -> exp.Select | None:
-    """The ``columns`` of a state's keys and payload over ``node``, by pane; None without sliding windows on top.
-
-    ``rows`` selects columns from a node.
-    """
+    """The ``columns`` of a state's keys and payload over ``node``, by pane; None without sliding windows on top."""
     if not isinstance(node, TimeWindows) or not any(k.value.tables == {node.alias} for k in state.keys):
         return None
     keys, sums = columns[: len(state.keys)], columns[len(state.keys) :]
@@ -38,7 +34,7 @@ def select_by_panes(
     if is_mixed or any(node.alias in Scalar(s.copy()).tables for s in sums):
         return None
     inner = [k for k, w in zip(keys, of_window, strict=True) if not w]
-    by_row = rows([*inner, exp.alias_(node.pane.ast(), _PANE), *sums], node.input)
+    by_row = select_columns([*inner, exp.alias_(node.pane.ast(), _PANE), *sums], node.input, reader)
     names = [k.alias_or_name for k in inner]
     totals = {s.alias_or_name: _total(s.alias_or_name, state) for s in sums}
     grouped = [column_ast("", name) for name in [*names, _PANE]]

@@ -161,11 +161,7 @@ def _payload_query(
 
 def _branch(state: StateTable, columns: list[exp.Expr], node: Node, reader: Reader) -> exp.Select:
     """What a term contributes: of rows in sliding windows the sums of panes."""
-
-    def rows(shown: list[exp.Expr], inner: Node) -> exp.Select:
-        return select_columns(shown, inner, reader)
-
-    return select_by_panes(state, node, columns, rows) or rows(columns, node)
+    return select_by_panes(state, node, columns, reader) or select_columns(columns, node, reader)
 
 
 def is_any(sums: Iterable[exp.Expr]) -> exp.Expr:

@@ -31,8 +31,8 @@ from fivm_dbt.sql.moments import spelled_out
 from fivm_dbt.sql.outer_scope import CARRIED
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import GroupScope, Scope
-from fivm_dbt.sql.time_windows import group_parts
 from fivm_dbt.sql.typing import known_type
+from fivm_dbt.sql.window_bounds import group_parts
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.lower import Ctes, Lowering

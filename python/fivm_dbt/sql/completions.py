@@ -27,8 +27,8 @@ from fivm_dbt.sql.expressions import qualify, unparenthesized
 from fivm_dbt.sql.functions import function_name, is_aggregate
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import OF_OUTER, Scope
-from fivm_dbt.sql.time_windows import key_text
 from fivm_dbt.sql.uniqueness import unique_keys
+from fivm_dbt.sql.window_bounds import key_text
 
 if TYPE_CHECKING:
     from fivm_dbt.ir.nodes import Node

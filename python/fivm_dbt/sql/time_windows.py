@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT
-from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.instants import aligned
 from fivm_dbt.ir.nodes import Field, Filter, Item, Node
 from fivm_dbt.ir.scalar import Scalar, column_ast
@@ -29,11 +28,10 @@ from fivm_dbt.sql.outer_scope import CARRIED
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import Scope, Source
 from fivm_dbt.sql.typing import known_type
+from fivm_dbt.sql.window_bounds import Bounds, last_instant, timestamp_of, with_bounds
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.lower import Lowering
-
-_META = "time_window"
 
 
 @dataclass(frozen=True)
@@ -52,20 +50,6 @@ class TimeWindow:
         return self.name == "session_window"
 
 
-@dataclass(frozen=True)
-class _Bounds:
-    """What the start and the end of a row's window are."""
-
-    start: exp.Expr
-    end: exp.Expr
-
-    @property
-    def struct(self) -> exp.Struct:
-        parts = (("start", self.start), ("end", self.end))
-        made = [exp.PropertyEQ(this=exp.to_identifier(n), expression=v.copy()) for n, v in parts]
-        return exp.Struct(expressions=made)
-
-
 def with_time_windows(
     lowering: Lowering, node: exp.Select, scope: Scope, relation: Node
 ) -> tuple[exp.Select, Scope, Node]:
@@ -74,7 +58,7 @@ def with_time_windows(
         return node, scope, relation
     window = _the_window(lowering, node, scope)
     if window is None:
-        return _replaced(node, scope, "", None), scope, relation
+        return with_bounds(node, scope, "", None), scope, relation
     _check_sets(node, window)
     at = Scalar(unparenthesized(qualify(window.at, scope)))
     relation = Filter(relation, (Scalar(exp.Not(this=exp.Is(this=at.ast(), expression=exp.Null()))),))
@@ -87,19 +71,7 @@ def with_time_windows(
         relation = TimeWindows.of(relation, alias, at, window.length, window.slide, window.offset)
         scope = _with_source(scope, alias, (WINDOW_START,))
         bounds = _bounds(column_ast(alias, WINDOW_START), window)
-    return _replaced(node, scope, window.name, bounds), scope, relation
-
-
-def group_parts(node: exp.Expr) -> list[exp.Expr]:
-    """What a GROUP BY item is grouped by: of a window its bounds, one that tells the other."""
-    parts = node.meta.get(_META)
-    return [p.copy() for p in parts] if parts else [node]
-
-
-def key_text(node: exp.Expr) -> str:
-    """A GROUP BY item as it can be written again in the query: a window by its column."""
-    written = node.meta.get("written_window")
-    return str(written) if written else node.sql(dialect="spark", comments=False)
+    return with_bounds(node, scope, window.name, bounds), scope, relation
 
 
 # What is written
@@ -170,7 +142,7 @@ def _micros(lowering: Lowering, node: exp.Expr, scope: Scope) -> exp.Expr:
     scalar = Scalar(unparenthesized(qualify(node, scope)))
     type_ = known_type(lowering.typer.types([scalar], scope.types)[0], node)
     if type_.text.startswith("struct<"):
-        return _last_instant(exp.Dot(this=node.copy(), expression=exp.to_identifier("end")))
+        return last_instant(exp.Dot(this=node.copy(), expression=exp.to_identifier("end")))
     if type_.text == "timestamp_ntz":
         what = "a window of TIMESTAMP_NTZ is not maintained yet"
         raise unsupported(node, what, "CAST the time to TIMESTAMP")
@@ -193,24 +165,16 @@ def _check_sets(node: exp.Select, window: TimeWindow) -> None:
 # Bounds
 
 
-def _bounds(start: exp.Expr, window: TimeWindow) -> _Bounds:
+def _bounds(start: exp.Expr, window: TimeWindow) -> Bounds:
     """The times of a window that begins ``start`` microseconds after 1970."""
-    begins = _timestamp(start)
+    begins = timestamp_of(start)
     end = exp.Add(this=exp.UnixMicros(this=begins.copy()), expression=exp.Literal.number(window.length))
-    return _Bounds(begins, _timestamp(end))
-
-
-def _timestamp(micros: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this="TIMESTAMP_MICROS", expressions=[micros])
-
-
-def _last_instant(end: exp.Expr) -> exp.Expr:
-    return exp.paren(exp.Sub(this=exp.UnixMicros(this=end), expression=exp.Literal.number(1)))
+    return Bounds(begins, timestamp_of(end))
 
 
 def _sessions(
     lowering: Lowering, node: exp.Select, window: TimeWindow, at: Scalar, scope: Scope, relation: Node
-) -> tuple[_Bounds, Scope, Node]:
+) -> tuple[Bounds, Scope, Node]:
     """Of rows that are grouped each with its session; else each row is a session by itself."""
     from fivm_dbt.sql.aggregation import group_keys, is_aggregated
 
@@ -247,116 +211,10 @@ def _sessions(
     )
     scope = replace(scope, sources=sources, outputs=tuple((n, moved.get(f.id, f)) for n, f in scope.outputs))
     scope = _with_source(scope, alias, (SESSION_START, SESSION_END))
-    bounds = _Bounds(*(_timestamp(column_ast(alias, name)) for name in (SESSION_START, SESSION_END)))
+    bounds = Bounds(*(timestamp_of(column_ast(alias, name)) for name in (SESSION_START, SESSION_END)))
     return bounds, scope, relation
 
 
 def _with_source(scope: Scope, alias: str, names: tuple[str, ...]) -> Scope:
     source = Source(alias, tuple((name, Field(alias, name, BIGINT)) for name in names))
     return replace(scope, sources=(*scope.sources, source))
-
-
-# The SELECT again
-
-
-def _replaced(node: exp.Select, scope: Scope, name: str, bounds: _Bounds | None) -> exp.Select:
-    """A copy of the SELECT without its windows' calls."""
-    changed = node.copy()
-    rewrite = _Rewrite(scope, name, bounds)
-    listed = []
-    for expression in changed.expressions:
-        new = rewrite(expression)
-        if new is not expression and not isinstance(expression, exp.Alias):
-            shown = unparenthesized(expression)
-            named = shown.name if isinstance(shown, (exp.Column, exp.Dot)) else function_name(shown)
-            new = exp.alias_(new, named or "window", copy=False)
-        listed.append(new)
-    changed.set("expressions", listed)
-    for key in ("group", "having", "qualify", "order"):
-        if changed.args.get(key) is not None:
-            changed.set(key, rewrite(changed.args[key]))
-    if changed.args.get("windows"):
-        changed.set("windows", [rewrite(w) for w in changed.args["windows"]])
-    return changed
-
-
-@dataclass(frozen=True)
-class _Rewrite:
-    """Bounds in place of calls, and of columns that are called like the function and are none of the relations."""
-
-    scope: Scope
-    name: str
-    bounds: _Bounds | None
-
-    def __call__(self, node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Query):
-            return node
-        if self._is_window(node):
-            return self._struct()
-        part = self._part_of(node)
-        if part is not None and self.bounds is not None:
-            return (self.bounds.start if part == "start" else self.bounds.end).copy()
-        for child in list(node.iter_expressions()):
-            new = self(child)
-            if new is not child:
-                child.replace(new)
-        if function_name(node) == "window_time":
-            return self._time(node)
-        return node
-
-    def _struct(self) -> exp.Expr:
-        assert self.bounds is not None
-        struct = self.bounds.struct
-        start, end = self.bounds.start, self.bounds.end
-        is_told = any(start == inner for inner in end.walk())
-        struct.meta[_META] = [start.copy()] if is_told else [start.copy(), end.copy()]
-        for position, part in enumerate(struct.meta[_META]):
-            part.meta["written_window"] = f"{self.name}.{('start', 'end')[position]}"
-            part.meta["window_key"] = f"{self.name}_{('start', 'end')[position]}"
-        return struct
-
-    def _is_window(self, node: exp.Expr) -> bool:
-        if self.bounds is None:
-            return False
-        if function_name(node) in ("window", "session_window"):
-            return True
-        is_bare = isinstance(node, exp.Column) and not node.table and node.name.lower() == self.name
-        return is_bare and isinstance(node, exp.Column) and not self._is_known(node)
-
-    def _part_of(self, node: exp.Expr) -> str | None:
-        """``start`` or ``end`` where a node is that of the window."""
-        if self.bounds is None:
-            return None
-        if isinstance(node, exp.Dot) and self._is_window(unparenthesized(node.this)):
-            part = str(node.expression.name).lower()
-        elif isinstance(node, exp.Column) and node.table.lower() == self.name and not node.args.get("db"):
-            if self._is_known(node):
-                return None
-            part = str(node.name).lower()
-        else:
-            return None
-        if part not in ("start", "end"):
-            raise FivmError(
-                "FIVM102",
-                f"a window has a start and an end, and no {part}",
-                span=span_of(node),
-                remedy=f"write {self.name}.start or {self.name}.end",
-            )
-        return part
-
-    def _is_known(self, column: exp.Column) -> bool:
-        try:
-            return self.scope.resolve(column) is not None
-        except FivmError:
-            return False
-
-    def _time(self, node: exp.Expr) -> exp.Expr:
-        """``window_time(w)``: the last instant of a window."""
-        arguments = list(node.expressions)
-        if len(arguments) != 1:
-            raise unsupported(node, "window_time without a window", "give it the column of a window")
-        (window,) = arguments
-        if window.meta.get(_META) and self.bounds is not None:
-            return _timestamp(_last_instant(self.bounds.end.copy()))
-        check_row_level(window)
-        return _timestamp(_last_instant(exp.Dot(this=window.copy(), expression=exp.to_identifier("end"))))

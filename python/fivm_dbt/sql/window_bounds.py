@@ -1,0 +1,152 @@
+"""The bounds of a SELECT's window of time, in place of its calls and of columns that are called like it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from fivm_dbt.errors import FivmError
+from fivm_dbt.sql.expressions import check_row_level, unparenthesized
+from fivm_dbt.sql.functions import function_name
+from fivm_dbt.sql.parse import span_of, unsupported
+from fivm_dbt.sql.scope import Scope
+
+_META = "time_window"
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What the start and the end of a row's window are."""
+
+    start: exp.Expr
+    end: exp.Expr
+
+    @property
+    def struct(self) -> exp.Struct:
+        parts = (("start", self.start), ("end", self.end))
+        made = [exp.PropertyEQ(this=exp.to_identifier(n), expression=v.copy()) for n, v in parts]
+        return exp.Struct(expressions=made)
+
+
+def group_parts(node: exp.Expr) -> list[exp.Expr]:
+    """What a GROUP BY item is grouped by: of a window its bounds, one that tells the other."""
+    parts = node.meta.get(_META)
+    return [p.copy() for p in parts] if parts else [node]
+
+
+def key_text(node: exp.Expr) -> str:
+    """A GROUP BY item as it can be written again in the query: a window by its column."""
+    written = node.meta.get("written_window")
+    return str(written) if written else node.sql(dialect="spark", comments=False)
+
+
+def timestamp_of(micros: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this="TIMESTAMP_MICROS", expressions=[micros])
+
+
+def last_instant(end: exp.Expr) -> exp.Expr:
+    return exp.paren(exp.Sub(this=exp.UnixMicros(this=end), expression=exp.Literal.number(1)))
+
+
+def with_bounds(node: exp.Select, scope: Scope, name: str, bounds: Bounds | None) -> exp.Select:
+    """A copy of the SELECT without its windows' calls."""
+    changed = node.copy()
+    rewrite = _Rewrite(scope, name, bounds)
+    listed = []
+    for expression in changed.expressions:
+        new = rewrite(expression)
+        if new is not expression and not isinstance(expression, exp.Alias):
+            shown = unparenthesized(expression)
+            named = shown.name if isinstance(shown, (exp.Column, exp.Dot)) else function_name(shown)
+            new = exp.alias_(new, named or "window", copy=False)
+        listed.append(new)
+    changed.set("expressions", listed)
+    for key in ("group", "having", "qualify", "order"):
+        if changed.args.get(key) is not None:
+            changed.set(key, rewrite(changed.args[key]))
+    if changed.args.get("windows"):
+        changed.set("windows", [rewrite(w) for w in changed.args["windows"]])
+    return changed
+
+
+@dataclass(frozen=True)
+class _Rewrite:
+    """Bounds in place of calls, and of columns that are called like the function and are none of the relations."""
+
+    scope: Scope
+    name: str
+    bounds: Bounds | None
+
+    def __call__(self, node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Query):
+            return node
+        if self._is_window(node):
+            return self._struct()
+        part = self._part_of(node)
+        if part is not None and self.bounds is not None:
+            return (self.bounds.start if part == "start" else self.bounds.end).copy()
+        for child in list(node.iter_expressions()):
+            new = self(child)
+            if new is not child:
+                child.replace(new)
+        if function_name(node) == "window_time":
+            return self._time(node)
+        return node
+
+    def _struct(self) -> exp.Expr:
+        assert self.bounds is not None
+        struct = self.bounds.struct
+        start, end = self.bounds.start, self.bounds.end
+        is_told = any(start == inner for inner in end.walk())
+        struct.meta[_META] = [start.copy()] if is_told else [start.copy(), end.copy()]
+        for position, part in enumerate(struct.meta[_META]):
+            part.meta["written_window"] = f"{self.name}.{('start', 'end')[position]}"
+            part.meta["window_key"] = f"{self.name}_{('start', 'end')[position]}"
+        return struct
+
+    def _is_window(self, node: exp.Expr) -> bool:
+        if self.bounds is None:
+            return False
+        if function_name(node) in ("window", "session_window"):
+            return True
+        is_bare = isinstance(node, exp.Column) and not node.table and node.name.lower() == self.name
+        return is_bare and isinstance(node, exp.Column) and not self._is_known(node)
+
+    def _part_of(self, node: exp.Expr) -> str | None:
+        """``start`` or ``end`` where a node is that of the window."""
+        if self.bounds is None:
+            return None
+        if isinstance(node, exp.Dot) and self._is_window(unparenthesized(node.this)):
+            part = str(node.expression.name).lower()
+        elif isinstance(node, exp.Column) and node.table.lower() == self.name and not node.args.get("db"):
+            if self._is_known(node):
+                return None
+            part = str(node.name).lower()
+        else:
+            return None
+        if part not in ("start", "end"):
+            raise FivmError(
+                "FIVM102",
+                f"a window has a start and an end, and no {part}",
+                span=span_of(node),
+                remedy=f"write {self.name}.start or {self.name}.end",
+            )
+        return part
+
+    def _is_known(self, column: exp.Column) -> bool:
+        try:
+            return self.scope.resolve(column) is not None
+        except FivmError:
+            return False
+
+    def _time(self, node: exp.Expr) -> exp.Expr:
+        """``window_time(w)``: the last instant of a window."""
+        arguments = list(node.expressions)
+        if len(arguments) != 1:
+            raise unsupported(node, "window_time without a window", "give it the column of a window")
+        (window,) = arguments
+        if window.meta.get(_META) and self.bounds is not None:
+            return timestamp_of(last_instant(self.bounds.end.copy()))
+        check_row_level(window)
+        return timestamp_of(last_instant(exp.Dot(this=window.copy(), expression=exp.to_identifier("end"))))

@@ -136,12 +136,11 @@ class DuckDbEngine:
         if statement.kind == "merge":
             return [(self._write(statement, cut),)]
         if self._is_counting or self._reads_staged(statement):
-            rows: list[Row] = self._read(statement, cut).fetchall()
-            return rows
+            return _rows(self._read(statement, cut))
         # A committed version never changes: the same text over the same copies has the same rows.
         text = cut.fill(statement.fill(statement.body, self._tables(statement, cut)))
         if text not in self._results:
-            self._results[text] = self._connection.execute(text).fetchall()
+            self._results[text] = _rows(self._connection.execute(text))
         return self._results[text]
 
     def describe(self, sql: str) -> tuple[Column, ...]:
@@ -344,3 +343,12 @@ class DuckDbEngine:
         self.tables.forget_rows(new)
         self.tables.commit(table, new, "MERGE" if statement.kind == "merge" else "WRITE")
         return int(changed[0]) if changed else 0
+
+
+def _rows(result: duckdb.DuckDBPyConnection) -> list[Row]:
+    """The rows of a result, with structs as tuples of their fields, as Spark gives them."""
+    has_structs = any(str(column[1]).startswith("STRUCT") for column in result.description or [])
+    rows: list[Row] = result.fetchall()
+    if not has_structs:
+        return rows
+    return [tuple(tuple(v.values()) if isinstance(v, dict) else v for v in row) for row in rows]

@@ -31,7 +31,7 @@ def cache_statements(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def cached_delta(plan: Plan, view: View, binding: Binding) -> str:
         kinds = tuple((i.name, i.capture, i.old is None, i.snapshot is None) for i in binding.inputs)
-        key = (id(view), binding.moved, binding.buckets, kinds, binding.touched, binding.clock)
+        key = (id(view), binding.moved, binding.buckets, kinds, binding.touched, binding.clock, binding.spans)
         if key not in deltas:
             deltas[key] = (view, delta_query(plan, view, _marked(binding)).sql(dialect="spark"))
         return _MARK.sub(lambda mark: str(_version(int(mark[0]), binding)), deltas[key][1])

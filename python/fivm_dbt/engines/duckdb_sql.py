@@ -7,7 +7,7 @@ decides which kept copy fills it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -42,7 +42,7 @@ class Slot:
     is_changes: bool = False
     pinned: int | None = None
     where: str = ""
-    """The condition on its partitions, in DuckDB's SQL with the lists of partitions cut out."""
+    """The conditions on its partitions and its times, in DuckDB's SQL with the lists of partitions cut out."""
 
 
 @dataclass(frozen=True)
@@ -210,12 +210,25 @@ def _resolve(root: exp.Expr, views: Mapping[str, exp.Query], slots: list[Slot]) 
 
 
 def _partitions_read(table: exp.Table) -> str:
-    """The condition on the partitions of a table that is the only one of its SELECT."""
+    """The conditions by which Delta skips files of a table that is the only one of its SELECT."""
     select = table.find_ancestor(exp.Select)
     if select is None or select.args.get("joins") or not select.args.get("where"):
         return ""
     is_its_own = isinstance(table.parent, exp.From) and table.parent.parent is select
-    return _of_partitions(select.args["where"].this, "") if is_its_own else ""
+    if not is_its_own:
+        return ""
+    tests = [_of_partitions(select.args["where"].this, ""), *_of_times(select.args["where"].this)]
+    return " AND ".join(test for test in tests if test)
+
+
+def _of_times(condition: exp.Expr) -> Iterator[str]:
+    """The conjuncts that compare nothing but a column with written times, as reads near changes do."""
+    for part in conjuncts(condition):
+        times = [c for c in part.find_all(exp.Cast) if isinstance(c.this, exp.Literal)]
+        columns = {c.name for c in part.find_all(exp.Column)}
+        compared = [n for n in part.find_all(exp.Predicate) if not isinstance(n, (exp.GTE, exp.LTE, exp.Is))]
+        if len(columns) == 1 and times and not compared:
+            yield f"({duckdb_text(part.copy())})"
 
 
 def _of_partitions(condition: exp.Expr, alias: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TypeGuard
 
 from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.local import local_key
@@ -32,6 +33,7 @@ from fivm_dbt.ir.nodes import (
 from fivm_dbt.ir.on_demand import OnDemand, is_on_demand
 from fivm_dbt.ir.printer import describe
 from fivm_dbt.ir.runs import Runs
+from fivm_dbt.ir.within import Within
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.plan.time_class import bounds_of_windows, time_class
 
@@ -57,7 +59,9 @@ def maintenance(plan: Plan) -> list[str]:
         else:
             full_lines = [f"  ! reads {name} in full when {' or '.join(when)} changes" for name, when in full]
         lines += full_lines
-        if not full:
+        near = sorted({f"  reads {n.scan.relation} where {b}" for n in _near(view) for b in n.bounds})
+        lines += near
+        if not full and not near:
             lines.append("  reads nothing in full")
     return lines
 
@@ -149,11 +153,22 @@ def reads_in_full(view: View) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield from ((name, when) for name in _unbounded(key_set.node))
 
 
+def _near(view: View) -> Iterator[Within]:
+    """What the delta reads between two times."""
+    for node in (*(t.node for t in view.terms), *(k.node for k in view.key_sets)):
+        yield from (n for n in node.walk() if is_near_changes(n) and not isinstance(n.read, Lookup))
+
+
 def _unbounded(node: Node) -> Iterator[str]:
     """The relations of which a side is read, and not just where keys or moments lie."""
-    bounded = {id(n.scan) for n in node.walk() if isinstance(n, Lookup)}
+    bounded = {id(n.scan) for n in node.walk() if isinstance(n, Lookup) or is_near_changes(n)}
     bounded |= {id(s) for n in node.walk() if isinstance(n, Crossing) for s in scans(n)}
     yield from (s.relation for s in scans(node) if s.side is not Side.DELTA and id(s) not in bounded)
+
+
+def is_near_changes(node: Node) -> TypeGuard[Within]:
+    """Whether this is a read between two times that depend on the change."""
+    return isinstance(node, Within) and any(b.is_closed for b in node.bounds)
 
 
 def _changes(scan: Scan, sets: Mapping[str, KeySet]) -> Iterator[str]:

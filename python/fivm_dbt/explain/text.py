@@ -31,6 +31,7 @@ from fivm_dbt.ir.nodes import (
 from fivm_dbt.ir.printer import render
 from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import CLOCK, COUNT, PARTITION, old_rows
 from fivm_dbt.plan.applying import REPLACED_ROWS, has_readers
 from fivm_dbt.plan.binding import staged_input, staged_state
@@ -167,9 +168,9 @@ def _clock(plan: Plan) -> list[str]:
 
 
 def _times(plan: Plan) -> str:
-    if not plan.clock_kinds:
-        return ""
-    return f", from {EXAMPLE_TIMES.old.timestamp_ntz} to {EXAMPLE_TIMES.new.timestamp_ntz}"
+    times = f"from {EXAMPLE_TIMES.old.timestamp_ntz} to {EXAMPLE_TIMES.new.timestamp_ntz}"
+    clock = f", {times}" if plan.clock_kinds else ""
+    return f"{clock}, changed rows {times}" if plan.times_read else clock
 
 
 def _state(plan: Plan, view: View) -> list[str]:
@@ -274,6 +275,7 @@ def _reads(plan: Plan, view: View, term: Term) -> list[str]:
     """One line per relation that the term reads besides deltas, marking what is read in full."""
     lines = []
     bounded = {n.scan: n for n in term.node.walk() if isinstance(n, Lookup)}
+    near = {id(n.scan): n for n in term.node.walk() if isinstance(n, Within)}
     own = {view.name, *(v.name for v in plan.helpers)}
     crossing = {id(scan) for node in term.node.walk() if _is_crossing(node) for scan in scans(node)}
     for scan in scans(term.node):
@@ -284,7 +286,10 @@ def _reads(plan: Plan, view: View, term: Term) -> list[str]:
             lines.append(f"reads of {side} what enters or leaves as time passes")
         elif scan in bounded:
             keys = ", ".join(ours for ours, _ in bounded[scan].keys)
-            lines.append(f"looks up {side} in the partitions of the affected {keys}")
+            when = "".join(f", {b}" for b in near[id(scan)].bounds) if id(scan) in near else ""
+            lines.append(f"looks up {side} in the partitions of the affected {keys}{when}")
+        elif id(scan) in near:
+            lines += [f"reads {side} where {b}" for b in near[id(scan)].bounds]
         elif scan.relation in own:
             lines.append(
                 f"reads {side} in full: the change does not tell in which partitions its partners lie"

@@ -33,6 +33,7 @@ from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.time_windows import TimeWindows
+from fivm_dbt.ir.within import Within
 
 
 def render(node: Node, indent: int = 0) -> str:
@@ -50,6 +51,8 @@ def describe(node: Node) -> str:
         return f"Scan {side}{node.relation}{alias} [{', '.join(name for name, _ in node.columns)}]"
     if isinstance(node, Lookup):
         return f"Lookup {node.key_set}"
+    if isinstance(node, Within):
+        return f"Within {' and '.join(str(b) for b in node.bounds)}"
     if isinstance(node, Values):
         return f"Values {node.alias} [{', '.join(name for name, _ in node.columns)}] {len(node.rows)} rows"
     if isinstance(node, AsWritten):

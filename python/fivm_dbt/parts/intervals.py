@@ -86,6 +86,16 @@ class Intervals:
     def __bool__(self) -> bool:
         return bool(self.ranges)
 
+    def at_most(self, number: int) -> Intervals:
+        """So many ranges that cover it, by filling its smallest gaps.
+
+        >>> str(Intervals.of((1, 2), (4, 5), (90, 91)).at_most(2))
+        '1..5, 90..91'
+        """
+        gaps = sorted(range(1, len(self.ranges)), key=lambda n: self.ranges[n][0] - self.ranges[n - 1][1])
+        filled = gaps[: max(0, len(self.ranges) - number)]
+        return self | Intervals.of(*((self.ranges[n - 1][1], self.ranges[n][0]) for n in filled))
+
     @property
     def first(self) -> int:
         """The least number. Raises ValueError where there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from fivm_dbt.delta.products import FactorisedDelta, ProductDelta
@@ -10,6 +11,7 @@ from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import CLOCK, old_rows, staged_name
+from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.plan import Capture, Plan, View
 
 
@@ -59,6 +61,8 @@ class Binding:
     replaced: frozenset[str] = frozenset()
     losing: frozenset[str] = frozenset()
     factorised: frozenset[str] = frozenset()
+    spans: tuple[Span, ...] = ()
+    """When the rows of staged changes were, where a read is bounded by that."""
 
     @property
     def moved(self) -> frozenset[str]:
@@ -77,6 +81,15 @@ class Binding:
     def partitions(self, key_set: str, state: str) -> tuple[Scalar, ...] | None:
         """In which partitions of ``state`` the keys of a set lie; None where nothing is known."""
         return next((t.partitions for t in self.touched if (t.key_set, t.state) == (key_set, state)), None)
+
+    def span(self, relation: str, column: str) -> Intervals | None:
+        """When the changed rows of a relation were, by a column; None where that is not known."""
+        if relation not in self.changed:
+            return Intervals()
+        return next((s.times for s in self.spans if (s.relation, s.column) == (relation, column)), None)
+
+    def with_spans(self, spans: Iterable[Span]) -> Binding:
+        return replace(self, spans=(*self.spans, *spans))
 
     def with_view(self, bound: BoundInput, *, is_changed: bool) -> Binding:
         """With an inner view brought up to date."""
@@ -103,6 +116,15 @@ class Binding:
     def is_changed_by(self, view: View) -> bool:
         """Whether a view may change."""
         return bool(self.products(view) or self.terms(view))
+
+
+@dataclass(frozen=True)
+class Span:
+    """The times that a ``column`` of a staged change has, in microseconds; a few ranges that cover them."""
+
+    relation: str
+    column: str
+    times: Intervals
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from fivm_dbt.catalog import Column, Presentation, Relation, SparkType, TableSta
 from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.config import Config
 from fivm_dbt.delta.key_sets import KeySet
+from fivm_dbt.delta.near_changes import times_read
 from fivm_dbt.delta.products import FactorisedDelta, ProductDelta
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.clock import kinds_below
@@ -352,6 +353,16 @@ class Plan:
         if self.recompute is not None:
             return frozenset(self.recompute.clock)
         return kinds_below(self.query)
+
+    @cached_property
+    def times_read(self) -> tuple[tuple[str, str, SparkType], ...]:
+        """Relation, staged column and its type, of the changes by whose times a read is bounded."""
+        near = (n for view in self.views for n in times_read(view.terms, view.key_sets))
+        return tuple(sorted({(n.relation, n.column, n.type) for n in near}, key=lambda t: t[:2]))
+
+    def times_of(self, relation: str) -> tuple[tuple[str, SparkType], ...]:
+        """The staged columns of a relation's change whose times are asked for."""
+        return tuple((column, type_) for name, column, type_ in self.times_read if name == relation)
 
     @cached_property
     def signature(self) -> dict[str, str]:

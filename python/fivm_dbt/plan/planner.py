@@ -148,7 +148,7 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
     promised, orphans = _foreign_keys(relation, request, query, static)
     kept_promises = request.catalog.relations if request.config.fivm_trust_keys else ()
     relations = {r.name: r for r in kept_promises}
-    views = Views(request.config, Typer(describe), static, promised, relations, orphans)
+    views = Views(request.config, Typer(describe), static, promised, relations, orphans, _is_utc(request))
     for view in kept.views:
         views.add(
             view.name,
@@ -184,6 +184,11 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         is_factorized=is_factorized,
         partition_length=length,
     )
+
+
+def _is_utc(request: ModelRequest) -> bool:
+    """Whether the session shows instants as they are."""
+    return dict(request.session).get("timezone", "").upper() in ("UTC", "ETC/UTC", "Z", "+00:00")
 
 
 def _foreign_keys(

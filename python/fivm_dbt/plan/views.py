@@ -9,15 +9,17 @@ from fivm_dbt.catalog import Column, Presentation, SparkType
 from fivm_dbt.config import Config
 from fivm_dbt.delta import derive
 from fivm_dbt.delta.foreign_keys import Reference, parents_first, without_new_parents
-from fivm_dbt.delta.key_sets import Placed, bound_reads
+from fivm_dbt.delta.key_sets import KeySet, Placed, bound_reads
 from fivm_dbt.delta.match_marks import determined
+from fivm_dbt.delta.near_changes import Sources, bound_by_time
 from fivm_dbt.delta.orphans import Orphans, meeting_orphans
 from fivm_dbt.delta.own_state import delta_over_own_state
 from fivm_dbt.delta.products import ProductDelta
 from fivm_dbt.delta.reevaluation import delta_by_reevaluation
 from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.ir.higher_order import HigherOrder
-from fivm_dbt.ir.nodes import Map, Node
+from fivm_dbt.ir.moments import kind_of
+from fivm_dbt.ir.nodes import Map, Node, Side
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import STEP, split_name
 from fivm_dbt.plan.match_marks import by_slot, marks_delta
@@ -47,9 +49,12 @@ class Views:
     references: tuple[Reference, ...] = ()
     promised: Promised = field(default_factory=dict)
     orphans: Mapping[Reference, Orphans] = field(default_factory=dict)
+    is_utc: bool = False
     views: list[View] = field(default_factory=list)
     placed: dict[str, Placed] = field(default_factory=dict)
     products: ProductDeltas = field(default_factory=ProductDeltas)
+    times: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By view, the time columns that tell when its changes were: shown column → key of the state."""
 
     def planned(self) -> tuple[View, ...]:
         """All views, with what those above are ready to take as a product."""
@@ -108,6 +113,7 @@ class Views:
         own = Placed(tuple((c, c, t) for c, t in _placing(state)))
         placed = {} if "look_ups" in self.config.fivm_without else {**self.placed, name: own}
         terms, key_sets = bound_reads(terms, placed, split_name(name)[-1])
+        terms, key_sets = self._near_changes(terms, key_sets)
         view = View(
             state=state,
             core=root.core,
@@ -124,6 +130,11 @@ class Views:
         )
         self.views.append(replace(view, products=self._products(view, flat, placed)))
         shown = {key: output for output, key in root.shown if key is not None}
+        if view.step is None:
+            types = {k.name: k.type for k in root.keys}
+            self.times[name] = {
+                o: k for o, k in root.shown if k is not None and kind_of(types[k]) is not None
+            }
         placing = _placing(state)
         if placing and all(column in shown for column, _ in placing):
             self.placed[name] = Placed(tuple((column, shown[column], type_) for column, type_ in placing))
@@ -135,6 +146,18 @@ class Views:
         needed = (without_new_parents(t, self.references) for t in flat)
         split = (part for t in needed for part in meeting_orphans(t, tuple(self.orphans), self._orphans_of))
         return tuple(split)
+
+    def _near_changes(
+        self, terms: tuple[Term, ...], key_sets: tuple[KeySet, ...]
+    ) -> tuple[tuple[Term, ...], tuple[KeySet, ...]]:
+        """Reads bounded by the times of staged changes: those of inputs, and of the views below."""
+        if "time_ranges" in self.config.fivm_without:
+            return terms, key_sets
+        nodes = (*(t.node for t in terms), *(k.node for k in key_sets))
+        changes = [s for node in nodes for s in scans(node) if s.side is Side.DELTA]
+        views = {v.name for v in self.views} | {k.name for k in key_sets}
+        known = {s.relation: {n: n for n, _ in s.columns} for s in changes if s.relation not in views}
+        return bound_by_time(terms, key_sets, Sources.of({**known, **self.times}), is_utc=self.is_utc)
 
     def _products(
         self, view: View, terms: tuple[Term, ...], placed: Mapping[str, Placed]

@@ -18,13 +18,15 @@ from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.nodes import Lookup
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, PARTITION, ROOT_PROPERTY
-from fivm_dbt.plan.binding import Binding, BoundInput, Touched, staged_input, staged_state
+from fivm_dbt.plan.binding import Binding, BoundInput, Span, Touched, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, StateTable, View
+from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.factorise import Found, factorised
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.capture import change_query, snapshot_query
 from fivm_dbt.spark.check import check_statements
 from fivm_dbt.spark.merge import write_delta
+from fivm_dbt.spark.near_changes import times_of
 from fivm_dbt.spark.reads import table as relation_table
 from fivm_dbt.spark.state import (
     build_query,
@@ -55,6 +57,8 @@ class Merged:
     partitions: int
     touched: tuple[object, ...] = ()
     """These partitions, as the database gives them."""
+    spans: tuple[Span, ...] = ()
+    """When its changed rows were."""
     product: Found | None = None
     """What its staged change was found to be the product of."""
 
@@ -122,6 +126,7 @@ def apply_deltas(
             )
             versions[view.name] = binding.input(view.name).new
             if change is not None:
+                binding = binding.with_spans(change.spans)
                 binding, found = _with_factors(plan, view, engine, binding, moved, change)
                 merged[-1] = replace(change, product=found)
     return tuple(merged), versions
@@ -156,7 +161,15 @@ def _apply_delta(
         engine.progress(f"{plan.model}: merging {rows:,} rows into {len(touched)} partitions of {view.name}")
         known = literals if len(literals) <= MAX_LITERALS else None
         engine.run(write_delta(plan, view, known, before, is_replaced=is_replaced))
-    return Merged(view.name, rows, len(touched), tuple(row[0] for row in touched))
+    found = tuple(row[0] for row in touched)
+    return Merged(view.name, rows, len(touched), found, _spans(plan, view, touched))
+
+
+def _spans(plan: Plan, view: View, touched: Sequence[Row]) -> tuple[Span, ...]:
+    """The times of a view's staged delta, from the first and the last one in each touched partition."""
+    times = enumerate(plan.times_of(view.name))
+    found = ((c, times_of((row[2 + 2 * n : 4 + 2 * n] for row in touched), type_)) for n, (c, type_) in times)
+    return tuple(Span(view.name, column, spans) for column, spans in found if spans is not None)
 
 
 def _is_by_partition(plan: Plan, view: View) -> bool:

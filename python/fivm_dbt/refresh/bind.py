@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fivm_dbt.plan.binding import Binding, BoundClock, BoundInput, staged_input
+from fivm_dbt.plan.binding import Binding, BoundClock, BoundInput, Span, staged_input
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.clock import clock_detail, recorded_clock
 from fivm_dbt.refresh.engine import ChangeFeedUnavailable
@@ -15,6 +15,7 @@ from fivm_dbt.refresh.observe import Observed, RecordedInput
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import InputChange
 from fivm_dbt.spark.capture import change_query, change_summary
+from fivm_dbt.spark.near_changes import times_of
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Staged:
 
     bound: BoundInput
     change: InputChange
+    spans: tuple[Span, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -66,10 +68,17 @@ def _capture(plan: Plan, engine: Recorder, observed: Observed, record: RecordedI
 def _stage(plan: Plan, engine: Recorder, bound: BoundInput) -> Staged:
     name = staged_input(plan, bound.name)
     engine.stage(name, change_query(plan, bound))
-    inserted, deleted = (int(str(value)) for value in engine.query(change_summary(name))[0])
+    times = plan.times_of(bound.name)
+    rows = engine.query(change_summary(name, times))
+    summary = next(row[1:] if times else row for row in rows if not times or int(str(row[0])) == 0)
+    inserted, deleted = (int(str(value)) for value in summary)
     change = InputChange(bound.name, bound.capture, inserted, deleted, bound.old, bound.new)
     engine.progress(f"{plan.model}: {bound.name} +{inserted:,} -{deleted:,} ({bound.capture})")
-    return Staged(bound, change)
+    found = (
+        (column, times_of((row[1:] for row in rows if int(str(row[0])) == n), type_))
+        for n, (column, type_) in enumerate(times, start=1)
+    )
+    return Staged(bound, change, tuple(Span(bound.name, c, t) for c, t in found if t is not None))
 
 
 def bind(
@@ -100,7 +109,8 @@ def bind(
     )
     changed = frozenset(name for name, s in given.items() if not s.is_empty)
     losing = frozenset(name for name, s in given.items() if s.change.deleted)
-    return Binding(inputs, changed, buckets, clock=clock, losing=losing)
+    spans = tuple(span for s in given.values() for span in s.spans)
+    return Binding(inputs, changed, buckets, clock=clock, losing=losing, spans=spans)
 
 
 def versions_read(binding: Binding) -> str:

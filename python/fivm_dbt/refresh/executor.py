@@ -404,7 +404,8 @@ class _Run(Run):
         done = {view.name: self._already_applied(view.name, before[view.name]) for view in self.plan.stored}
         try:
             if not done.get(self.plan.top.name) or self.plan.config.fivm_merge == "per_partition":
-                stage_inputs(self.plan, self.engine, {}, {}, bound=binding)
+                staged = stage_inputs(self.plan, self.engine, {}, {}, bound=binding)
+                binding = binding.with_spans(span for s in staged.values() for span in s.spans)
                 apply_deltas(self.plan, self.engine, binding, done)
         except VersionUnavailable as error:
             return self._lost_meanwhile(error)

@@ -6,12 +6,16 @@ does not read, cancels out (``HAVING SUM(sign) <> 0``).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
+from fivm_dbt.catalog import SparkType
 from fivm_dbt.ir.scalar import column_ast, identifier
 from fivm_dbt.naming import COUNT
 from fivm_dbt.plan.binding import BoundInput
 from fivm_dbt.plan.plan import Plan, PlanInput
+from fivm_dbt.spark.near_changes import times_by_day
 from fivm_dbt.spark.reads import changes, pinned, presented, read_version, table
 
 
@@ -72,8 +76,22 @@ def _net(item: PlanInput, rows: exp.Query) -> exp.Select:
     return query.having(exp.NEQ(this=total, expression=exp.Literal.number(0)))
 
 
-def change_summary(staged: str) -> exp.Select:
-    """How many rows of a staged change arrived and how many went, duplicates counted."""
+def change_summary(staged: str, times: Sequence[tuple[str, SparkType]] = ()) -> exp.Query:
+    """How many rows of a staged change arrived and how many went, duplicates counted.
+
+    With ``times``, columns of the change, in one answer: rows ``0, arrived, gone``, and for the n-th of them rows
+    ``n, first, last``, one of each day (:mod:`fivm_dbt.spark.near_changes`).
+    """
+    summary = _summary(staged)
+    if not times:
+        return summary
+    texts = [exp.alias_(exp.cast(s.unalias(), "string", dialect="spark"), s.alias) for s in summary.selects]
+    numbered = summary.select(exp.alias_(exp.Literal.number(0), "number"), *texts, append=False)
+    days = (times_by_day(staged, n, column, type_) for n, (column, type_) in enumerate(times, start=1))
+    return exp.union(numbered, *days, distinct=False, copy=False)
+
+
+def _summary(staged: str) -> exp.Select:
     count = exp.column(COUNT)
     zero = exp.Literal.number(0)
     came = exp.Greatest(this=count.copy(), expressions=[zero.copy()])

@@ -10,7 +10,9 @@ from sqlglot import exp
 from fivm_dbt.delta.products import Factor
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.ir.clock import Clock
-from fivm_dbt.plan.binding import Binding, BoundClock, BoundInput, staged_input, staged_state
+from fivm_dbt.parts.intervals import Intervals
+from fivm_dbt.parts.shift import SECOND
+from fivm_dbt.plan.binding import Binding, BoundClock, BoundInput, Span, staged_input, staged_state
 from fivm_dbt.plan.plan import Capture, Plan, View
 from fivm_dbt.spark.capture import change_query
 from fivm_dbt.spark.merge import merge, replace_partitions
@@ -26,6 +28,9 @@ from fivm_dbt.spark.validate import validate
 
 EXAMPLE_TIMES = BoundClock(Clock.at(datetime(2024, 5, 1, 12)), Clock.at(datetime(2024, 5, 2, 12)))
 """The times of statements that are only checked or shown."""
+
+EXAMPLE_SPAN = Intervals.of((1_714_564_800 * SECOND, 1_714_651_200 * SECOND))
+"""The same as when all changed rows were."""
 
 
 def check_statements(plan: Plan) -> None:
@@ -73,6 +78,8 @@ def example(plan: Plan, changed: frozenset[str], old: int = 1, new: int = 2) -> 
     times = EXAMPLE_TIMES if plan.clock_kinds else None
     before = tuple((v.name, old) for v in plan.stored)
     binding = Binding(inputs, changed, buckets, before, clock=times, losing=changed)
+    spans = (Span(name, column, EXAMPLE_SPAN) for name, column, _ in plan.times_read)
+    binding = binding.with_spans(spans)
     for view in plan.helpers:
         key_sets = frozenset(k.name for k in view.key_sets)
         binding = replace(binding, changed=binding.changed | key_sets)

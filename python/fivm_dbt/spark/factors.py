@@ -17,6 +17,7 @@ from fivm_dbt.delta.products import FactorisedDelta, joined
 from fivm_dbt.ir.factored import Product
 from fivm_dbt.ir.nodes import Lookup, Scan
 from fivm_dbt.ir.scalar import Scalar, column_ast, identifier
+from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.plan.binding import staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, View
@@ -254,7 +255,7 @@ def rest_query(plan: Plan, view: View, delta: FactorisedDelta) -> exp.Select:
         value = sum_of_products((Product(-1, factors),), Scalar.number(1), rings[name], types[name])
         columns.append(exp.alias_(value.ast(), identifier(name)))
 
-    def staged_factor(scan: Scan | Lookup) -> exp.Expr:
+    def staged_factor(scan: Scan | Lookup | Within) -> exp.Expr:
         assert isinstance(scan, Scan)
         return table(staged_input(plan, scan.relation)).as_(scan.alias)
 

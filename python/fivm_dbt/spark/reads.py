@@ -13,10 +13,12 @@ from sqlglot import exp
 from fivm_dbt.catalog import Presentation
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.nodes import Lookup, Scan, Side
-from fivm_dbt.ir.scalar import column_ast, identifier
+from fivm_dbt.ir.scalar import column_ast, conjuncts, identifier
+from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import COUNT, PARTITION, STEP, old_rows
 from fivm_dbt.plan.binding import Binding, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, View
+from fivm_dbt.spark.near_changes import near_changes
 from fivm_dbt.spark.select import Reader
 
 
@@ -57,10 +59,13 @@ def shown_columns(view: View, names: Sequence[str]) -> list[exp.Expr]:
 def side_reader(plan: Plan, view: View, binding: Binding) -> Reader:
     """Reads the sides of a refresh for the delta of ``view``. What did not change is the same on both sides."""
 
-    def read(node: Scan | Lookup) -> exp.Expr:
-        if isinstance(node, Lookup):
-            return _scan(node.scan, _in_touched(node))
-        return _scan(node, None)
+    def read(node: Scan | Lookup | Within) -> exp.Expr:
+        tests = near_changes(node.bounds, binding) if isinstance(node, Within) else []
+        inner = node.read if isinstance(node, Within) else node
+        if isinstance(inner, Lookup):
+            tests = [t for t in (_in_touched(inner),) if t is not None] + tests
+            inner = inner.scan
+        return _scan(inner, exp.and_(*tests, copy=False) if tests else None)
 
     def _in_touched(node: Lookup) -> exp.Expr | None:
         literals = binding.partitions(node.key_set, node.scan.relation)
@@ -121,9 +126,29 @@ def read_version(plan: Plan, name: str, version: int, alias: str, where: exp.Exp
     if presentation is None:
         return _restricted(pinned(name, version), where, identifier(alias))
     query = presented(presentation, pinned(presentation.root, version))
-    if where is not None:
-        query = query.where(where, copy=False)
+    if where is None:
+        return query.subquery(identifier(alias), copy=False)
+    inner, outer = _by_the_state(where, query)
+    query = query.where(*inner, copy=False) if inner else query
+    if outer:
+        query = exp.select("*").from_(query.subquery("shown", copy=False)).where(*outer, copy=False)
     return query.subquery(identifier(alias), copy=False)
+
+
+def _by_the_state(where: exp.Expr, query: exp.Select) -> tuple[list[exp.Expr], list[exp.Expr]]:
+    """Conditions on shown columns that are columns of the state, with their names there; and the other ones."""
+    shown = {s.alias_or_name: s.unalias() for s in query.selects}
+    stored = {name: s.name for name, s in shown.items() if isinstance(s, exp.Column)} | {PARTITION: PARTITION}
+    inner, outer = [], []
+    for test in conjuncts(where):
+        columns = list(test.find_all(exp.Column))
+        if all(c.name in stored for c in columns):
+            for column in columns:
+                column.set("this", identifier(stored[column.name]))
+            inner.append(test)
+        else:
+            outer.append(test)
+    return inner, outer
 
 
 def _restricted(source: exp.Expr, where: exp.Expr | None, alias: exp.Identifier) -> exp.Expr:

@@ -34,12 +34,13 @@ from fivm_dbt.ir.nodes import (
 from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.scalar import Scalar, column_ast, grouped, identifier
 from fivm_dbt.ir.sessions import Sessions
+from fivm_dbt.ir.within import Within
 from fivm_dbt.spark.match_recognize import select_matches
 from fivm_dbt.spark.match_runs import select_runs
 from fivm_dbt.spark.sessions import select_sessions
 
-Reader = Callable[[Scan | Lookup], exp.Expr]
-"""The table expression of a scan, aliased: a pinned table, a presented state (or partitions of it), a staged delta."""
+Reader = Callable[[Scan | Lookup | Within], exp.Expr]
+"""The table expression of a read, aliased: a pinned table, a presented state (or a part of it), a staged delta."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +235,7 @@ _TRUE = exp.Boolean(this=True)
 
 def _alias(node: Node) -> str:
     """The one alias of a node that stands as an item of FROM."""
-    if isinstance(node, (*ITEMS, Buckets, Match, Runs)):
+    if isinstance(node, (*ITEMS, Buckets, Match, Runs, Within)):
         return node.alias
     if isinstance(node, (Filter, SemiJoin, Restrict)):
         return _alias(node.inputs[0])
@@ -242,4 +243,4 @@ def _alias(node: Node) -> str:
 
 
 def _item(node: Node, reader: Reader) -> exp.Expr:
-    return reader(node) if isinstance(node, (Scan, Lookup)) else subquery(node, reader, _alias(node))
+    return reader(node) if isinstance(node, (Scan, Lookup, Within)) else subquery(node, reader, _alias(node))

@@ -20,6 +20,7 @@ from fivm_dbt.rings.products import OVERFLOW, sum_of_products
 from fivm_dbt.rings.registry import ROWS, Component
 from fivm_dbt.spark.clock import at_time
 from fivm_dbt.spark.panes import select_by_panes
+from fivm_dbt.spark.near_changes import first_and_last
 from fivm_dbt.spark.reads import presented, side_reader, table
 from fivm_dbt.spark.select import Reader, select, select_columns
 
@@ -289,9 +290,13 @@ def create_view(name: str, query: exp.Query, properties: dict[str, str]) -> exp.
 
 
 def touched_query(plan: Plan, view: View) -> exp.Select:
-    """Per touched partition its value and how many keys of the staged delta lie in it, in a stable order."""
+    """Per touched partition its value and how many keys of the staged delta lie in it, in a stable order.
+
+    Then, for each column whose times are asked for, its first and its last one there.
+    """
     value = exp.column(PARTITION)
-    query = exp.select(value, exp.alias_(exp.Count(this=exp.Star()), "rows_touched")).from_(
+    times = [e for n, t in plan.times_of(view.name) for e in first_and_last(column_ast("", n), t)]
+    query = exp.select(value, exp.alias_(exp.Count(this=exp.Star()), "rows_touched"), *times).from_(
         table(staged_state(plan, view))
     )
     return query.group_by(value).order_by(exp.Ordered(this=value, nulls_first=True))

@@ -59,6 +59,9 @@ class Forced:
 
 NOTHING = Forced()
 
+_SESSION = (("timezone", "UTC"),)
+"""Sessions of scenarios are in UTC, on both engines."""
+
 _WITHOUT_A_TREE = ("first_order", "recursive", "reevaluate")
 """Strategies that contradict ``fivm_result: factorized``."""
 
@@ -176,7 +179,7 @@ class ScenarioPlanner:
         # A change feed is read in scenarios of several models, as far as anybody knows.
         is_read = self._has_several
         name = canonical(model.name)
-        request = ModelRequest(name, model.sql, catalog, config, is_read=is_read, measured=self._measured)
+        request = ModelRequest(name, model.sql, catalog, config, is_read=is_read, measured=self._measured, session=_SESSION)
         plan = plan_model(request, self._workbench.describe, self._columns_of(request))
         if plan.is_factorized:
             shown = Relation(plan.relation, plan.output, kind="factorized")

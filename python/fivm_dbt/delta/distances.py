@@ -1,0 +1,314 @@
+"""How far in time a row can be from the changes that it meets: the distances between columns that a query implies.
+
+Every condition ``x − y ≤ c`` between time columns (an equality, a band, a truncation, a projection) is an edge, and
+what follows from several of them is a shortest path. A row that is farther from all changes than that takes part in nothing.
+(Interval analysis; ViewDF, section 4.2: a band join reads the parts around the one that is computed.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count, product
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.ir.match import Match
+from fivm_dbt.ir.moments import differences, kind_of, moment
+from fivm_dbt.ir.nodes import (
+    Aggregate,
+    ClockFilter,
+    ClockMap,
+    Crossing,
+    Distinct,
+    Explode,
+    Filter,
+    Item,
+    Join,
+    Lookup,
+    Map,
+    Node,
+    OuterJoin,
+    Restrict,
+    Scan,
+    SemiJoin,
+    Side,
+    UnionAll,
+    Window,
+)
+from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.naming import CLOCK
+from fivm_dbt.parts.shift import Shift
+
+MAX_WAYS = 64
+"""So many combinations of branches are looked at; of more nothing is known."""
+
+ORIGIN = -1
+"""The variable of 1970, from which written times are seen."""
+
+NOW, TODAY = -2, -3
+"""The variables of the clock's time and of its date."""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """``later − earlier ≤ most``; ``is_strict`` where it is not true of NULL."""
+
+    later: int
+    earlier: int
+    most: Shift
+    is_strict: bool
+
+
+Columns = Mapping[ColumnId, tuple[int, SparkType]]
+"""The variables of the time columns that can be seen."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """A scan that a way comes by, with the variables of its time columns."""
+
+    place: tuple[int, ...]
+    scan: Scan
+    columns: Columns
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a row of the result comes about: one branch of every union. All edges hold together."""
+
+    columns: Columns
+    edges: tuple[Edge, ...] = ()
+    reads: tuple[Read, ...] = ()
+
+    def most(self, start: int) -> dict[int, tuple[Shift, bool]]:
+        """The least known bounds ``start − x`` to every variable x, and whether NULL is ruled out on the way."""
+        return _shortest(start, tuple((e.later, e.earlier, e.most, e.is_strict) for e in self.edges))
+
+    def least(self, start: int) -> dict[int, tuple[Shift, bool]]:
+        """The least known bounds ``x − start``."""
+        return _shortest(start, tuple((e.earlier, e.later, e.most, e.is_strict) for e in self.edges))
+
+
+class TooMany(Exception):
+    """There are more ways than are looked at."""
+
+
+class Unknown(Exception):
+    """What is asked for stands below an operator of which nothing is known here."""
+
+
+def _shortest(start: int, edges: tuple[tuple[int, int, Shift, bool], ...]) -> dict[int, tuple[Shift, bool]]:
+    """Shortest paths by Bellman and Ford. Conditions that contradict each other make ever shorter ones: it stops."""
+    found: dict[int, tuple[Shift, bool]] = {start: (Shift(), False)}
+    for _ in range(len(edges) + 1):
+        is_settled = True
+        for one, other, by, is_strict in edges:
+            if one not in found:
+                continue
+            so_far, was_strict = found[one]
+            total = so_far + by
+            known = found.get(other)
+            if known is None or total.most < known[0].most:
+                found[other] = (total, was_strict or is_strict)
+                is_settled = False
+        if is_settled:
+            break
+    return found
+
+
+@dataclass
+class Distances:
+    """The ways by which rows of a query come about, with the variables and edges of each.
+
+    ``staged`` are the definitions of key sets, which are seen through. ``is_utc`` is the session's time zone.
+    """
+
+    is_utc: bool
+    staged: Mapping[str, Node] = field(default_factory=dict)
+    with_origin: bool = False
+    """Whether written times and the clock have variables too."""
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def ways(self, node: Node, target: tuple[int, ...], place: tuple[int, ...] = ()) -> list[Way]:
+        """The ways of ``node``, for what they say of the read at ``target``, a path of input numbers below it.
+
+        Raises TooMany, and Unknown where the target stands below an operator that is not known.
+        """
+        if isinstance(node, Scan):
+            return self._scan(node, target, place)
+        rule = next((rule for types, rule in _RULES if isinstance(node, types)), None)
+        if rule is not None:
+            return _few(rule(self, node, target, place))
+        if target[: len(place)] == place:
+            raise Unknown
+        return [Way({})]
+
+    def _child(self, node: Node, number: int, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
+        return self.ways(node.inputs[number], target, (*place, number))
+
+    def _scan(self, node: Scan, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
+        defined = self.staged.get(node.relation) if node.side is Side.DELTA else None
+        if defined is not None:
+            inner = self.ways(defined, target, (*place, 0))
+            ids = {name: f.id for (name, _), f in zip(node.columns, defined.fields, strict=False)}
+            return [
+                replace(w, columns={(node.alias, n): w.columns[i] for n, i in ids.items() if i in w.columns})
+                for w in inner
+            ]
+        columns = {f.id: (next(self._numbers), f.type) for f in node.fields if kind_of(f.type) is not None}
+        return [Way(columns, (), (Read(place, node, columns),))]
+
+    def _passed(self, node: Node, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
+        return self._child(node, 0, target, place)
+
+    def _filtered(
+        self, node: Filter | ClockFilter | Crossing, target: tuple[int, ...], place: tuple[int, ...]
+    ) -> list[Way]:
+        return [self._where(w, node.predicates) for w in self._child(node, 0, target, place)]
+
+    def _mapped(self, node: Map | ClockMap, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
+        return [self._shown(w, node.alias, node.items) for w in self._child(node, 0, target, place)]
+
+    def _grouped(self, node: Aggregate, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
+        """Of an aggregate the group keys are those of its rows; nothing follows from what is computed of many rows."""
+        return [self._shown(w, node.alias, node.keys) for w in self._child(node, 0, target, place)]
+
+    def _windowed(self, node: Window, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
+        """All rows with the same values of PARTITION BY have an influence: of other columns nothing follows."""
+        shared = {i.value for i in node.partition}
+        items = tuple(i for i in node.items if i.value in shared)
+        return [self._shown(w, node.alias, items) for w in self._child(node, 0, target, place)]
+
+    def _matched(self, node: Match, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
+        return [replace(w, columns={}) for w in self._child(node, 0, target, place)]
+
+    def _joined(self, node: Join, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
+        factors = [self._child(node, n, target, place) for n in range(len(node.factors))]
+        return [self._where(w, node.predicates) for w in _combined(factors)]
+
+    def _looked_up(
+        self, node: OuterJoin | SemiJoin, target: tuple[int, ...], place: tuple[int, ...]
+    ) -> list[Way]:
+        """Left rows of an outer or an anti join need no partner: from these nothing follows for others.
+
+        A right row that no left row matches has no influence in any of them.
+        """
+        left = self._child(node, 0, target, place)
+        is_below = target[: len(place) + 1] == (*place, 1)
+        if not is_below and (isinstance(node, OuterJoin) or node.anti):
+            return left
+        right = self._child(node, 1, target, place)
+        ways = [
+            (seen, self._where(_both(seen, other), node.predicates)) for seen, other in product(left, right)
+        ]
+        return [replace(way, columns=seen.columns) for seen, way in ways]
+
+    def _restricted(self, node: Restrict, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
+        """Keys compare null-safe. Both sides may call columns alike."""
+        ways = []
+        for left, right in product(self._child(node, 0, target, place), self._child(node, 1, target, place)):
+            edges = [*left.edges, *right.edges]
+            for one, other in node.keys:
+                edges += self._same(one, left.columns, other, right.columns)
+            ways.append(Way(left.columns, tuple(edges), (*left.reads, *right.reads)))
+        return ways
+
+    def _any_branch(self, node: UnionAll, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
+        ways = []
+        for number, branch in enumerate(node.branches):
+            for way in self._child(node, number, target, place):
+                pairs = zip(branch.fields, node.fields, strict=True)
+                columns = {o.id: way.columns[i.id] for i, o in pairs if i.id in way.columns}
+                ways.append(replace(way, columns=columns))
+        return ways
+
+    def _where(self, way: Way, predicates: tuple[Scalar, ...]) -> Way:
+        """The way with the distances that conditions imply."""
+        edges = list(way.edges)
+        for predicate in predicates:
+            if not any(self._type(c, way.columns) for c in predicate.columns):
+                continue
+            for d in differences(predicate, lambda c: self._type(c, way.columns), is_utc=self.is_utc):
+                later, earlier = self._variable(d.later, way.columns), self._variable(d.earlier, way.columns)
+                if later is not None and earlier is not None:
+                    edges.append(Edge(later, earlier, d.most, d.is_strict))
+        return replace(way, edges=tuple(edges))
+
+    def _shown(self, way: Way, alias: str, items: tuple[Item, ...]) -> Way:
+        """The columns of a projection: those of its input, or near them."""
+        columns: dict[ColumnId, tuple[int, SparkType]] = {}
+        edges = list(way.edges)
+        for item in items:
+            if kind_of(item.type) is None:
+                continue
+            found = moment(item.value, lambda c: self._type(c, way.columns), is_utc=self.is_utc)
+            inner = None if found is None else self._variable(found.column, way.columns)
+            if found is None or inner is None:
+                columns[alias, item.name] = (next(self._numbers), item.type)
+            elif item.value.is_column:
+                columns[alias, item.name] = (inner, item.type)
+            else:
+                variable = next(self._numbers)
+                columns[alias, item.name] = (variable, item.type)
+                edges += [
+                    Edge(variable, inner, found.above, False),
+                    Edge(inner, variable, found.below, False),
+                ]
+        return replace(way, columns=columns, edges=tuple(edges))
+
+    def _same(self, one: Scalar, here: Columns, other: Scalar, there: Columns) -> Iterator[Edge]:
+        left = moment(one, lambda c: self._type(c, here), is_utc=self.is_utc)
+        right = moment(other, lambda c: self._type(c, there), is_utc=self.is_utc)
+        if left is None or right is None or left.kind != right.kind:
+            return
+        a, b = self._variable(left.column, here), self._variable(right.column, there)
+        if a is not None and b is not None:
+            yield Edge(a, b, left.below + right.above, False)
+            yield Edge(b, a, right.below + left.above, False)
+
+    def _type(self, column: ColumnId, columns: Columns) -> SparkType | None:
+        if column[0].startswith(CLOCK):
+            return SparkType(column[1]) if self.with_origin else None
+        known = columns.get(column)
+        return None if known is None else known[1]
+
+    def _variable(self, column: ColumnId | None, columns: Columns) -> int | None:
+        if column is None:
+            return ORIGIN if self.with_origin else None
+        if column[0].startswith(CLOCK):
+            return (TODAY if column[1] == "date" else NOW) if self.with_origin else None
+        known = columns.get(column)
+        return None if known is None else known[0]
+
+
+_RULES: tuple[tuple[type[Node] | tuple[type[Node], ...], Callable[..., list[Way]]], ...] = (
+    (Lookup, Distances._passed),
+    ((Distinct, Explode), Distances._passed),
+    ((Filter, ClockFilter, Crossing), Distances._filtered),
+    ((Map, ClockMap), Distances._mapped),
+    (Aggregate, Distances._grouped),
+    (Window, Distances._windowed),
+    (Match, Distances._matched),
+    (Join, Distances._joined),
+    ((OuterJoin, SemiJoin), Distances._looked_up),
+    (Restrict, Distances._restricted),
+    (UnionAll, Distances._any_branch),
+)
+
+
+def _both(one: Way, other: Way) -> Way:
+    return Way({**one.columns, **other.columns}, one.edges + other.edges, one.reads + other.reads)
+
+
+def _combined(factors: list[list[Way]]) -> list[Way]:
+    """Every combination of the factors' ways."""
+    ways = [Way({})]
+    for factor in factors:
+        ways = _few([_both(one, other) for one, other in product(ways, factor)])
+    return ways
+
+
+def _few(ways: list[Way]) -> list[Way]:
+    if len(ways) > MAX_WAYS:
+        raise TooMany
+    return ways

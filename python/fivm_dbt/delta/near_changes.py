@@ -1,0 +1,151 @@
+"""Reads of whole relations bounded by the times of the changes that they meet.
+
+In ``Δa ⋈ b`` with ``b.ts between a.ts - interval '5' minutes and a.ts`` a row of b that is more than five minutes
+before all changed rows of a, or after them, has no partner. The times of a staged change are known before b is read; as
+literals they let Delta skip files. What is left out matches nothing, so that the rows of the delta are the same.
+(Interval analysis; ViewDF, sections 4.2 and 4.3: late data in part p is met by the parts around p.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.delta.distances import Distances, Read, TooMany, Unknown, Way
+from fivm_dbt.delta.key_sets import KeySet
+from fivm_dbt.delta.term import Term
+from fivm_dbt.ir.moments import kind_of
+from fivm_dbt.ir.nodes import Lookup, Node, Scan, Side
+from fivm_dbt.ir.within import Near, TimeBound, Within
+from fivm_dbt.naming import old_rows
+
+Place = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Whose staged changes tell their times: by relation, the columns that do, under the names in the staged rows.
+
+    ``renamed`` are relations that stand for a part of another one's change.
+    """
+
+    columns: Mapping[str, Mapping[str, str]]
+    renamed: Mapping[str, str]
+
+    @staticmethod
+    def of(relations: Mapping[str, Mapping[str, str]]) -> Sources:
+        return Sources(relations, {old_rows(name): name for name in relations})
+
+    def find(self, relation: str, column: str) -> tuple[str, str] | None:
+        """The relation and the staged column that a column of a change is."""
+        name = self.renamed.get(relation, relation)
+        staged = self.columns.get(name, {}).get(column)
+        return None if staged is None else (name, staged)
+
+
+def bound_by_time(
+    terms: tuple[Term, ...], key_sets: tuple[KeySet, ...], sources: Sources, *, is_utc: bool
+) -> tuple[tuple[Term, ...], tuple[KeySet, ...]]:
+    """``terms`` and ``key_sets`` with every read bounded whose distance to the changes is known."""
+    distances = Distances(is_utc, {k.name: k.node for k in key_sets})
+    bounded = tuple(Term(_bounded(t.node, distances, sources), t.multiplicity) for t in terms)
+    sets = tuple(KeySet(k.name, _bounded(k.node, distances, sources), k.is_inlined) for k in key_sets)
+    return bounded, sets
+
+
+def times_read(terms: tuple[Term, ...], key_sets: tuple[KeySet, ...]) -> Iterator[Near]:
+    """The changes by whose times something is bounded."""
+    for node in (*(t.node for t in terms), *(k.node for k in key_sets)):
+        for inner in node.walk():
+            if isinstance(inner, Within):
+                yield from (near for bound in inner.bounds for near in bound.near)
+
+
+def _bounded(root: Node, distances: Distances, sources: Sources) -> Node:
+    if not any(_is_change_with_time(n) for n in _all_nodes(root, distances.staged)):
+        return root
+
+    def visit(node: Node, place: Place) -> Node:
+        if isinstance(node, (Scan, Lookup)):
+            scan, inner = (node, place) if isinstance(node, Scan) else (node.scan, (*place, 0))
+            bounds = _bounds(root, scan, inner, distances, sources)
+            return Within(node, bounds) if bounds else node
+        return node.with_inputs(tuple(visit(c, (*place, n)) for n, c in enumerate(node.inputs)))
+
+    return visit(root, ())
+
+
+def _all_nodes(root: Node, staged: Mapping[str, Node]) -> Iterator[Node]:
+    for node in root.walk():
+        yield node
+        if isinstance(node, Scan) and node.side is Side.DELTA and node.relation in staged:
+            yield from _all_nodes(staged[node.relation], staged)
+
+
+def _is_change_with_time(node: Node) -> bool:
+    return (
+        isinstance(node, Scan)
+        and node.side is Side.DELTA
+        and any(kind_of(type_) is not None for _, type_ in node.columns)
+    )
+
+
+def _bounds(
+    root: Node, scan: Scan, place: Place, distances: Distances, sources: Sources
+) -> tuple[TimeBound, ...]:
+    """What is known of the times of a scan; of a column with both ends, if there is any."""
+    times = [(name, type_) for name, type_ in scan.columns if kind_of(type_) is not None]
+    if scan.side is Side.DELTA or not times:
+        return ()
+    try:
+        ways = distances.ways(root, place)
+    except (TooMany, Unknown):
+        return ()
+    met = [(way, read) for way in ways for read in way.reads if read.place == place]
+    if not met:
+        return ()
+    bounds = [b for name, type_ in times if (b := _bound(name, type_, met, sources)) is not None]
+    closed = tuple(b for b in bounds if b.is_closed)
+    return closed or tuple(bounds)
+
+
+def _bound(name: str, type_: SparkType, met: list[tuple[Way, Read]], sources: Sources) -> TimeBound | None:
+    """The bound of a column that holds in all ways; None where one of them has none."""
+    near: list[Near] = []
+    may_be_null = False
+    for way, read in met:
+        variable, _ = read.columns[read.scan.alias, name]
+        found = _nearest(variable, way, sources)
+        if found is None:
+            return None
+        near.append(found[0])
+        may_be_null |= found[1]
+    return TimeBound(name, type_, tuple(dict.fromkeys(near)), may_be_null)
+
+
+def _nearest(variable: int, way: Way, sources: Sources) -> tuple[Near, bool] | None:
+    """The change to which the distance is known best, and whether NULL is not ruled out."""
+    above, below = way.most(variable), way.least(variable)
+    best: tuple[tuple[bool, int], Near, bool] | None = None
+    for read in way.reads:
+        if read.scan.side is not Side.DELTA:
+            continue
+        for (_, column), (changed, type_) in read.columns.items():
+            source = sources.find(read.scan.relation, column)
+            high, low = above.get(changed), below.get(changed)
+            if source is None or (high is None and low is None):
+                continue
+            near = Near(
+                source[0],
+                source[1],
+                type_,
+                -low[0].most if low is not None else None,
+                high[0].most if high is not None else None,
+            )
+            width = (high[0].most if high else 0) + (low[0].most if low else 0)
+            rank = (not near.is_closed, width)
+            is_strict = any(end is not None and end[1] for end in (high, low))
+            if best is None or rank < best[0]:
+                best = (rank, near, not is_strict)
+    return None if best is None else best[1:]

@@ -1,0 +1,146 @@
+"""Times of staged changes: asked for in few rows, and put as literals into the reads that are bounded by them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta, timezone
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.ir.scalar import column_ast
+from fivm_dbt.ir.within import Near, TimeBound
+from fivm_dbt.parts.intervals import Intervals
+from fivm_dbt.parts.shift import DAY
+from fivm_dbt.plan.binding import Binding
+
+MAX_RANGES = 16
+"""Changes far apart are met in so many ranges at the most: today's rows, and late ones of some days."""
+
+_EPOCH = datetime(1970, 1, 1)
+_MICROSECOND = timedelta(microseconds=1)
+_FIRST, _LAST = ((t - _EPOCH) // _MICROSECOND for t in (datetime(1, 1, 2), datetime(9999, 12, 30)))
+_TEXT = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def times_by_day(staged: str, number: int, column: str, type_: SparkType) -> exp.Select:
+    """``number``, the first and the last time of a column of a staged change, for each day that it has any of."""
+    time = column_ast("", column)
+    columns = [exp.alias_(exp.Literal.number(number), "number"), *first_and_last(time, type_)]
+    query = exp.select(*columns).from_(exp.to_table(staged, dialect="spark"))
+    query = query.where(exp.Not(this=exp.Is(this=time.copy(), expression=exp.Null())))
+    return query.group_by(_day(time, type_))
+
+
+def first_and_last(column: exp.Expr, type_: SparkType) -> list[exp.Expr]:
+    """The least and the greatest value of a column as texts that are the same in every time zone."""
+    ends = (exp.Min(this=column.copy()), exp.Max(this=column.copy()))
+    return [exp.cast(_number(end) if _is_instant(type_) else end, "string", dialect="spark") for end in ends]
+
+
+def _day(column: exp.Expr, type_: SparkType) -> exp.Expr:
+    if _is_instant(type_):
+        return exp.Floor(this=exp.Div(this=_number(column.copy()), expression=exp.Literal.number(DAY)))
+    return exp.cast(column.copy(), "date", dialect="spark")
+
+
+def _number(instant: exp.Expr) -> exp.Expr:
+    return exp.UnixMicros(this=instant)
+
+
+def _is_instant(type_: SparkType) -> bool:
+    """A local time in a text of such a type does not always tell the instant; the number of its microseconds does."""
+    return type_.text == "timestamp"
+
+
+def times_of(ends: Iterable[Sequence[object]], type_: SparkType) -> Intervals | None:
+    """The times between pairs of texts, in a few ranges. None where one is beyond what a literal can say."""
+    found = []
+    for first, last in ends:
+        if first is None or last is None:
+            continue
+        pair = (_micros(str(first), type_), _micros(str(last), type_))
+        if pair[0] is None or pair[1] is None:
+            return None
+        found.append((pair[0], pair[1]))
+    return Intervals.of(*found).at_most(MAX_RANGES)
+
+
+def _micros(text: str, type_: SparkType) -> int | None:
+    if _is_instant(type_):
+        value = int(text)
+    elif _TEXT.match(text) is None:
+        return None
+    else:
+        value = (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
+    return value if _FIRST <= value <= _LAST else None
+
+
+def near_changes(bounds: Iterable[TimeBound], binding: Binding) -> list[exp.Expr]:
+    """The conditions of a read on its own columns, with literals for the times of this refresh's changes."""
+    tests = (_test(bound, binding) for bound in bounds)
+    return [test for test in tests if test is not None]
+
+
+def _test(bound: TimeBound, binding: Binding) -> exp.Expr | None:
+    """``column`` in one of few ranges; None where nothing is known of it in this refresh."""
+    ranges: list[tuple[int | None, int | None]] = []
+    for near in bound.near:
+        times = binding.span(near.relation, near.column)
+        if times is None:
+            return None
+        ranges += _moved(near, times)
+    closed = Intervals.of(*((a, b) for a, b in ranges if a is not None and b is not None)).at_most(MAX_RANGES)
+    ends = [*closed.ranges, *(r for r in ranges if None in r)]
+    column = column_ast("", bound.column)
+    tests: list[exp.Expr] = []
+    for low, high in ends:
+        test = _between(column, low, high, bound.type)
+        if test is None:
+            return None
+        tests.append(test)
+    if bound.may_be_null:
+        tests.append(exp.Is(this=column.copy(), expression=exp.Null()))
+    if not tests:
+        return exp.Boolean(this=False)
+    return exp.paren(exp.or_(*tests)) if len(tests) > 1 else tests[0]
+
+
+def _moved(near: Near, times: Intervals) -> list[tuple[int | None, int | None]]:
+    """The ranges around the times of a change; where one end is open they are one."""
+    if not times:
+        return []
+    if near.low is None or near.high is None:
+        low = None if near.low is None else times.first + near.low
+        high = None if near.high is None else times.last + near.high
+        return [(low, high)]
+    return [(first + near.low, last + near.high) for first, last in times.ranges]
+
+
+def _between(column: exp.Expr, low: int | None, high: int | None, type_: SparkType) -> exp.Expr | None:
+    """``column`` from ``low`` to ``high``; None where both are beyond what literals can say."""
+    tests: list[exp.Expr] = []
+    if low is not None and low >= _FIRST:
+        tests.append(exp.GTE(this=column.copy(), expression=_literal(low, type_, is_low=True)))
+    if high is not None and high <= _LAST:
+        tests.append(exp.LTE(this=column.copy(), expression=_literal(high, type_, is_low=False)))
+    if not tests:
+        return None
+    return exp.paren(exp.and_(*tests)) if len(tests) > 1 else tests[0]
+
+
+def _literal(micros: int, type_: SparkType, *, is_low: bool) -> exp.Expr:
+    """A time as a literal of a column's type; of days the first one not before it, or the last one not after it."""
+    if type_.text == "date":
+        micros = (-(-micros // DAY) if is_low else micros // DAY) * DAY
+    time = _EPOCH + timedelta(microseconds=micros)
+    if type_.text == "date":
+        return _typed(time.date().isoformat(), "date")
+    if _is_instant(type_):
+        return _typed(time.replace(tzinfo=timezone.utc).isoformat(sep=" "), "timestamp_ltz")
+    return _typed(time.isoformat(sep=" "), "timestamp_ntz")
+
+
+def _typed(text: str, type_: str) -> exp.Expr:
+    return exp.cast(exp.Literal.string(text), type_, dialect="spark")

@@ -32,7 +32,10 @@ QUERIES: dict[str, tuple[dict[str, str], str]] = {
         AB,
         "select a.k, a.ts, b.w from a join b on b.ts between a.ts - interval '5' minutes and a.ts and a.k = b.k",
     ),
-    "band by day": (AB, "select a.d, count(*) as n, sum(b.w) as w from a join b on b.d between a.d - 1 and a.d group by a.d"),
+    "band by day": (
+        AB,
+        "select a.d, count(*) as n, sum(b.w) as w from a join b on b.d between a.d - 1 and a.d group by a.d",
+    ),
     "days of times": (
         AB,
         "select date_trunc('day', a.ts) as day, sum(a.v * b.w) as s from a join b on cast(a.ts as date) = b.d "
@@ -69,7 +72,8 @@ QUERIES: dict[str, tuple[dict[str, str], str]] = {
     ),
     "exists": (
         AB,
-        "select a.k, a.ts from a where exists (select 1 from b where b.ts between a.ts - interval '5' minutes and a.ts)",
+        "select a.k, a.ts from a where exists "
+        "(select 1 from b where b.ts between a.ts - interval '5' minutes and a.ts)",
     ),
     "not exists": (
         AB,
@@ -92,7 +96,7 @@ QUERIES: dict[str, tuple[dict[str, str], str]] = {
     ),
     "ranked by day": (
         AB,
-        "select b.k, r.n from b join (select d, v, rank() over (partition by d order by v) as n from a) r on r.d = b.d",
+        "select b.k, r.n from b join (select d, rank() over (partition by d order by v) as n from a) r on r.d = b.d",
     ),
     "in a union": (
         ABC,
@@ -129,7 +133,9 @@ def _plan(
 def _row(rng: random.Random) -> Row:
     minutes = rng.choice([0, 5, 10, 60, 1440, 1445, 2900, 45_000]) + rng.choice([0, 0, 1, 5])
     time = None if rng.random() < 0.15 else _START + timedelta(minutes=minutes)
-    day = rng.choice([None, date(2024, 2, 29), date(2024, 3, 30), date(2024, 3, 31), date(2024, 4, 1), date(2024, 4, 30)])
+    day = rng.choice(
+        [None, date(2024, 2, 29), date(2024, 3, 30), date(2024, 3, 31), date(2024, 4, 1), date(2024, 4, 30)]
+    )
     return (rng.choice([None, 1, 2]), time, day, rng.randint(-2, 3))
 
 
@@ -166,4 +172,10 @@ def test_is_exact(name: str, strategy: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 def bounds_of(plan: Plan) -> set[str]:
     nodes = [t.node for v in plan.views for t in v.terms] + [k.node for v in plan.views for k in v.key_sets]
-    return {f"{n.scan.relation}.{b}" for node in nodes for n in node.walk() if isinstance(n, Within) for b in n.bounds}
+    return {
+        f"{n.scan.relation}.{b}"
+        for node in nodes
+        for n in node.walk()
+        if isinstance(n, Within)
+        for b in n.bounds
+    }

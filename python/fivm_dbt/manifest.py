@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fivm_dbt.catalog import Column, Dependency, ForeignKey, Presentation, Relation
+from fivm_dbt.catalog import Column, Dependency, EventTime, ForeignKey, Presentation, Relation
 from fivm_dbt.config import load_config
 from fivm_dbt.declares import Declares, ForeignKeyOf
 from fivm_dbt.errors import FivmError, expected_one_of
@@ -41,6 +41,7 @@ class Declared:
     foreign_keys: tuple[ForeignKey, ...] = ()
     dependencies: tuple[Dependency, ...] = ()
     stated: frozenset[str] = frozenset()
+    event_time: EventTime | None = None
 
     @property
     def is_seed(self) -> bool:
@@ -107,6 +108,7 @@ class Declared:
             foreign_keys=self.foreign_keys,
             presentation=presentation,
             dependencies=self.dependencies,
+            event_time=self.event_time,
         )
 
     def is_called(self, written: str) -> bool:
@@ -156,6 +158,7 @@ class Nodes:
             tuple(sorted(foreign, key=lambda f: (f.columns, f.target))),
             stated.dependencies,
             stated.columns,
+            _event_time(node),
         )
 
     def node(self, name: str) -> Any | None:
@@ -252,6 +255,19 @@ def _stated(node: Any) -> Declares:
     meta = _own_keys(node)
     stated = load_config({key: value for key, value in meta.items() if key == DECLARES}, model=node.name)
     return stated.fivm_declares or Declares()
+
+
+def _event_time(node: Any) -> EventTime | None:
+    """dbt's ``event_time``, and under ``meta`` how long parts are, which else ``batch_size`` says, and how late rows."""
+    column = getattr(node.config, "event_time", None)
+    if not column:
+        return None
+    meta, size = _own_keys(node), getattr(node.config, "batch_size", None)
+    given = meta.get("fivm_part_length", None if size is None else getattr(size, "value", size))
+    lateness = meta.get("fivm_lateness")
+    return EventTime(
+        str(column), None if given is None else str(given), None if lateness is None else str(lateness)
+    )
 
 
 def _own_keys(node: Any) -> dict[str, Any]:

@@ -44,6 +44,18 @@ class Dependency:
 
 
 @dataclass(frozen=True)
+class EventTime:
+    """The column that says when what a row tells of happened; how long the relation's parts are, and how late rows are.
+
+    ``part`` and ``lateness`` are lengths as they are configured: ``minute``, ``2 hours``.
+    """
+
+    column: str
+    part: str | None = None
+    lateness: str | None = None
+
+
+@dataclass(frozen=True)
 class Presentation:
     """How a fivm model shows its root state: a SELECT over the one table ``root`` that maps each state row by itself.
 
@@ -72,6 +84,7 @@ class Relation:
     foreign_keys: tuple[ForeignKey, ...] = ()
     presentation: Presentation | None = None
     dependencies: tuple[Dependency, ...] = ()
+    event_time: EventTime | None = None
 
     @property
     def determines(self) -> tuple[Dependency, ...]:

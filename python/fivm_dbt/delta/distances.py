@@ -1,7 +1,7 @@
 """How far in time a row can be from the changes that it meets: the distances between columns that a query implies.
 
 Every condition ``x − y ≤ c`` between time columns (an equality, a band, a truncation, a projection) is an edge, and
-what follows from several of them is a shortest path. A row that is farther from all changes than that takes part in nothing.
+what follows from several of them is a shortest path. A row that is farther from all changes takes part in nothing.
 (Interval analysis; ViewDF, section 4.2: a band join reads the parts around the one that is computed.)
 """
 
@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from itertools import count, product
 
 from fivm_dbt.catalog import SparkType
+from fivm_dbt.ir.frames import Reach, reach_of
 from fivm_dbt.ir.match import Match
-from fivm_dbt.ir.moments import differences, kind_of, moment
+from fivm_dbt.ir.moments import Unit, differences, kind_of, moment, written_distance
 from fivm_dbt.ir.nodes import (
     Aggregate,
     ClockFilter,
@@ -127,6 +128,12 @@ class Distances:
     staged: Mapping[str, Node] = field(default_factory=dict)
     with_origin: bool = False
     """Whether written times and the clock have variables too."""
+    with_frames: bool = False
+    """Whether the rows of windows are bounded by their frames, as those of one row are, not those of a change."""
+    units: dict[int, Unit] = field(default_factory=dict)
+    """Of what period a variable is the start, where that is known."""
+    nulls: set[int] = field(default_factory=set)
+    """Variables that are NULL in every row."""
     _numbers: Iterator[int] = field(default_factory=count)
 
     def ways(self, node: Node, target: tuple[int, ...], place: tuple[int, ...] = ()) -> list[Way]:
@@ -156,6 +163,7 @@ class Distances:
                 for w in inner
             ]
         columns = {f.id: (next(self._numbers), f.type) for f in node.fields if kind_of(f.type) is not None}
+        self.units |= {variable: "day" for variable, type_ in columns.values() if kind_of(type_) == "date"}
         return [Way(columns, (), (Read(place, node, columns),))]
 
     def _passed(self, node: Node, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
@@ -177,7 +185,36 @@ class Distances:
         """All rows with the same values of PARTITION BY have an influence: of other columns nothing follows."""
         shared = {i.value for i in node.partition}
         items = tuple(i for i in node.items if i.value in shared)
-        return [self._shown(w, node.alias, items) for w in self._child(node, 0, target, place)]
+        ways = self._child(node, 0, target, place)
+        shown = [self._shown(w, node.alias, items) for w in ways]
+        if not self.with_frames:
+            return shown
+        return [self._framed(node, before, after) for before, after in zip(ways, shown, strict=True)]
+
+    def _framed(self, node: Window, inner: Way, shown: Way) -> Way:
+        """With the column by which windows are ordered: a row is as far from those that it is computed from."""
+        columns, edges = dict(shown.columns), list(shown.edges)
+        values = tuple(i.value for i in node.items)
+        for column, reach in self._reach(values, inner.columns).items():
+            ordered = inner.columns.get(column)
+            own = [i for i in node.items if i.value == Scalar.column(*column)]
+            if ordered is None or not own or (node.alias, own[0].name) in columns:
+                continue
+            variable = next(self._numbers)
+            columns[node.alias, own[0].name] = (variable, ordered[1])
+            if ordered[0] in self.units:
+                self.units[variable] = self.units[ordered[0]]
+            if reach.before is not None:
+                edges.append(Edge(variable, ordered[0], reach.before, False))
+            if reach.after is not None:
+                edges.append(Edge(ordered[0], variable, reach.after, False))
+        return replace(shown, columns=columns, edges=tuple(edges))
+
+    def _reach(self, values: tuple[Scalar, ...], columns: Columns) -> Mapping[ColumnId, Reach]:
+        def type_of(column: ColumnId) -> SparkType | None:
+            return self._type(column, columns)
+
+        return reach_of(values, lambda node, by: written_distance(node, by, type_of, is_utc=self.is_utc))
 
     def _matched(self, node: Match, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
         return [replace(w, columns={}) for w in self._child(node, 0, target, place)]
@@ -245,11 +282,15 @@ class Distances:
             inner = None if found is None else self._variable(found.column, way.columns)
             if found is None or inner is None:
                 columns[alias, item.name] = (next(self._numbers), item.type)
+                if item.value.is_null:
+                    self.nulls.add(columns[alias, item.name][0])
             elif item.value.is_column:
                 columns[alias, item.name] = (inner, item.type)
             else:
                 variable = next(self._numbers)
                 columns[alias, item.name] = (variable, item.type)
+                if found.unit is not None:
+                    self.units[variable] = found.unit
                 edges += [
                     Edge(variable, inner, found.above, False),
                     Edge(inner, variable, found.below, False),

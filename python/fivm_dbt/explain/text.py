@@ -10,6 +10,7 @@ from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.explain.access import access_paths
 from fivm_dbt.explain.inequality import inequality_lines
 from fivm_dbt.explain.operators import maintenance
+from fivm_dbt.explain.part_maps import part_map_lines
 from fivm_dbt.explain.parts import part_lines
 from fivm_dbt.explain.products import product_lines
 from fivm_dbt.explain.view_trees import view_tree_lines
@@ -75,6 +76,8 @@ def explain(plan: Plan) -> str:
             *_state(plan, view),
             *(f"  {path}" for path in access_paths(plan, view)),
         ]
+    if plan.part_maps:
+        parts += [_heading("which parts are computed from which"), *part_map_lines(plan.part_maps)]
     if plan.is_factorized:
         versions = {view.name: _NEW for view in plan.helpers}
         parts += [

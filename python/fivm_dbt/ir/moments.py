@@ -16,7 +16,7 @@ from typing import Literal
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.ir.scalar import ColumnId, Scalar, conjuncts
+from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, conjuncts
 from fivm_dbt.parts.shift import DAY, SECOND, Shift
 
 Kind = Literal["date", "instant", "local"]
@@ -111,6 +111,11 @@ def differences(predicate: Scalar, type_of: TypeOf, *, is_utc: bool) -> tuple[Di
     return tuple(found for part in conjuncts(predicate.ast()) for found in reader.differences(part))
 
 
+def written_distance(node: exp.Expr, column: ColumnId, type_of: TypeOf, *, is_utc: bool) -> Shift | None:
+    """A constant that is added to a column, or that bounds a frame over it: an interval, or a number of days."""
+    return _Reader(type_of, is_utc).distance(node, column_ast(*column))
+
+
 @dataclass(frozen=True)
 class _Reader:
     type_of: TypeOf
@@ -138,11 +143,11 @@ class _Reader:
         """A moment and a constant distance from it."""
         if isinstance(node, exp.Add):
             for one, other in ((node.left, node.right), (node.right, node.left)):
-                inner, by = self.moment(one), self._distance(other, one)
+                inner, by = self.moment(one), self.distance(other, one)
                 if inner is not None and by is not None:
                     return self._moved(inner, by)
         if isinstance(node, exp.Sub):
-            inner, by = self.moment(node.left), self._distance(node.right, node.left)
+            inner, by = self.moment(node.left), self.distance(node.right, node.left)
             return None if inner is None or by is None else self._moved(inner, _negated(by))
         if isinstance(node, (exp.TsOrDsAdd, exp.TimestampAdd, exp.AddMonths)):
             number = _whole(node.expression)
@@ -155,7 +160,7 @@ class _Reader:
             return self._moved(inner, _times(number, _LENGTHS[_UNITS[unit.lower()]]))
         return None
 
-    def _distance(self, node: exp.Expr, of: exp.Expr) -> Shift | None:
+    def distance(self, node: exp.Expr, of: exp.Expr) -> Shift | None:
         """A constant interval, or a number of days where a date is moved by a number."""
         node = node.unnest()
         if isinstance(node, exp.Interval):

@@ -77,6 +77,14 @@ class Scalar:
         return isinstance(self._ast, exp.Column)
 
     @property
+    def is_null(self) -> bool:
+        """Whether it is NULL as a literal, cast to a type or not."""
+        node = self._ast
+        while isinstance(node, (exp.Cast, exp.TryCast, exp.Paren)):
+            node = node.this
+        return isinstance(node, exp.Null)
+
+    @property
     def as_number(self) -> int | None:
         """Its value if it is an integer literal."""
         node = self._ast

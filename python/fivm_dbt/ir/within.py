@@ -45,7 +45,9 @@ def _seen_from(name: str, distance: int | None, just: str, microsecond: int) -> 
     word = ""
     if distance % SECOND and (distance + microsecond) % SECOND == 0:
         word, distance = f"{just} ", distance + microsecond
-    return word + (name if not distance else f"{name} {'-' if distance < 0 else '+'} {duration(abs(distance))}")
+    return word + (
+        name if not distance else f"{name} {'-' if distance < 0 else '+'} {duration(abs(distance))}"
+    )
 
 
 @dataclass(frozen=True)

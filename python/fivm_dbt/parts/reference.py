@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
 import sqlglot
 from sqlglot import exp
@@ -44,6 +45,15 @@ class Bound:
                 remedy="name the own part, as in j, j-1 or j*60",
             )
         return found
+
+    def reduced(self) -> Bound:
+        """The same bound with the least numbers.
+
+        >>> Bound(120, -1, 60).reduced(), Bound(60, 59, 3600).reduced()
+        (Bound(factor=2, offset=-1, divisor=1), Bound(factor=1, offset=0, divisor=60))
+        """
+        common = gcd(self.factor, self.divisor)
+        return Bound(self.factor // common, self.offset // common, self.divisor // common)
 
     def at(self, part: int) -> int:
         return (self.factor * part + self.offset) // self.divisor

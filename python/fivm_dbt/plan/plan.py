@@ -25,6 +25,7 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT, digest, sibling, split_name
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import PART_TIMESTAMP
+from fivm_dbt.plan.part_map import PartMap
 from fivm_dbt.plan.part_plan import PartPlan
 from fivm_dbt.rings import Component
 from fivm_dbt.rings.products import sum_of_products
@@ -289,6 +290,8 @@ class Plan:
     """What it chooses by: by input, the columns of which it would know the distinct values. Empty for no choice."""
     inequalities: tuple[InequalityHelper, ...] = ()
     """What is kept of aggregates that are correlated by an inequality, and why."""
+    part_maps: tuple[PartMap, ...] = ()
+    """Which parts of the inputs parts of the model and of its inner views are computed from, for people."""
     is_factorized: bool = False
     """Whether the result is no table but the join of inner views, which is evaluated when the model is read."""
     partition_length: Length | None = None

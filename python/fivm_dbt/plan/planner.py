@@ -18,7 +18,9 @@ from fivm_dbt.plan.factorise import GivenOrder
 from fivm_dbt.plan.helper_views import Wanted
 from fivm_dbt.plan.inner_views import keep_inner_views
 from fivm_dbt.plan.match_marks import part_length
+from fivm_dbt.plan.kept_views import InnerView
 from fivm_dbt.plan.orphans import worthwhile_orphans
+from fivm_dbt.plan.part_map import PartMap, part_map
 from fivm_dbt.plan.part_timestamp import with_part_timestamp
 from fivm_dbt.plan.plan import Plan, PlanInput
 from fivm_dbt.plan.recompute import in_words, recompute_plan
@@ -181,9 +183,22 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         measured=request.measured if kept.measurable else None,
         measurable=kept.measurable,
         inequalities=kept.inequalities,
+        part_maps=_part_maps(relation, request, query, lowered.names, kept.views),
         is_factorized=is_factorized,
         partition_length=length,
     )
+
+
+def _part_maps(
+    relation: str, request: ModelRequest, query: Node, names: tuple[str, ...], views: tuple[InnerView, ...]
+) -> tuple[PartMap, ...]:
+    """The map of the model over its inputs, and those of its inner views."""
+    times = {r.name: r.event_time for r in request.catalog.relations if r.event_time is not None}
+    named = [(relation, query, names, request.config.batch_size)]
+    named += [(v.name, v.node, tuple(f.name for f in v.node.fields), None) for v in views]
+    is_utc = _is_utc(request)
+    maps = (part_map(name, node, shown, times, is_utc=is_utc, part=part) for name, node, shown, part in named)
+    return tuple(m for m in maps if m is not None)
 
 
 def _is_utc(request: ModelRequest) -> bool:

@@ -12,8 +12,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from fivm_dbt.catalog import Catalog, Column, ForeignKey, Relation
-from fivm_dbt.errors import FivmError
+from fivm_dbt.catalog import Catalog, Column, EventTime, ForeignKey, Relation
+from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.naming import canonical, relation_name
 
@@ -117,7 +117,28 @@ def _relation(create: exp.Create) -> Relation:
         for key in schema.find_all(exp.ForeignKey)
     ]
     name = relation_name(*(part.name for part in schema.this.parts))
-    return Relation(name, columns, keys=tuple(sorted(keys)), foreign_keys=tuple(foreign))
+    return Relation(
+        name,
+        columns,
+        keys=tuple(sorted(keys)),
+        foreign_keys=tuple(foreign),
+        event_time=_event_time(create, columns),
+    )
+
+
+def _event_time(create: exp.Create, columns: tuple[Column, ...]) -> EventTime | None:
+    """What ``TBLPROPERTIES ('fivm.event_time' = 'ts', ...)`` declares. FIVM101 for a column that is not there."""
+    properties = create.args["properties"].expressions if create.args.get("properties") else []
+    given = {p.name.lower(): p.args["value"].name for p in properties if type(p) is exp.Property}
+    column = given.get("fivm.event_time")
+    if column is None:
+        return None
+    if column.lower() not in {c.name.lower() for c in columns}:
+        known = expected_one_of([c.name for c in columns])
+        raise FivmError(
+            "FIVM101", f"fivm.event_time: there is no column {column} ({known})", remedy="correct the name"
+        )
+    return EventTime(column, given.get("fivm.part"), given.get("fivm.lateness"))
 
 
 def _foreign_key(columns: list[str], reference: exp.Reference) -> ForeignKey:

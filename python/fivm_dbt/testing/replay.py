@@ -179,7 +179,9 @@ class ScenarioPlanner:
         # A change feed is read in scenarios of several models, as far as anybody knows.
         is_read = self._has_several
         name = canonical(model.name)
-        request = ModelRequest(name, model.sql, catalog, config, is_read=is_read, measured=self._measured, session=_SESSION)
+        request = ModelRequest(
+            name, model.sql, catalog, config, is_read=is_read, measured=self._measured, session=_SESSION
+        )
         plan = plan_model(request, self._workbench.describe, self._columns_of(request))
         if plan.is_factorized:
             shown = Relation(plan.relation, plan.output, kind="factorized")

@@ -1,0 +1,91 @@
+"""How far the rows of a window function lie from its own row, by the column that orders them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.parts.shift import Shift
+
+Distance = Callable[[exp.Expr, ColumnId], Shift | None]
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The rows from ``before`` earlier to ``after`` later than the own row; None for all of them."""
+
+    before: Shift | None
+    after: Shift | None
+
+    def __or__(self, other: Reach) -> Reach:
+        return Reach(_longer(self.before, other.before), _longer(self.after, other.after))
+
+
+_ALL = Reach(None, None)
+_EARLIER = frozenset({exp.Lag, exp.RowNumber})
+_WHOLE = frozenset({exp.Ntile, exp.PercentRank, exp.CumeDist})
+
+
+def reach_of(values: tuple[Scalar, ...], distance: Distance) -> dict[ColumnId, Reach]:
+    """By the column that all window functions of these values are ordered by, the rows that any of them looks at.
+
+    Empty where they are ordered by several columns first, or by none. ``distance`` reads a constant of a frame.
+
+    >>> running = Scalar.parse("sum(r.v) over (order by r.ts)")
+    >>> reach_of((running,), lambda node, by: None)
+    {('r', 'ts'): Reach(before=None, after=Shift(months=0, micros=0, slack=0))}
+    """
+    found: dict[ColumnId, Reach] = {}
+    for window in (w for value in values for w in value.ast().find_all(exp.Window)):
+        order = window.args.get("order")
+        first = order.expressions[0] if order is not None else None
+        if first is None or not isinstance(first.this, exp.Column):
+            return {}
+        column = (first.this.table, first.this.name)
+        reach = _frame(window, column, distance)
+        if first.args.get("desc"):
+            reach = Reach(reach.after, reach.before)
+        found[column] = found[column] | reach if column in found else reach
+    return found if len(found) == 1 else {}
+
+
+def _frame(window: exp.Window, column: ColumnId, distance: Distance) -> Reach:
+    """Rows before and after the own one in the order of the window."""
+    spec, function = window.args.get("spec"), type(window.this)
+    if function is exp.Lead:
+        return Reach(Shift(), None)
+    if function in _WHOLE:
+        return _ALL
+    if function in _EARLIER or spec is None:
+        return Reach(None, Shift())
+    start, end = (_end(spec, which, column, distance) for which in ("start", "end"))
+    return Reach(
+        None if start is None else _later(_negated(start), Shift()),
+        None if end is None else _later(end, Shift()),
+    )
+
+
+def _end(spec: exp.WindowSpec, which: str, column: ColumnId, distance: Distance) -> Shift | None:
+    """Where a frame begins or ends, after the own row; None where nothing bounds it in time."""
+    value, side = spec.args.get(which), str(spec.args.get(f"{which}_side") or "").lower()
+    if isinstance(value, str):
+        return Shift() if value.upper() == "CURRENT ROW" else None
+    if str(spec.args.get("kind")).lower() != "range" or not isinstance(value, exp.Expr):
+        return None
+    found = distance(value, column)
+    return found if found is None or side == "following" else _negated(found)
+
+
+def _negated(shift: Shift) -> Shift:
+    return Shift(-shift.months, -shift.micros)
+
+
+def _later(one: Shift, other: Shift) -> Shift:
+    return max(one, other, key=lambda shift: shift.most)
+
+
+def _longer(one: Shift | None, other: Shift | None) -> Shift | None:
+    return None if one is None or other is None else _later(one, other)

@@ -37,7 +37,7 @@ STRANGERS = {("rewrite", "sql"), ("explain", "refresh")}
 """Neighbours of one layer that do not import each other, in either direction."""
 
 SQLGLOT = {
-    "ir.clock", "ir.dialect", "ir.match_tokens", "ir.scalar", "sql.*", "rings.*", "plan.blocks", "plan.correlation",
+    "ir.clock", "ir.dialect", "ir.frames", "ir.match_tokens", "ir.moments", "ir.scalar", "sql.*", "rings.*", "plan.blocks", "plan.correlation",
     "parts.reference", "plan.by_part", "plan.inequality", "plan.panes", "plan.part_timestamp", "plan.partitioning",
     "plan.parts", "plan.payload_views", "plan.ranges", "plan.reach", "plan.root", "plan.sequences", "plan.sweep",
     "spark.*",

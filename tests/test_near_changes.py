@@ -11,11 +11,12 @@ import pytest
 from cached_statements import skip_statement_checks
 from fivm_dbt.catalog import Catalog
 from fivm_dbt.config import load_config
+from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.ir.within import Within
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.engine import Row
-from fixtures.models import Bench, relation
+from fixtures.models import Bench, Interrupted, Interrupting, relation
 
 UTC = (("timezone", "UTC"),)
 VIENNA = (("timezone", "Europe/Vienna"),)
@@ -96,11 +97,13 @@ QUERIES: dict[str, tuple[dict[str, str], str]] = {
     ),
     "ranked by day": (
         AB,
-        "select b.k, r.n from b join (select d, rank() over (partition by d order by v) as n from a) r on r.d = b.d",
+        "select b.k, r.n from b join "
+        "(select d, rank() over (partition by d order by v) as n from a) r on r.d = b.d",
     ),
     "in a union": (
         ABC,
-        "select a.k, u.w from a join (select d, w from b union all select d, x from c) u on u.d between a.d - 1 and a.d",
+        "select a.k, u.w from a "
+        "join (select d, w from b union all select d, x from c) u on u.d between a.d - 1 and a.d",
     ),
     "a scalar subquery over a band": (
         AB,
@@ -179,3 +182,157 @@ def bounds_of(plan: Plan) -> set[str]:
         if isinstance(n, Within)
         for b in n.bounds
     }
+
+
+def test_what_is_known_of_times() -> None:
+    """A few of the bounds in words; all others are judged by the rows that they read, and by exactness."""
+    band = _plan(QUERIES["band"][1], AB)
+    assert bounds_of(band) == {"a.ts in Δb.ts .. Δb.ts + 5 minutes", "b.ts in Δa.ts - 5 minutes .. Δa.ts"}
+    assert bounds_of(_plan(QUERIES["band"][1], AB, without=["time_ranges"])) == set()
+    assert bounds_of(_plan(QUERIES["band"][1], AB, static=["b"])) == {"b.ts in Δa.ts - 5 minutes .. Δa.ts"}
+    assert "b.ts in Δa.ts or NULL" in bounds_of(_plan(QUERIES["equal times, also NULL"][1], AB))
+    assert bounds_of(_plan(QUERIES["all earlier"][1], AB)) == {"a.ts in Δb.ts ..", "b.ts in .. Δa.ts"}
+    over_two = bounds_of(_plan(QUERIES["maximum of a band"][1], AB, strategy="first_order"))
+    assert "a.d in Δa.d or Δb.d .. Δb.d + 1 day or NULL" in over_two
+    # An instant and a local day are up to 18 hours apart, and the day may be longer than others.
+    days = bounds_of(_plan(QUERIES["days of times"][1], AB, VIENNA))
+    assert days == {
+        "a.ts in Δb.d - 18 hours .. before Δb.d + 42 hours",
+        "b.d in after Δa.ts - 42 hours .. Δa.ts + 18 hours",
+    }
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select a.k, b.w from a join b on a.k = b.k and (a.ts = b.ts or a.v > 0)",
+        "select a.k, b.w from a join b on a.k = b.k and not (a.ts = b.ts)",
+        "select a.k, b.w from a left join b on a.k = b.k where coalesce(b.ts, a.ts) = a.ts",
+        "select a.k, b.w from a join b on a.k = b.k and a.ts <> b.ts",
+        "select a.k, s.t from a join (select k, max(ts) as t from b group by k) s on s.t = a.ts",
+        "select a.k, s.n from a join (select k, ts, count(*) over (partition by k) as n from b) s on s.ts = a.ts",
+        "select a.k, s.n from a join (select count(*) as n, max(ts) as t from b) s on s.t = a.ts",
+    ],
+)
+def test_what_only_looks_like_a_bound(sql: str) -> None:
+    """What follows from such a condition for a row of a group or a frame does not for the others."""
+    of_b = [b for b in bounds_of(_plan(sql, AB, strategy="first_order")) if b.startswith("b.")]
+    assert of_b == []
+
+
+HOURS = 24 * 200
+
+
+def _history(sql: str, tables: dict[str, str], **meta: object) -> Bench:
+    """A row of each table per hour, of 200 days."""
+    rng = random.Random(3)
+    plan = _plan(sql, tables, **meta)
+    bench = Bench(plan, DuckDbEngine())
+    for item in plan.inputs:
+        rows = [_at(hour, rng.randint(0, 9)) for hour in range(HOURS)]
+        bench.engine.create_table(item.name, item.relation.columns, rows, change_feed=True)
+    bench.refresh()
+    return bench
+
+
+def _at(hour: int, value: int) -> Row:
+    time = datetime(2024, 1, 1) + timedelta(hours=hour)
+    return (value % 2, time, time.date(), value)
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        ("band", 4), ("days of times", 60), ("left", 8), ("exists", 8), ("not exists", 8), ("band by day", 110),
+        ("shifted", 6), ("differences", 6), ("left by time alone", 14),
+    ],
+)  # fmt: skip
+def test_reads_do_not_grow_with_the_history(name: str, most: int) -> None:
+    """Inputs are read around the change: a few hours or days of 200, wherever these are."""
+    tables, sql = QUERIES[name]
+    bench = _history(sql, tables)
+    with closing(bench.engine):
+        read = {}
+        for hour in (HOURS, HOURS // 2, 100):
+            for table in tables:
+                bench.engine.change(table, insert=[_at(hour, 3)])
+            scans = dict(bench.refresh().scans)
+            read[hour] = sum(n for t, n in scans.items() if t in tables)
+            bench.check()
+        changes = len(tables)
+        assert all(n - changes <= most for n in read.values()), read
+
+
+def test_changes_far_apart_are_met_in_several_ranges() -> None:
+    """An hour of today and one of half a year ago: what lies between them is not read."""
+    tables, sql = QUERIES["band"]
+    bench = _history(sql, tables)
+    with closing(bench.engine):
+        bench.engine.change("a", insert=[_at(HOURS - 1, 3), _at(300, 3), _at(HOURS // 2, 4)])
+        assert dict(bench.refresh().scans)["b"] == 3
+        bench.check()
+        bench.engine.change("a", insert=[_at(day * 24, 3) for day in range(100)])
+        assert dict(bench.refresh().scans)["b"] <= 24 * 100, "a hundred days are sixteen ranges"
+        bench.check()
+        bench.engine.change("a", insert=[(1, None, None, 1)])
+        assert dict(bench.refresh().scans).get("b", 0) == 0, "a row without a time meets nothing"
+        bench.check()
+
+
+def test_without_it_the_history_is_read() -> None:
+    tables, sql = QUERIES["band"]
+    bench = _history(sql, tables, without=["time_ranges"])
+    with closing(bench.engine):
+        bench.engine.change("a", insert=[_at(HOURS - 1, 3)])
+        assert dict(bench.refresh().scans)["b"] == HOURS
+
+
+def test_a_refresh_that_was_interrupted_is_bounded_too() -> None:
+    tables, sql = QUERIES["band"]
+    bench = _history(sql, tables)
+    with closing(bench.engine):
+        bench.engine.change("a", insert=[_at(HOURS - 1, 2), _at(HOURS - 1, 3)])
+        statements = bench.refresh().statements
+        number = next(n for n, s in enumerate(statements, start=1) if s.startswith(("MERGE", "INSERT")))
+        bench.engine.change("a", insert=[_at(HOURS - 2, 2), _at(HOURS - 2, 3)])
+        with pytest.raises(Interrupted):
+            bench.refresh(Interrupting(bench.engine, number, after=False))
+        report = bench.refresh()
+        assert report.rolled_forward
+        assert dict(report.scans)["b"] == 1
+        bench.check()
+
+
+def test_times_beyond_the_calendar_of_literals() -> None:
+    """Where a bound cannot be written, that end is open."""
+    tables, sql = QUERIES["band"]
+    first, last = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59)
+    bench = Bench.built(_plan(sql, tables), {t: [(1, first, None, 1), (1, last, None, 2)] for t in tables})
+    with closing(bench.engine):
+        bench.engine.change("a", insert=[(1, last, None, 5)])
+        bench.engine.change("b", insert=[(1, first, None, 5)])
+        bench.refresh()
+        bench.check()
+
+
+def test_snapshots_and_differences_of_versions() -> None:
+    """The change of a table without a feed tells its times too."""
+    tables, sql = QUERIES["band"]
+    relations = [relation("a", tables["a"], is_recreated=True), relation("b", tables["b"])]
+    config = load_config({})
+    plan = plan_model(ModelRequest("analytics.m", sql, Catalog.of(relations), config, UTC))
+    bench = Bench(plan, DuckDbEngine())
+    with closing(bench.engine):
+        rows = [_at(hour, 1) for hour in range(100)]
+        for item in plan.inputs:
+            bench.engine.create_table(item.name, item.relation.columns, rows, change_feed=False)
+        bench.refresh()
+        bench.engine.change("a", insert=[_at(99, 3)])
+        report = bench.refresh()
+        assert [c.capture for c in report.inputs] == ["snapshot"]
+        assert dict(report.scans)["b"] == 1
+        bench.check()
+        bench.engine.change("b", delete=[_at(50, 1)])
+        report = bench.refresh()
+        assert [c.capture for c in report.inputs] == ["version difference"]
+        bench.check()

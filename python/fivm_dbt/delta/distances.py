@@ -172,7 +172,7 @@ class Distances:
     def _filtered(
         self, node: Filter | ClockFilter | Crossing, target: tuple[int, ...], place: tuple[int, ...]
     ) -> list[Way]:
-        return [self._where(w, node.predicates) for w in self._child(node, 0, target, place)]
+        return [self.where(w, node.predicates) for w in self._child(node, 0, target, place)]
 
     def _mapped(self, node: Map | ClockMap, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
         return [self._shown(w, node.alias, node.items) for w in self._child(node, 0, target, place)]
@@ -221,7 +221,7 @@ class Distances:
 
     def _joined(self, node: Join, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
         factors = [self._child(node, n, target, place) for n in range(len(node.factors))]
-        return [self._where(w, node.predicates) for w in _combined(factors)]
+        return [self.where(w, node.predicates) for w in _combined(factors)]
 
     def _looked_up(
         self, node: OuterJoin | SemiJoin, target: tuple[int, ...], place: tuple[int, ...]
@@ -236,7 +236,7 @@ class Distances:
             return left
         right = self._child(node, 1, target, place)
         ways = [
-            (seen, self._where(_both(seen, other), node.predicates)) for seen, other in product(left, right)
+            (seen, self.where(_both(seen, other), node.predicates)) for seen, other in product(left, right)
         ]
         return [replace(way, columns=seen.columns) for seen, way in ways]
 
@@ -259,7 +259,7 @@ class Distances:
                 ways.append(replace(way, columns=columns))
         return ways
 
-    def _where(self, way: Way, predicates: tuple[Scalar, ...]) -> Way:
+    def where(self, way: Way, predicates: tuple[Scalar, ...]) -> Way:
         """The way with the distances that conditions imply."""
         edges = list(way.edges)
         for predicate in predicates:

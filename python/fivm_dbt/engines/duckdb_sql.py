@@ -224,6 +224,8 @@ def _partitions_read(table: exp.Table) -> str:
 def _of_times(condition: exp.Expr) -> Iterator[str]:
     """The conjuncts that compare nothing but a column with written times, as reads near changes do."""
     for part in conjuncts(condition):
+        if isinstance(part, exp.Boolean):
+            yield duckdb_text(part.copy())
         times = [c for c in part.find_all(exp.Cast) if isinstance(c.this, exp.Literal)]
         columns = {c.name for c in part.find_all(exp.Column)}
         compared = [n for n in part.find_all(exp.Predicate) if not isinstance(n, (exp.GTE, exp.LTE, exp.Is))]

@@ -51,6 +51,9 @@ class Wanted:
     """Whether the model's result is to be kept as factors instead of rows."""
     part_length: Length | None = None
     """How long the time parts of patterns are."""
+    by_time: bool = True
+    """Whether reads are bounded by the times of changes."""
+    is_utc: bool = False
 
     @property
     def topmost(self) -> Topmost:

@@ -13,7 +13,8 @@ groups of an inner aggregate, all partners of a join, all rows of a window's par
    rows, both by the join key. Of several in a row each would need a copy of the left rows by another key: those read
    them in full when a right side changes;
 5. what is joined with one of these views, each connected part of it by the columns that are compared: when a threshold
-   or an inner total moves, the rows that were there before are looked up;
+   or an inner total moves, the rows that were there before are looked up. In 4. and 5. an input of which only rows near
+   the time of a change matter is not kept, but read there (:mod:`fivm_dbt.plan.near_inputs`);
 6. of an aggregate that is correlated by an inequality what :mod:`fivm_dbt.plan.inequality` says. Where that is
    evaluated on demand, what is joined with it is kept: the view above reads all of it in each refresh.
 
@@ -61,6 +62,7 @@ from fivm_dbt.plan.inequality import InequalityHelpers
 from fivm_dbt.plan.kept_views import InnerView, KeptViews, column_of
 from fivm_dbt.plan.match_marks import by_marks
 from fivm_dbt.plan.near_views import NearViews, used_by
+from fivm_dbt.plan.near_inputs import are_near
 from fivm_dbt.plan.outer_sums import outer_rows_of
 from fivm_dbt.plan.plan import InequalityHelper, ViewTree
 from fivm_dbt.plan.reach import with_reach
@@ -342,6 +344,8 @@ class _Keeper:
         if self.wanted.only_needed or not self.kept.can_change(right):
             return node, meaning
         pairs = _compared(predicates, left, right)
+        if self._is_read_by_time(left, right, predicates) and self.kept.is_input(right):
+            return node, meaning
         if pairs and is_single:
             keys = tuple(_item(a, left) for a, _ in pairs)
             kept = self._by_key(left, left.ids, keys, "the left rows of a join, by its key")
@@ -398,6 +402,9 @@ class _Keeper:
                 factors.append(part)
                 continue
             others = Join(tuple(p for i, (p, _) in enumerate(parts) if i != position), ())
+            if not demanded and self._is_read_by_time(part, others, predicates):
+                factors.append(part)
+                continue
             keys = tuple(_item(a, part) for a, _ in _compared(predicates, part, others))
             if demanded:
                 kept = self._whole(part, keys)
@@ -407,6 +414,12 @@ class _Keeper:
             parts[position] = (new, True)
             factors.append(new)
         return Join(tuple(factors), predicates), meaning
+
+    def _is_read_by_time(self, rows: Node, other: Node, predicates: tuple[Scalar, ...]) -> bool:
+        """Whether these are rows of an input that a change of the other ones meets near its own time."""
+        wanted = self.wanted
+        is_possible = wanted.by_time and self.kept.is_input(rows)
+        return is_possible and are_near(rows, other, predicates, is_utc=wanted.is_utc)
 
     # Keeping
 

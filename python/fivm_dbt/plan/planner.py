@@ -145,6 +145,8 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
             request.config.fivm_buckets,
             is_factorized,
             of_parts,
+            "time_ranges" not in without,
+            _is_utc(request),
         ),
     )
     promised, orphans = _foreign_keys(relation, request, query, static)

@@ -13,14 +13,19 @@ from fivm_dbt.plan.part_map import InputParts, PartMap
 def part_map_lines(maps: tuple[PartMap, ...]) -> Iterator[str]:
     """Per view its time, then a line for each input; where part numbers are known, another one with these."""
     for found in maps:
-        yield f"{found.relation}, by {found.column}, in parts of a {found.part}"
+        yield f"{found.relation}, by {found.column}, in parts of {_a(found.part)}"
         for item in found.inputs:
             yield f"  ← {_times(item, found.column)}"
-            if item.parts is not None:
-                in_parts = f", in parts of a {item.part}" if item.part != found.part else ""
+            if item.parts is not None and item.part is not None:
+                in_parts = f", in parts of {_a(item.part)}" if item.part != found.part else ""
                 yield f"    {split_name(found.relation)[-1]}[j] ← {item.parts}{in_parts}"
             if item.lateness is not None:
                 yield f"    {_final(item, found)}"
+
+
+def _a(part: str) -> str:
+    """A part with its article, as far as it is one unit."""
+    return part if part[:1].isdigit() else f"{'an' if part == 'hour' else 'a'} {part}"
 
 
 def _times(item: InputParts, own: str) -> str:

@@ -14,7 +14,8 @@ groups of an inner aggregate, all partners of a join, all rows of a window's par
    them in full when a right side changes;
 5. what is joined with one of these views, each connected part of it by the columns that are compared: when a threshold
    or an inner total moves, the rows that were there before are looked up. In 4. and 5. an input of which only rows near
-   the time of a change matter is not kept, but read there (:mod:`fivm_dbt.plan.near_inputs`);
+   the time of a change matter is not kept, but read there, and other such rows are placed by their day
+   (:mod:`fivm_dbt.plan.near_inputs`);
 6. of an aggregate that is correlated by an inequality what :mod:`fivm_dbt.plan.inequality` says. Where that is
    evaluated on demand, what is joined with it is kept: the view above reads all of it in each refresh.
 
@@ -61,8 +62,8 @@ from fivm_dbt.plan.helper_views import HelperViews, Topmost, Wanted
 from fivm_dbt.plan.inequality import InequalityHelpers
 from fivm_dbt.plan.kept_views import InnerView, KeptViews, column_of
 from fivm_dbt.plan.match_marks import by_marks
+from fivm_dbt.plan.near_inputs import near_time
 from fivm_dbt.plan.near_views import NearViews, used_by
-from fivm_dbt.plan.near_inputs import are_near
 from fivm_dbt.plan.outer_sums import outer_rows_of
 from fivm_dbt.plan.plan import InequalityHelper, ViewTree
 from fivm_dbt.plan.reach import with_reach
@@ -344,19 +345,21 @@ class _Keeper:
         if self.wanted.only_needed or not self.kept.can_change(right):
             return node, meaning
         pairs = _compared(predicates, left, right)
-        if self._is_read_by_time(left, right, predicates) and self.kept.is_input(right):
-            return node, meaning
-        if pairs and is_single:
-            keys = tuple(_item(a, left) for a, _ in pairs)
-            kept = self._by_key(left, left.ids, keys, "the left rows of a join, by its key")
+        near = [self._near(left, right, predicates), self._near(right, left, predicates)]
+        if pairs and is_single and not (near[0] and self.kept.is_input(left)):
+            keys = near[0] or tuple(_item(a, left) for a, _ in pairs)
+            how = "time" if near[0] else "key"
+            kept = self._by_key(left, left.ids, keys, f"the left rows of a join, by its {how}")
             left, meaning, predicates = kept.applied(meaning, predicates)
         if isinstance(node, SemiJoin):
             used = frozenset(c for p in predicates for c in p.columns) & right.ids
             what = "the keys that a semi or anti join looks for"
         else:
             used, what = right.ids, "the right side of an outer join"
-        if (pairs and (is_single or isinstance(node, SemiJoin))) or not self.kept.is_input(right):
-            kept = self._by_key(right, used, tuple(_item(b, right) for _, b in pairs), what)
+        is_kept = pairs and (is_single or isinstance(node, SemiJoin)) and not near[1]
+        if is_kept or not self.kept.is_input(right):
+            keys = near[1] or tuple(_item(b, right) for _, b in pairs)
+            kept = self._by_key(right, used, keys, what)
             right, meaning, predicates = kept.applied(meaning, predicates)
         if isinstance(node, OuterJoin):
             return OuterJoin(left, right, predicates), meaning
@@ -402,10 +405,11 @@ class _Keeper:
                 factors.append(part)
                 continue
             others = Join(tuple(p for i, (p, _) in enumerate(parts) if i != position), ())
-            if not demanded and self._is_read_by_time(part, others, predicates):
+            near = () if demanded else self._near(part, others, predicates)
+            if near and self.kept.is_input(part):
                 factors.append(part)
                 continue
-            keys = tuple(_item(a, part) for a, _ in _compared(predicates, part, others))
+            keys = near or tuple(_item(a, part) for a, _ in _compared(predicates, part, others))
             if demanded:
                 kept = self._whole(part, keys)
             else:
@@ -415,11 +419,12 @@ class _Keeper:
             factors.append(new)
         return Join(tuple(factors), predicates), meaning
 
-    def _is_read_by_time(self, rows: Node, other: Node, predicates: tuple[Scalar, ...]) -> bool:
-        """Whether these are rows of an input that a change of the other ones meets near its own time."""
-        wanted = self.wanted
-        is_possible = wanted.by_time and self.kept.is_input(rows)
-        return is_possible and are_near(rows, other, predicates, is_utc=wanted.is_utc)
+    def _near(self, rows: Node, other: Node, predicates: tuple[Scalar, ...]) -> tuple[Item, ...]:
+        """The day of rows that a change of the other ones meets near its own time."""
+        found = None
+        if self.wanted.by_time:
+            found = near_time(rows, other, predicates, is_utc=self.wanted.is_utc)
+        return () if found is None else (found,)
 
     # Keeping
 

@@ -185,19 +185,26 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         measured=request.measured if kept.measurable else None,
         measurable=kept.measurable,
         inequalities=kept.inequalities,
-        part_maps=_part_maps(relation, request, query, lowered.names, kept.views),
+        part_maps=_part_maps(relation, request, query, lowered.names, kept.views, views.by_time),
         is_factorized=is_factorized,
         partition_length=length,
     )
 
 
 def _part_maps(
-    relation: str, request: ModelRequest, query: Node, names: tuple[str, ...], views: tuple[InnerView, ...]
+    relation: str,
+    request: ModelRequest,
+    query: Node,
+    names: tuple[str, ...],
+    views: tuple[InnerView, ...],
+    by_time: frozenset[str],
 ) -> tuple[PartMap, ...]:
-    """The map of the model over its inputs, and those of its inner views."""
+    """The map of the model over its inputs, and those of its inner views that are partitioned by time."""
     times = {r.name: r.event_time for r in request.catalog.relations if r.event_time is not None}
     named = [(relation, query, names, request.config.batch_size)]
-    named += [(v.name, v.node, tuple(f.name for f in v.node.fields), None) for v in views]
+    named += [
+        (v.name, v.node, tuple(f.name for f in v.node.fields), None) for v in views if v.name in by_time
+    ]
     is_utc = _is_utc(request)
     maps = (part_map(name, node, shown, times, is_utc=is_utc, part=part) for name, node, shown, part in named)
     return tuple(m for m in maps if m is not None)

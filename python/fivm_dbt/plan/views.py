@@ -60,6 +60,11 @@ class Views:
         """All views, with what those above are ready to take as a product."""
         return tuple(self.products.with_splits(self.views))
 
+    @property
+    def by_time(self) -> frozenset[str]:
+        """The views that are partitioned by a period of time."""
+        return frozenset(v.name for v in self.views if v.state.partitioning.kind == "time")
+
     def add(
         self,
         name: str,

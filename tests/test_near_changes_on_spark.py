@@ -1,0 +1,152 @@
+"""Bounds by the times of changes on Spark: days of a zone in which clocks change, and the files that are skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fivm_dbt.catalog import Catalog, Column, Relation
+from fivm_dbt.config import load_config
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.refresh.compare import difference_sql
+from fivm_dbt.refresh.executor import refresh
+from fivm_dbt.refresh.report import Report
+from fivm_dbt.testing.spark_workbench import SparkWorkbench
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+A = (Column.of("k", "int"), Column.of("ts", "timestamp"))
+B = (Column.of("day", "date"), Column.of("ts", "timestamp"), Column.of("w", "int"))
+
+
+@pytest.fixture
+def workbench(spark: SparkSession) -> Iterator[SparkWorkbench]:
+    with closing(SparkWorkbench(spark, "fivm_near_changes")) as found:
+        yield found
+
+
+def _seconds(text: str) -> int:
+    return int(datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp())
+
+
+def _plan(workbench: SparkWorkbench, sql: str, zone: str) -> Plan:
+    catalog = Catalog.of([Relation("a", A), Relation("b", B)])
+    return plan_model(
+        ModelRequest("m", sql, catalog, load_config({}), (("timezone", zone),)), workbench.describe
+    )
+
+
+def _run(workbench: SparkWorkbench, sql: str) -> None:
+    workbench.engine.run(sql)
+
+
+def _refreshed(workbench: SparkWorkbench, plan: Plan) -> Report:
+    report = refresh(plan, workbench.engine, workbench.journal)
+    assert list(workbench.engine.query(difference_sql(plan, workbench.journal))) == []
+    return report
+
+
+def _tables(workbench: SparkWorkbench) -> None:
+    for name, columns in (("a", "k int, ts timestamp"), ("b", "day date, ts timestamp, w int")):
+        _run(
+            workbench,
+            f"create table {name} ({columns}) using delta tblproperties ('delta.enableChangeDataFeed' = 'true')",
+        )
+
+
+def _insert(workbench: SparkWorkbench, name: str, *rows: str) -> None:
+    _run(workbench, f"insert into {name} values {', '.join(rows)}")
+
+
+def _shown(workbench: SparkWorkbench, columns: str) -> list[tuple[object, ...]]:
+    return sorted(tuple(row) for row in workbench.engine.query(f"select {columns} from m"))
+
+
+def test_days_on_which_clocks_change(workbench: SparkWorkbench) -> None:
+    """In Vienna the 31st of March 2024 has 23 hours and the 27th of October 25."""
+    _run(workbench, "SET spark.sql.session.timeZone = Europe/Vienna")
+    _tables(workbench)
+    _insert(workbench, "b", "(date '2024-03-31', null, 1)", "(date '2024-10-27', null, 2)")
+    _insert(workbench, "a", f"(1, timestamp_seconds({_seconds('2024-03-30T22:59:59')}))")
+    plan = _plan(
+        workbench,
+        "select b.day, count(*) as n, sum(b.w) as w from a join b on cast(a.ts as date) = b.day group by b.day",
+        "Europe/Vienna",
+    )
+    _refreshed(workbench, plan)
+    assert _shown(workbench, "cast(day as string), n, w") == []
+    inside = ["2024-03-30T23:00:00", "2024-03-31T21:59:59", "2024-10-26T22:00:00", "2024-10-27T22:59:59"]
+    outside = ["2024-03-31T22:00:00", "2024-10-26T21:59:59", "2024-10-27T23:00:00"]
+    _insert(workbench, "a", *(f"(2, timestamp_seconds({_seconds(t)}))" for t in (*inside, *outside)))
+    _refreshed(workbench, plan)
+    assert _shown(workbench, "cast(day as string), n, w") == [("2024-03-31", 2, 2), ("2024-10-27", 2, 4)]
+    _insert(
+        workbench, "b", "(date '2024-03-30', null, 4)", "(date '2024-10-28', null, 8)", "(null, null, 16)"
+    )
+    _refreshed(workbench, plan)
+    assert _shown(workbench, "cast(day as string), n, w") == [
+        ("2024-03-30", 1, 4), ("2024-03-31", 2, 2), ("2024-10-27", 2, 4), ("2024-10-28", 1, 8),
+    ]  # fmt: skip
+    _run(workbench, f"delete from a where ts = timestamp_seconds({_seconds('2024-10-27T22:59:59')})")
+    _refreshed(workbench, plan)
+    assert _shown(workbench, "cast(day as string), n, w")[2] == ("2024-10-27", 1, 2)
+
+
+def test_a_day_later_in_local_time(workbench: SparkWorkbench) -> None:
+    """A day after noon on the 30th of March is noon on the 31st, 23 hours later; minutes are minutes."""
+    _run(workbench, "SET spark.sql.session.timeZone = Europe/Vienna")
+    _tables(workbench)
+    _insert(workbench, "a", f"(1, timestamp_seconds({_seconds('2024-03-30T11:00:00')}))")
+    plan = _plan(
+        workbench,
+        "select a.k, b.w from a left join b on b.ts = a.ts + interval '1' day "
+        "or b.ts between a.ts + interval '2' day and a.ts + interval '2' day",
+        "Europe/Vienna",
+    )
+    _refreshed(workbench, plan)
+    shifted = _plan(
+        workbench, "select a.k, b.w from a join b on b.ts = a.ts + interval '1' day", "Europe/Vienna"
+    )
+    _insert(workbench, "b", f"(null, timestamp_seconds({_seconds('2024-03-31T10:00:00')}), 7)")
+    _refreshed(workbench, plan)
+    assert _shown(workbench, "k, w") == [(1, 7)]
+    workbench.engine.run("drop view m")
+    refresh(shifted, workbench.engine, workbench.journal)
+    _insert(workbench, "a", f"(2, timestamp_seconds({_seconds('2024-10-26T10:00:00')}))")
+    _insert(workbench, "b", f"(null, timestamp_seconds({_seconds('2024-10-27T11:00:00')}), 9)")
+    _refreshed(workbench, shifted)
+    assert _shown(workbench, "k, w") == [(1, 7), (2, 9)]
+
+
+def test_files_of_other_days_are_skipped(workbench: SparkWorkbench) -> None:
+    """Of thirty files, one per day, a late minute reads the one that it lies in, or the two that it lies between."""
+    _run(workbench, "SET spark.databricks.delta.stats.skipping = true")
+    _tables(workbench)
+    for day in range(30):
+        begin = _seconds("2024-03-01T00:00:00") + 86_400 * day
+        _run(
+            workbench,
+            "insert into b select /*+ COALESCE(1) */ cast(null as date), timestamp_seconds("
+            f"{begin} + 864 * id), 1 from range(100)",
+        )
+    _insert(workbench, "a", f"(1, timestamp_seconds({_seconds('2024-02-01T00:00:00')}))")
+    plan = _plan(
+        workbench,
+        "select a.k, count(*) as n from a join b on b.ts between a.ts - interval '1' hour and a.ts group by a.k",
+        "UTC",
+    )
+    _refreshed(workbench, plan)
+    read = {}
+    for time in ("2024-03-30T23:00:00", "2024-03-05T12:00:00", "2024-03-05T00:30:00"):
+        _insert(workbench, "a", f"(2, timestamp_seconds({_seconds(time)}))")
+        scans = _refreshed(workbench, plan).scans
+        read[time] = next(rows for name, rows in scans if name.endswith("b"))
+    assert read == {"2024-03-30T23:00:00": 100, "2024-03-05T12:00:00": 100, "2024-03-05T00:30:00": 200}

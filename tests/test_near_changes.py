@@ -125,7 +125,7 @@ QUERIES: dict[str, tuple[dict[str, str], str]] = {
 _START = datetime(2024, 3, 29, 23, 50)
 
 
-def _plan(
+def plan_of(
     sql: str, tables: dict[str, str], session: tuple[tuple[str, str], ...] = UTC, **meta: object
 ) -> Plan:
     catalog = Catalog.of([relation(name, columns) for name, columns in tables.items()])
@@ -133,7 +133,7 @@ def _plan(
     return plan_model(ModelRequest("analytics.m", sql, catalog, config, session))
 
 
-def _row(rng: random.Random) -> Row:
+def random_row(rng: random.Random) -> Row:
     minutes = rng.choice([0, 5, 10, 60, 1440, 1445, 2900, 45_000]) + rng.choice([0, 0, 1, 5])
     time = None if rng.random() < 0.15 else _START + timedelta(minutes=minutes)
     day = rng.choice(
@@ -150,9 +150,11 @@ def test_is_exact(name: str, strategy: str, monkeypatch: pytest.MonkeyPatch) -> 
     tables, sql = QUERIES[name]
     rng = random.Random(f"{name} {strategy}")
     for session in (UTC, VIENNA):
-        bench = Bench(_plan(sql, tables, session, strategy=strategy))
+        bench = Bench(plan_of(sql, tables, session, strategy=strategy))
         with closing(bench.engine):
-            rows: dict[str, list[Row]] = {t: [_row(rng) for _ in range(rng.choice([0, 8]))] for t in tables}
+            rows: dict[str, list[Row]] = {
+                t: [random_row(rng) for _ in range(rng.choice([0, 8]))] for t in tables
+            }
             for item in bench.plan.inputs:
                 bench.engine.create_table(item.name, item.relation.columns, rows[item.name], change_feed=True)
             bench.refresh()
@@ -160,7 +162,7 @@ def test_is_exact(name: str, strategy: str, monkeypatch: pytest.MonkeyPatch) -> 
             for _ in range(6):
                 for table in rng.sample(sorted(tables), rng.randint(1, len(tables))):
                     gone = rng.sample(rows[table], min(len(rows[table]), rng.choice([0, 0, 1, 3])))
-                    came = [_row(rng) for _ in range(rng.choice([0, 1, 4]))]
+                    came = [random_row(rng) for _ in range(rng.choice([0, 1, 4]))]
                     if rows[table] and rng.random() < 0.3:
                         came.append(rows[table][0])
                     for row in gone:
@@ -186,16 +188,16 @@ def bounds_of(plan: Plan) -> set[str]:
 
 def test_what_is_known_of_times() -> None:
     """A few of the bounds in words; all others are judged by the rows that they read, and by exactness."""
-    band = _plan(QUERIES["band"][1], AB)
+    band = plan_of(QUERIES["band"][1], AB)
     assert bounds_of(band) == {"a.ts in Δb.ts .. Δb.ts + 5 minutes", "b.ts in Δa.ts - 5 minutes .. Δa.ts"}
-    assert bounds_of(_plan(QUERIES["band"][1], AB, without=["time_ranges"])) == set()
-    assert bounds_of(_plan(QUERIES["band"][1], AB, static=["b"])) == {"b.ts in Δa.ts - 5 minutes .. Δa.ts"}
-    assert "b.ts in Δa.ts or NULL" in bounds_of(_plan(QUERIES["equal times, also NULL"][1], AB))
-    assert bounds_of(_plan(QUERIES["all earlier"][1], AB)) == {"a.ts in Δb.ts ..", "b.ts in .. Δa.ts"}
-    over_two = bounds_of(_plan(QUERIES["maximum of a band"][1], AB, strategy="first_order"))
+    assert bounds_of(plan_of(QUERIES["band"][1], AB, without=["time_ranges"])) == set()
+    assert bounds_of(plan_of(QUERIES["band"][1], AB, static=["b"])) == {"b.ts in Δa.ts - 5 minutes .. Δa.ts"}
+    assert "b.ts in Δa.ts or NULL" in bounds_of(plan_of(QUERIES["equal times, also NULL"][1], AB))
+    assert bounds_of(plan_of(QUERIES["all earlier"][1], AB)) == {"a.ts in Δb.ts ..", "b.ts in .. Δa.ts"}
+    over_two = bounds_of(plan_of(QUERIES["maximum of a band"][1], AB, strategy="first_order"))
     assert "a.d in Δa.d or Δb.d .. Δb.d + 1 day or NULL" in over_two
     # An instant and a local day are up to 18 hours apart, and the day may be longer than others.
-    days = bounds_of(_plan(QUERIES["days of times"][1], AB, VIENNA))
+    days = bounds_of(plan_of(QUERIES["days of times"][1], AB, VIENNA))
     assert days == {
         "a.ts in Δb.d - 18 hours .. before Δb.d + 42 hours",
         "b.d in after Δa.ts - 42 hours .. Δa.ts + 18 hours",
@@ -216,7 +218,7 @@ def test_what_is_known_of_times() -> None:
 )
 def test_what_only_looks_like_a_bound(sql: str) -> None:
     """What follows from such a condition for a row of a group or a frame does not for the others."""
-    of_b = [b for b in bounds_of(_plan(sql, AB, strategy="first_order")) if b.startswith("b.")]
+    of_b = [b for b in bounds_of(plan_of(sql, AB, strategy="first_order")) if b.startswith("b.")]
     assert of_b == []
 
 
@@ -226,16 +228,16 @@ HOURS = 24 * 200
 def _history(sql: str, tables: dict[str, str], **meta: object) -> Bench:
     """A row of each table per hour, of 200 days."""
     rng = random.Random(3)
-    plan = _plan(sql, tables, **meta)
+    plan = plan_of(sql, tables, **meta)
     bench = Bench(plan, DuckDbEngine())
     for item in plan.inputs:
-        rows = [_at(hour, rng.randint(0, 9)) for hour in range(HOURS)]
+        rows = [at_hour(hour, rng.randint(0, 9)) for hour in range(HOURS)]
         bench.engine.create_table(item.name, item.relation.columns, rows, change_feed=True)
     bench.refresh()
     return bench
 
 
-def _at(hour: int, value: int) -> Row:
+def at_hour(hour: int, value: int) -> Row:
     time = datetime(2024, 1, 1) + timedelta(hours=hour)
     return (value % 2, time, time.date(), value)
 
@@ -255,7 +257,7 @@ def test_reads_do_not_grow_with_the_history(name: str, most: int) -> None:
         read = {}
         for hour in (HOURS, HOURS // 2, 100):
             for table in tables:
-                bench.engine.change(table, insert=[_at(hour, 3)])
+                bench.engine.change(table, insert=[at_hour(hour, 3)])
             scans = dict(bench.refresh().scans)
             read[hour] = sum(n for t, n in scans.items() if t in tables)
             bench.check()
@@ -268,10 +270,10 @@ def test_changes_far_apart_are_met_in_several_ranges() -> None:
     tables, sql = QUERIES["band"]
     bench = _history(sql, tables)
     with closing(bench.engine):
-        bench.engine.change("a", insert=[_at(HOURS - 1, 3), _at(300, 3), _at(HOURS // 2, 4)])
+        bench.engine.change("a", insert=[at_hour(HOURS - 1, 3), at_hour(300, 3), at_hour(HOURS // 2, 4)])
         assert dict(bench.refresh().scans)["b"] == 3
         bench.check()
-        bench.engine.change("a", insert=[_at(day * 24, 3) for day in range(100)])
+        bench.engine.change("a", insert=[at_hour(day * 24, 3) for day in range(100)])
         assert dict(bench.refresh().scans)["b"] <= 24 * 100, "a hundred days are sixteen ranges"
         bench.check()
         bench.engine.change("a", insert=[(1, None, None, 1)])
@@ -283,7 +285,7 @@ def test_without_it_the_history_is_read() -> None:
     tables, sql = QUERIES["band"]
     bench = _history(sql, tables, without=["time_ranges"])
     with closing(bench.engine):
-        bench.engine.change("a", insert=[_at(HOURS - 1, 3)])
+        bench.engine.change("a", insert=[at_hour(HOURS - 1, 3)])
         assert dict(bench.refresh().scans)["b"] == HOURS
 
 
@@ -291,10 +293,10 @@ def test_a_refresh_that_was_interrupted_is_bounded_too() -> None:
     tables, sql = QUERIES["band"]
     bench = _history(sql, tables)
     with closing(bench.engine):
-        bench.engine.change("a", insert=[_at(HOURS - 1, 2), _at(HOURS - 1, 3)])
+        bench.engine.change("a", insert=[at_hour(HOURS - 1, 2), at_hour(HOURS - 1, 3)])
         statements = bench.refresh().statements
         number = next(n for n, s in enumerate(statements, start=1) if s.startswith(("MERGE", "INSERT")))
-        bench.engine.change("a", insert=[_at(HOURS - 2, 2), _at(HOURS - 2, 3)])
+        bench.engine.change("a", insert=[at_hour(HOURS - 2, 2), at_hour(HOURS - 2, 3)])
         with pytest.raises(Interrupted):
             bench.refresh(Interrupting(bench.engine, number, after=False))
         report = bench.refresh()
@@ -307,7 +309,7 @@ def test_times_beyond_the_calendar_of_literals() -> None:
     """Where a bound cannot be written, that end is open."""
     tables, sql = QUERIES["band"]
     first, last = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59)
-    bench = Bench.built(_plan(sql, tables), {t: [(1, first, None, 1), (1, last, None, 2)] for t in tables})
+    bench = Bench.built(plan_of(sql, tables), {t: [(1, first, None, 1), (1, last, None, 2)] for t in tables})
     with closing(bench.engine):
         bench.engine.change("a", insert=[(1, last, None, 5)])
         bench.engine.change("b", insert=[(1, first, None, 5)])
@@ -323,16 +325,16 @@ def test_snapshots_and_differences_of_versions() -> None:
     plan = plan_model(ModelRequest("analytics.m", sql, Catalog.of(relations), config, UTC))
     bench = Bench(plan, DuckDbEngine())
     with closing(bench.engine):
-        rows = [_at(hour, 1) for hour in range(100)]
+        rows = [at_hour(hour, 1) for hour in range(100)]
         for item in plan.inputs:
             bench.engine.create_table(item.name, item.relation.columns, rows, change_feed=False)
         bench.refresh()
-        bench.engine.change("a", insert=[_at(99, 3)])
+        bench.engine.change("a", insert=[at_hour(99, 3)])
         report = bench.refresh()
         assert [c.capture for c in report.inputs] == ["snapshot"]
         assert dict(report.scans)["b"] == 1
         bench.check()
-        bench.engine.change("b", delete=[_at(50, 1)])
+        bench.engine.change("b", delete=[at_hour(50, 1)])
         report = bench.refresh()
         assert [c.capture for c in report.inputs] == ["version difference"]
         bench.check()

@@ -32,7 +32,7 @@ from fivm_dbt.ir.nodes import (
 from fivm_dbt.ir.printer import render
 from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.ir.within import Within
+from fivm_dbt.ir.within import Near, Within
 from fivm_dbt.naming import CLOCK, COUNT, PARTITION, old_rows
 from fivm_dbt.plan.applying import REPLACED_ROWS, has_readers
 from fivm_dbt.plan.binding import staged_input, staged_state
@@ -116,6 +116,7 @@ def _recomputed(plan: Plan, recompute: Recompute) -> str:
         plan.sql.strip(),
         _heading(f"recomputed, {when}"),
         recompute.reason,
+        *_recomputed_parts(recompute),
         *([f"not comparable: {recompute.not_repeatable}"] if recompute.not_repeatable else []),
         _heading("inputs"),
         *(f"{item.name}\n  read in full, at its newest version" for item in plan.inputs),
@@ -127,6 +128,21 @@ def _recomputed(plan: Plan, recompute: Recompute) -> str:
         f"shown by view {plan.relation}:\n{_indent(_pretty_sql(plan.presentation))}",
     ]
     return "\n".join(parts) + "\n"
+
+
+def _recomputed_parts(recompute: Recompute) -> list[str]:
+    """How far changes of the inputs reach, where that is known."""
+    parts = recompute.parts
+    if parts is None:
+        return []
+    lines = [
+        f"where only inputs changed whose times tell it, for the rows that these reach, by {parts.column}:"
+    ]
+    for reach in parts.inputs:
+        low, high = (None if end is None else -end for end in (reach.high, reach.low))
+        near = Near(reach.relation, reach.column, reach.type, low, high)
+        lines.append(f"  {parts.column} in {near}")
+    return lines
 
 
 def _completions(plan: Plan) -> list[str]:

@@ -25,8 +25,8 @@ class Reach:
 
 
 _ALL = Reach(None, None)
-_EARLIER = frozenset({exp.Lag, exp.RowNumber})
-_WHOLE = frozenset({exp.Ntile, exp.PercentRank, exp.CumeDist})
+_WHOLE = (exp.Ntile, exp.PercentRank, exp.CumeDist)
+_OFFSET = (exp.Lag, exp.Lead)
 
 
 def reach_of(values: tuple[Scalar, ...], distance: Distance) -> dict[ColumnId, Reach]:
@@ -54,12 +54,16 @@ def reach_of(values: tuple[Scalar, ...], distance: Distance) -> dict[ColumnId, R
 
 def _frame(window: exp.Window, column: ColumnId, distance: Distance) -> Reach:
     """Rows before and after the own one in the order of the window."""
-    spec, function = window.args.get("spec"), type(window.this)
-    if function is exp.Lead:
-        return Reach(Shift(), None)
-    if function in _WHOLE:
+    spec = window.args.get("spec")
+    if window.this.find(*_WHOLE) is not None:
         return _ALL
-    if function in _EARLIER or spec is None:
+    by_offset = window.this.find(*_OFFSET)
+    if by_offset is not None:
+        offset = by_offset.args.get("offset")
+        if offset is not None and (Scalar(offset).as_number or -1) < 0:
+            return _ALL
+        return Reach(None, Shift()) if isinstance(by_offset, exp.Lag) else Reach(Shift(), None)
+    if spec is None:
         return Reach(None, Shift())
     start, end = (_end(spec, which, column, distance) for which in ("start", "end"))
     return Reach(

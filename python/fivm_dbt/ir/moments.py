@@ -8,7 +8,7 @@ had twice as many: what depends on it has a slack, so that a bound holds in ever
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Literal
@@ -75,6 +75,11 @@ class Difference:
     earlier: ColumnId | None
     most: Shift
     is_strict: bool
+
+
+def is_utc(session: Sequence[tuple[str, str]]) -> bool:
+    """Whether a session shows instants as they are."""
+    return dict(session).get("timezone", "").upper() in ("UTC", "ETC/UTC", "Z", "+00:00")
 
 
 def length_of(unit: Unit) -> Shift:

@@ -39,12 +39,16 @@ def choose_partitioning(
         return Partitioning("bucket", None, INT, "one row, one bucket", 1)
     for key in keys:
         if is_period(key.type, key.value):
-            unit = config.batch_size or "month"
-            expression, type_ = _period(key, unit)
-            return Partitioning("time", expression, type_, f"{unit} of key {key.name}")
+            return by_period(key, config.batch_size or "month")
     return Partitioning(
         "bucket", None, INT, "hash of the key: no key is a date or a truncated time", config.fivm_buckets
     )
+
+
+def by_period(key: Item, unit: str) -> Partitioning:
+    """Partitions by the periods of a key that is a time."""
+    expression, type_ = _period(key, unit)
+    return Partitioning("time", expression, type_, f"{unit} of key {key.name}")
 
 
 def is_period(type_: SparkType, value: Scalar) -> bool:

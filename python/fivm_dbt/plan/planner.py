@@ -11,6 +11,7 @@ from fivm_dbt.delta.foreign_keys import Reference, references
 from fivm_dbt.delta.orphans import Orphans
 from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError, expected_one_of
+from fivm_dbt.ir.moments import is_utc
 from fivm_dbt.ir.nodes import Node
 from fivm_dbt.naming import PREFIX, canonical, sibling, split_name
 from fivm_dbt.plan.clustering import clustered
@@ -146,13 +147,15 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
             is_factorized,
             of_parts,
             "time_ranges" not in without,
-            _is_utc(request),
+            is_utc(request.session),
         ),
     )
     promised, orphans = _foreign_keys(relation, request, query, static)
     kept_promises = request.catalog.relations if request.config.fivm_trust_keys else ()
     relations = {r.name: r for r in kept_promises}
-    views = Views(request.config, Typer(describe), static, promised, relations, orphans, _is_utc(request))
+    views = Views(
+        request.config, Typer(describe), static, promised, relations, orphans, is_utc(request.session)
+    )
     for view in kept.views:
         views.add(
             view.name,
@@ -205,14 +208,9 @@ def _part_maps(
     named += [
         (v.name, v.node, tuple(f.name for f in v.node.fields), None) for v in views if v.name in by_time
     ]
-    is_utc = _is_utc(request)
-    maps = (part_map(name, node, shown, times, is_utc=is_utc, part=part) for name, node, shown, part in named)
+    in_utc = is_utc(request.session)
+    maps = (part_map(name, node, shown, times, is_utc=in_utc, part=part) for name, node, shown, part in named)
     return tuple(m for m in maps if m is not None)
-
-
-def _is_utc(request: ModelRequest) -> bool:
-    """Whether the session shows instants as they are."""
-    return dict(request.session).get("timezone", "").upper() in ("UTC", "ETC/UTC", "Z", "+00:00")
 
 
 def _foreign_keys(

@@ -6,19 +6,31 @@ grouped. Everything else is as for other plans: pinned versions, the journal, th
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from fivm_dbt.catalog import Catalog, Column, Presentation, check_records_changes
 from fivm_dbt.catalog.types import INT
 from fivm_dbt.config import Config
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.moments import is_utc
 from fivm_dbt.ir.nodes import AsWritten, Item
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import PARTITION, sibling, storable, unique_name
 from fivm_dbt.plan.match_marks import part_length
-from fivm_dbt.plan.partitioning import choose_partitioning
-from fivm_dbt.plan.plan import Partitioning, Plan, PlanInput, Recompute, StateTable, View
+from fivm_dbt.plan.partitioning import by_period, choose_partitioning
+from fivm_dbt.plan.plan import (
+    Partitioning,
+    Plan,
+    PlanInput,
+    Recompute,
+    RecomputedParts,
+    StateTable,
+    View,
+)
+from fivm_dbt.plan.recomputed_parts import recomputed_parts
 from fivm_dbt.plan.root import Root
+from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.sql.lower import lower
 from fivm_dbt.sql.parse import has_match, parse
 from fivm_dbt.sql.relations import relations_read
@@ -28,6 +40,9 @@ from fivm_dbt.sql.typing import Describe, Typer
 
 if TYPE_CHECKING:
     from fivm_dbt.plan.planner import ModelRequest
+
+
+logger = logging.getLogger(__name__)
 
 
 def recompute_plan(
@@ -58,7 +73,8 @@ def recompute_plan(
     keys, shown = _stored(output)
     root = Root(AsWritten("result", ()), keys, (), False, False, shown, (), ())
     name = sibling(relation, "root")
-    state = StateTable(name, keys, (), _partitioning(keys, shown, config), False)
+    parts = _parts(request, output, keys) if reason is None else None
+    state = StateTable(name, keys, (), _partitioning(keys, shown, config, parts), False)
     presentation = Presentation(name, root.presentation(name).sql(dialect="spark"))
     node = AsWritten("result", tuple((c.name, c.type) for c in output))
     names = frozenset(c.name.lower() for i in inputs for c in i.columns)
@@ -80,8 +96,31 @@ def recompute_plan(
             tuple(sorted(clock_read(query, names))),
             # What could be lowered has one answer, once it is completed.
             None if lowered is not None else why_not_repeatable(query, names),
+            parts,
         ),
     )
+
+
+def _parts(
+    request: ModelRequest, output: tuple[Column, ...], keys: tuple[Item, ...]
+) -> RecomputedParts | None:
+    """How parts of the result are recomputed, where the strategy asks for a recompute and no more.
+
+    None where the text cannot be read, or has several right answers: two of them must not be mixed.
+    """
+    if request.config.fivm_policy == "full" or "time_ranges" in request.config.fivm_without:
+        return None
+    try:
+        lowered = lower(request.sql, request.catalog)
+    except FivmError as error:
+        logger.debug("no parts of the result are known: %s", error)
+        return None
+    if lowered.completions or len(lowered.names) != len(keys):
+        return None
+    stored = {c.name: k for c, k in zip(output, keys, strict=True)}
+    if set(stored) != set(lowered.names):
+        return None
+    return recomputed_parts(rewrite(lowered.node), stored, lowered.names, is_utc=is_utc(request.session))
 
 
 def _as_configured(config: Config) -> str:
@@ -146,10 +185,16 @@ def _stored(output: tuple[Column, ...]) -> tuple[tuple[Item, ...], tuple[tuple[s
 
 
 def _partitioning(
-    keys: tuple[Item, ...], shown: tuple[tuple[str, Scalar], ...], config: Config
+    keys: tuple[Item, ...],
+    shown: tuple[tuple[str, Scalar], ...],
+    config: Config,
+    parts: RecomputedParts | None,
 ) -> Partitioning:
     """As configured: a table that is written as a whole gains nothing by partitions of its own."""
     if config.fivm_partition_by is None:
+        time = next((k for k in keys if parts is not None and k.name == parts.column), None)
+        if time is not None:
+            return by_period(time, config.batch_size or "month")
         return Partitioning("bucket", None, INT, "written as a whole", 1)
     names = {name.lower(): key.name for (name, _), key in zip(shown, keys, strict=True)}
     return choose_partitioning(keys, dict(names), config, Typer(), False)

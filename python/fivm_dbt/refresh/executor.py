@@ -25,6 +25,7 @@ from fivm_dbt.refresh.apply import (
 from fivm_dbt.refresh.bind import bind, recorded_binding, stage_inputs, versions_read
 from fivm_dbt.refresh.clock import finished_clock, is_by_the_day, movement, read_clock
 from fivm_dbt.refresh.decide import (
+    KEEPS_ROWS,
     broken_promise,
     changed_by_others,
     choose_buckets,
@@ -49,7 +50,7 @@ from fivm_dbt.refresh.observe import (
 )
 from fivm_dbt.refresh.owner import only_refresh_here
 from fivm_dbt.refresh.parts import EventTime, PartRun
-from fivm_dbt.refresh.recompute import write_recomputed
+from fivm_dbt.refresh.recompute import Touched, find_touched, write_recomputed
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InputChange, Report
 from fivm_dbt.refresh.run import Overtaken, Run
@@ -188,16 +189,27 @@ class _Run(Run):
         self._finish(claim, detail)
         return self._report(action, claim.refresh, reason=reason)
 
-    def _recompute(self, state: State, reason: str | None, clock: BoundClock | None = None) -> Report:
-        """Run the model's text at the inputs' newest versions, as a build does but without own snapshots."""
+    def _recompute(
+        self,
+        state: State,
+        reason: str | None,
+        clock: BoundClock | None = None,
+        moved: dict[str, Observed] | None = None,
+    ) -> Report:
+        """Run the model's text at the inputs' newest versions, as a build does but without own snapshots.
+
+        Where it is known which rows the inputs that ``moved`` can reach, for these alone.
+        """
         assert self.plan.recompute is not None
+        touched = None if moved is None else self._touched(state, clock, moved)
         clock = clock or read_clock(self.plan, self.engine, None)
-        observed = observe(self.plan, self.engine, {})
+        observed = moved if moved is not None else observe(self.plan, self.engine, {})
         binding = bind(self.plan, observed, buckets=1, clock=clock)
         claim = self._claim(state, {"kind": "build"})
         why = self.plan.recompute.reason if reason is None else f"{reason}; {self.plan.recompute.reason}"
+        why += ", where the changes reach" if touched is not None else ""
         self.engine.progress(f"recomputing {self.plan.model}: {why}")
-        write_recomputed(self.plan, self.engine, binding)
+        write_recomputed(self.plan, self.engine, binding, touched)
         self.states = {}
         publish(self.plan, self.engine, {})
         self._remove_orphans(state)
@@ -205,6 +217,20 @@ class _Run(Run):
         self._finish(claim, detail)
         action: Action = "built" if state.finished is None else "recomputed"
         return self._report(action, claim.refresh, reason=reason)
+
+    def _touched(self, state: State, clock: BoundClock | None, moved: dict[str, Observed]) -> Touched | None:
+        """What has to be recomputed of a state that is as the last refresh left it; None for all of it."""
+        assert self.plan.recompute is not None
+        by_itself = self.plan.recompute.changes_by_itself or self.plan.recompute.not_repeatable is not None
+        root = self.plan.root.relation
+        if by_itself or (clock is not None and clock.moved) or root not in self.states:
+            return None
+        left, commits = self.states[root], self.engine.commits(root, self.states[root])
+        if commits[0].version < left or any(
+            c.version > left and c.operation not in KEEPS_ROWS for c in commits
+        ):
+            return None
+        return find_touched(self.plan, self.engine, moved, state.inputs)
 
     def _remove_orphans(self, state: State) -> None:
         """Drop the inner views of the last build that this plan does not have: nothing shows them any more."""
@@ -224,7 +250,7 @@ class _Run(Run):
         if self.is_lazy and (is_moved or (recompute is not None and recompute.changes_by_itself)):
             return self._wait(state.finished, observed, movement(clock), rolled=rolled_forward)
         if recompute is not None and (recompute.changes_by_itself or is_moved):
-            return self._recompute(state, movement(clock), clock)
+            return self._recompute(state, movement(clock), clock, observed)
         lost = lost_inputs(self.plan, observed, state.inputs)
         if lost is not None:
             return self._build(state, lost[0], lost[1])

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sqlglot import exp
+
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.spark.match_text import written_out
-from fivm_dbt.spark.reads import pinned, presented
+from fivm_dbt.spark.reads import pinned, presented, read_version
 from fivm_dbt.sql.splice import splice_clock, splice_inputs
 
 
@@ -23,10 +25,15 @@ def runnable_sql(plan: Plan) -> str:
     return written_out(plan.completed_sql, plan.matches)
 
 
-def recompute_sql(plan: Plan, versions: Mapping[str, int], clock: Clock | None = None) -> str:
+def recompute_sql(
+    plan: Plan,
+    versions: Mapping[str, int],
+    clock: Clock | None = None,
+    within: Mapping[str, exp.Expr] | None = None,
+) -> str:
     """The model's SQL as it can be run, with each input read at its version, at a time.
 
-    Of a fivm model as input that is the version of its root state.
+    Of a fivm model as input that is the version of its root state. ``within`` are conditions on the rows of inputs.
     """
     replacements = {}
     for item in plan.inputs:
@@ -36,4 +43,8 @@ def recompute_sql(plan: Plan, versions: Mapping[str, int], clock: Clock | None =
         else:
             query = presented(presentation, pinned(presentation.root, versions[item.name]))
             replacements[item.name] = f"({query.sql(dialect='spark')})"
+        test = (within or {}).get(item.name)
+        if test is not None:
+            rows = read_version(plan, item.name, versions[item.name], "read", test)
+            replacements[item.name] = f"({exp.select('*').from_(rows).sql(dialect='spark')})"
     return splice_inputs(splice_clock(runnable_sql(plan), clock), replacements)

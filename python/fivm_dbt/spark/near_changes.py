@@ -18,6 +18,9 @@ from fivm_dbt.plan.binding import Binding
 MAX_RANGES = 16
 """Changes far apart are met in so many ranges at the most: today's rows, and late ones of some days."""
 
+Range = tuple[int | None, int | None]
+"""Two times in microseconds, None for an open end."""
+
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 _FIRST, _LAST = ((t - _EPOCH) // _MICROSECOND for t in (datetime(1, 1, 2), datetime(9999, 12, 30)))
@@ -27,10 +30,16 @@ _TEXT = re.compile(r"\d{4}-\d{2}-\d{2}")
 def times_by_day(staged: str, number: int, column: str, type_: SparkType) -> exp.Select:
     """``number``, the first and the last time of a column of a staged change, for each day that it has any of."""
     time = column_ast("", column)
-    columns = [exp.alias_(exp.Literal.number(number), "number"), *first_and_last(time, type_)]
-    query = exp.select(*columns).from_(exp.to_table(staged, dialect="spark"))
-    query = query.where(exp.Not(this=exp.Is(this=time.copy(), expression=exp.Null())))
-    return query.group_by(_day(time, type_))
+    number_of = exp.alias_(exp.Literal.number(number), "number")
+    query = daily(column, type_).from_(exp.to_table(staged, dialect="spark")).select(number_of, append=True)
+    query.set("expressions", [query.expressions[-1], *query.expressions[:-1]])
+    return query.where(exp.Not(this=exp.Is(this=time, expression=exp.Null())))
+
+
+def daily(column: str, type_: SparkType) -> exp.Select:
+    """The first and the last time of a column, for each day that it has any of; a row of NULLs for rows without one."""
+    time = column_ast("", column)
+    return exp.select(*first_and_last(time, type_)).group_by(_day(time, type_))
 
 
 def first_and_last(column: exp.Expr, type_: SparkType) -> list[exp.Expr]:
@@ -85,29 +94,34 @@ def near_changes(bounds: Iterable[TimeBound], binding: Binding) -> list[exp.Expr
 
 def _test(bound: TimeBound, binding: Binding) -> exp.Expr | None:
     """``column`` in one of few ranges; None where nothing is known of it in this refresh."""
-    ranges: list[tuple[int | None, int | None]] = []
+    ranges: list[Range] = []
     for near in bound.near:
         times = binding.span(near.relation, near.column)
         if times is None:
             return None
         ranges += _moved(near, times)
-    closed = Intervals.of(*((a, b) for a, b in ranges if a is not None and b is not None)).at_most(MAX_RANGES)
-    ends = [*closed.ranges, *(r for r in ranges if None in r)]
-    column = column_ast("", bound.column)
+    return in_ranges(bound.column, bound.type, ranges, or_null=bound.may_be_null)
+
+
+def in_ranges(name: str, type_: SparkType, ranges: Iterable[Range], *, or_null: bool) -> exp.Expr | None:
+    """That a column lies in one of few ranges, which may be open; None where that is any time."""
+    given = list(ranges)
+    closed = Intervals.of(*((a, b) for a, b in given if a is not None and b is not None)).at_most(MAX_RANGES)
+    column = column_ast("", name)
     tests: list[exp.Expr] = []
-    for low, high in ends:
-        test = _between(column, low, high, bound.type)
+    for low, high in (*closed.ranges, *dict.fromkeys(r for r in given if None in r)):
+        test = _between(column, low, high, type_)
         if test is None:
             return None
         tests.append(test)
-    if bound.may_be_null:
+    if or_null:
         tests.append(exp.Is(this=column.copy(), expression=exp.Null()))
     if not tests:
         return exp.Boolean(this=False)
     return exp.paren(exp.or_(*tests)) if len(tests) > 1 else tests[0]
 
 
-def _moved(near: Near, times: Intervals) -> list[tuple[int | None, int | None]]:
+def _moved(near: Near, times: Intervals) -> list[Range]:
     """The ranges around the times of a change; where one end is open they are one."""
     if not times:
         return []

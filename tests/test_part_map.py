@@ -221,9 +221,9 @@ def test_lengths_that_cannot_be_read() -> None:
     with pytest.raises(FivmError, match="fivm_lateness: 'soon' is no length of time") as caught:
         plan_model(ModelRequest("m", DAILY, Catalog.of([wrong]), load_config({})))
     assert caught.value.code.number == "FIVM201"
-    with pytest.raises(FivmError, match="fivm_lateness"):
-        load_config({"fivm_lateness": "soon"})
-    assert load_config({"fivm_lateness": "90 minutes"}).fivm_lateness == "90 minutes"
+    none = Relation(PINGS.name, PINGS.columns, event_time=EventTime("ts", "0", "0"))
+    with pytest.raises(FivmError, match="fivm_part_length: '0' is no length"):
+        plan_model(ModelRequest("m", DAILY, Catalog.of([none]), load_config({})))
 
 
 BY_PARTS = {

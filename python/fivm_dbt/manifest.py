@@ -258,7 +258,7 @@ def _stated(node: Any) -> Declares:
 
 
 def _event_time(node: Any) -> EventTime | None:
-    """dbt's ``event_time``, and under ``meta`` how long parts are, which else ``batch_size`` says, and how late rows."""
+    """dbt's ``event_time``; how long parts are by ``meta``, or else ``batch_size``; and how late rows come."""
     column = getattr(node.config, "event_time", None)
     if not column:
         return None

@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 
 from fivm_dbt.catalog import EventTime
 from fivm_dbt.delta.distances import NOW, ORIGIN, TODAY, Distances, Read, TooMany, Unknown, Way
+from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.moments import Unit, kind_of, length_of
 from fivm_dbt.ir.nodes import Field, Node, Scan
 from fivm_dbt.naming import split_name
@@ -218,6 +219,8 @@ def _numbered(item: InputParts, of: PartMap, time: EventTime | None) -> InputPar
     if item.low is None or item.high is None:
         return item
     part = None if time is None else time.part
+    if part is not None and length(part, "fivm_part_length").is_nothing:
+        raise FivmError("FIVM201", f"fivm_part_length: {part!r} is no length", remedy="give one above zero")
     part = part or default_length(item.low, item.high, length(of.part, "batch_size"))
     # The last time in a part, or what is just short of its end.
     last = item.high + (Shift(0, -1) if of.unit is None else _negated(of.rest))

@@ -13,6 +13,7 @@ from sqlglot import exp
 from fivm_dbt.catalog.types import BIGINT, TIMESTAMP
 from fivm_dbt.ir.nodes import Lookup, Scan
 from fivm_dbt.ir.scalar import cast_ast, column_ast, identifier
+from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import COUNT, PARTITION
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
@@ -200,7 +201,7 @@ def together_query(plan: Plan, wanted: Intervals, versions: Versions) -> exp.Sel
     assert parts.together is not None
     reads = {r.placeholder: r for r in parts.update.reads}
 
-    def read(node: Scan | Lookup) -> exp.Expr:
+    def read(node: Scan | Lookup | Within) -> exp.Expr:
         assert isinstance(node, Scan)
         if node.relation == WANTED:
             return (

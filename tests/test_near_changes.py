@@ -9,9 +9,11 @@ from datetime import date, datetime, timedelta
 import pytest
 
 from cached_statements import skip_statement_checks
-from fivm_dbt.catalog import Catalog
+from fivm_dbt.catalog import Catalog, SparkType
 from fivm_dbt.config import load_config
 from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.ir.moments import moment
+from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.within import Within
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
@@ -211,6 +213,11 @@ def test_what_is_known_of_times() -> None:
         "select a.k, b.w from a join b on a.k = b.k and not (a.ts = b.ts)",
         "select a.k, b.w from a left join b on a.k = b.k where coalesce(b.ts, a.ts) = a.ts",
         "select a.k, b.w from a join b on a.k = b.k and a.ts <> b.ts",
+        "select a.k, b.w from a join b on a.k = b.k and datediff(month, a.ts, b.ts) between 0 and 1",
+        "select a.k, b.w from a join b on a.k = b.k and datediff(day, a.ts, b.ts) between 0 and 1",
+        "select a.k, b.w from a join b on a.k = b.k and trunc(a.d, 'HOUR') <=> trunc(b.d, 'HOUR')",
+        "select a.k, b.w from a join b on a.k = b.k and a.d + a.k = b.d",
+        "select a.k, b.w from a join b on a.k = b.k and cast(a.v as timestamp) = b.ts",
         "select a.k, s.t from a join (select k, max(ts) as t from b group by k) s on s.t = a.ts",
         "select a.k, s.n from a join (select k, ts, count(*) over (partition by k) as n from b) s on s.ts = a.ts",
         "select a.k, s.n from a join (select count(*) as n, max(ts) as t from b) s on s.t = a.ts",
@@ -220,6 +227,14 @@ def test_what_only_looks_like_a_bound(sql: str) -> None:
     """What follows from such a condition for a row of a group or a frame does not for the others."""
     of_b = [b for b in bounds_of(plan_of(sql, AB, strategy="first_order")) if b.startswith("b.")]
     assert of_b == []
+
+
+@pytest.mark.parametrize(
+    "sql", ["trunc(r.ts, r.month)", "r.ts + r.day", "timestampadd(day, r.n, r.ts)", "dateadd(r.day, 1, r.ts)"]
+)
+def test_units_and_distances_that_are_columns_are_not_known(sql: str) -> None:
+    types = {"ts": "timestamp", "month": "string", "day": "string", "n": "int"}
+    assert moment(Scalar.parse(sql), lambda c: SparkType(types[c[1]]), is_utc=True) is None
 
 
 HOURS = 24 * 200

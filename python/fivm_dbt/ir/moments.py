@@ -46,6 +46,7 @@ _UNITS: dict[str, Unit] = {
     **{f"{unit}s": unit for unit in _LENGTHS},
     "dd": "day", "mm": "month", "mon": "month", "yy": "year", "yyyy": "year",
 }  # fmt: skip
+_COARSE = frozenset({"week", "month", "quarter", "year"})
 _ZONES = 18 * 3_600 * SECOND
 """A local time is no farther from UTC."""
 
@@ -156,13 +157,13 @@ class _Reader:
             return None if inner is None or by is None else self._moved(inner, _negated(by))
         if isinstance(node, (exp.TsOrDsAdd, exp.TimestampAdd, exp.AddMonths)):
             number = _whole(node.expression)
-            unit = "month" if isinstance(node, exp.AddMonths) else node.args["unit"].name
+            unit = "month" if isinstance(node, exp.AddMonths) else _unit(node)
             inner = self.moment(node.this)
-            if inner is None or number is None or unit.lower() not in _UNITS:
+            if inner is None or number is None or unit is None:
                 return None
             if not isinstance(node, exp.TimestampAdd):
                 inner = self._cast(inner, "date")
-            return self._moved(inner, _times(number, _LENGTHS[_UNITS[unit.lower()]]))
+            return self._moved(inner, _times(number, _LENGTHS[unit]))
         return None
 
     def distance(self, node: exp.Expr, of: exp.Expr) -> Shift | None:
@@ -194,9 +195,10 @@ class _Reader:
         return Moment(of.column, of.below + between, of.above + between, kind, of.unit)
 
     def _truncated(self, node: exp.Expr) -> Moment | None:
-        unit = _UNITS.get(node.args["unit"].name.lower())
+        unit = _unit(node)
         inner = self.moment(node.this)
-        if inner is None or unit is None:
+        # TRUNC to less than a week is NULL.
+        if inner is None or unit is None or (isinstance(node, exp.DateTrunc) and unit not in _COARSE):
             return None
         if isinstance(node, exp.DateTrunc):
             inner = self._cast(inner, "date")
@@ -237,7 +239,7 @@ class _Reader:
         return 0 if is_same_line else _ZONES
 
     def differences(self, node: exp.Expr) -> Iterator[Difference]:
-        if isinstance(node, exp.Between):
+        if isinstance(node, exp.Between) and not node.args.get("symmetric"):
             yield from self._at_most(node.args["low"], node.this)
             yield from self._at_most(node.this, node.args["high"])
         elif isinstance(node, (exp.EQ, exp.NullSafeEQ)):
@@ -282,10 +284,22 @@ def _is_call(node: exp.Expr, name: str) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.upper() == name and len(node.expressions) == 1
 
 
+def _unit(node: exp.Expr) -> Unit | None:
+    """The unit of a call, where it is written: not where a column has it."""
+    unit = node.args.get("unit")
+    is_written = isinstance(unit, exp.Var) or (isinstance(unit, exp.Literal) and unit.is_string)
+    return _UNITS.get(unit.name.lower()) if unit is not None and is_written else None
+
+
+def _counts_days(node: exp.Expr) -> bool:
+    """DATEDIFF of two dates; with a unit it counts what has passed in whole."""
+    return isinstance(node, exp.DateDiff) and node.args.get("unit") is None
+
+
 def _subtraction(node: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
     """The two moments whose distance an expression is."""
     node = node.unnest()
-    if isinstance(node, exp.DateDiff):
+    if _counts_days(node):
         return node.this, node.expression
     return (node.left, node.right) if isinstance(node, exp.Sub) else None
 
@@ -293,7 +307,7 @@ def _subtraction(node: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
 def _written_length(node: exp.Expr, distance: exp.Expr) -> Shift | None:
     """What a distance is compared with: an interval, or a number of days."""
     node = node.unnest()
-    if isinstance(distance.unnest(), exp.DateDiff):
+    if _counts_days(distance.unnest()):
         number = _whole(node)
         return None if number is None else Shift(0, number * DAY)
     found = _interval(node) if isinstance(node, exp.Interval) else None

@@ -24,7 +24,7 @@ Range = tuple[int | None, int | None]
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 _FIRST, _LAST = ((t - _EPOCH) // _MICROSECOND for t in (datetime(1, 1, 2), datetime(9999, 12, 30)))
-_TEXT = re.compile(r"\d{4}-\d{2}-\d{2}")
+_TEXT = re.compile(r"(\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d)?)(?:\.(\d{1,6}))?")
 
 
 def times_by_day(staged: str, number: int, column: str, type_: SparkType) -> exp.Select:
@@ -79,10 +79,11 @@ def times_of(ends: Iterable[Sequence[object]], type_: SparkType) -> Intervals | 
 def _micros(text: str, type_: SparkType) -> int | None:
     if _is_instant(type_):
         value = int(text)
-    elif _TEXT.match(text) is None:
+    elif (match := _TEXT.fullmatch(text)) is None:
         return None
     else:
-        value = (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
+        seconds, fraction = match.groups(default="0")
+        value = (datetime.fromisoformat(seconds) - _EPOCH) // _MICROSECOND + int(fraction.ljust(6, "0"))
     return value if _FIRST <= value <= _LAST else None
 
 

@@ -14,7 +14,7 @@ from dbt_common.exceptions import CompilationError, DbtRuntimeError
 import dbt_fivm
 from dbt_project import create_files
 from fivm_dbt.bridge.adapter import FivmResponse, _told, explained
-from fivm_dbt.catalog import Column, Dependency, ForeignKey
+from fivm_dbt.catalog import Column, Dependency, EventTime, ForeignKey
 from fivm_dbt.config import Config
 from fivm_dbt.engines.spark import Answer
 from fivm_dbt.errors import FivmError
@@ -82,6 +82,10 @@ sources:
                 - {columns: region, to: elsewhere.regions, to_columns: id}
                 - {columns: [customer], to: ref('customers'), to_columns: [customer_id]}
               dependencies: ["zip -> city, State"]
+      - name: pings
+        config:
+          event_time: ts
+          meta: {fivm_part_length: minute, fivm_lateness: 2 hours}
 
 models:
   - name: customers
@@ -122,6 +126,14 @@ def test_what_meta_declares(manifest: Any) -> None:
         Dependency(("order_id", "customer_id"), ("order_id", "customer_id", "n")),
         Dependency(("customer_id",), ("order_id",)),
     )
+
+
+def test_when_rows_were(manifest: Any) -> None:
+    nodes = Nodes(manifest)
+    columns = (Column.of("ts", "timestamp"),)
+    pings = nodes.declared("raw.pings").relation("raw.pings", columns)
+    assert pings.event_time == EventTime("ts", "minute", "2 hours")
+    assert nodes.declared("raw.lines").relation("raw.lines", columns).event_time is None
 
 
 def test_meta_that_names_no_column_is_refused(manifest: Any) -> None:

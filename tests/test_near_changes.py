@@ -144,7 +144,10 @@ def random_row(rng: random.Random) -> Row:
     return (rng.choice([None, 1, 2]), time, day, rng.randint(-2, 3))
 
 
-@pytest.mark.parametrize("strategy", ["auto", "first_order"])
+@pytest.mark.parametrize(
+    "strategy",
+    ["auto", "first_order", *(pytest.param(s, marks=pytest.mark.more) for s in ("factorized", "recursive"))],
+)
 @pytest.mark.parametrize("name", QUERIES)
 def test_is_exact(name: str, strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows come and go, late ones too, in one table or in several at once; NULL and equal rows among them."""

@@ -37,12 +37,13 @@ STRANGERS = {("rewrite", "sql"), ("explain", "refresh")}
 """Neighbours of one layer that do not import each other, in either direction."""
 
 SQLGLOT = {
-    "ir.clock", "ir.dialect", "ir.frames", "ir.match_tokens", "ir.moments", "ir.scalar", "sql.*", "rings.*", "plan.blocks", "plan.correlation",
+    "ir.clock", "ir.dialect", "ir.frames", "ir.match_tokens", "ir.moments", "ir.scalar", "sql.*", "rings.*",
+    "plan.blocks", "plan.correlation",
     "parts.reference", "plan.by_part", "plan.inequality", "plan.panes", "plan.part_timestamp", "plan.partitioning",
     "plan.parts", "plan.payload_views", "plan.ranges", "plan.reach", "plan.root", "plan.sequences", "plan.sweep",
     "spark.*",
     "explain.text", "refresh.apply", "refresh.layout", "refresh.journal", "refresh.recorder", "refresh.recompute",
-    "refresh.compare", "refresh.model_parts", "refresh.part_writer", "refresh.parts", "refresh.tolerance",
+    "refresh.compare", "refresh.oracle", "refresh.part_writer", "refresh.parts", "refresh.tolerance",
     "engines.duckdb", "engines.duckdb_aggregates", "engines.duckdb_functions", "engines.duckdb_lambdas",
     "engines.duckdb_literals",
     "engines.duckdb_pivot", "engines.duckdb_predicates", "engines.duckdb_shapes", "engines.duckdb_sql",

@@ -128,7 +128,8 @@ def test_a_day_later_in_local_time(workbench: SparkWorkbench) -> None:
 
 def test_files_of_other_days_are_skipped(workbench: SparkWorkbench) -> None:
     """Of thirty files, one per day, a late minute reads the one that it lies in, or the two that it lies between."""
-    _run(workbench, "SET spark.databricks.delta.stats.skipping = true")
+    for what in ("collect", "skipping"):
+        _run(workbench, f"SET spark.databricks.delta.stats.{what} = true")
     _tables(workbench)
     for day in range(30):
         begin = _seconds("2024-03-01T00:00:00") + 86_400 * day

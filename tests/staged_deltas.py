@@ -95,7 +95,7 @@ def _text(value: object) -> str:
     """A value as a reader needs it: of states of patterns how much there is; the slot of a last mark is a bucket."""
     if isinstance(value, list):
         return f"[{len(value)}]"
-    if isinstance(value, dict):
+    if isinstance(value, dict) or (isinstance(value, tuple) and any(isinstance(v, list) for v in value)):
         return f"{{{len(value)}}}"
     if isinstance(value, int) and value >= 10**15:
         return "last"

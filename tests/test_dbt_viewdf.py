@@ -110,7 +110,9 @@ def test_the_packet_losses_of_the_paper(shop: Project) -> None:
     # A late correction, and one part asked for by its time.
     shop.sql("UPDATE raw.measurements SET loss = 16 WHERE measured_at = TIMESTAMP'2015-01-01 10:02:00'")
     _insert(shop, ("s", "10:07:00", 50), ("s", "10:08:00", 50))
-    done = shop.dbt("build", "--event-time-start", "2015-01-01 10:00", "--event-time-end", "2015-01-01 10:08")
+    done = shop.dbt(
+        "build", "--event-time-start", "2015-01-01 10:00:00", "--event-time-end", "2015-01-01 10:08:00"
+    )
     assert shop.rows("lossy") == [("s", 4, 72, _minute("10:04")), ("s", 5, 88, _minute("10:05"))]
     parts = done.figures("helper")["parts"]
     assert (parts["computed"], parts["changed"]) == ("23668447", "23668442..23668445")
@@ -168,7 +170,7 @@ def test_a_change_100_parts_back(shop: Project) -> None:
         "INSERT INTO raw.measurements SELECT 's', TIMESTAMP'2015-01-01 00:00:00' + make_interval(0, 0, 0, 0, 0, id), "
         "IF(id % 10 = 9, 1, 20) FROM range(130)"
     )
-    shop.dbt("run", "--event-time-end", "2015-01-01 00:20")
+    shop.dbt("run", "--event-time-end", "2015-01-01 00:20:00")
     shop.dbt("run")
     before = dict(shop.rows("SELECT part, last_updated FROM shop.fivm_parts WHERE relation LIKE '%helper'"))
     assert len(before) == 130

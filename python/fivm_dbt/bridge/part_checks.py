@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,14 +45,29 @@ def check_viewdf_models(nodes: Nodes, compiled: Compile) -> None:
 
     A model that dbt cannot compile yet, because it asks the database, is checked when it runs.
     """
-    checks = _Checks(nodes, compiled)
-    for model in nodes.viewdf_models():
+    checks, models = _Checks(nodes, compiled), nodes.viewdf_models()
+    for model in models:
         try:
+            _check_circles(model, {m.unique_id: m for m in models}, ())
             checks.length(model)
         except FivmError as error:
             if error.code.fault in ("config", "query"):
                 raise CompilationError(str(error.located(model=str(model.name)))) from error
             logger.debug("%s is checked when it runs: %s", model.name, error)
+
+
+def _check_circles(model: Any, models: Mapping[str, Any], path: tuple[str, ...]) -> None:
+    """FIVM205 for viewdf models that are computed from each other: dbt itself says so only when it runs something."""
+    if model.name in path:
+        circle = " → ".join([*path[path.index(model.name) :], model.name])
+        raise FivmError(
+            "FIVM205",
+            f"models are computed from each other, in a cycle: {circle}",
+            remedy="take one of them apart: only a model itself can be referred to by its earlier parts, as this",
+        )
+    for unique_id in model.depends_on.nodes:
+        if unique_id in models:
+            _check_circles(models[unique_id], models, (*path, str(model.name)))
 
 
 @dataclass
@@ -72,6 +87,11 @@ class _Checks:
     def _checked(self, model: Any) -> Length | None:
         try:
             sql = self.compiled(model)
+        except CompilationError as error:
+            if "FIVM" in str(error):
+                raise
+            logger.debug("%s cannot be compiled without a connection: %s", model.name, error)
+            return None
         except Exception as error:
             # Anybody's Jinja is compiled here: what is wrong with it dbt says itself.
             logger.debug("%s cannot be compiled without a connection: %s", model.name, error)

@@ -18,8 +18,8 @@ from fivm_dbt.plan.clustering import clustered
 from fivm_dbt.plan.factorise import GivenOrder
 from fivm_dbt.plan.helper_views import Wanted
 from fivm_dbt.plan.inner_views import keep_inner_views
-from fivm_dbt.plan.match_marks import part_length
 from fivm_dbt.plan.kept_views import InnerView
+from fivm_dbt.plan.match_marks import part_length
 from fivm_dbt.plan.orphans import worthwhile_orphans
 from fivm_dbt.plan.part_map import PartMap, part_map
 from fivm_dbt.plan.part_timestamp import with_part_timestamp

@@ -19,8 +19,8 @@ from fivm_dbt.plan.plan import Plan, StateTable, View
 from fivm_dbt.rings.products import OVERFLOW, sum_of_products
 from fivm_dbt.rings.registry import ROWS, Component
 from fivm_dbt.spark.clock import at_time
-from fivm_dbt.spark.panes import select_by_panes
 from fivm_dbt.spark.near_changes import first_and_last
+from fivm_dbt.spark.panes import select_by_panes
 from fivm_dbt.spark.reads import presented, side_reader, table
 from fivm_dbt.spark.select import Reader, select, select_columns
 

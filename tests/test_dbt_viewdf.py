@@ -170,7 +170,7 @@ def test_a_change_100_parts_back(shop: Project) -> None:
         "INSERT INTO raw.measurements SELECT 's', TIMESTAMP'2015-01-01 00:00:00' + make_interval(0, 0, 0, 0, 0, id), "
         "IF(id % 10 = 9, 1, 20) FROM range(130)"
     )
-    shop.dbt("run", "--event-time-end", "2015-01-01 00:20:00")
+    shop.dbt("run", "--event-time-start", "2015-01-01 00:00:00", "--event-time-end", "2015-01-01 00:20:00")
     shop.dbt("run")
     before = dict(shop.rows("SELECT part, last_updated FROM shop.fivm_parts WHERE relation LIKE '%helper'"))
     assert len(before) == 130

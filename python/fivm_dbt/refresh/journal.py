@@ -55,6 +55,16 @@ class Entry:
     recorded_at: str = field(default_factory=now)
 
 
+class Creating(Protocol):
+    """What creating a table needs of an engine."""
+
+    def exists(self, relation: str) -> bool:
+        """Whether a table or view of this name exists."""
+
+    def run(self, sql: str) -> None:
+        """Run a statement."""
+
+
 class Journal(Protocol):
     """Where entries are kept."""
 
@@ -208,20 +218,8 @@ class SqlJournal:
 
     def _create(self) -> None:
         """Several models of a first run come here at once, threads of one process or of two."""
-        if self._exists:
-            return
-        with _CREATING:
-            for patience in (*_PATIENCE, None):
-                if self._engine.exists(self.name):
-                    break
-                try:
-                    self._engine.run(self._definition().sql(dialect="spark"))
-                    break
-                except Exception as error:
-                    if patience is None or not _AT_IT.search(str(error)):
-                        raise
-                    # Another process is creating it: it will be there in a moment.
-                    time.sleep(patience)
+        if not self._exists:
+            create_once(self._engine, self.name, self._definition())
         self._exists = True
 
     def _definition(self) -> exp.Create:
@@ -260,6 +258,22 @@ class SqlJournal:
             on=exp.and_(*same),
             whens=exp.Whens(expressions=[exp.When(matched=False, then=insert)]),
         )
+
+
+def create_once(engine: Creating, name: str, definition: exp.Create) -> None:
+    """Create a table that all models of a schema share, unless it is there: others may be about to do the same."""
+    with _CREATING:
+        for patience in (*_PATIENCE, None):
+            if engine.exists(name):
+                return
+            try:
+                engine.run(definition.sql(dialect="spark"))
+                return
+            except Exception as error:
+                if patience is None or not _AT_IT.search(str(error)):
+                    raise
+                # Another process is creating it: it will be there in a moment.
+                time.sleep(patience)
 
 
 def _model_in(models: Collection[str]) -> exp.Expr:

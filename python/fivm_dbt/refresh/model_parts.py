@@ -12,6 +12,7 @@ from fivm_dbt.naming import COUNT, PARTITION, part_catalog
 from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.apply import literal
+from fivm_dbt.refresh.journal import create_once
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.part_catalog import PartEntry, Recorded, create_catalog, forget_model, record_own
 from fivm_dbt.spark.reads import in_partitions, table
@@ -24,8 +25,7 @@ def record_partitions(
     length = plan.partition_length
     if length is None:
         return
-    if not engine.exists(part_catalog(plan.relation)):
-        engine.run(create_catalog(plan))
+    create_once(engine, part_catalog(plan.relation), create_catalog(plan))
     if touched is None:
         engine.run(forget_model(plan))
     elif not touched:

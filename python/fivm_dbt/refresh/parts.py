@@ -23,7 +23,7 @@ from fivm_dbt.refresh.apply import publish, state_properties, write_snapshots
 from fivm_dbt.refresh.bind import Staged, bind, stage_inputs, versions_read
 from fivm_dbt.refresh.decide import changed_by_others, lost_inputs, unreadable, why_rebuild
 from fivm_dbt.refresh.engine import VersionUnavailable
-from fivm_dbt.refresh.journal import Entry, Journal, now
+from fivm_dbt.refresh.journal import Entry, Journal, create_once, now
 from fivm_dbt.refresh.known_parts import KnownParts, check_not_dropped, dropped_now, merged_now, touched
 from fivm_dbt.refresh.observe import Observed, State, check_free, observe, read_state, recorded_states
 from fivm_dbt.refresh.part_writer import PartWriter
@@ -250,8 +250,7 @@ class PartRun(Run):
         return found
 
     def _ready_catalog(self) -> None:
-        if not self.engine.exists(part_catalog(self.plan.relation)):
-            self.engine.run(create_catalog(self.plan))
+        create_once(self.engine, part_catalog(self.plan.relation), create_catalog(self.plan))
 
     def _recorded(self, claim: Entry, binding: Binding) -> Recorded:
         return Recorded(claim.refresh, datetime.now(timezone.utc), versions_read(binding))

@@ -162,23 +162,32 @@ def test_a_cycle_between_models_is_refused(shop: Project) -> None:
     assert "cycle" in shop.dbt("parse", expect=False).text.lower()
 
 
+SUMS = """
+{{ config(materialized='viewdf', meta={'fivm_start': 'oldest'}) }}
+select src, sum(loss) as total from {{ fivm.part(source('raw', 'measurements'), 'j-9', 'j') }} group by src
+"""
+
+
 def test_a_change_100_parts_back(shop: Project) -> None:
-    """Statements and rows read do not depend on the history, and last_updated tells what has changed."""
-    shop.write("models/helper.sql", HELPER)
-    shop.write("models/lossy.sql", LOSSY)
+    """Only what depends on it is computed, at once, and last_updated tells what has changed."""
+    shop.write("models/sums.sql", SUMS)
     shop.sql(
         "INSERT INTO raw.measurements SELECT 's', TIMESTAMP'2015-01-01 00:00:00' + make_interval(0, 0, 0, 0, 0, id), "
         "IF(id % 10 = 9, 1, 20) FROM range(130)"
     )
+    first = 23667840
     shop.dbt("run", "--event-time-start", "2015-01-01 00:00:00", "--event-time-end", "2015-01-01 00:20:00")
-    shop.dbt("run")
-    before = dict(shop.rows("SELECT part, last_updated FROM shop.fivm_parts WHERE relation LIKE '%helper'"))
-    assert len(before) == 130
+    assert shop.sql("SELECT count(*) FROM shop.sums") == [(11,)]
+    built = shop.dbt("run").figures("sums")
+    assert built["parts"]["computed"] == f"{first + 20}..{first + 129}"
+    assert built["statements"] < 15, "a hundred parts in a few statements"
+    before = dict(shop.rows("SELECT part, last_updated FROM shop.fivm_parts WHERE relation LIKE '%sums'"))
     shop.sql("UPDATE raw.measurements SET loss = 21 WHERE measured_at = TIMESTAMP'2015-01-01 00:25:00'")
-    done = shop.dbt("run")
-    after = dict(shop.rows("SELECT part, last_updated FROM shop.fivm_parts WHERE relation LIKE '%helper'"))
-    first = min(before)
-    assert {p - first for p in before if before[p] != after[p]} == {25, 26, 27, 28}
-    parts = done.figures("helper")["parts"]
-    assert parts["changed"] == f"{first + 25}..{first + 28}"
-    assert parts["again"] == f"{first + 25}..{first + 29}"
+    late = shop.dbt("run").figures("sums")
+    after = dict(shop.rows("SELECT part, last_updated FROM shop.fivm_parts WHERE relation LIKE '%sums'"))
+    assert {p - first for p in before if before[p] != after[p]} == set(range(25, 35))
+    assert late["parts"]["changed"] == late["parts"]["again"] == f"{first + 25}..{first + 34}"
+    assert shop.sql("SELECT sum(total) FROM shop.sums") == shop.sql(
+        "SELECT sum(a.loss) FROM raw.measurements a JOIN raw.measurements b ON b.measured_at BETWEEN a.measured_at "
+        "AND a.measured_at + INTERVAL 9 MINUTES AND b.measured_at >= TIMESTAMP'2015-01-01 00:09:00'"
+    )

@@ -191,3 +191,16 @@ def test_a_change_100_parts_back(shop: Project) -> None:
         "SELECT sum(a.loss) FROM raw.measurements a JOIN raw.measurements b ON b.measured_at BETWEEN a.measured_at "
         "AND a.measured_at + INTERVAL 9 MINUTES AND b.measured_at >= TIMESTAMP'2015-01-01 00:09:00'"
     )
+
+
+def test_the_catalog_of_parts_can_be_monitored(shop: Project) -> None:
+    shop.write("models/sums.sql", SUMS.replace("'j-9', 'j'", "'j'"))
+    _insert(shop, ("s", "10:00:00", 1), ("s", "10:01:00", 2))
+    shop.dbt("run")
+    shop.dbt("run", "--select", "package:fivm", "--vars", "{fivm_monitoring: true}")
+    assert shop.sql(
+        "SELECT part, status, row_count FROM shop.fivm_time_parts WHERE is_own ORDER BY part"
+    ) == [
+        (23668440, "computed", 1),
+        (23668441, "computed", 1),
+    ]

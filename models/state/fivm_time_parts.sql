@@ -1,13 +1,30 @@
 {{ config(materialized='view', enabled=var('fivm_monitoring', false), tags=['fivm']) }}
 {%- set schemas = var('fivm_monitoring_schemas', []) or [target.schema] %}
 -- One row per part of each viewdf model and of each input as the model has seen it; last_updated is when the content
--- of a part changed last, so that readers and schedulers can ask what has changed since they looked.
-{% for schema in schemas %}
+-- of a part changed last, so that readers and schedulers can ask what has changed since they looked. A schema without
+-- such models has no catalog of parts.
 select
-    '{{ schema }}' as catalog_schema,
+    cast(null as string) as catalog_schema,
+    cast(null as string) as model,
+    cast(null as string) as relation,
+    cast(null as boolean) as is_own,
+    cast(null as bigint) as part,
+    cast(null as timestamp) as part_timestamp,
+    cast(null as string) as length,
+    cast(null as string) as status,
+    cast(null as bigint) as row_count,
+    cast(null as timestamp) as last_updated,
+    cast(null as string) as input_versions,
+    cast(null as bigint) as refresh,
+    cast(null as date) as merged_into
+where false
+{%- for schema in schemas if execute and adapter.get_relation(target.database, schema, 'fivm_parts') is not none %}
+union all
+select
+    '{{ schema }}',
     model,
     relation,
-    relation = model as is_own,
+    relation = model,
     part,
     part_timestamp,
     length,
@@ -15,7 +32,7 @@ select
     row_count,
     last_updated,
     input_versions,
-    refresh
+    refresh,
+    merged_into
 from {{ schema }}.fivm_parts
-{% if not loop.last %}union all{% endif %}
-{% endfor %}
+{%- endfor %}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fivm_dbt.catalog import Column, Presentation
 from fivm_dbt.engines.spark import Execute
 from fivm_dbt.engines.spark_errors import cause
-from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, ROOT_PROPERTY
+from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, ROOT_PROPERTY, sibling
 from fivm_dbt.parts.length import Length
 from fivm_dbt.refresh.engine import MissingRelation
 
@@ -56,6 +56,7 @@ def describe_relation(execute: Execute, name: str) -> Described | None:
             return None
         raise
     described = parse_description([(str(row[0] or ""), str(row[1] or "")) for row in answer.rows])
+    described = replace(described, properties=_readable(described.properties, name))
     return _with_whole_types(execute, name, described)
 
 
@@ -83,6 +84,19 @@ def parse_description(rows: list[tuple[str, str]]) -> Described:
 def _properties(text: str) -> tuple[tuple[str, str], ...]:
     found = re.findall(r"([\w.]+)=([^,\]]*)", text)
     return tuple((key, value.strip()) for key, value in found)
+
+
+def _readable(properties: tuple[tuple[str, str], ...], name: str) -> tuple[tuple[str, str], ...]:
+    """The properties with the root where Spark hides it: it takes every value with "url" in it for a secret, and so
+    the state of each model that is called hourly.
+
+    >>> _readable((("fivm.root", "*********(redacted)"), ("other", "x")), "a.hourly")
+    (('fivm.root', 'a.hourly__fivm_root'), ('other', 'x'))
+    """
+    return tuple(
+        (key, sibling(name, "root") if key == ROOT_PROPERTY and "redacted" in value else value)
+        for key, value in properties
+    )
 
 
 def _with_whole_types(execute: Execute, name: str, described: Described) -> Described:

@@ -758,3 +758,14 @@ def test_patterns_and_ties_within_a_part() -> None:
         assert [r for r in b.rows("falling", "n, part_timestamp") if r[1] == at("10:06")] == [
             (4, at("10:06"))
         ]
+
+
+def test_late_rows_in_many_parts_that_are_no_neighbours() -> None:
+    """What lies between the parts that are written is not touched."""
+    plain = Model("plain", "select src, loss from {m:j}", None, OLDEST)
+    with bench([loss([("s", "d", minutes("10:00", i), i) for i in range(180)])], [plain]) as b:
+        b.run()
+        b.change("m", [("late", "d", minutes("10:00", i), 1) for i in range(0, 180, 3)])
+        done = b.run()["plain"].parts
+        b.check()
+        assert done is not None and done.changed.count(",") == 59

@@ -51,9 +51,6 @@ from fivm_dbt.spark.parts import (
 from fivm_dbt.spark.reads import table
 from fivm_dbt.spark.state import create_table
 
-AT_ONCE = 500
-"""Parts that are computed in one statement; and after so many that are computed in turn they are recorded."""
-
 EventTime = tuple[datetime | None, datetime | None]
 """From when, and until before when, parts are computed: ``--event-time-start`` and ``--event-time-end``."""
 

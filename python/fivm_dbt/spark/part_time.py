@@ -12,9 +12,6 @@ from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.length import Length
 
-MAX_RANGES = 50
-"""More separate ranges of parts are read as one from the first to the last: conditions cost too."""
-
 
 def instant(moment: datetime, type_: SparkType, zone: str) -> exp.Expr:
     """A moment as a literal of a time column's type; local where the column is."""
@@ -31,9 +28,8 @@ def instant(moment: datetime, type_: SparkType, zone: str) -> exp.Expr:
 
 def in_parts(column: exp.Expr, type_: SparkType, length: Length, parts: Intervals) -> exp.Expr:
     """``column`` lies in one of the parts."""
-    ranges = parts.ranges if len(parts.ranges) <= MAX_RANGES else ((parts.first, parts.last),)
     tests = []
-    for first, last in ranges:
+    for first, last in parts.ranges:
         low = instant(length.start_of(first), type_, length.zone)
         high = instant(length.end_of(last), type_, length.zone)
         from_low = exp.GTE(this=column.copy(), expression=low)
@@ -95,6 +91,7 @@ def whole(value: int) -> exp.Expr:
 
 def in_numbers(column: exp.Expr, parts: Intervals) -> exp.Expr:
     """A column of part numbers is one of the parts."""
-    ranges = parts.ranges if len(parts.ranges) <= MAX_RANGES else ((parts.first, parts.last),)
-    tests = [exp.Between(this=column.copy(), low=whole(first), high=whole(last)) for first, last in ranges]
+    tests = [
+        exp.Between(this=column.copy(), low=whole(first), high=whole(last)) for first, last in parts.ranges
+    ]
     return exp.or_(*tests, copy=False) if tests else exp.false()

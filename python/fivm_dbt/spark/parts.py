@@ -27,6 +27,9 @@ from fivm_dbt.spark.reads import pinned, presented, read_version, table
 from fivm_dbt.spark.select import select
 from fivm_dbt.sql.splice import splice_inputs
 
+MAX_RANGES = 50
+"""More separate ranges are read as one from the first to the last: conditions cost too. Never what is written."""
+
 PARTS_PER_FILE = 64
 """Parts that are written together go into files of so many."""
 
@@ -248,6 +251,8 @@ def _with_parts(plan: Plan, node: Scan, read: PartRead, wanted: Intervals, versi
     """The rows of a reference with each part of the model that they are read for: ``low(j) ≤ p ≤ high(j)``."""
     item, reference = _parts(plan).input(read.reference.relation), read.reference
     needed = Intervals.of(*((reference.low.at(a), reference.high.at(b)) for a, b in wanted.ranges))
+    if len(needed.ranges) > MAX_RANGES:
+        needed = Intervals.of((needed.first, needed.last))
     columns = [column_ast("", name) for name, _ in node.columns if name != PART]
     number = number_of(exp.column(identifier(item.column)), item.type, item.length)
     rows = rows_of(plan, item, needed, versions).subquery("rows", copy=False)

@@ -16,7 +16,7 @@ from sqlglot import exp
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.spark.match_text import written_out
-from fivm_dbt.spark.reads import pinned, presented, read_version
+from fivm_dbt.spark.reads import read_version, whole_as_text
 from fivm_dbt.sql.splice import splice_clock, splice_inputs
 
 
@@ -37,12 +37,7 @@ def recompute_sql(
     """
     replacements = {}
     for item in plan.inputs:
-        presentation = item.relation.presentation
-        if presentation is None:
-            replacements[item.name] = pinned(item.name, versions[item.name]).sql(dialect="spark")
-        else:
-            query = presented(presentation, pinned(presentation.root, versions[item.name]))
-            replacements[item.name] = f"({query.sql(dialect='spark')})"
+        replacements[item.name] = whole_as_text(plan, item.name, versions[item.name])
         test = (within or {}).get(item.name)
         if test is not None:
             rows = read_version(plan, item.name, versions[item.name], "read", test)

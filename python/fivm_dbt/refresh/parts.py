@@ -120,14 +120,10 @@ class PartRun(Run):
         """The parts of inputs that are viewdf models, read before their versions: what is there then has its rows."""
         found = {}
         for relation in sorted({i.relation for i in self._others() if i.is_computed}):
-            finished = read_state(self.journal_of(relation).entries(relation)).finished
+            finished = read_state(self.journal.beside(relation).entries(relation)).finished
             known = KnownParts.of(finished.detail["parts"]) if finished is not None else KnownParts()
             found[relation] = Upstream(known.computed - known.dropped, known.dropped)
         return found
-
-    def journal_of(self, relation: str) -> Journal:
-        """The journal of another model: that of its schema."""
-        return self.journal.beside(relation)
 
     def _others(self) -> list[PartInput]:
         """The inputs by parts, one for each relation."""

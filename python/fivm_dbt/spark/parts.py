@@ -23,7 +23,7 @@ from fivm_dbt.plan.part_plan import PART, PartInput, PartPlan, PartQuery, PartRe
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.spark.match_text import written_out
 from fivm_dbt.spark.part_time import floored, in_numbers, in_parts, instant, number_of, whole
-from fivm_dbt.spark.reads import pinned, presented, read_version, table
+from fivm_dbt.spark.reads import pinned, presented, read_version, table, whole_as_text
 from fivm_dbt.spark.select import select
 from fivm_dbt.sql.splice import splice_inputs
 
@@ -174,7 +174,7 @@ def _whole(plan: Plan, relation: str, versions: Versions) -> exp.Expr:
 def part_query(plan: Plan, query: PartQuery, part: int, versions: Versions) -> exp.Select:
     """INITIALIZE or UPDATE for one part, in the columns of the state: the user's text, each reference at its parts."""
     parts = _parts(plan)
-    texts = {}
+    texts = {name: whole_as_text(plan, name, versions[name]) for name in parts.plain}
     for read in query.reads:
         wanted = read.reference.parts(part)
         rows = rows_of(
@@ -184,7 +184,7 @@ def part_query(plan: Plan, query: PartQuery, part: int, versions: Versions) -> e
             versions,
         )
         texts[read.placeholder] = f"({rows.sql(dialect='spark')})"
-    text = splice_inputs(written_out(query.sql, query.matches), texts | _plain(plan, versions))
+    text = splice_inputs(written_out(query.sql, query.matches), texts)
     start = parts.length.start_of(part)
     keys = plan.root.keys[:-1]
     columns = [exp.alias_(cast_ast(column_ast("", k.name), k.type), identifier(k.name)) for k in keys]
@@ -324,19 +324,6 @@ def named_parts(plan: Plan, wanted: Intervals) -> exp.Expr:
         rows.append(exp.select(*columns, copy=False))
     named: exp.Query = rows[0] if len(rows) == 1 else exp.union(*rows, distinct=False, copy=False)
     return named.subquery("named", copy=False)
-
-
-def _plain(plan: Plan, versions: Versions) -> dict[str, str]:
-    """The inputs that are read as a whole, at their versions."""
-    texts = {}
-    for name in _parts(plan).plain:
-        presentation = plan.input(name).relation.presentation
-        if presentation is None:
-            texts[name] = pinned(name, versions[name]).sql(dialect="spark")
-        else:
-            rows = presented(presentation, pinned(presentation.root, versions[name]))
-            texts[name] = f"({rows.sql(dialect='spark')})"
-    return texts
 
 
 def _partition(plan: Plan, part: int) -> exp.Expr:

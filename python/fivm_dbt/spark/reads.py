@@ -151,6 +151,14 @@ def _by_the_state(where: exp.Expr, query: exp.Select) -> tuple[list[exp.Expr], l
     return inner, outer
 
 
+def whole_as_text(plan: Plan, name: str, version: int) -> str:
+    """An input at a version as an item of FROM, to be put in the place of its name in a text."""
+    presentation = plan.input(name).relation.presentation
+    if presentation is None:
+        return pinned(name, version).sql(dialect="spark")
+    return f"({presented(presentation, pinned(presentation.root, version)).sql(dialect='spark')})"
+
+
 def _restricted(source: exp.Expr, where: exp.Expr | None, alias: exp.Identifier) -> exp.Expr:
     if where is None:
         return _aliased(source, alias)

@@ -199,8 +199,9 @@ class Bench:
                 continue
             computed: set[int] = set()
             last = max((max(self._there(n), default=known["first"]) for n in self._sources(model)), default=0)
-            scale = 4 * max(1, last - known["first"]) if last >= known["first"] else 1
-            for part in range(known["first"], known["first"] + min(scale, 5_000)):
+            # A part reads some parts back, and so may be ready some parts after the last one that it reads.
+            many = 10 + 4 * max(0, last - known["first"])
+            for part in range(known["first"], known["first"] + min(many, 5_000)):
                 text = model.initialize if part == known["first"] and model.initialize else model.update
                 if self._is_ready(name, text, part, known["first"], computed):
                     computed.add(part)

@@ -217,20 +217,24 @@ def _partitions_read(table: exp.Table) -> str:
     is_its_own = isinstance(table.parent, exp.From) and table.parent.parent is select
     if not is_its_own:
         return ""
-    tests = [_of_partitions(select.args["where"].this, ""), *_of_times(select.args["where"].this)]
+    tests = [_of_partitions(select.args["where"].this, ""), *_of_times(select.args["where"].this, table.alias_or_name)]
     return " AND ".join(test for test in tests if test)
 
 
-def _of_times(condition: exp.Expr) -> Iterator[str]:
-    """The conjuncts that compare nothing but a column with written times, as reads near changes do."""
+def _of_times(condition: exp.Expr, alias: str) -> Iterator[str]:
+    """The conjuncts that compare nothing but a column of ``alias`` with written times, as reads near changes do."""
     for part in conjuncts(condition):
-        if isinstance(part, exp.Boolean):
-            yield duckdb_text(part.copy())
-        times = [c for c in part.find_all(exp.Cast) if isinstance(c.this, exp.Literal)]
-        columns = {c.name for c in part.find_all(exp.Column)}
-        compared = [n for n in part.find_all(exp.Predicate) if not isinstance(n, (exp.GTE, exp.LTE, exp.Is))]
-        if len(columns) == 1 and times and not compared:
-            yield f"({duckdb_text(part.copy())})"
+        own = part.copy()
+        if isinstance(own, exp.Boolean):
+            yield duckdb_text(own)
+        times = [c for c in own.find_all(exp.Cast) if isinstance(c.this, exp.Literal)]
+        columns = list(own.find_all(exp.Column))
+        compared = [n for n in own.find_all(exp.Predicate) if not isinstance(n, (exp.GTE, exp.LTE, exp.Is))]
+        is_one = len({c.name for c in columns}) == 1 and {c.table for c in columns} <= {"", alias}
+        if is_one and times and not compared:
+            for column in columns:
+                column.set("table", None)
+            yield f"({duckdb_text(own)})"
 
 
 def _of_partitions(condition: exp.Expr, alias: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -468,6 +469,70 @@ def test_retention_keeps_what_a_declared_lateness_needs() -> None:
         b.change("m", [("s", "d", at("10:06"), 30)], [("s", "d", at("10:06"), 20)])
         b.run()
         assert set(b.rows("helper", "sum_loss")) == {(100,), (120,), (150,), (170,), (190,), (210,)}
+
+
+def test_dropped_parts_of_a_source_are_no_deletions() -> None:
+    """What was computed from them stays, also where a dimension changes; to need them again is an error."""
+    lost = Model(
+        "lost",
+        "select m.src, d.name, sum(loss) as lost from {m:j-1..j} as m left join {d} as d on m.src = d.src "
+        "group by m.src, d.name",
+        None,
+        OLDEST,
+    )
+    rows = [("s", "d", minutes("10:00", i), 20) for i in range(8)]
+    source = replace(loss(rows), retention=timedelta(minutes=3))
+    names = Table("d", [("src", "string"), ("name", "string")], [("s", "old")])
+    with bench([source, names], [lost]) as b:
+        b.run()
+        # The owner takes minutes 0 to 3; the newest one, 7, leaves minutes 5 to 7 to be kept.
+        b.change("m", delete=rows[:4])
+        report = b.run()["lost"]
+        assert report.action == "no change"
+        gone = {r[1] for r in b.catalog("lost") if r[0] == "m" and r[2] == "dropped"}
+        assert gone == {part(f"10:0{i}") for i in range(4)}
+        assert b.known("lost")["computed"] == f"{part('10:01')}..{part('10:07')}"
+        assert sum(r[0] for r in b.rows("lost", "lost").elements()) == 7 * 40
+        # A late row of minute 6 changes what is there.
+        b.change("m", [("s", "d", at("10:06"), 5)])
+        b.run()
+        assert sum(r[0] for r in b.rows("lost", "lost").elements()) == 7 * 40 + 10
+        # A new name is seen in the parts that can be computed again: minute 4 reads minute 3.
+        b.change("d", [("s", "new")], [("s", "old")])
+        b.run()
+        shown = b.rows("lost", "name, part_timestamp")
+        assert {r[1].minute for r in shown if r[0] == "new"} == {5, 6, 7}
+        assert {r[1].minute for r in shown if r[0] == "old"} == {1, 2, 3, 4}
+        # A late row of a minute that is gone, and with it a change of the model that nobody has asked for.
+        b.change("m", [("s", "d", at("10:02"), 5)])
+        with pytest.raises(FivmError, match="fivm_retention has dropped") as raised:
+            b.run()
+        assert raised.value.code.number == "FIVM206"
+        b.models["lost"] = replace(lost, update=lost.update.replace("sum(", "max("))
+        b.plans["lost"] = b.plan(b.models["lost"])
+        with pytest.raises(FivmError, match="has to be rebuilt") as raised:
+            b.run()
+        assert raised.value.code.number == "FIVM206"
+        b.run(full_refresh=True)
+        b.check()
+
+
+def test_a_fivm_model_keeps_results_of_dropped_parts() -> None:
+    helper = Model(HELPER.name, HELPER.update, HELPER.initialize, {**OLDEST, "fivm_retention": "3 minutes"})
+    with bench([loss([("s", "d", at("10:00"), 20)])], [helper]) as b:
+        b.run()
+        b.add_fivm("summed", "select src, count(*) as n, max(ct) as longest from helper group by src", {})
+        b.run_fivm("summed")
+        for i in range(1, 10):
+            b.change("m", [("s", "d", minutes("10:00", i), 20)])
+            b.run("helper")
+            b.run_fivm("summed")
+        assert len(b.rows("helper")) == 3
+        assert set(b.rows("summed")) == {("s", 10, 10)}
+        b.change("m", [("s", "e", at("10:09"), 20)])
+        b.run("helper")
+        b.run_fivm("summed")
+        assert set(b.rows("summed")) == {("s", 11, 10)}
 
 
 def test_old_parts_are_merged_into_longer_periods() -> None:

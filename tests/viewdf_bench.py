@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 import sqlglot
 
-from fivm_dbt.catalog import Catalog, Column, Relation
+from fivm_dbt.catalog import Catalog, Column, Relation, Retention
 from fivm_dbt.config import load_config
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
@@ -47,6 +47,15 @@ class Table:
     columns: Sequence[tuple[str, str]]
     rows: list[Row] = field(default_factory=list)
     parts: TimeParts | None = None
+    retention: timedelta | None = None
+
+    @property
+    def relation(self) -> Relation:
+        if self.retention is None:
+            return Relation(self.name, self.spec.columns)
+        assert self.parts is not None and self.parts.length is not None
+        kept = Retention(self.parts.column, self.parts.length, self.retention)
+        return Relation(self.name, self.spec.columns, retention=kept)
 
     @property
     def spec(self) -> TableSpec:
@@ -103,7 +112,7 @@ class Bench:
         self.bench.close()
 
     def plan(self, model: Model) -> Plan:
-        relations = [Relation(t.name, t.spec.columns) for t in self.tables.values()]
+        relations = [t.relation for t in self.tables.values()]
         parts = {t.name: t.parts for t in self.tables.values() if t.parts is not None}
         for name, plan in self.plans.items():
             assert plan.parts is not None
@@ -120,7 +129,15 @@ class Bench:
 
     def add_fivm(self, name: str, sql: str, meta: Mapping[str, Any]) -> None:
         """A model that is maintained, over the sources."""
-        relations = [Relation(t.name, t.spec.columns) for t in self.tables.values()]
+        relations = [t.relation for t in self.tables.values()]
+        for other, plan in self.plans.items():
+            if plan.parts is not None:
+                kept = plan.parts.retention
+                retention = Retention(PART_TIMESTAMP, plan.parts.length, kept) if kept is not None else None
+                shown = plan.presentation
+                relations.append(
+                    Relation(other, plan.output, kind="fivm", presentation=shown, retention=retention)
+                )
         config = load_config(meta, model=name)
         self.plans[name] = plan_model(ModelRequest(name, sql, Catalog.of(relations), config))
 

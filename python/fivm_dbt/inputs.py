@@ -13,17 +13,20 @@ from fivm_dbt.parts.parted import TimeParts
 from fivm_dbt.sql.relations import Named, relations_read
 
 
-def read_catalog(sql: str, execute: Execute, nodes: Nodes, names: tuple[Named, ...] | None = None) -> Catalog:
+def read_catalog(
+    sql: str, execute: Execute, nodes: Nodes, names: tuple[Named, ...] | None = None, zone: str = "UTC"
+) -> Catalog:
     """The relations that ``sql`` reads. Raises FIVM301 to FIVM303 for one that cannot be maintained from.
 
-    ``names`` are these relations where they are known, of a viewdf model, of which the text is no one query.
+    ``names`` are these relations where they are known, of a viewdf model, of which the text is no one query; ``zone``
+    is that of calendars of which no other one is told.
     """
     relations: list[Relation] = []
     for named in relations_read(sql) if names is None else names:
         described = describe_relation(execute, named.name)
         declared = nodes.declared(named.name)
         try:
-            relations.append(_relation(named, described, declared))
+            relations.append(_relation(named, described, declared, zone))
         except FivmError as error:
             error.span = named.span
             raise error.located(sql=sql) from None
@@ -55,7 +58,7 @@ def _sql_name(written: str, catalog: Catalog, nodes: Nodes) -> str:
     return next(found, written)
 
 
-def _relation(named: Named, described: Described | None, declared: Declared) -> Relation:
+def _relation(named: Named, described: Described | None, declared: Declared, zone: str) -> Relation:
     if described is None:
         raise FivmError("FIVM302", f"there is no table or view {named.name}", remedy=_how_to_create(declared))
     presentation = described.presentation
@@ -66,7 +69,8 @@ def _relation(named: Named, described: Described | None, declared: Declared) -> 
     if presentation is None and not described.is_delta:
         kind = described.provider or "not a table"
         raise FivmError("FIVM301", f"{named.name} is {kind}", remedy=_how_to_make_delta(named.name, declared))
-    return declared.relation(canonical(named.name), described.columns, presentation)
+    retention = declared.retention(zone, described.part_length)
+    return declared.relation(canonical(named.name), described.columns, presentation, retention=retention)
 
 
 def _how_to_create(declared: Declared) -> str:

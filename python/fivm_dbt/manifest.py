@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fivm_dbt.catalog import Column, Dependency, EventTime, ForeignKey, Presentation, Relation
+from fivm_dbt.catalog import Column, Dependency, EventTime, ForeignKey, Presentation, Relation, Retention
 from fivm_dbt.config import load_config
 from fivm_dbt.declares import Declares, ForeignKeyOf
 from fivm_dbt.errors import FivmError, expected_one_of
@@ -75,6 +75,21 @@ class Declared:
             None if config.fivm_lateness is None else duration(config.fivm_lateness),
         )
 
+    def retention(self, zone: str, length: Length | None) -> Retention | None:
+        """How parts of the relation are dropped, None where none are; ``length`` is that of a viewdf model. FIVM201."""
+        parts = self.time_parts(zone, length)
+        given = None if self.node is None else _own_keys(self.node).get("fivm_retention")
+        if self.node is None or given is None:
+            return None
+        if parts is None:
+            raise FivmError(
+                "FIVM201",
+                f"fivm_retention of {self.node.name}: nothing says when its rows were",
+                remedy="set its event_time, and fivm_part_length",
+            )
+        age = duration(given) if isinstance(given, int) else duration(str(given))
+        return Retention(parts.column, parts.length or Length.of("day", zone), age)
+
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns with a declared data_type, all or none."""
@@ -90,9 +105,16 @@ class Declared:
         presentation: Presentation | None = None,
         *,
         is_factorized: bool = False,
+        retention: Retention | None = None,
     ) -> Relation:
-        """The relation ``name`` of these columns. Raises FIVM201 where ``fivm_declares`` names another column."""
+        """The relation ``name`` of these columns. Raises FIVM201 where something is declared of another column."""
         known = [c.name.lower() for c in columns]
+        if retention is not None and retention.column.lower() not in known:
+            raise FivmError(
+                "FIVM201",
+                f"event_time of {name}: there is no column {retention.column} ({expected_one_of(known)})",
+                remedy="correct the name",
+            )
         if self.node is not None and (unknown := sorted(self.stated - set(known))):
             raise FivmError(
                 "FIVM201",
@@ -109,6 +131,7 @@ class Declared:
             presentation=presentation,
             dependencies=self.dependencies,
             event_time=self.event_time,
+            retention=retention,
         )
 
     def is_called(self, written: str) -> bool:

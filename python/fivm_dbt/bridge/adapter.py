@@ -260,18 +260,19 @@ def _planner(
 ) -> Planner:
     nodes, is_viewdf = _nodes(adapter), materialized == "viewdf"
     names = relations_of_parts(sql, relation.render()) if is_viewdf else None
-    catalog = read_catalog(sql, _execute(adapter), nodes, names)
+    session = _session_settings(engine)
+    zone = config.fivm_time_zone or dict(session).get("timezone", "UTC")
+    catalog = read_catalog(sql, _execute(adapter), nodes, names, zone)
     request = ModelRequest(
         relation=relation.render(),
         sql=sql,
         catalog=catalog,
         config=with_sql_names(config, catalog, nodes),
-        session=_session_settings(engine),
+        session=session,
         project=str(adapter.config.project_name),
         is_read=nodes.is_read_by_models(relation.render()),
     )
     if is_viewdf:
-        zone = config.fivm_time_zone or dict(request.session).get("timezone", "UTC")
         time_parts = read_time_parts(catalog, _execute(adapter), nodes, zone)
         return lambda measured: plan_viewdf(request, time_parts, engine.describe)
     return lambda measured: plan_model(replace(request, measured=measured), engine.describe)

@@ -8,6 +8,7 @@ from fivm_dbt.catalog.relation import (
     ForeignKey,
     Presentation,
     Relation,
+    Retention,
     check_records_changes,
 )
 from fivm_dbt.catalog.statistics import TableStatistics
@@ -21,6 +22,7 @@ __all__ = [
     "ForeignKey",
     "Presentation",
     "Relation",
+    "Retention",
     "SparkType",
     "TableStatistics",
     "check_records_changes",

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal
 
 from fivm_dbt.catalog.types import SparkType
 from fivm_dbt.errors import FivmError
 from fivm_dbt.naming import canonical
+from fivm_dbt.parts.intervals import Intervals
+from fivm_dbt.parts.length import Length
 
 RelationKind = Literal["table", "fivm", "factorized"]
 """``fivm``: a model that is shown from its root state; ``factorized``: one that is joined when it is read."""
@@ -56,6 +59,26 @@ class EventTime:
 
 
 @dataclass(frozen=True)
+class Retention:
+    """Parts of a relation, each a ``length`` long by its ``column``, are dropped once they are older than ``age``.
+
+    Older is what ended that long before the end of the newest part. To drop a part is not to delete its rows: what was
+    computed from them stays.
+    """
+
+    column: str
+    length: Length
+    age: timedelta
+
+    def old(self, parts: Intervals, newest: int) -> Intervals:
+        """Those of ``parts`` that may be dropped where ``newest`` is the newest part."""
+        if not parts:
+            return parts
+        last = self.length.part_of(self.length.end_of(newest) - self.age) - 1
+        return parts & Intervals.of((parts.first, last))
+
+
+@dataclass(frozen=True)
 class Presentation:
     """How a fivm model shows its root state: a SELECT over the one table ``root`` that maps each state row by itself.
 
@@ -85,6 +108,7 @@ class Relation:
     presentation: Presentation | None = None
     dependencies: tuple[Dependency, ...] = ()
     event_time: EventTime | None = None
+    retention: Retention | None = None
 
     @property
     def determines(self) -> tuple[Dependency, ...]:

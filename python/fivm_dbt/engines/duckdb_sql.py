@@ -217,7 +217,10 @@ def _partitions_read(table: exp.Table) -> str:
     is_its_own = isinstance(table.parent, exp.From) and table.parent.parent is select
     if not is_its_own:
         return ""
-    tests = [_of_partitions(select.args["where"].this, ""), *_of_times(select.args["where"].this, table.alias_or_name)]
+    tests = [
+        _of_partitions(select.args["where"].this, ""),
+        *_of_times(select.args["where"].this, table.alias_or_name),
+    ]
     return " AND ".join(test for test in tests if test)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from fivm_dbt.catalog import Column, Presentation, Relation, SparkType, TableStatistics
+from fivm_dbt.catalog import Column, Presentation, Relation, Retention, SparkType, TableStatistics
 from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.config import Config
 from fivm_dbt.delta.key_sets import KeySet
@@ -47,6 +47,8 @@ class PlanInput:
     relation: Relation
     columns: tuple[Column, ...]
     is_static: bool
+    retention: Retention | None = None
+    """By what its parts are dropped, where their rows do not count as deleted then."""
 
     @property
     def name(self) -> str:

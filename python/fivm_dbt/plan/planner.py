@@ -25,6 +25,7 @@ from fivm_dbt.plan.part_map import PartMap, part_map
 from fivm_dbt.plan.part_timestamp import with_part_timestamp
 from fivm_dbt.plan.plan import Plan, PlanInput
 from fivm_dbt.plan.recompute import in_words, recompute_plan
+from fivm_dbt.plan.retention import Retained, retained
 from fivm_dbt.plan.views import Views
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.sql.lower import lower
@@ -153,8 +154,16 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
     promised, orphans = _foreign_keys(relation, request, query, static)
     kept_promises = request.catalog.relations if request.config.fivm_trust_keys else ()
     relations = {r.name: r for r in kept_promises}
+    dropped = {n: r for n, r in retained(request.catalog, request.config).items() if n not in static}
     views = Views(
-        request.config, Typer(describe), static, promised, relations, orphans, is_utc(request.session)
+        request.config,
+        Typer(describe),
+        static,
+        promised,
+        relations,
+        orphans,
+        is_utc(request.session),
+        dropped,
     )
     for view in kept.views:
         views.add(
@@ -178,7 +187,7 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         sql=request.sql,
         config=request.config,
         session=tuple(sorted(request.session)),
-        inputs=_inputs(query, request.catalog, static),
+        inputs=_inputs(query, request.catalog, static, dropped),
         query=query,
         views=clustered(planned) if is_factorized else planned,
         output=tuple(Column(n, f.type) for n, f in zip(lowered.names, query.fields, strict=True)),
@@ -310,8 +319,11 @@ def _is_called(relation: Relation, written: str) -> bool:
     return parts[-len(wanted) :] == wanted
 
 
-def _inputs(core: Node, catalog: Catalog, static: frozenset[str]) -> tuple[PlanInput, ...]:
-    """Each relation read, with the union of the columns that its scans keep, in the catalog's order."""
+def _inputs(core: Node, catalog: Catalog, static: frozenset[str], dropped: Retained) -> tuple[PlanInput, ...]:
+    """Each relation read, with the union of the columns that its scans keep, in the catalog's order.
+
+    Of one whose dropped parts are told from deleted rows also the column that they are told by.
+    """
     used: dict[str, set[str]] = {}
     for scan in scans(core):
         used.setdefault(scan.relation, set()).update(name for name, _ in scan.columns)
@@ -321,9 +333,11 @@ def _inputs(core: Node, catalog: Catalog, static: frozenset[str]) -> tuple[PlanI
         if relation is None:
             raise ValueError(f"{name} is scanned but not in the catalog")
         check_records_changes(relation)
-        columns = tuple(c for c in relation.columns if c.name in used[name])
+        retention = dropped.get(name)
+        told_by = None if retention is None else relation.column(retention.column)
+        columns = tuple(c for c in relation.columns if c.name in used[name] or c == told_by)
         _check_names(name, columns)
         if name not in static:
             _check_comparable(name, columns)
-        result.append(PlanInput(relation, columns, name in static))
+        result.append(PlanInput(relation, columns, name in static, retention))
     return tuple(result)

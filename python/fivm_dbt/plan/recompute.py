@@ -16,7 +16,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.moments import is_utc
 from fivm_dbt.ir.nodes import AsWritten, Item
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.naming import PARTITION, sibling, storable, unique_name
+from fivm_dbt.naming import PARTITION, sibling, split_name, storable, unique_name
 from fivm_dbt.plan.match_marks import part_length
 from fivm_dbt.plan.partitioning import by_period, choose_partitioning
 from fivm_dbt.plan.plan import (
@@ -29,6 +29,7 @@ from fivm_dbt.plan.plan import (
     View,
 )
 from fivm_dbt.plan.recomputed_parts import recomputed_parts
+from fivm_dbt.plan.retention import not_kept, retained
 from fivm_dbt.plan.root import Root
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.sql.lower import lower
@@ -64,6 +65,8 @@ def recompute_plan(
     if past is not None and reason is not None:
         raise reason
     inputs = _inputs(sql, catalog, reason)
+    for name in retained(catalog, config):
+        raise not_kept(split_name(relation)[-1], name, "is recomputed as a whole")
     lowered = lower(sql, catalog, part_length=part_length(config)) if has_match(sql) else None
     output = (
         lowered.columns

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from fivm_dbt.catalog import Catalog, Column, Presentation, Relation, check_records_changes
+from fivm_dbt.catalog import Catalog, Column, Presentation, Relation, Retention, check_records_changes
 from fivm_dbt.catalog.types import DATE, TIMESTAMP
 from fivm_dbt.config import Config
 from fivm_dbt.errors import FivmError, expected_one_of
@@ -344,6 +344,11 @@ class _Planning:
 
     # The plan
 
+    def _dropped(self, relation: Relation) -> Retention | None:
+        """How parts of a source are dropped; viewdf models say themselves which of theirs are."""
+        keeps = relation.kind == "table" and self.config.fivm_dropped_parts == "keep"
+        return relation.retention if keeps else None
+
     def _as_plan(self, parts: PartPlan) -> Plan:
         read = sorted({i.relation for i in parts.inputs} - {self.relation} | set(parts.plain))
         relations = [self._relation(name) for name in read]
@@ -361,7 +366,7 @@ class _Planning:
             sql=self.request.sql,
             config=self.config,
             session=tuple(sorted(self.request.session)),
-            inputs=tuple(PlanInput(r, r.columns, False) for r in relations),
+            inputs=tuple(PlanInput(r, r.columns, False, self._dropped(r)) for r in relations),
             query=node,
             views=(view,),
             output=output,

@@ -28,6 +28,7 @@ from fivm_dbt.plan.payload_views import is_payload_view
 from fivm_dbt.plan.plan import StateTable, View
 from fivm_dbt.plan.product_deltas import ProductDeltas
 from fivm_dbt.plan.promised_keys import Promised, determined_keys, is_set
+from fivm_dbt.plan.retention import Retained, check_kept
 from fivm_dbt.plan.root import Root, find_root
 from fivm_dbt.rewrite.flatten_joins import flatten_joins
 from fivm_dbt.rewrite.order_factors import order_factors
@@ -40,7 +41,7 @@ class Views:
 
     ``static`` are the relations that never change, ``references`` the foreign keys that are promised to hold,
     ``promised`` the inputs whose keys do, ``orphans`` those whose orphans are worth keeping where a new parent would
-    read all children.
+    read all children, ``dropped`` the inputs whose dropped parts do not count as deleted.
     """
 
     config: Config
@@ -50,6 +51,7 @@ class Views:
     promised: Promised = field(default_factory=dict)
     orphans: Mapping[Reference, Orphans] = field(default_factory=dict)
     is_utc: bool = False
+    dropped: Retained = field(default_factory=dict)
     views: list[View] = field(default_factory=list)
     placed: dict[str, Placed] = field(default_factory=dict)
     products: ProductDeltas = field(default_factory=ProductDeltas)
@@ -101,6 +103,7 @@ class Views:
         slot: str | None = None,
     ) -> None:
         root = find_root(node, names)
+        check_kept(split_name(name)[-1], node, names, root, self.dropped, is_utc=self.is_utc)
         is_payload = is_payload_view(node)
         grouped_by = root.local_keys or tuple(by or ())
         state = self._state(name, root, grouped_by, is_root=by is None)

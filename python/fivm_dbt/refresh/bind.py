@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.binding import Binding, BoundClock, BoundInput, Span, staged_input
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.clock import clock_detail, recorded_clock
+from fivm_dbt.refresh.dropped import dropped_in
 from fivm_dbt.refresh.engine import ChangeFeedUnavailable
 from fivm_dbt.refresh.observe import Observed, RecordedInput
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import InputChange
 from fivm_dbt.spark.capture import change_query, change_summary
+from fivm_dbt.spark.dropped import without_losses
 from fivm_dbt.spark.near_changes import times_of
 
 
 @dataclass(frozen=True)
 class Staged:
-    """A moved input whose net change lies staged."""
+    """A moved input whose net change lies staged, without the rows of parts that were ``dropped``."""
 
     bound: BoundInput
     change: InputChange
     spans: tuple[Span, ...] = ()
+    dropped: Intervals = field(default_factory=Intervals)
 
     @property
     def is_empty(self) -> bool:
@@ -66,19 +70,33 @@ def _capture(plan: Plan, engine: Recorder, observed: Observed, record: RecordedI
 
 
 def _stage(plan: Plan, engine: Recorder, bound: BoundInput) -> Staged:
-    name = staged_input(plan, bound.name)
-    engine.stage(name, change_query(plan, bound))
+    name, query = staged_input(plan, bound.name), change_query(plan, bound)
+    engine.stage(name, query)
+    change, spans = _summary(plan, engine, bound)
+    dropped = dropped_in(plan, engine, bound, name) if change.deleted else Intervals()
+    if dropped:
+        engine.progress(
+            f"{plan.model}: {len(dropped):,} parts of {bound.name} were dropped: their results stay"
+        )
+        engine.unstage(name)
+        engine.stage(name, without_losses(plan.input(bound.name), query, dropped))
+        change, spans = _summary(plan, engine, bound)
+    engine.progress(f"{plan.model}: {bound.name} +{change.inserted:,} -{change.deleted:,} ({bound.capture})")
+    return Staged(bound, change, spans, dropped)
+
+
+def _summary(plan: Plan, engine: Recorder, bound: BoundInput) -> tuple[InputChange, tuple[Span, ...]]:
+    """How many rows a staged change has, and from when they are."""
     times = plan.times_of(bound.name)
-    rows = engine.query(change_summary(name, times))
+    rows = engine.query(change_summary(staged_input(plan, bound.name), times))
     summary = next(row[1:] if times else row for row in rows if not times or int(str(row[0])) == 0)
     inserted, deleted = (int(str(value)) for value in summary)
-    change = InputChange(bound.name, bound.capture, inserted, deleted, bound.old, bound.new)
-    engine.progress(f"{plan.model}: {bound.name} +{inserted:,} -{deleted:,} ({bound.capture})")
     found = (
         (column, times_of((row[1:] for row in rows if int(str(row[0])) == n), type_))
         for n, (column, type_) in enumerate(times, start=1)
     )
-    return Staged(bound, change, tuple(Span(bound.name, c, t) for c, t in found if t is not None))
+    change = InputChange(bound.name, bound.capture, inserted, deleted, bound.old, bound.new)
+    return change, tuple(Span(bound.name, c, t) for c, t in found if t is not None)
 
 
 def bind(

@@ -10,16 +10,19 @@ from fivm_dbt.catalog import Column
 from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.clock import Clock
+from fivm_dbt.ir.scalar import column_ast
 from fivm_dbt.naming import PREFIX, quote
 from fivm_dbt.parts.intervals import last_parts
 from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.retention import computed_after
+from fivm_dbt.refresh.dropped import Dropped, recorded_drops
 from fivm_dbt.refresh.journal import Journal
 from fivm_dbt.refresh.known_parts import KnownParts
 from fivm_dbt.refresh.observe import read_state, recorded_states
 from fivm_dbt.refresh.oracle import recompute_sql
 from fivm_dbt.refresh.tolerance import close
-from fivm_dbt.spark.part_time import in_parts
+from fivm_dbt.spark.part_time import in_parts, instant
 from fivm_dbt.spark.parts import parts_query
 from fivm_dbt.spark.reads import presented, table
 
@@ -55,7 +58,39 @@ def difference_sql(plan: Plan, journal: Journal) -> str:
         return _difference_of_parts(plan, known, every)
     times = state.finished.detail.get("clock")
     clock = Clock(**times) if times is not None else None
-    return difference(plan.relation, recompute_sql(plan, versions, clock), plan.output)
+    recompute = recompute_sql(plan, versions, clock)
+    later = _after_dropped(plan, recorded_drops(state.finished))
+    if later is None:
+        return difference(plan.relation, recompute, plan.output)
+    where = later.sql(dialect="spark")
+    return difference(
+        f"(SELECT * FROM {plan.relation} WHERE {where}) AS compared",
+        f"SELECT * FROM (\n{recompute}\n) AS recompute WHERE {where}",
+        plan.output,
+    )
+
+
+def _after_dropped(plan: Plan, dropped: Dropped) -> exp.Expr | None:
+    """The rows of a model that are computed from none of the dropped parts: only these can be computed again.
+
+    None where no parts have been dropped. Raises FIVM206 where a row does not tell what it is computed from.
+    """
+    tests = []
+    for name, parts in sorted(dropped.items()):
+        relation = plan.input(name).relation
+        found = computed_after(plan, relation)
+        if relation.retention is None or found is None:
+            raise FivmError(
+                "FIVM206",
+                f"{plan.model} has results of parts of {name} that were dropped ({parts}), and cannot be compared with "
+                "a recompute: no column tells from which parts a row is computed",
+                remedy="take the test fivm_exact off this model",
+            )
+        column, before = found
+        length = relation.retention.length
+        since = instant(length.end_of(parts.last) + before, column.type, length.zone)
+        tests.append(exp.GTE(this=column_ast("", column.name), expression=since))
+    return exp.and_(*tests, copy=False) if tests else None
 
 
 def _difference_of_parts(plan: Plan, known: KnownParts, versions: dict[str, int]) -> str:

@@ -34,6 +34,7 @@ from fivm_dbt.refresh.decide import (
     unreadable,
     why_rebuild,
 )
+from fivm_dbt.refresh.dropped import check_rebuild, recorded_drops
 from fivm_dbt.refresh.engine import Engine, MissingRelation, VersionUnavailable
 from fivm_dbt.refresh.journal import Entry, Journal
 from fivm_dbt.refresh.layout import state_sizes
@@ -132,6 +133,7 @@ class _Run(Run):
             return self._build(state, "full refresh")
         if state.finished is None:
             return self._build(state, None)
+        self.dropped = recorded_drops(state.finished)
         self.states = recorded_states(state.finished)
         self.state_bytes = state.finished.detail["state_bytes"]
         self.sizes = {name: StateSize(*size) for name, size in state.finished.detail.get("sizes", {}).items()}
@@ -155,6 +157,7 @@ class _Run(Run):
 
     def _build(self, state: State, reason: str | None, snapshots: frozenset[str] = frozenset()) -> Report:
         """Compute the whole state at the inputs' newest versions."""
+        check_rebuild(self.plan, self.dropped, reason or "no reason")
         if self.plan.recompute is not None:
             return self._recompute(state, reason)
         action: Action = "built" if state.finished is None else "rebuilt"
@@ -264,6 +267,7 @@ class _Run(Run):
             staged = stage_inputs(self.plan, self.engine, observed, state.inputs)
         except VersionUnavailable as error:
             return self._build(state, unreadable(self.plan, error))
+        self._note_dropped(staged)
         binding = bind(self.plan, observed, buckets=buckets, staged=staged, clock=clock)
         promise = broken_promise(self.plan, binding)
         if promise is not None:
@@ -349,6 +353,7 @@ class _Run(Run):
             "binding": recorded_binding(binding),
             "inputs": observed_inputs,
             "before": dict(binding.before),
+            "dropped": {n: str(parts) for n, parts in self.dropped.items()},
         }
         claim = self._claim(state, detail)
         try:
@@ -422,6 +427,7 @@ class _Run(Run):
         assert state.unfinished is not None
         entry = state.unfinished
         self.engine.progress(f"finishing refresh {entry.refresh} of {self.plan.model}, which was interrupted")
+        self.dropped = recorded_drops(entry)
         before = {name: int(version) for name, version in entry.detail["before"].items()}
         binding = bind(self.plan, {}, buckets=0, recorded=entry.detail["binding"])
         binding = replace(binding, before=tuple(before.items()))

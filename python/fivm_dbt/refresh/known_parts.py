@@ -102,6 +102,15 @@ def check_not_dropped(plan: PartPlan, wanted: Intervals, dropped: Mapping[str, I
             )
 
 
+def needing_dropped(plan: PartPlan, wanted: Intervals, dropped: Mapping[str, Intervals]) -> Intervals:
+    """The wanted parts that are computed from what retention has taken away: their results stay as they are."""
+    found = Intervals()
+    for read in plan.update.reads:
+        gone = touched(plan.input(read.reference.relation), dropped.get(read.reference.relation, Intervals()))
+        found |= read.reference.dependents(gone) & wanted if gone else Intervals()
+    return found
+
+
 def dropped_now(plan: PartPlan, known: KnownParts) -> Intervals:
     """The parts that are older than ``fivm_retention``, but for those that late data may still need."""
     kept = known.computed - known.dropped

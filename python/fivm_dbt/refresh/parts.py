@@ -22,9 +22,17 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.apply import publish, state_properties, write_snapshots
 from fivm_dbt.refresh.bind import Staged, bind, stage_inputs, versions_read
 from fivm_dbt.refresh.decide import changed_by_others, lost_inputs, unreadable, why_rebuild
+from fivm_dbt.refresh.dropped import check_rebuild, recorded_drops
 from fivm_dbt.refresh.engine import VersionUnavailable
 from fivm_dbt.refresh.journal import Entry, Journal, create_once, now
-from fivm_dbt.refresh.known_parts import KnownParts, check_not_dropped, dropped_now, merged_now, touched
+from fivm_dbt.refresh.known_parts import (
+    KnownParts,
+    check_not_dropped,
+    dropped_now,
+    merged_now,
+    needing_dropped,
+    touched,
+)
 from fivm_dbt.refresh.observe import Observed, State, check_free, observe, read_state, recorded_states
 from fivm_dbt.refresh.part_writer import PartWriter
 from fivm_dbt.refresh.recorder import Recorder
@@ -99,13 +107,13 @@ class PartRun(Run):
         check_free(self.plan, state)
         upstream = self._upstream()
         if full_refresh:
-            return self._build(state, upstream, "full refresh")
+            return self._build(state, upstream, _ON_REQUEST)
         if state.finished is None:
             return self._build(state, upstream, None)
         reason = why_rebuild(self.plan, self.engine, self.journal, state.finished)
         if reason is None and state.unfinished is not None and state.unfinished.detail["kind"] == "build":
             reason = "a build was interrupted"
-        self.states = recorded_states(state.finished)
+        self.states, self.dropped = recorded_states(state.finished), recorded_drops(state.finished)
         if reason is None and state.unfinished is None:
             root = self.plan.root.relation
             reason = changed_by_others(
@@ -125,6 +133,10 @@ class PartRun(Run):
             found[relation] = Upstream(known.computed - known.dropped, known.dropped)
         return found
 
+    def _gone(self, upstream: Mapping[str, Upstream]) -> dict[str, Intervals]:
+        """By input the parts that have been dropped."""
+        return self.dropped | {name: u.dropped for name, u in upstream.items()}
+
     def _others(self) -> list[PartInput]:
         """The inputs by parts, one for each relation."""
         by_name = {i.relation: i for i in self.parts.inputs if i.relation != self.plan.relation}
@@ -138,6 +150,8 @@ class PartRun(Run):
         snapshots: frozenset[str] = frozenset(),
     ) -> Report:
         """Compute every part that is ready, from nothing. ``snapshots``: inputs to keep a snapshot of from now on."""
+        if state.finished is not None and reason != _ON_REQUEST:
+            check_rebuild(self.plan, self._gone(upstream), reason or "")
         observed = observe(self.plan, self.engine, {})
         binding = bind(self.plan, observed, buckets=1)
         self.versions = {b.name: b.new for b in binding.inputs}
@@ -157,8 +171,9 @@ class PartRun(Run):
                 known = known.with_seen(item.relation, upstream[item.relation].computed)
             else:
                 known = known.with_seen(item.relation, self._look_at(item, by))
-        dropped = {name: u.dropped for name, u in upstream.items()}
-        found = _Found(state, observed, binding, {}, known, {}, dropped, by, True, False, snapshots)
+        found = _Found(
+            state, observed, binding, {}, known, {}, self._gone(upstream), by, True, False, snapshots
+        )
         return self._compute(found, claim, "built" if state.finished is None else "rebuilt", reason)
 
     def _refresh(self, state: State, upstream: Mapping[str, Upstream]) -> Report:
@@ -180,6 +195,7 @@ class PartRun(Run):
             staged = stage_inputs(self.plan, self.engine, observed, state.inputs)
         except VersionUnavailable as error:
             return self._build(state, upstream, unreadable(self.plan, error))
+        self._note_dropped(staged)
         binding = bind(self.plan, observed, buckets=1, staged=staged)
         self.versions = {b.name: b.new for b in binding.inputs}
         claim = self._claim(state, {"kind": "parts"})
@@ -192,9 +208,19 @@ class PartRun(Run):
             changed[item.relation] = (moved & known.effective(item)) - gone
             arrived = upstream[item.relation].computed if item.is_computed else moved
             known = known.with_seen(item.relation, arrived)
-        dropped = {name: u.dropped for name, u in upstream.items()}
+            if item.relation in staged and staged[item.relation].dropped:
+                self.engine.run(mark_dropped(self.plan, item.relation, staged[item.relation].dropped))
         found = _Found(
-            state, observed, binding, staged, known, changed, dropped, by, False, state.unfinished is not None
+            state,
+            observed,
+            binding,
+            staged,
+            known,
+            changed,
+            self._gone(upstream),
+            by,
+            False,
+            state.unfinished is not None,
         )
         return self._compute(found, claim, "refreshed", None)
 
@@ -311,7 +337,9 @@ class PartRun(Run):
             affected |= Intervals.of((known.first, known.first)) & computed
         plain = set(self.parts.plain) & found.binding.changed
         if plain:
-            affected |= self._of_plain(computed)
+            concerned = self._of_plain(computed)
+            gone = {**found.dropped, self.plan.relation: known.dropped}
+            affected |= concerned - needing_dropped(self.parts, concerned, gone)
         return ready, affected
 
     def _of_plain(self, computed: Intervals) -> Intervals:
@@ -344,7 +372,7 @@ class PartRun(Run):
             if not self.journal.claim(claim):
                 raise Overtaken
             self.engine.run(drop_parts(self.plan, gone))
-            self.engine.run(mark_dropped(self.plan, gone))
+            self.engine.run(mark_dropped(self.plan, self.plan.relation, gone))
             known = replace(known, dropped=known.dropped | gone)
         merged = merged_now(self.parts, known)
         if merged:
@@ -417,5 +445,6 @@ class PartRun(Run):
         return f"part {part} for {', '.join(missing)}" if missing else None
 
 
+_ON_REQUEST = "full refresh"
 _LEAST, _GREATEST = -(10**12), 10**12
 """Beyond any part."""

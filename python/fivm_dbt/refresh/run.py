@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
+from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.applying import StateSize
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.apply import Merged
+from fivm_dbt.refresh.bind import Staged
 from fivm_dbt.refresh.clock import finished_clock
 from fivm_dbt.refresh.journal import Entry, Journal
 from fivm_dbt.refresh.observe import Observed, RecordedInput, State
@@ -38,6 +40,8 @@ class Run:
         self.states: dict[str, int] = {}
         self.state_bytes: int | None = None
         self.sizes: dict[str, StateSize] = {}
+        self.dropped: dict[str, Intervals] = {}
+        """Of which inputs' dropped parts the model has results."""
 
     def execute(self, full_refresh: bool, entries: Sequence[Entry] | None = None) -> Report:
         try:
@@ -47,6 +51,12 @@ class Run:
 
     def _execute(self, full_refresh: bool, entries: Sequence[Entry] | None) -> Report:
         raise NotImplementedError
+
+    def _note_dropped(self, staged: Mapping[str, Staged]) -> None:
+        """Of parts that are not there any more there are results from now on that nobody can compute again."""
+        for name, found in staged.items():
+            if found.dropped:
+                self.dropped[name] = self.dropped.get(name, Intervals()) | found.dropped
 
     # Journal and report
 
@@ -102,6 +112,7 @@ class Run:
             "state_bytes": self.state_bytes,
             "sizes": {name: [size.rows, size.partitions] for name, size in self.sizes.items()},
             **({"measured": measured.as_dict()} if measured is not None else {}),
+            **({"dropped": {n: str(p) for n, p in self.dropped.items()}} if self.dropped else {}),
         }
 
     def _detail(

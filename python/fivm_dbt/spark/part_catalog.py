@@ -138,21 +138,21 @@ def input_rows(length: Length, staged: str, parts: Sequence[Sequence[object]] | 
     return exp.select(*columns, copy=False).from_(table(staged), copy=False)
 
 
-def mark_dropped(plan: Plan, parts: Intervals) -> exp.Update:
-    """Record that parts of the model have been taken away."""
-    return _mark(plan, parts, {"status": exp.Literal.string("dropped")})
+def mark_dropped(plan: Plan, relation: str, parts: Intervals) -> exp.Update:
+    """Record that parts of the model, or of an input of it, have been taken away."""
+    return _mark(plan, relation, parts, {"status": exp.Literal.string("dropped")})
 
 
 def mark_merged(plan: Plan, parts: Intervals, into: date) -> exp.Update:
     """Record that the rows of old parts lie in the files of a longer period, by its first day."""
     day = exp.cast(exp.Literal.string(into.isoformat()), "date", dialect="spark")
-    return _mark(plan, parts, {"status": exp.Literal.string("merged"), "merged_into": day})
+    return _mark(plan, plan.relation, parts, {"status": exp.Literal.string("merged"), "merged_into": day})
 
 
-def _mark(plan: Plan, parts: Intervals, values: Mapping[str, exp.Expr]) -> exp.Update:
+def _mark(plan: Plan, relation: str, parts: Intervals, values: Mapping[str, exp.Expr]) -> exp.Update:
     own = exp.and_(
         _is("model", exp.Literal.string(plan.relation)),
-        _is("relation", exp.Literal.string(plan.relation)),
+        _is("relation", exp.Literal.string(relation)),
         in_numbers(exp.column("part"), parts),
     )
     settings = [exp.EQ(this=exp.column(column), expression=value) for column, value in values.items()]

@@ -12,10 +12,11 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from fivm_dbt.catalog import Catalog, Column, EventTime, ForeignKey, Relation
+from fivm_dbt.catalog import Catalog, Column, EventTime, ForeignKey, Relation, Retention
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.naming import canonical, relation_name
+from fivm_dbt.parts.length import Length, duration
 
 _REMEDY = "write CREATE TABLE name (column type, ...) for each input, and one SELECT"
 
@@ -117,19 +118,20 @@ def _relation(create: exp.Create) -> Relation:
         for key in schema.find_all(exp.ForeignKey)
     ]
     name = relation_name(*(part.name for part in schema.this.parts))
+    event_time = _event_time(create, columns)
     return Relation(
         name,
         columns,
         keys=tuple(sorted(keys)),
         foreign_keys=tuple(foreign),
-        event_time=_event_time(create, columns),
+        event_time=event_time,
+        retention=_retention(create, event_time),
     )
 
 
 def _event_time(create: exp.Create, columns: tuple[Column, ...]) -> EventTime | None:
     """What ``TBLPROPERTIES ('fivm.event_time' = 'ts', ...)`` declares. FIVM101 for a column that is not there."""
-    properties = create.args["properties"].expressions if create.args.get("properties") else []
-    given = {p.name.lower(): p.args["value"].name for p in properties if type(p) is exp.Property}
+    given = _properties(create)
     column = given.get("fivm.event_time")
     if column is None:
         return None
@@ -139,6 +141,19 @@ def _event_time(create: exp.Create, columns: tuple[Column, ...]) -> EventTime | 
             "FIVM101", f"fivm.event_time: there is no column {column} ({known})", remedy="correct the name"
         )
     return EventTime(column, given.get("fivm.part"), given.get("fivm.lateness"))
+
+
+def _retention(create: exp.Create, event_time: EventTime | None) -> Retention | None:
+    """What ``'fivm.retention' = '90 days'`` declares beside an event time: parts are days unless it says otherwise."""
+    age = _properties(create).get("fivm.retention")
+    if age is None or event_time is None:
+        return None
+    return Retention(event_time.column, Length.of(event_time.part or "day"), duration(age))
+
+
+def _properties(create: exp.Create) -> dict[str, str]:
+    properties = create.args["properties"].expressions if create.args.get("properties") else []
+    return {p.name.lower(): p.args["value"].name for p in properties if type(p) is exp.Property}
 
 
 def _foreign_key(columns: list[str], reference: exp.Reference) -> ForeignKey:

@@ -204,3 +204,49 @@ def test_the_catalog_of_parts_can_be_monitored(shop: Project) -> None:
         (23668440, "computed", 1),
         (23668441, "computed", 1),
     ]
+
+
+def test_dropped_parts_of_sources_and_models(shop: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    """What has been computed from parts that retention takes away stays, in viewdf models and in fivm ones."""
+    shop.write("models/sources.yml", SOURCES.replace("minute}", "minute, fivm_retention: 3 minutes}"))
+    shop.write("models/helper.sql", HELPER.replace("'oldest'}", "'oldest', 'fivm_retention': '5 minutes'}"))
+    shop.write(
+        "models/by_source.sql",
+        "{{ config(materialized='fivm') }} select src, max(ct) as longest, count(*) as n "
+        "from {{ ref('helper') }} group by src",
+    )
+    shop.write(
+        "models/worst.sql",
+        "{{ config(materialized='fivm') }} select src, max(loss) as worst, sum(loss) as lost "
+        "from {{ source('raw', 'measurements') }} group by src",
+    )
+    _insert(shop, *(("s", f"10:0{i}:00", 90 - i) for i in range(8)))
+    shop.dbt("run-operation", "fivm_drop_parts")
+    assert "kept, because" in capsys.readouterr().out, "no model has been built"
+    shop.dbt("run")
+    assert [r[:2] for r in shop.rows("helper")] == [("s", i) for i in range(4, 9)]
+    _insert(shop, ("s", "10:08:00", 20))
+    shop.dbt("run")
+    assert shop.rows("by_source") == [("s", 9, 6)], "it was built when helper had five parts"
+    shop.dbt("run-operation", "fivm_drop_parts")
+    listed = capsys.readouterr().out
+    assert "raw.measurements: 6 parts (23668440..23668445), before 2015-01-01 10:06 UTC" in listed
+    assert "nothing was deleted" in listed
+    shop.dbt("run-operation", "fivm_drop_parts", "--args", "{dry_run: false}")
+    assert "deleted" in capsys.readouterr().out
+    assert len(shop.sql("SELECT * FROM raw.measurements")) == 3
+    _insert(shop, ("s", "10:09:00", 50))
+    done = shop.dbt("run")
+    assert shop.rows("worst") == [("s", 90, sum(90 - i for i in range(8)) + 70)]
+    assert shop.rows("by_source") == [("s", 10, 7)]
+    assert done.actions() == {n: "refreshed" for n in ("helper", "by_source", "worst")}
+
+    # To need them again is refused, and changes nothing.
+    shop.write(
+        "models/worst.sql",
+        "{{ config(materialized='fivm') }} select src, max(loss) as worst "
+        "from {{ source('raw', 'measurements') }} group by src",
+    )
+    done = shop.dbt("run", "--select", "worst", expect=False)
+    assert "FIVM206" in str(done.results["worst"].message)
+    assert shop.sql("SELECT worst FROM shop.worst") == [(90,)]

@@ -9,7 +9,10 @@ from datetime import date, datetime, timedelta
 import pytest
 
 from fivm_dbt.catalog import Relation, Retention
+from fivm_dbt.drop_parts import OldParts, drop_old_parts, old_parts
 from fivm_dbt.errors import FivmError
+from fivm_dbt.explain.text import explain
+from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.length import Length
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.engine import Row
@@ -165,6 +168,12 @@ def test_the_time_is_read_where_the_model_does_not() -> None:
     assert [c.name for c in _bench(QUERIES["sums"], retention=None).plan.input("m").columns] == ["k", "v"]
 
 
+def test_explained() -> None:
+    text = explain(_bench(QUERIES["sums"]).plan)
+    assert "parts of ts, a day long, are dropped when older than 3 days: their results stay" in text
+    assert "are dropped" not in explain(_bench(QUERIES["sums"], {"fivm_dropped_parts": "retract"}).plan)
+
+
 def test_statements_are_few() -> None:
     """Nothing is asked of a change that takes no rows away, and three small questions of one that does."""
     asked = {}
@@ -294,3 +303,54 @@ class TestRefused:
             plan_of(sql, [source], {"fivm_policy": policy})
         assert caught.value.code.number == "FIVM206"
         plan_of(sql, [source], {"fivm_policy": policy, "fivm_dropped_parts": "retract"})
+
+
+class TestDropping:
+    """``fivm_drop_parts``: old parts of a table go once all models over it have seen them."""
+
+    LATE = timedelta()
+
+    def _built(self) -> Bench:
+        bench = _bench(QUERIES["sums"])
+        _change(
+            bench, [("a", 5, _at(0)), ("b", 7, _at(4.9)), ("b", 1, _at(6)), ("a", 2, _at(8)), ("c", 1, None)]
+        )
+        bench.refresh()
+        return bench
+
+    def _found(
+        self, bench: Bench, lateness: timedelta = LATE, readers: tuple[str, ...] = ("analytics.m",)
+    ) -> OldParts:
+        return old_parts(bench.engine, bench.journal, bench.plan.input("m").relation, lateness, readers)
+
+    def test_what_all_have_seen(self) -> None:
+        bench = self._built()
+        found = self._found(bench)
+        assert str(found) == "m: 6 parts (19783..19788), before 2024-03-07 00:00 UTC"
+        assert list(drop_old_parts(bench.engine, [found])) == [found]
+        assert {row[1] for row in bench.engine.query("select * from m")} == {1, 2}
+        bench.refresh()
+        _check(bench)
+        # Another time there is nothing to do, and what has been seen is all that there is.
+        assert not self._found(bench).parts
+
+    def test_a_model_that_has_not_seen_the_newest_rows(self) -> None:
+        bench = self._built()
+        _change(bench, [("a", 9, _at(0.5))])
+        found = self._found(bench, readers=("analytics.m", "analytics.never_built"))
+        assert str(found).endswith(
+            "kept, because analytics.m, analytics.never_built did not see the newest version"
+        )
+        assert list(drop_old_parts(bench.engine, [found])) == []
+        bench.refresh()
+        assert self._found(bench).can_go
+
+    def test_late_rows_may_still_come(self) -> None:
+        bench = self._built()
+        assert self._found(bench, timedelta(days=7)).parts == Intervals.of((19783, 19784))
+        assert str(self._found(bench, timedelta(days=70))) == "m: no part is that old"
+
+    def test_an_empty_table(self) -> None:
+        bench = _bench(QUERIES["sums"])
+        bench.refresh()
+        assert not self._found(bench).can_go

@@ -121,6 +121,7 @@ def _run(seed: int) -> None:
     try:
         bench.run()
         bench.check()
+        bench.check_computed()
         for _ in range(5):
             _change(pick, bench, span)
             low = START + span * pick.random()

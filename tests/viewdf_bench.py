@@ -103,6 +103,8 @@ class Bench:
         self.plans: dict[str, Plan] = {}
         self.seen: dict[str, set[int]] = {t.name: set() for t in tables}
         """The parts of each source that have had rows when a model looked."""
+        self.computed: dict[str, set[int]] = {}
+        """The parts of each model at the last look at them."""
         for table in tables:
             self.bench.create(table.spec, table.rows)
         for model in models:
@@ -214,7 +216,8 @@ class Bench:
             if known["first"] is None:
                 assert known["computed"] == "none"
                 continue
-            computed: set[int] = set()
+            # What was computed before an older first part came stays, also where parts in between are missing.
+            computed = set(self.computed.get(name, ()))
             last = max((max(self._there(n), default=known["first"]) for n in self._sources(model)), default=0)
             # A part reads some parts back, and so may be ready some parts after the last one that it reads.
             many = 10 + 4 * max(0, last - known["first"])
@@ -223,6 +226,7 @@ class Bench:
                 if self._is_ready(name, text, part, known["first"], computed):
                     computed.add(part)
             assert computed == set(_numbers(known["computed"])), name
+            self.computed[name] = computed
 
     def _sources(self, model: Model) -> set[str]:
         names = {f.group(1) for f in REFERENCE.finditer(model.update) if f.group(2) is not None}

@@ -75,6 +75,7 @@ _METHODS: dict[str, Any] = {
     "fivm_exact_sql": "",
     "fivm_check": [],
     "fivm_clean": [],
+    "fivm_drop_parts": [],
 }
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import Config
 from fivm_dbt.engines.introspect import Described, describe_relation
 from fivm_dbt.engines.spark import Execute
 from fivm_dbt.errors import FivmError
-from fivm_dbt.manifest import Declared, Nodes
+from fivm_dbt.manifest import Declared, Nodes, without_catalog
 from fivm_dbt.naming import canonical
 from fivm_dbt.parts.parted import TimeParts
 from fivm_dbt.sql.relations import Named, relations_read
@@ -31,6 +33,20 @@ def read_catalog(
             error.span = named.span
             raise error.located(sql=sql) from None
     return Catalog.of(relations)
+
+
+def read_retained(execute: Execute, nodes: Nodes, zone: str) -> list[tuple[Relation, timedelta, list[str]]]:
+    """Relations that are not fivm's with a declared retention: how late rows come, and the models that read them."""
+    found = []
+    for node in nodes.retained():
+        name = without_catalog(node.relation_name)
+        declared = nodes.declared(name)
+        relation = _relation(Named(name, None), describe_relation(execute, name), declared, zone)
+        parts = declared.time_parts(zone)
+        late = parts.lateness if parts is not None and parts.lateness is not None else timedelta()
+        readers = [without_catalog(m.relation_name) for m in nodes.readers_of(name)]
+        found.append((relation, late, readers))
+    return found
 
 
 def read_time_parts(catalog: Catalog, execute: Execute, nodes: Nodes, zone: str) -> dict[str, TimeParts]:

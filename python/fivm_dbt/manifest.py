@@ -211,13 +211,23 @@ class Nodes:
 
     def is_read_by_models(self, relation: str) -> bool:
         """Whether fivm models read this one, perhaps through ephemeral models."""
-        wanted = canonical(relation)
-        return any(wanted in self.inputs_of(model) for model in self.fivm_models())
+        return bool(self.readers_of(relation))
 
     def fivm_models(self) -> list[Any]:
         """All models of the project with this materialization, in the order of their names."""
         models = [n for n in self._manifest.nodes.values() if _materialized(n) in MAINTAINED]
         return sorted(models, key=lambda n: str(n.unique_id))
+
+    def retained(self) -> list[Any]:
+        """Sources, and models that are not fivm's, with a declared retention, in the order of their names."""
+        nodes = [*self._manifest.sources.values(), *self._manifest.nodes.values()]
+        own = (n for n in nodes if n.resource_type in ("source", "seed", "model", "snapshot"))
+        found = [n for n in own if _materialized(n) not in MAINTAINED and "fivm_retention" in _own_keys(n)]
+        return sorted(found, key=lambda n: str(n.unique_id))
+
+    def readers_of(self, relation: str) -> list[Any]:
+        """The fivm and viewdf models that read a relation, perhaps through ephemeral models."""
+        return [m for m in self.fivm_models() if canonical(relation) in self.inputs_of(m)]
 
     def disabled_fivm_models(self) -> list[Any]:
         """Models of the project with this materialization that are switched off."""

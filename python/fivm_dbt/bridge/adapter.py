@@ -26,13 +26,14 @@ from fivm_dbt.catalog import Relation
 from fivm_dbt.checks import Finding, check_inputs
 from fivm_dbt.clean import drop, leftovers
 from fivm_dbt.config import Config, load_config
+from fivm_dbt.drop_parts import drop_old_parts, old_parts
 from fivm_dbt.engines.documentation import Documentation, document
 from fivm_dbt.engines.environment import environment_error
 from fivm_dbt.engines.introspect import describe_relation
 from fivm_dbt.engines.spark import Answer, Execute, SparkEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.text import explain
-from fivm_dbt.inputs import read_catalog, read_time_parts, with_sql_names
+from fivm_dbt.inputs import read_catalog, read_retained, read_time_parts, with_sql_names
 from fivm_dbt.manifest import MAINTAINED, Nodes
 from fivm_dbt.naming import canonical, journal_table, split_name
 from fivm_dbt.plan.plan import Plan
@@ -225,6 +226,27 @@ def fivm_clean(adapter: Any, dry_run: bool, schemas: Sequence[str]) -> list[str]
         return [*lines, "nothing was dropped; to drop these, add --args '{dry_run: false}'"]
     drop(execute, found)
     return [f"dropped {line}" for line in lines]
+
+
+def fivm_drop_parts(adapter: Any, dry_run: bool) -> list[str]:
+    """Find, and unless ``dry_run`` delete, parts of sources that are older than their retention; a line for each."""
+    engine = _engine(adapter)
+    zone = dict(_session_settings(engine)).get("timezone", "UTC")
+    found = [
+        old_parts(engine, SqlJournal(engine, journal_table(relation.name)), relation, lateness, readers)
+        for relation, lateness, readers in read_retained(_execute(adapter), _nodes(adapter), zone)
+    ]
+    if not found:
+        return ["nothing to drop: no source has meta fivm_retention"]
+    if dry_run:
+        listed = [str(item) for item in found]
+        can_go = any(item.can_go for item in found)
+        return [
+            *listed,
+            "nothing was deleted" + ("; to delete these, add --args '{dry_run: false}'" if can_go else ""),
+        ]
+    kept = [str(item) for item in found if not item.can_go]
+    return [*(f"deleted {item}" for item in drop_old_parts(engine, found)), *kept]
 
 
 def fivm_check_reference(adapter: Any, model: str, relation: str, low: Any, high: Any, is_own: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from sqlglot import exp
 
 from fivm_dbt.catalog import Presentation
@@ -34,6 +36,7 @@ from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.within import Near, Within
 from fivm_dbt.naming import CLOCK, COUNT, PARTITION, old_rows
+from fivm_dbt.parts.shift import duration
 from fivm_dbt.plan.applying import REPLACED_ROWS, has_readers
 from fivm_dbt.plan.binding import staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, PlanInput, Recompute, View
@@ -175,6 +178,10 @@ def _input(plan: Plan, item: PlanInput) -> str:
         how = "change feed, or the difference of two versions where the feed is off"
     if item.relation.presentation is not None:
         how += f"; a fivm model, read through its root state {item.relation.presentation.root}"
+    if item.retention is not None:
+        kept, age = item.retention, duration(item.retention.age // timedelta(microseconds=1))
+        parts = f"parts of {kept.column}, {kept.length.in_words} long"
+        how += f"\n  {parts}, are dropped when older than {age}: their results stay"
     return f"{item.name} [{columns}]\n  {how}"
 
 

@@ -20,10 +20,10 @@ from fivm_dbt.config import Config
 from fivm_dbt.delta.match_marks import MarksDelta, marks_of, runs_in
 from fivm_dbt.ir.match import KEYS, Match
 from fivm_dbt.ir.nodes import Explode, Item, Map, Node, Scan
+from fivm_dbt.ir.part_columns import part_of, period_of
 from fivm_dbt.ir.runs import DECIDED, OPEN, Runs
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import split_name, storable, unique_name
-from fivm_dbt.parts.columns import part_of, period_of
 from fivm_dbt.parts.length import DAY, Length
 from fivm_dbt.plan.kept_views import KeptViews
 from fivm_dbt.plan.plan import Partitioning

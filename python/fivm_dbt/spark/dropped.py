@@ -6,13 +6,13 @@ from datetime import datetime
 
 from sqlglot import exp
 
-from fivm_dbt.catalog import Column, Retention
+from fivm_dbt.catalog import Column, Relation, Retention
 from fivm_dbt.ir.scalar import column_ast, identifier
 from fivm_dbt.naming import COUNT
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.plan import Plan, PlanInput
 from fivm_dbt.spark.part_time import in_parts, instant, number_of, whole
-from fivm_dbt.spark.reads import read_version, table
+from fivm_dbt.spark.reads import pinned, read_version, table
 
 
 def losing_parts_query(item: PlanInput, staged: str) -> exp.Select:
@@ -60,9 +60,32 @@ def without_losses(item: PlanInput, change: exp.Select, parts: Intervals) -> exp
     return exp.select(*shown).from_(change.subquery(identifier("whole_change"))).where(kept, copy=False)
 
 
+def ends_query(relation: Relation, version: int) -> exp.Select:
+    """The oldest and the newest part of a relation."""
+    column, retention = _column(relation)
+    ends = exp.select(
+        exp.alias_(exp.Min(this=column_ast("", column.name)), "low"),
+        exp.alias_(exp.Max(this=column_ast("", column.name)), "high"),
+    ).from_(pinned(relation.name, version))
+    numbers = (number_of(exp.column(end), column.type, retention.length) for end in ("low", "high"))
+    return exp.select(*numbers).from_(ends.subquery("ends"))
+
+
+def delete_before(relation: Relation, last: int) -> exp.Delete:
+    """Delete the rows of all parts up to the ``last`` one; rows without a time stay."""
+    column, retention = _column(relation)
+    end = instant(retention.length.end_of(last), column.type, retention.length.zone)
+    old = exp.LT(this=column_ast("", column.name), expression=end)
+    return exp.Delete(this=table(relation.name), where=exp.Where(this=old))
+
+
 def _time(item: PlanInput) -> tuple[Column, Retention]:
-    retention = item.retention
-    assert retention is not None
-    column = item.relation.column(retention.column)
+    assert item.retention is not None
+    return _column(item.relation)
+
+
+def _column(relation: Relation) -> tuple[Column, Retention]:
+    assert relation.retention is not None
+    column = relation.column(relation.retention.column)
     assert column is not None
-    return column, retention
+    return column, relation.retention

@@ -22,9 +22,9 @@ from fivm_dbt.ir.match import (
     WrittenMatch,
 )
 from fivm_dbt.ir.nodes import Field, Item, Scan
+from fivm_dbt.ir.part_columns import part_of
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import PREFIX
-from fivm_dbt.parts.columns import part_of
 from fivm_dbt.patterns.automaton import ACCEPT, Automaton
 from fivm_dbt.sql.expressions import unparenthesized
 from fivm_dbt.sql.match_expressions import Reader, Registers, Rows

@@ -32,6 +32,14 @@ WRITTEN_BY_HAND = {
             and part_timestamp <= (select max(time_hour) from raw.flights)
         group by origin, part_timestamp
     """,
+    "daily_departures": f"""
+        select origin, count(*) as flights, count(dep_time) as departed, sum(dep_delay) as dep_delay,
+            date_trunc('day', time_hour) as part_timestamp
+        from raw.flights
+        where time_hour >= {_DECEMBER}
+            and date_trunc('day', time_hour) + interval 23 hours <= (select max(time_hour) from raw.flights)
+        group by origin, date_trunc('day', time_hour)
+    """,
     "late_planes": """
         select tailnum, min(time_hour) as first_hour, max(time_hour) as last_hour, count(*) as departures,
             sum(dep_delay) as total_delay

@@ -1,0 +1,75 @@
+"""The refresh of a model that is not maintained: its text is run again when an input has moved."""
+
+from __future__ import annotations
+
+from fivm_dbt.plan.binding import BoundClock
+from fivm_dbt.refresh.apply import publish
+from fivm_dbt.refresh.bind import bind
+from fivm_dbt.refresh.clock import movement, read_clock
+from fivm_dbt.refresh.decide import KEEPS_ROWS
+from fivm_dbt.refresh.maintained import MaintainedRun
+from fivm_dbt.refresh.observe import Observed, State, observe
+from fivm_dbt.refresh.recompute import Touched, find_touched, write_recomputed
+from fivm_dbt.refresh.report import Action, Report
+
+
+class RecomputedRun(MaintainedRun):
+    """One call of a refresh of a model that is recomputed (``fivm_policy``, ``fivm_strategy: reevaluate``)."""
+
+    def _build(self, state: State, reason: str | None, snapshots: frozenset[str] = frozenset()) -> Report:
+        return self._write(state, reason)
+
+    def _refresh(self, state: State, rolled_forward: bool) -> Report:
+        assert state.finished is not None and self.plan.recompute is not None
+        clock = read_clock(self.plan, self.engine, state.finished.detail)
+        observed = observe(self.plan, self.engine, state.inputs)
+        is_moved = any(o.moved for o in observed.values()) or (clock is not None and clock.moved)
+        if not is_moved and not self.plan.recompute.changes_by_itself:
+            self._show()
+            return self._report("no change", state.finished.refresh, rolled=rolled_forward)
+        if self.is_lazy:
+            return self._wait(state.finished, observed, movement(clock), rolled=rolled_forward)
+        return self._write(state, movement(clock), clock, observed)
+
+    def _write(
+        self,
+        state: State,
+        reason: str | None,
+        clock: BoundClock | None = None,
+        moved: dict[str, Observed] | None = None,
+    ) -> Report:
+        """Run the model's text at the inputs' newest versions, as a build does but without own snapshots.
+
+        Where it is known which rows the inputs that ``moved`` can reach, for these alone.
+        """
+        assert self.plan.recompute is not None
+        touched = None if moved is None else self._touched(state, clock, moved)
+        clock = clock or read_clock(self.plan, self.engine, None)
+        observed = moved if moved is not None else observe(self.plan, self.engine, {})
+        binding = bind(self.plan, observed, buckets=1, clock=clock)
+        claim = self._claim(state, {"kind": "build"})
+        why = self.plan.recompute.reason if reason is None else f"{reason}; {self.plan.recompute.reason}"
+        why += ", where the changes reach" if touched is not None else ""
+        self.engine.progress(f"recomputing {self.plan.model}: {why}")
+        write_recomputed(self.plan, self.engine, binding, touched)
+        self.states = {}
+        publish(self.plan, self.engine, {})
+        self._remove_orphans(state)
+        detail = self._detail("build", observed, {}, binding) | {"signature": self.plan.signature}
+        self._finish(claim, detail)
+        action: Action = "built" if state.finished is None else "recomputed"
+        return self._report(action, claim.refresh, reason=reason)
+
+    def _touched(self, state: State, clock: BoundClock | None, moved: dict[str, Observed]) -> Touched | None:
+        """What has to be recomputed of a state that is as the last refresh left it; None for all of it."""
+        assert self.plan.recompute is not None
+        by_itself = self.plan.recompute.changes_by_itself or self.plan.recompute.not_repeatable is not None
+        root = self.plan.root.relation
+        if by_itself or (clock is not None and clock.moved) or root not in self.states:
+            return None
+        left, commits = self.states[root], self.engine.commits(root, self.states[root])
+        if commits[0].version < left or any(
+            c.version > left and c.operation not in KEEPS_ROWS for c in commits
+        ):
+            return None
+        return find_touched(self.plan, self.engine, moved, state.inputs)

@@ -31,6 +31,16 @@ HELPER = Model(
 VIEW2 = Model("view2", "select src, dest, ct, sum_loss from {helper:j} where ct >= 4", None, OLDEST)
 
 
+CSUM = Model(
+    "csum",
+    """select src, sum(lost) as lost, sum(n) as n from (
+        select src, sum(loss) as lost, count(*) as n from {m:j} group by src
+        union all select src, lost, n from {csum:j-1}) as both group by src""",
+    "select src, sum(loss) as lost, count(*) as n from {m:i} group by src",
+    OLDEST,
+)
+
+
 @contextmanager
 def bench(tables: Sequence[Table], models: Sequence[Model], zone: str = "UTC") -> Iterator[Bench]:
     made = Bench(tables, models, zone)
@@ -565,6 +575,39 @@ def test_old_parts_are_merged_into_longer_periods() -> None:
         assert (first + 1, "merged") in {r[1:] for r in b.catalog("helper", "relation, part, status")}
 
 
+# What a catch-up costs
+
+
+def test_a_catch_up_in_turn_is_one_statement_per_part() -> None:
+    told: list[str] = []
+    with bench([loss(TWENTY)], [HELPER]) as b:
+        b.run()
+        counts = {}
+        for many in (1, 2, 40):
+            minute = len(b.tables["m"].rows)
+            b.change("m", [("s", "d", minutes("10:00", minute + i), 20) for i in range(many)])
+            statements = b.run(progress=told.append)["helper"].statements
+            b.check()
+            counts[many] = len(statements)
+            writes = [s for s in statements if s.startswith("INSERT INTO helper__fivm_root")]
+            assert len(writes) == many
+        # The change of the input, how many rows, in which parts; the rows of the new parts, and their record.
+        assert counts == {many: many + 5 for many in counts}
+        assert sum("then 39 more" in line for line in told) == 1
+
+
+def test_late_data_in_turn_is_two_statements_per_part_and_one_to_write_it() -> None:
+    with bench([loss([*TWENTY, ("s", "d", at("10:06"), 1), ("s", "d", at("10:07"), 20)])], [HELPER]) as b:
+        b.run()
+        b.change("m", [("s", "d", at("10:03"), 30)], [("s", "d", at("10:03"), 20)])
+        statements = b.run()["helper"].statements
+        b.check()
+        # Minutes 3 to 5 change, 6 ends what happens in a row, and is looked at.
+        assert sum(s.startswith("CACHE TABLE fivm_helper__delta_helper") for s in statements) == 4
+        assert sum(s.startswith("INSERT INTO helper__fivm_root") for s in statements) == 3
+        assert len(statements) == 5 + 2 * 4 + 3
+
+
 # Interruptions
 
 
@@ -572,42 +615,77 @@ class _Stop(Exception):
     pass
 
 
-def test_an_interrupted_refresh_leaves_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stopped before each of its writes in turn, and begun again."""
+@contextmanager
+def stopping(b: Bench, write: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The engine stops before its write of this number, and says so with _Stop."""
+    engine: Any = b.bench.engine
+    written, run = 0, engine.run
+
+    def counted(sql: str) -> None:
+        nonlocal written
+        written += 1
+        if written == write:
+            raise _Stop
+        run(sql)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "run", counted)
+        yield
+
+
+TWENTY: list[Row] = [("s", "d", minutes("10:00", i), 20) for i in range(6)]
+LATE: dict[str, list[Row]] = {
+    "insert": [("s", "d", at("10:02"), 25), *(("s", "d", minutes("10:06", i), 30) for i in range(2))],
+    "delete": [("s", "d", at("10:02"), 20)],
+}
+
+
+@pytest.mark.parametrize(
+    "what_follows",
+    ["undone", "more", *(pytest.param(what, marks=pytest.mark.more) for what in ("nothing", "earlier"))],
+)
+def test_an_interrupted_refresh_leaves_nothing_out(
+    what_follows: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped before each of its writes in turn; then all of what it had seen is undone, or more comes, or nothing."""
     stopped = 0
-    while _stopped_before(stopped, monkeypatch):
-        stopped += 1
-    assert stopped > 8, "each part is a write, and its record in the catalog another"
+    while True:
+        with bench([loss(TWENTY)], [HELPER, CSUM]) as b:
+            b.run()
+            b.change("m", **LATE)
+            with stopping(b, stopped + 1, monkeypatch):
+                try:
+                    b.run()
+                    break
+                except _Stop:
+                    stopped += 1
+            if what_follows == "undone":
+                b.change("m", LATE["delete"], LATE["insert"])
+            elif what_follows == "more":
+                b.change("m", [("t", "d", at("10:04"), 40), ("s", "d", at("10:08"), 5)], LATE["insert"][:1])
+            elif what_follows == "earlier":
+                b.change("m", [("s", "d", at("09:59"), 50)], LATE["insert"][1:])
+            b.run()
+            b.check()
+            if what_follows != "undone":
+                b.check_computed()
+    assert stopped > 9, "each part is a write"
 
 
-def _stopped_before(write: int, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether a refresh that was to be stopped before this write has as many; the next run makes up for it."""
-    rows = [("s", "d", minutes("10:00", i), 20) for i in range(8)]
-    with bench([loss(rows)], [HELPER, VIEW2]) as b:
+def test_a_part_of_which_nothing_is_left_when_an_interrupted_refresh_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is no part then: the attempt's rows of it go, and the part before the first one has none either."""
+    with bench([loss(TWENTY[2:])], [HELPER]) as b:
         b.run()
-        b.change(
-            "m", [("s", "d", at("10:02"), 25), ("s", "d", at("10:08"), 30)], [("s", "d", at("10:02"), 20)]
-        )
-        engine: Any = b.bench.engine
-        written, run = 0, engine.run
-
-        def counted(sql: str) -> None:
-            nonlocal written
-            written += 1
-            if written == write + 1:
-                raise _Stop
-            run(sql)
-
-        is_stopped = False
-        with monkeypatch.context() as patch:
-            patch.setattr(engine, "run", counted)
-            try:
-                b.run()
-            except _Stop:
-                is_stopped = True
+        later = [("s", "d", at("10:01"), 30), ("s", "d", at("10:06"), 30)]
+        b.change("m", later)
+        with stopping(b, 4, monkeypatch), pytest.raises(_Stop):
+            b.run()
+        b.change("m", delete=later)
         b.run()
         b.check()
-    return is_stopped
+        assert b.known("helper")["computed"] == f"{part('10:02')}..{part('10:05')}"
 
 
 def test_an_interrupted_build_is_a_build(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -631,15 +709,6 @@ def test_an_interrupted_build_is_a_build(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 # Cumulative helpers
-
-CSUM = Model(
-    "csum",
-    """select src, sum(lost) as lost, sum(n) as n from (
-        select src, sum(loss) as lost, count(*) as n from {m:j} group by src
-        union all select src, lost, n from {csum:j-1}) as both group by src""",
-    "select src, sum(loss) as lost, count(*) as n from {m:i} group by src",
-    OLDEST,
-)
 
 
 @pytest.mark.parametrize(

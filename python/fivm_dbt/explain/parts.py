@@ -9,6 +9,7 @@ from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.plan.part_plan import PartInput, PartPlan, PartQuery
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.spark.parts import changed_parts_query, part_query, replace_parts, together_query
+from fivm_dbt.spark.reads import table
 
 _VERSION = 2
 """The version of everything that is shown as read."""
@@ -86,18 +87,19 @@ def _state(plan: Plan) -> list[str]:
 
 def _statements(plan: Plan, parts: PartPlan, part: int) -> list[str]:
     alone = Intervals.of((part, part))
-    versions = {i.name: _VERSION for i in plan.inputs} | {plan.root.relation: _VERSION}
+    versions = {i.name: _VERSION for i in plan.inputs}
     staged = staged_state(plan, plan.top)
     query = (
         together_query(plan, alone, versions)
         if parts.together is not None
         else part_query(plan, parts.update, part, versions)
     )
+    new = replace_parts(plan, query.subquery("computed"), alone)
     return [
-        f"-- staged as {staged}",
-        query.sql(dialect="spark", pretty=True) + ";",
-        "-- if it has been computed before: is its content another now?",
-        changed_parts_query(plan, staged, alone, _VERSION).sql(dialect="spark", pretty=True) + ";",
-        "-- written where it is new or has changed",
-        replace_parts(plan, staged, alone).sql(dialect="spark", pretty=True) + ";",
+        "-- a part that is new",
+        new.sql(dialect="spark", pretty=True) + ";",
+        f"-- one that has been computed before: the rows of computed are staged as {staged}, and compared",
+        changed_parts_query(plan, staged, alone).sql(dialect="spark", pretty=True) + ";",
+        "-- written where the content is another now",
+        replace_parts(plan, table(staged), alone).sql(dialect="spark", pretty=True) + ";",
     ]

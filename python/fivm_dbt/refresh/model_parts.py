@@ -14,7 +14,7 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.apply import literal
 from fivm_dbt.refresh.journal import create_once
 from fivm_dbt.refresh.recorder import Recorder
-from fivm_dbt.spark.part_catalog import PartEntry, Recorded, create_catalog, forget_model, record_own
+from fivm_dbt.spark.part_catalog import PartEntry, Recorded, create_catalog, forget_model, record_parts
 from fivm_dbt.spark.reads import in_partitions, table
 
 
@@ -38,7 +38,7 @@ def record_partitions(
     entries = [PartEntry(part, found.get(part, 0), True) for part in sorted({*found, *numbers})]
     if entries:
         by = Recorded(refresh, datetime.now(timezone.utc), versions)
-        engine.run(record_own(plan, length, entries, by))
+        engine.run(record_parts(plan, length, entries, (), by))
 
 
 def _rows(plan: Plan, touched: Sequence[object] | None) -> exp.Select:

@@ -1,17 +1,15 @@
 """A refresh of a viewdf model: which parts are ready, which late data has changed, and computing them (ViewDF, 4).
 
 Computing a part again gives the same rows, so that an interrupted refresh needs no more than to be begun anew: from the
-versions of the last finished one. What it had written already is then taken for changed, so that nothing that follows
-from it is left out.
+versions of the last finished one. What it had written already, the state's change feed tells; these parts are computed
+again with those that follow from them, at the versions of now: what the attempt has read may be gone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
-
-from sqlglot import exp
 
 from fivm_dbt.naming import PARTITION, part_catalog
 from fivm_dbt.parts.intervals import Intervals
@@ -23,7 +21,7 @@ from fivm_dbt.refresh.apply import publish, state_properties, write_snapshots
 from fivm_dbt.refresh.bind import Staged, bind, stage_inputs, versions_read
 from fivm_dbt.refresh.decide import changed_by_others, lost_inputs, unreadable, why_rebuild
 from fivm_dbt.refresh.dropped import check_rebuild, recorded_drops
-from fivm_dbt.refresh.engine import VersionUnavailable
+from fivm_dbt.refresh.engine import ChangeFeedUnavailable, Row, VersionUnavailable
 from fivm_dbt.refresh.journal import Entry, Journal, create_once, now
 from fivm_dbt.refresh.known_parts import (
     KnownParts,
@@ -34,18 +32,20 @@ from fivm_dbt.refresh.known_parts import (
     touched,
 )
 from fivm_dbt.refresh.observe import Observed, State, check_free, observe, read_state, recorded_states
-from fivm_dbt.refresh.part_writer import PartWriter
+from fivm_dbt.refresh.part_order import PartOrder
+from fivm_dbt.refresh.part_writer import AT_ONCE, PartWriter
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InputChange, PartChange, Report
 from fivm_dbt.refresh.run import Overtaken, Run
 from fivm_dbt.spark.part_catalog import (
+    InputParts,
     Recorded,
     create_catalog,
     forget_model,
-    input_rows,
     mark_dropped,
     mark_merged,
-    record_input,
+    record_parts,
+    record_staged,
 )
 from fivm_dbt.spark.parts import (
     all_rows,
@@ -55,6 +55,7 @@ from fivm_dbt.spark.parts import (
     input_parts_query,
     islands_query,
     numbered,
+    touched_parts_query,
 )
 from fivm_dbt.spark.reads import table
 from fivm_dbt.spark.state import create_table
@@ -85,6 +86,8 @@ class _Found:
     by: Recorded
     is_build: bool
     is_again: bool
+    touched: Intervals = field(default_factory=Intervals)
+    inputs: tuple[InputParts, ...] = ()
     snapshots: frozenset[str] = frozenset()
 
 
@@ -171,9 +174,8 @@ class PartRun(Run):
                 known = known.with_seen(item.relation, upstream[item.relation].computed)
             else:
                 known = known.with_seen(item.relation, self._look_at(item, by))
-        found = _Found(
-            state, observed, binding, {}, known, {}, self._gone(upstream), by, True, False, snapshots
-        )
+        gone = self._gone(upstream)
+        found = _Found(state, observed, binding, {}, known, {}, gone, by, True, False, snapshots=snapshots)
         return self._compute(found, claim, "built" if state.finished is None else "rebuilt", reason)
 
     def _refresh(self, state: State, upstream: Mapping[str, Upstream]) -> Report:
@@ -198,12 +200,17 @@ class PartRun(Run):
         self._note_dropped(staged)
         binding = bind(self.plan, observed, buckets=1, staged=staged)
         self.versions = {b.name: b.new for b in binding.inputs}
+        try:
+            touched = self._touched() if state.unfinished is not None else Intervals()
+        except (ChangeFeedUnavailable, VersionUnavailable) as error:
+            return self._build(state, upstream, f"an interrupted refresh cannot be gone on with: {error}")
         claim = self._claim(state, {"kind": "parts"})
         self._ready_catalog()
         by = self._recorded(claim, binding)
         changed: dict[str, Intervals] = {}
+        inputs: list[InputParts] = []
         for item in self._others():
-            moved = self._moved(item, staged, by)
+            moved = self._moved(item, staged, inputs)
             gone = upstream[item.relation].dropped if item.relation in upstream else Intervals()
             changed[item.relation] = (moved & known.effective(item)) - gone
             arrived = upstream[item.relation].computed if item.is_computed else moved
@@ -221,6 +228,8 @@ class PartRun(Run):
             by,
             False,
             state.unfinished is not None,
+            touched,
+            tuple(inputs),
         )
         return self._compute(found, claim, "refreshed", None)
 
@@ -241,32 +250,49 @@ class PartRun(Run):
         last = length.part_of(high - timedelta(microseconds=1)) if high is not None else _GREATEST
         return Intervals.of((first, last))
 
-    def _look_at(self, item: PartInput, by: Recorded) -> Intervals:
-        """Which parts an input has, by one scan of it."""
-        self.engine.progress(f"{self.plan.model}: looking at the parts of {item.relation}")
-        rows = all_rows(self.plan, item, self.versions)
-        return self._parts_in(item, input_parts_query(item, rows, is_change=False), by)
-
-    def _moved(self, item: PartInput, staged: Mapping[str, Staged], by: Recorded) -> Intervals:
-        """The parts of an input in which rows have changed."""
-        change = staged.get(item.relation)
-        if change is None or change.is_empty:
+    def _touched(self) -> Intervals:
+        """The parts that interrupted attempts have written since the last finished refresh."""
+        root = self.plan.root.relation
+        after, to = self.states[root], self.engine.commits(root, None)[0].version
+        if to == after:
             return Intervals()
-        rows = table(staged_input(self.plan, item.relation))
-        return self._parts_in(item, input_parts_query(item, rows, is_change=True), by)
+        if to < after:
+            raise VersionUnavailable(f"{root} was dropped and created anew")
+        rows = self.engine.query(touched_parts_query(self.plan, after, to))
+        return Intervals.numbers(int(str(row[0])) for row in rows)
 
-    def _parts_in(self, item: PartInput, query: exp.Select, by: Recorded) -> Intervals:
-        """The parts of a query over an input, which are recorded in the catalog."""
+    def _look_at(self, item: PartInput, by: Recorded) -> Intervals:
+        """Which parts an input has, by one scan of it: they are recorded at once."""
+        self.engine.progress(f"{self.plan.model}: looking at the parts of {item.relation}")
+        query = input_parts_query(item, all_rows(self.plan, item, self.versions), is_change=False)
         name = staged_input(self.plan, f"{item.relation}__parts")
         self.engine.stage(name, query)
         ranges = self.engine.query(islands_query(name))
         found = Intervals.of(*((int(str(a)), int(str(b))) for a, b in ranges))
-        if found and not item.is_computed:
-            rows = None if item.own.is_fixed else self.engine.query(numbered(name))
-            source = input_rows(item.own, name, rows)
-            self.engine.run(record_input(self.plan, item.relation, item.own, source, by))
+        if found and item.own.is_fixed:
+            self.engine.run(record_staged(self.plan, item.relation, item.own, name, by))
+        elif found:
+            changes = _changes(self.engine.query(numbered(name)))
+            parts = InputParts(item.relation, item.own, changes)
+            self.engine.run(record_parts(self.plan, self.parts.length, (), [parts], by))
         self.engine.unstage(name)
         return found
+
+    def _moved(self, item: PartInput, staged: Mapping[str, Staged], inputs: list[InputParts]) -> Intervals:
+        """The parts of an input in which rows have changed. ``inputs`` are those still to be recorded."""
+        change = staged.get(item.relation)
+        if change is None or change.is_empty:
+            return Intervals()
+        rows = self.engine.query(
+            input_parts_query(item, table(staged_input(self.plan, item.relation)), is_change=True)
+        )
+        changes = _changes(rows)
+        if not item.is_computed:
+            inputs += [
+                InputParts(item.relation, item.own, changes[at : at + AT_ONCE])
+                for at in range(0, len(changes), AT_ONCE)
+            ]
+        return Intervals.numbers(part for part, _ in changes)
 
     def _ready_catalog(self) -> None:
         create_once(self.engine, part_catalog(self.plan.relation), create_catalog(self.plan))
@@ -286,11 +312,18 @@ class PartRun(Run):
 
     def _compute(self, found: _Found, claim: Entry, action: Action, reason: str | None) -> Report:
         known = found.known
-        writer = PartWriter(self.plan, self.engine, self.versions, found.by, is_again=found.is_again)
+        writer = PartWriter(self.plan, self.engine, found.by, found.touched)
+        for parts in found.inputs:
+            writer.note_input(parts)
         first = self._first(known)
         ready = affected = pending = Intervals()
         if first is not None:
             ready, affected = self._wanted(found, first)
+        stray = found.touched - known.computed - ready
+        if stray:
+            # An interrupted attempt has computed them from rows that are gone.
+            self.engine.run(drop_parts(self.plan, stray))
+        if first is not None:
             asked = self._asked
             pending = affected - asked
             affected &= asked
@@ -298,10 +331,13 @@ class PartRun(Run):
                 self.parts, ready | affected, {**found.dropped, self.plan.relation: known.dropped}
             )
             self._announce(ready, affected)
-            pending |= writer.compute(first, ready, affected, known, self._asked).pending
+            order = PartOrder(self.plan, self.engine, writer, self.versions, known, asked)
+            pending |= order.compute(first, ready, affected)
             known = replace(known, first=first, computed=known.computed | ready, pending=pending)
+        writer.record()
         claim, known = self._put_away(claim, known)
-        publish(self.plan, self.engine, {})
+        if found.is_build or not self.engine.exists(self.plan.relation):
+            publish(self.plan, self.engine, {})
         recorded = write_snapshots(self.plan, self.engine, found.binding, self._snapshots(found))
         before = {n: r.snapshot for n, r in found.state.inputs.items()} if not found.is_build else {}
         detail = self._detail(
@@ -332,15 +368,26 @@ class PartRun(Run):
         }
         computed = known.computed - known.dropped
         affected = recurrence.affected(first, by_key, computed) | (known.pending & computed)
+        gone = {**found.dropped, self.plan.relation: known.dropped}
+        affected |= self._touched_before(found.touched, computed, gone)
         if known.first is not None and first < known.first:
             # What began with INITIALIZE has a part before it now.
             affected |= Intervals.of((known.first, known.first)) & computed
         plain = set(self.parts.plain) & found.binding.changed
         if plain:
             concerned = self._of_plain(computed)
-            gone = {**found.dropped, self.plan.relation: known.dropped}
             affected |= concerned - needing_dropped(self.parts, concerned, gone)
         return ready, affected
+
+    def _touched_before(
+        self, touched: Intervals, computed: Intervals, gone: Mapping[str, Intervals]
+    ) -> Intervals:
+        """What interrupted attempts have written, and what follows from it; but for what can only stay as it is."""
+        wanted = touched
+        for reference in self.parts.recurrence.own:
+            wanted |= reference.dependents(touched)
+        wanted &= computed
+        return wanted - needing_dropped(self.parts, wanted, gone)
 
     def _of_plain(self, computed: Intervals) -> Intervals:
         """The parts that the change of an input without parts concerns, as it is configured."""
@@ -408,9 +455,9 @@ class PartRun(Run):
         writer: PartWriter,
         known: KnownParts,
     ) -> Report:
-        again, changed = Intervals.numbers(writer.done) - ready, writer.changed
+        again, changed = writer.computed - ready, writer.changed
         inputs: tuple[InputChange, ...] = tuple(s.change for s in found.staged.values())
-        is_same = action == "refreshed" and not writer.done
+        is_same = action == "refreshed" and not writer.computed
         report = self._report(
             "no change" if is_same else action,
             claim.refresh,
@@ -443,6 +490,11 @@ class PartRun(Run):
             if lacking and known_there and lacking.first < known_there.last:
                 missing.append(f"{read.relation}[{lacking}]")
         return f"part {part} for {', '.join(missing)}" if missing else None
+
+
+def _changes(rows: Sequence[Row]) -> tuple[tuple[int, int], ...]:
+    """Per part by how many rows an input has changed."""
+    return tuple((int(str(part)), int(str(came)) - int(str(gone))) for part, came, gone in rows)
 
 
 _ON_REQUEST = "full refresh"

@@ -49,6 +49,15 @@ class PartEntry:
 
 
 @dataclass(frozen=True)
+class InputParts:
+    """Parts of an input in which rows have changed: each with how many more there are, or fewer."""
+
+    relation: str
+    length: Length
+    changes: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
 class Recorded:
     """By which refresh something is recorded, when, and from which versions of the inputs."""
 
@@ -83,59 +92,39 @@ def forget_model(plan: Plan) -> exp.Delete:
     )
 
 
-def record_own(plan: Plan, length: Length, entries: Sequence[PartEntry], by: Recorded) -> exp.Merge:
-    """Record parts of the model itself, which have been computed."""
-    rows = [_literal_row(length, e.part, {"row_count": e.rows, "is_changed": e.is_changed}) for e in entries]
-    source: exp.Query = rows[0] if len(rows) == 1 else exp.union(*rows, distinct=False, copy=False)
-    is_changed = exp.column("is_changed", table="source")
-    # Computed again, its rows lie where they lay.
-    merged = exp.Literal.string("merged")
-    updated = {
-        "status": exp.Case(
-            ifs=[exp.If(this=_is("status", merged, "target"), true=merged.copy())],
-            default=exp.Literal.string("computed"),
-        ),
-        "row_count": exp.column("row_count", table="source"),
-        "last_updated": exp.Case(
-            ifs=[exp.If(this=is_changed, true=_at(by))], default=exp.column("last_updated", table="target")
-        ),
-        "input_versions": exp.Literal.string(by.versions),
-        "refresh": exp.Literal.number(by.refresh),
-    }
-    return _merge(plan, plan.relation, length, source, updated, by, "computed")
+def record_parts(
+    plan: Plan, length: Length, entries: Sequence[PartEntry], inputs: Sequence[InputParts], by: Recorded
+) -> exp.Merge:
+    """Record parts of the model itself, which have been computed, and by how many rows those of inputs have changed.
+
+    An attempt that is repeated changes nothing more.
+    """
+    rows = [
+        _literal_row(plan.relation, length, e.part, e.rows, is_own=True, is_changed=e.is_changed)
+        for e in entries
+    ]
+    rows += [
+        _literal_row(i.relation, i.length, part, change, is_own=False, is_changed=True)
+        for i in inputs
+        for part, change in i.changes
+    ]
+    return _merge(plan, rows[0] if len(rows) == 1 else exp.union(*rows, distinct=False, copy=False), by)
 
 
-def record_input(plan: Plan, relation: str, length: Length, source: exp.Query, by: Recorded) -> exp.Merge:
-    """Record by how many rows parts of an input have changed. An attempt that is repeated changes nothing more."""
-    is_new = exp.LT(this=exp.column("refresh", table="target"), expression=exp.Literal.number(by.refresh))
-    total = exp.Add(
-        this=exp.column("row_count", table="target"), expression=exp.column("row_count", table="source")
-    )
-    updated: dict[str, exp.Expr] = {
-        "row_count": exp.Case(
-            ifs=[exp.If(this=is_new, true=total)], default=exp.column("row_count", table="target")
-        ),
-        "last_updated": _at(by),
-        "refresh": exp.Literal.number(by.refresh),
-    }
-    return _merge(plan, relation, length, source, updated, by, "there")
-
-
-def input_rows(length: Length, staged: str, parts: Sequence[Sequence[object]] | None) -> exp.Query:
-    """The changes of an input per part: from what lies staged, or, of calendar parts, from the ``parts`` themselves."""
-    if parts is not None:
-        rows = []
-        for part, came, gone in parts:
-            change = int(str(came)) - int(str(gone))
-            rows.append(_literal_row(length, int(str(part)), {"row_count": change}))
-        return rows[0] if len(rows) == 1 else exp.union(*rows, distinct=False, copy=False)
+def record_staged(plan: Plan, relation: str, length: Length, staged: str, by: Recorded) -> exp.Merge:
+    """The same for parts of fixed lengths of an input that lie staged, however many."""
     begins = exp.Mul(this=exp.column(PART), expression=exp.Literal.number(length.many))
-    columns = [
+    rows = exp.select(
+        exp.alias_(exp.Literal.string(relation), "relation"),
+        exp.alias_(exp.Literal.string(str(length)), "length"),
         exp.alias_(exp.column(PART), "part"),
         exp.alias_(exp.Anonymous(this="TIMESTAMP_SECONDS", expressions=[begins]), "part_timestamp"),
         exp.alias_(exp.Sub(this=exp.column("came"), expression=exp.column("gone")), "row_count"),
-    ]
-    return exp.select(*columns, copy=False).from_(table(staged), copy=False)
+        exp.alias_(exp.false(), "is_own"),
+        exp.alias_(exp.true(), "is_changed"),
+        copy=False,
+    )
+    return _merge(plan, rows.from_(table(staged), copy=False), by)
 
 
 def mark_dropped(plan: Plan, relation: str, parts: Intervals) -> exp.Update:
@@ -159,15 +148,19 @@ def _mark(plan: Plan, relation: str, parts: Intervals, values: Mapping[str, exp.
     return exp.Update(this=_catalog(plan), expressions=settings, where=exp.Where(this=own))
 
 
-def _literal_row(length: Length, part: int, values: Mapping[str, int | bool]) -> exp.Select:
-    columns = [
-        exp.alias_(_bigint(part), "part"),
-        exp.alias_(instant(length.start_of(part), TIMESTAMP, "UTC"), "part_timestamp"),
-    ]
-    for name, value in values.items():
-        shown = exp.Boolean(this=value) if isinstance(value, bool) else _bigint(value)
-        columns.append(exp.alias_(shown, name))
-    return exp.select(*columns, copy=False)
+def _literal_row(
+    relation: str, length: Length, part: int, rows: int, *, is_own: bool, is_changed: bool
+) -> exp.Select:
+    columns = {
+        "relation": exp.Literal.string(relation),
+        "length": exp.Literal.string(str(length)),
+        "part": _bigint(part),
+        "part_timestamp": instant(length.start_of(part), TIMESTAMP, "UTC"),
+        "row_count": _bigint(rows),
+        "is_own": exp.Boolean(this=is_own),
+        "is_changed": exp.Boolean(this=is_changed),
+    }
+    return exp.select(*(exp.alias_(value, name) for name, value in columns.items()), copy=False)
 
 
 def _bigint(value: int) -> exp.Expr:
@@ -175,22 +168,18 @@ def _bigint(value: int) -> exp.Expr:
     return exp.cast(number if value >= 0 else exp.Neg(this=number), "bigint", dialect="spark")
 
 
-def _merge(
-    plan: Plan,
-    relation: str,
-    length: Length,
-    source: exp.Query,
-    updated: Mapping[str, exp.Expr],
-    by: Recorded,
-    status: str,
-) -> exp.Merge:
+def _merge(plan: Plan, source: exp.Query, by: Recorded) -> exp.Merge:
+    is_own = exp.column("is_own", table="source")
     inserted: dict[str, exp.Expr] = {
         "model": exp.Literal.string(plan.relation),
-        "relation": exp.Literal.string(relation),
+        "relation": exp.column("relation", table="source"),
         "part": exp.column("part", table="source"),
         "part_timestamp": exp.column("part_timestamp", table="source"),
-        "length": exp.Literal.string(str(length)),
-        "status": exp.Literal.string(status),
+        "length": exp.column("length", table="source"),
+        "status": exp.Case(
+            ifs=[exp.If(this=is_own, true=exp.Literal.string("computed"))],
+            default=exp.Literal.string("there"),
+        ),
         "row_count": exp.column("row_count", table="source"),
         "last_updated": _at(by),
         "input_versions": exp.Literal.string(by.versions),
@@ -201,23 +190,60 @@ def _merge(
         this=exp.Tuple(expressions=[exp.column(c) for c in inserted]),
         expression=exp.Tuple(expressions=list(inserted.values())),
     )
-    assignments = [exp.EQ(this=exp.column(c), expression=value) for c, value in updated.items()]
-    same = exp.EQ(this=exp.column("part", table="target"), expression=exp.column("part", table="source"))
+    same = [
+        exp.EQ(this=exp.column(c, table="target"), expression=exp.column(c, table="source"))
+        for c in ("relation", "part")
+    ]
     return exp.Merge(
         this=_catalog(plan).as_("target", copy=False),
         using=source.subquery("source", copy=False),
-        on=exp.and_(
-            _is("model", exp.Literal.string(plan.relation), "target"),
-            _is("relation", exp.Literal.string(relation), "target"),
-            same,
-        ),
+        on=exp.and_(_is("model", exp.Literal.string(plan.relation), "target"), *same),
         whens=exp.Whens(
             expressions=[
-                exp.When(matched=True, then=exp.Update(expressions=assignments)),
+                exp.When(matched=True, condition=is_own.copy(), then=_update(_own_again(by))),
+                exp.When(matched=True, then=_update(_input_again(by))),
                 exp.When(matched=False, then=insert),
             ]
         ),
     )
+
+
+def _update(values: Mapping[str, exp.Expr]) -> exp.Update:
+    return exp.Update(expressions=[exp.EQ(this=exp.column(c), expression=v) for c, v in values.items()])
+
+
+def _own_again(by: Recorded) -> dict[str, exp.Expr]:
+    """What becomes of the row of a part that has been computed again."""
+    is_changed = exp.column("is_changed", table="source")
+    # Computed again, its rows lie where they lay.
+    merged = exp.Literal.string("merged")
+    return {
+        "status": exp.Case(
+            ifs=[exp.If(this=_is("status", merged, "target"), true=merged.copy())],
+            default=exp.Literal.string("computed"),
+        ),
+        "row_count": exp.column("row_count", table="source"),
+        "last_updated": exp.Case(
+            ifs=[exp.If(this=is_changed, true=_at(by))], default=exp.column("last_updated", table="target")
+        ),
+        "input_versions": exp.Literal.string(by.versions),
+        "refresh": exp.Literal.number(by.refresh),
+    }
+
+
+def _input_again(by: Recorded) -> dict[str, exp.Expr]:
+    """What becomes of the row of an input's part in which rows have changed."""
+    is_new = exp.LT(this=exp.column("refresh", table="target"), expression=exp.Literal.number(by.refresh))
+    total = exp.Add(
+        this=exp.column("row_count", table="target"), expression=exp.column("row_count", table="source")
+    )
+    return {
+        "row_count": exp.Case(
+            ifs=[exp.If(this=is_new, true=total)], default=exp.column("row_count", table="target")
+        ),
+        "last_updated": _at(by),
+        "refresh": exp.Literal.number(by.refresh),
+    }
 
 
 def _is(column: str, value: exp.Expr, of: str = "") -> exp.Expr:

@@ -17,9 +17,9 @@ from fivm_dbt.ir.scalar import cast_ast, column_ast, identifier
 from fivm_dbt.naming import PARTITION
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
-from fivm_dbt.plan.part_plan import PART, Cumulative
+from fivm_dbt.plan.part_plan import Cumulative
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.spark.part_time import in_parts, number_of, whole
+from fivm_dbt.spark.part_time import in_parts, whole
 from fivm_dbt.spark.parts import named_parts
 from fivm_dbt.spark.reads import pinned, table
 
@@ -118,17 +118,6 @@ def shift_parts(plan: Plan, of: Cumulative, staged: str, later: Intervals) -> ex
             ]
         ),
     )
-
-
-def part_rows(plan: Plan, parts: Intervals, version: int) -> exp.Select:
-    """How many rows stored parts have; those without rows are not there."""
-    assert plan.parts is not None
-    column = exp.column(PART_TIMESTAMP)
-    number = number_of(column, TIMESTAMP, plan.parts.length)
-    each = exp.select(exp.alias_(number, PART)).from_(pinned(plan.root.relation, version))
-    each = each.where(in_parts(column, TIMESTAMP, plan.parts.length, parts), copy=False)
-    query = exp.select(exp.column(PART), exp.alias_(exp.Count(this=exp.Star()), "rows"))
-    return query.from_(each.subquery("each", copy=False), copy=False).group_by(exp.column(PART), copy=False)
 
 
 def _type(plan: Plan, name: str) -> SparkType:

@@ -23,7 +23,7 @@ from fivm_dbt.plan.part_plan import PART, PartInput, PartPlan, PartQuery, PartRe
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.spark.match_text import written_out
 from fivm_dbt.spark.part_time import floored, in_numbers, in_parts, instant, number_of, whole
-from fivm_dbt.spark.reads import pinned, presented, read_version, table, whole_as_text
+from fivm_dbt.spark.reads import changes, pinned, presented, read_version, table, whole_as_text
 from fivm_dbt.spark.select import select
 from fivm_dbt.sql.splice import splice_inputs
 
@@ -34,7 +34,8 @@ PARTS_PER_FILE = 64
 """Parts that are written together go into files of so many."""
 
 Versions = Mapping[str, int]
-"""The version at which each relation is read, the model's own root included."""
+"""The version at which each relation is read. The model's own root is read as it is now where it is left out: parts are
+computed from earlier ones that may have been written a moment before, and no change of the root is read beside it."""
 
 
 # What changed
@@ -82,7 +83,7 @@ def all_rows(plan: Plan, item: PartInput, versions: Versions) -> exp.Expr:
     return _whole(plan, item.relation, versions)
 
 
-def changed_parts_query(plan: Plan, staged: str, compared: Intervals, version: int) -> exp.Select:
+def changed_parts_query(plan: Plan, staged: str, compared: Intervals) -> exp.Select:
     """The parts among ``compared`` whose staged rows are not the bag of rows that is stored."""
     keys = [k.name for k in plan.root.keys]
     where = in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, _parts(plan).length, compared)
@@ -93,9 +94,7 @@ def changed_parts_query(plan: Plan, staged: str, compared: Intervals, version: i
             exp.select(*shown, exp.alias_(whole(sign), COUNT)).from_(source).where(where.copy(), copy=False)
         )
 
-    both = exp.union(
-        side(table(staged), 1), side(pinned(plan.root.relation, version), -1), distinct=False, copy=False
-    )
+    both = exp.union(side(table(staged), 1), side(table(plan.root.relation), -1), distinct=False, copy=False)
     group = [column_ast("", k) for k in keys]
     differing = exp.NEQ(this=exp.Sum(this=exp.column(COUNT)), expression=whole(0))
     rows = exp.select(column_ast("", PART_TIMESTAMP)).from_(both.subquery("both", copy=False), copy=False)
@@ -105,10 +104,19 @@ def changed_parts_query(plan: Plan, staged: str, compared: Intervals, version: i
     return query.distinct(copy=False)
 
 
-def staged_rows_query(plan: Plan, staged: str) -> exp.Select:
-    """How many staged rows each part has; parts without rows are not there."""
+def touched_parts_query(plan: Plan, after: int, to: int) -> exp.Select:
+    """The parts of the model that were written in the versions after ``after`` up to ``to`` of its root."""
     number = number_of(exp.column(PART_TIMESTAMP), TIMESTAMP, _parts(plan).length)
-    each = exp.select(exp.alias_(number, PART)).from_(table(staged))
+    rows = exp.select(exp.alias_(number, PART)).from_(changes(plan.root.relation, after, to), copy=False)
+    return rows.distinct(copy=False)
+
+
+def part_rows(plan: Plan, parts: Intervals) -> exp.Select:
+    """How many rows stored parts have; those without rows are not there."""
+    column, length = exp.column(PART_TIMESTAMP), _parts(plan).length
+    number = number_of(column, TIMESTAMP, length)
+    each = exp.select(exp.alias_(number, PART)).from_(table(plan.root.relation))
+    each = each.where(in_parts(column, TIMESTAMP, length, parts.at_most(MAX_RANGES)), copy=False)
     query = exp.select(exp.column(PART), exp.alias_(exp.Count(this=exp.Star()), "rows"))
     return query.from_(each.subquery("each", copy=False), copy=False).group_by(exp.column(PART), copy=False)
 
@@ -123,11 +131,11 @@ def empty_root_query(plan: Plan) -> exp.Select:
     return exp.select(*columns).where(exp.false(), copy=False)
 
 
-def replace_parts(plan: Plan, staged: str, parts: Intervals) -> exp.Insert:
-    """Write some parts anew from what was staged. Repeating it gives the same rows."""
+def replace_parts(plan: Plan, source: exp.Expr, parts: Intervals) -> exp.Insert:
+    """Write some parts anew from their rows in ``source``. Repeating it gives the same rows."""
     where = in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, _parts(plan).length, parts)
     columns = [column_ast("", k.name) for k in plan.root.keys] + [exp.column(PARTITION)]
-    rows = exp.select(*columns).from_(table(staged)).where(where.copy(), copy=False)
+    rows = exp.select(*columns).from_(source, copy=False).where(where.copy(), copy=False)
     files = -(-len(parts) // PARTS_PER_FILE)
     if files > 1:
         # Neighbours lie together, so that whoever reads some parts later reads few others with them.
@@ -166,9 +174,8 @@ def _whole(plan: Plan, relation: str, versions: Versions) -> exp.Expr:
     if relation != plan.relation:
         return read_version(plan, relation, versions[relation], "whole")
     root = plan.root.relation
-    return presented(plan.presentation, pinned(root, versions[root])).subquery(
-        identifier("whole"), copy=False
-    )
+    own = pinned(root, versions[root]) if root in versions else table(root)
+    return presented(plan.presentation, own).subquery(identifier("whole"), copy=False)
 
 
 def part_query(plan: Plan, query: PartQuery, part: int, versions: Versions) -> exp.Select:

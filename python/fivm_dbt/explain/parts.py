@@ -26,6 +26,7 @@ def part_lines(plan: Plan, parts: PartPlan) -> list[str]:
         f"{plan.model}: {parts.length.in_words} each, first part {parts.start}, class {part_class(parts)}",
         f"computed {'together' if parts.together is not None else 'one after the other'}"
         + (f": {parts.why_in_turn}" if parts.why_in_turn is not None else ", up to 500 in one statement"),
+        *_adding_up(parts),
         *(f"  {line}" for line in part_map(plan, parts)),
         "\n== inputs",
         *(f"{i.relation}\n  {_input(plan, i)}" for i in parts.inputs if i.relation != plan.relation),
@@ -34,6 +35,12 @@ def part_lines(plan: Plan, parts: PartPlan) -> list[str]:
         f"\n== statements of part {example} ({_SHOWN:%Y-%m-%d %H:%M}), everything at version {_VERSION}",
         *_statements(plan, parts, example),
     ]
+
+
+def _adding_up(parts: PartPlan) -> list[str]:
+    if parts.cumulative is None or parts.cumulative.added is None:
+        return []
+    return ["it only adds up: up to 500 parts in a row are running sums in one statement"]
 
 
 def part_map(plan: Plan, parts: PartPlan) -> list[str]:

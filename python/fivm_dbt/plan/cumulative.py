@@ -1,15 +1,21 @@
 """Models that only add up: ``V[j] = γ_{K; SUM}(Q(j) ⊎ V[j-1])``, as the helper of sliding sums (ViewDF, section 5.2.2).
 
 All later parts of such a model move by the same amount when one changes, so that late data is added to all of them in
-one statement, instead of computing them one after the other.
+one statement, instead of computing them one after the other. And parts in a row are running sums of what each adds:
+
+    ``V[j] = γ_{K; SUM}(V[a-1] ⊎ Q(a) ⊎ ... ⊎ Q(j))``
 """
 
 from __future__ import annotations
 
-from fivm_dbt.ir.nodes import Aggregate, Map, Node, Scan, UnionAll
+from dataclasses import replace
+
+from fivm_dbt.ir.nodes import Aggregate, Item, Map, Node, Scan, UnionAll
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.parts.reference import Bound
-from fivm_dbt.plan.part_plan import Cumulative, PartQuery
+from fivm_dbt.plan.by_part import OneByOne, by_part
+from fivm_dbt.plan.part_plan import PART, Cumulative, PartQuery, Together
+from fivm_dbt.rewrite.pipeline import rewrite
 
 
 def cumulative(node: Node, query: PartQuery, own: str) -> Cumulative | None:
@@ -28,13 +34,43 @@ def cumulative(node: Node, query: PartQuery, own: str) -> Cumulative | None:
     total, rows = node.input, node.input.input
     if total.is_global or not isinstance(rows, UnionAll):
         return None
+    rows = UnionAll(_branches(rows), rows.alias)
     previous = [b for b in rows.branches if _reads(b, mine[0].placeholder)]
     if len(previous) != 1:
         return None
     copied = _copied(previous[0], rows)
-    if copied is None:
+    found = None if copied is None else _columns(node, total, copied)
+    if found is None:
         return None
-    return _columns(node, total, copied)
+    return replace(found, added=_added(node, total, rows, previous[0], query))
+
+
+def _added(node: Map, total: Aggregate, rows: UnionAll, previous: Node, query: PartQuery) -> Together | None:
+    """What the branches but the ``previous`` part give for many parts, each column in the place of its sum or key."""
+    others = tuple(b for b in rows.branches if b is not previous)
+    if not others:
+        return None
+    source: Node = others[0] if len(others) == 1 else UnionAll(others, rows.alias)
+    place = {f.scalar: given for f, given in zip(rows.fields, source.fields, strict=True)}
+    arguments = {Scalar.column(total.alias, k.name): k.value for k in total.keys}
+    arguments |= {Scalar.column(total.alias, c.name): c.argument for c in total.calls if c.argument}
+    given = [place.get(arguments[item.value]) for item in node.items]
+    items = [Item(i.name, g.scalar, g.type) for i, g in zip(node.items, given, strict=True) if g is not None]
+    if len(items) < len(node.items):
+        return None
+    try:
+        added = by_part(
+            rewrite(Map(source, "added", tuple(items))), {r.placeholder for r in query.reads}, PART
+        )
+    except OneByOne:
+        return None
+    return Together(added, tuple(i.name for i in node.items))
+
+
+def _branches(rows: UnionAll) -> tuple[Node, ...]:
+    """Those of unions within the union too: their columns are its columns, by position."""
+    nested = (_branches(b) if isinstance(b, UnionAll) else (b,) for b in rows.branches)
+    return tuple(branch for branches in nested for branch in branches)
 
 
 def _reads(node: Node, placeholder: str) -> bool:

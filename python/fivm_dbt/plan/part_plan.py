@@ -70,10 +70,15 @@ class Together:
 
 @dataclass(frozen=True)
 class Cumulative:
-    """The columns by which a model groups, and those that it adds up, by their positions."""
+    """The columns by which a model groups, and those that it adds up, by their positions.
+
+    ``added`` are the rows that a part adds to those of the one before, for many parts, in the columns of UPDATE; None
+    where they can only be told for one part at a time.
+    """
 
     keys: tuple[int, ...]
     sums: tuple[int, ...]
+    added: Together | None = None
 
 
 @dataclass(frozen=True)

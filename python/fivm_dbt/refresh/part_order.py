@@ -13,10 +13,13 @@ from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.binding import staged_input
 from fivm_dbt.plan.part_plan import PartPlan
 from fivm_dbt.plan.plan import Plan
+from fivm_dbt.refresh.decide import raised_alarm
 from fivm_dbt.refresh.known_parts import KnownParts
 from fivm_dbt.refresh.part_writer import AT_ONCE, PartWriter
 from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.spark.merge import OVERFLOW
 from fivm_dbt.spark.part_shift import change_of_part, shift_parts, uncertain_changes
+from fivm_dbt.spark.part_sums import running_parts
 from fivm_dbt.spark.parts import part_query, parts_query
 
 TEXTS_AT_ONCE = 10
@@ -44,6 +47,9 @@ class PartOrder:
         self._asked = asked
         self._before = known.computed - known.dropped
         self._may_shift = not known.pending
+        self._done = Intervals()
+        self._followed = Intervals()
+        """Parts that have changed, by which the following ones have not been shifted."""
 
     def compute(self, first: int, ready: Intervals, affected: Intervals) -> Intervals:
         """Compute the ``ready`` parts, and the ``affected`` ones again, with what follows from them.
@@ -70,29 +76,49 @@ class PartOrder:
         computed, pending = self._before | wanted, Intervals()
         while waiting:
             part = heappop(waiting)
-            alone = Intervals.of((part, part))
-            self._tell(alone, len(waiting))
+            if part in self._done:
+                continue
+            run = self._to_add_up(part, first, wanted)
             later = self._to_shift(part, len(waiting))
             before = self._version() if later else 0
-            changed = self._one(part, is_first=part == first)
+            self._tell(run, len(waiting) + 1 - len(run))
+            changed = self._written(run, first)
+            self._done |= run
             if changed and later and self._shift(part, later, before):
                 continue
+            self._followed |= changed
             for reference in self._parts.recurrence.own:
-                later = (reference.dependents(changed) & computed) - alone
-                pending |= later - self._asked
-                for dependent in later & self._asked:
+                following = (reference.dependents(changed) & computed) - run
+                pending |= following - self._asked
+                for dependent in following & self._asked:
                     if dependent not in queued:
                         queued.add(dependent)
                         heappush(waiting, dependent)
         return pending
 
-    def _one(self, part: int, *, is_first: bool) -> Intervals:
-        alone = Intervals.of((part, part))
-        text = (
-            self._parts.initialize if is_first and self._parts.initialize is not None else self._parts.update
-        )
-        query = part_query(self._plan, text, part, self._versions)
-        return self._writer.write(alone, alone & self._before, query)
+    def _written(self, run: Intervals, first: int) -> Intervals:
+        """Those of a run of parts that are written, as they are new or have changed."""
+        of = self._parts.cumulative
+        if len(run) > 1:
+            assert of is not None
+            query = running_parts(self._plan, of, first, run, self._versions)
+            try:
+                return self._writer.write(run, run & self._before, query)
+            except Exception as error:
+                if raised_alarm(error) != OVERFLOW:
+                    raise
+                self._engine.progress(
+                    f"{self._plan.model}: a decimal sum overflows, one part after the other"
+                )
+        changed = Intervals()
+        for part in run:
+            alone = Intervals.of((part, part))
+            is_initial = part == first and self._parts.initialize is not None
+            text = self._parts.initialize if is_initial else self._parts.update
+            assert text is not None
+            query = part_query(self._plan, text, part, self._versions)
+            changed |= self._writer.write(alone, alone & self._before, query)
+        return changed
 
     def _tell(self, parts: Intervals, waiting: int | None) -> None:
         start = self._parts.length.start_of(parts.first)
@@ -102,12 +128,28 @@ class PartOrder:
 
     # Models that only add up
 
+    def _to_add_up(self, part: int, first: int, wanted: Intervals) -> Intervals:
+        """The parts from ``part`` on that are computed in one statement, as running sums: those that are new together,
+        and what follows from a part that has changed."""
+        alone = Intervals.of((part, part))
+        of = self._parts.cumulative
+        if of is None or of.added is None or part == first:
+            return alone
+        if part in self._before and part - 1 not in self._followed:
+            return alone
+        run = (self._before | wanted) & self._asked & Intervals.of((part, part + AT_ONCE - 1))
+        run = Intervals(run.ranges[:1])
+        if part not in self._before:
+            run = Intervals((run - self._before).ranges[:1])
+        return run
+
     def _to_shift(self, part: int, waiting: int) -> Intervals:
         """The later parts to which the change of a part can be added at once: of a model that only adds up, all.
 
-        Where many parts have changed, computing them one after the other is less work.
+        Where many parts have changed, computing all from the first one on is less work.
         """
-        if self._parts.cumulative is None or not self._may_shift or part not in self._before:
+        of = self._parts.cumulative
+        if of is None or not self._may_shift or part not in self._before or part - 1 in self._followed:
             return Intervals()
         later = self._before & Intervals.of((part + 1, self._before.last))
         if later.gaps or later - self._asked:

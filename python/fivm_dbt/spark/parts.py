@@ -19,7 +19,7 @@ from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.parts.reference import Bound, PartReference
 from fivm_dbt.plan.by_part import WANTED
-from fivm_dbt.plan.part_plan import PART, PartInput, PartPlan, PartQuery, PartRead
+from fivm_dbt.plan.part_plan import PART, PartInput, PartPlan, PartQuery, PartRead, Together
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.spark.match_text import written_out
 from fivm_dbt.spark.part_time import floored, in_numbers, in_parts, instant, number_of, whole
@@ -207,8 +207,18 @@ def part_query(plan: Plan, query: PartQuery, part: int, versions: Versions) -> e
 
 def together_query(plan: Plan, wanted: Intervals, versions: Versions) -> exp.Select:
     """UPDATE for many parts, in the columns of the state."""
+    together = _parts(plan).together
+    assert together is not None
+    rows = rows_together(plan, together, wanted, versions)
+    columns = [column_ast("part", k.name) for k in plan.root.keys[:-1]]
+    columns += [column_ast("named", PART_TIMESTAMP), column_ast("named", PARTITION)]
+    query = exp.select(*columns, copy=False).from_(rows.subquery("part", copy=False), copy=False)
+    return query.join(named_parts(plan, wanted), on=same_part("part"), join_type="inner", copy=False)
+
+
+def rows_together(plan: Plan, together: Together, wanted: Intervals, versions: Versions) -> exp.Select:
+    """What a query gives for many parts: the columns of the state, and PART."""
     parts = _parts(plan)
-    assert parts.together is not None
     reads = {r.placeholder: r for r in parts.update.reads}
 
     def read(node: Scan | Lookup | Within) -> exp.Expr:
@@ -222,19 +232,20 @@ def together_query(plan: Plan, wanted: Intervals, versions: Versions) -> exp.Sel
         rows = _with_parts(plan, node, reads[node.relation], wanted, versions)
         return rows.subquery(identifier(node.alias), copy=False)
 
-    rows = select(parts.together.node, read)
-    fields = [f.name for f in parts.together.node.fields[:-1]]
-    kept = {
-        n.lower(): f for n, f in zip(parts.together.names, fields, strict=True) if n.lower() != PART_TIMESTAMP
-    }
+    rows = select(together.node, read)
+    fields = [f.name for f in together.node.fields[:-1]]
+    kept = {n.lower(): f for n, f in zip(together.names, fields, strict=True) if n.lower() != PART_TIMESTAMP}
     columns = [
-        exp.alias_(cast_ast(column_ast("part", kept[c.name.lower()]), k.type), identifier(k.name))
+        exp.alias_(cast_ast(column_ast("together", kept[c.name.lower()]), k.type), identifier(k.name))
         for c, k in zip(parts.columns, plan.root.keys, strict=False)
     ]
-    columns += [column_ast("named", PART_TIMESTAMP), column_ast("named", PARTITION)]
-    same = exp.EQ(this=column_ast("part", PART), expression=column_ast("named", PART))
-    query = exp.select(*columns, copy=False).from_(rows.subquery("part", copy=False), copy=False)
-    return query.join(named_parts(plan, wanted), on=same, join_type="inner", copy=False)
+    columns.append(column_ast("together", PART))
+    return exp.select(*columns, copy=False).from_(rows.subquery("together", copy=False), copy=False)
+
+
+def same_part(alias: str) -> exp.Expr:
+    """The condition that a row is of a part of :func:`named_parts`."""
+    return exp.EQ(this=column_ast(alias, PART), expression=column_ast("named", PART))
 
 
 def parts_query(plan: Plan, first: int | None, parts: Intervals, versions: Versions) -> exp.Query:

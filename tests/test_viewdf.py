@@ -688,24 +688,54 @@ def test_a_part_of_which_nothing_is_left_when_an_interrupted_refresh_goes_on(
         assert b.known("helper")["computed"] == f"{part('10:02')}..{part('10:05')}"
 
 
-def test_an_interrupted_build_is_a_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [("s", "d", minutes("10:00", i), 20) for i in range(4)]
-    with bench([loss(rows)], [HELPER]) as b:
+@pytest.mark.parametrize("model", [HELPER, CSUM], ids=["in turn", "running sums"])
+def test_readers_of_a_model_that_is_rebuilt_see_all_of_it(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before each statement that writes: what was there before or what is there in the end, never a part of it."""
+    with bench([loss(TWENTY)], [model]) as b:
         b.run()
+        before = b.rows(model.name)
+        b.change("m", [("s", "d", at("10:06"), 30)])
         engine: Any = b.bench.engine
-        run = engine.run
+        run, seen = engine.run, []
 
-        def stopped(sql: str) -> None:
-            if sql.startswith("INSERT"):
-                raise _Stop
+        def watched(sql: str) -> None:
             run(sql)
+            seen.append(b.rows(model.name))
 
         with monkeypatch.context() as patch:
-            patch.setattr(engine, "run", stopped)
-            with pytest.raises(_Stop):
-                b.run(full_refresh=True)
-        assert b.run()["helper"].reason == "a build was interrupted"
+            patch.setattr(engine, "run", watched)
+            done = b.run(full_refresh=True)[model.name]
+        assert done.action == "rebuilt"
+        after = b.rows(model.name)
+        assert before != after
+        assert [rows in (before, after) for rows in seen] == [True] * len(seen)
+        assert seen.index(after) > 3
         b.check()
+        assert not engine.exists(f"{model.name}__fivm_next")
+
+
+def test_an_interrupted_build_is_a_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped before each of its writes: what was there is shown, and the next run builds."""
+    stopped = 0
+    while True:
+        with bench([loss(TWENTY)], [HELPER]) as b:
+            b.run()
+            before = b.rows("helper")
+            b.change("m", [("s", "d", at("10:02"), 25)], TWENTY[2:3])
+            with stopping(b, stopped + 1, monkeypatch):
+                try:
+                    b.run(full_refresh=True)
+                    break
+                except _Stop:
+                    stopped += 1
+            shown = b.rows("helper")
+            assert b.run()["helper"].reason == "a build was interrupted"
+            b.check()
+            assert shown in (before, b.rows("helper"))
+            assert not b.bench.engine.exists("helper__fivm_next")
+    assert stopped > 9
 
 
 # Cumulative helpers

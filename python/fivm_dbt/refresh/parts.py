@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 
-from fivm_dbt.naming import PARTITION, part_catalog
+from fivm_dbt.naming import part_catalog
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.binding import Binding, staged_input
 from fivm_dbt.plan.part_plan import PartInput, PartPlan
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.refresh.apply import publish, state_properties, write_snapshots
+from fivm_dbt.refresh.apply import publish, write_snapshots
 from fivm_dbt.refresh.bind import Staged, bind, stage_inputs, versions_read
 from fivm_dbt.refresh.decide import changed_by_others, lost_inputs, unreadable, why_rebuild
 from fivm_dbt.refresh.dropped import check_rebuild, recorded_drops
@@ -33,6 +33,7 @@ from fivm_dbt.refresh.known_parts import (
 )
 from fivm_dbt.refresh.observe import Observed, State, check_free, observe, read_state, recorded_states
 from fivm_dbt.refresh.part_order import PartOrder
+from fivm_dbt.refresh.part_swap import begin, show
 from fivm_dbt.refresh.part_writer import AT_ONCE, PartWriter
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InputChange, PartChange, Report
@@ -51,14 +52,12 @@ from fivm_dbt.spark.parts import (
     all_rows,
     compact_periods,
     drop_parts,
-    empty_root_query,
     input_parts_query,
     islands_query,
     numbered,
     touched_parts_query,
 )
 from fivm_dbt.spark.reads import table
-from fivm_dbt.spark.state import create_table
 
 EventTime = tuple[datetime | None, datetime | None]
 """From when, and until before when, parts are computed: ``--event-time-start`` and ``--event-time-end``."""
@@ -102,6 +101,8 @@ class PartRun(Run):
         self.parts: PartPlan = plan.parts
         self.within = within
         self.versions: dict[str, int] = {}
+        self.building = plan
+        """The plan by which parts are written: of a model that is built anew beside what is shown."""
 
     # What there is
 
@@ -162,11 +163,7 @@ class PartRun(Run):
         claim = self._claim(state, {"kind": "build"})
         self._ready_catalog()
         self.engine.run(forget_model(self.plan))
-        self.engine.run(
-            create_table(
-                self.plan.root.relation, empty_root_query(self.plan), state_properties(self.plan), PARTITION
-            )
-        )
+        self.building = begin(self.plan, self.engine)
         by = self._recorded(claim, binding)
         known = KnownParts()
         for item in self._others():
@@ -312,7 +309,7 @@ class PartRun(Run):
 
     def _compute(self, found: _Found, claim: Entry, action: Action, reason: str | None) -> Report:
         known = found.known
-        writer = PartWriter(self.plan, self.engine, found.by, found.touched)
+        writer = PartWriter(self.building, self.engine, found.by, found.touched)
         for parts in found.inputs:
             writer.note_input(parts)
         first = self._first(known)
@@ -331,10 +328,11 @@ class PartRun(Run):
                 self.parts, ready | affected, {**found.dropped, self.plan.relation: known.dropped}
             )
             self._announce(ready, affected)
-            order = PartOrder(self.plan, self.engine, writer, self.versions, known, asked)
+            order = PartOrder(self.building, self.engine, writer, self.versions, known, asked)
             pending |= order.compute(first, ready, affected)
             known = replace(known, first=first, computed=known.computed | ready, pending=pending)
         writer.record()
+        show(self.plan, self.building, self.engine)
         claim, known = self._put_away(claim, known)
         if found.is_build or not self.engine.exists(self.plan.relation):
             publish(self.plan, self.engine, {})

@@ -34,8 +34,8 @@ from fivm_dbt.spark.state import build_query, delta_query, key_set_query
 from fivm_dbt.sql.splice import splice_inputs
 from fivm_dbt.testing.check import column_types
 from fivm_dbt.testing.compare import compare_rows
-from fivm_dbt.testing.replay import table_specs
 from fivm_dbt.testing.scenario import Model, RawRows, Scenario
+from fivm_dbt.testing.scenario_plans import table_specs
 from fivm_dbt.testing.spark_workbench import TINY, rows_of_file, values_query
 from fivm_dbt.testing.values import to_rows
 from fivm_dbt.testing.workbench import TableSpec

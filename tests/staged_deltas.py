@@ -11,8 +11,9 @@ from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.naming import PARTITION
 from fivm_dbt.plan.binding import staged_input, staged_state
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.testing.replay import Replay, plan_models
+from fivm_dbt.testing.replay import Replay
 from fivm_dbt.testing.scenario import Scenario
+from fivm_dbt.testing.scenario_plans import plan_models
 from fivm_dbt.testing.workbench import DuckDbWorkbench
 
 

@@ -41,8 +41,8 @@ from fivm_dbt.testing.generate import base_relations, probe, random_case, random
 from fivm_dbt.testing.generate_sql import Queries
 from fivm_dbt.testing.generate_tables import random_tables
 from fivm_dbt.testing.load import load_scenarios
-from fivm_dbt.testing.replay import plan_models
 from fivm_dbt.testing.scenario import Scenario
+from fivm_dbt.testing.scenario_plans import plan_models
 from fivm_dbt.testing.workbench import DuckDbWorkbench
 
 if TYPE_CHECKING:

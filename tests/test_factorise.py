@@ -21,8 +21,8 @@ from fivm_dbt.rings.registry import Component
 from fivm_dbt.sql.script import read_script
 from fivm_dbt.testing.constructs import Menu
 from fivm_dbt.testing.differential import run_random
-from fivm_dbt.testing.replay import Forced
 from fivm_dbt.testing.replay_files import replay_files
+from fivm_dbt.testing.scenario_plans import Forced
 from fixtures.models import Bench
 
 TABLES = """

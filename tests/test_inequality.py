@@ -25,7 +25,7 @@ from fivm_dbt.refresh.engine import Row
 from fivm_dbt.testing.constructs import Menu
 from fivm_dbt.testing.differential import plan_case, run_random, tiny_workbench
 from fivm_dbt.testing.generate import random_case
-from fivm_dbt.testing.replay import Forced
+from fivm_dbt.testing.scenario_plans import Forced
 from fivm_dbt.viewtree.inequality_costs import Sizes, costs
 from fixtures.models import Bench, Interrupted, Interrupting, relation
 

@@ -6,7 +6,7 @@ import pytest
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.testing.differential import run_random
-from fivm_dbt.testing.replay import Forced
+from fivm_dbt.testing.scenario_plans import Forced
 from fixtures.models import Bench, Interrupted, Interrupting
 
 LAZY = {"fivm_refresh": "lazy"}

@@ -13,8 +13,9 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.testing.differential import run_scenario, tiny_workbench
 from fivm_dbt.testing.load import Located, load_scenarios
 from fivm_dbt.testing.outcome import ScenarioResult
-from fivm_dbt.testing.replay import Forced, replay_scenario
+from fivm_dbt.testing.replay import replay_scenario
 from fivm_dbt.testing.replay_files import STRATEGIES, replay_files
+from fivm_dbt.testing.scenario_plans import Forced
 from fivm_dbt.testing.workbench import DuckDbWorkbench
 
 if TYPE_CHECKING:

@@ -203,8 +203,8 @@ def replay(
       fivm replay scenarios.jsonl
       fivm replay mine.yml --engine spark --strict --report result.json
     """
-    from fivm_dbt.testing.replay import Forced
     from fivm_dbt.testing.replay_files import replay_files
+    from fivm_dbt.testing.scenario_plans import Forced
 
     forced = Forced(result is not None, refresh is not None, inequality)
     sys.exit(replay_files(files, engine, strategy, strict, report, only, click.echo, forced))

@@ -22,8 +22,9 @@ from fivm_dbt.testing.generate import Case, random_case
 from fivm_dbt.testing.generate_query import Query
 from fivm_dbt.testing.minimise import minimised
 from fivm_dbt.testing.outcome import StepRun
-from fivm_dbt.testing.replay import NOTHING, Forced, OpenWorkbench, Replay, ScenarioPlanner, plan_models
+from fivm_dbt.testing.replay import OpenWorkbench, Replay
 from fivm_dbt.testing.scenario import Model, RawRow, Scenario, Step
+from fivm_dbt.testing.scenario_plans import NOTHING, Forced, ScenarioPlanner, plan_models
 from fivm_dbt.testing.workbench import DuckDbWorkbench, Workbench
 
 LARGEST = 3000

@@ -14,53 +14,30 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from time import perf_counter
-from typing import Any
-from zlib import crc32
 
-from fivm_dbt.catalog import Catalog, Column, ForeignKey, Relation, TableStatistics
-from fivm_dbt.config import load_config
 from fivm_dbt.errors import CODES, FivmError
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import canonical, quote
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest, columns_as_read, plan_model
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.oracle import recompute_sql, runnable_sql
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.sql.splice import splice_clock, splice_inputs
-from fivm_dbt.sql.typing import Describe
 from fivm_dbt.testing.check import column_types
 from fivm_dbt.testing.compare import Shown, compare_rows
 from fivm_dbt.testing.outcome import Finding, ModelRun, Outcome, Result, ScenarioResult, StepRun
-from fivm_dbt.testing.scenario import Model, RawRows, Scenario, Step, TableOptions
+from fivm_dbt.testing.scenario import RawRows, Scenario, Step
+from fivm_dbt.testing.scenario_plans import NOTHING, Forced, plan_models, table_specs
 from fivm_dbt.testing.values import to_rows
-from fivm_dbt.testing.workbench import TableSpec, Workbench
+from fivm_dbt.testing.workbench import Workbench
 
 OpenWorkbench = Callable[[], Workbench]
 
 logger = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True)
-class Forced:
-    """What holds for all models of a replay: results kept as factors, of models that no other reads and where that can
-    be; changes applied at every second step only; a ``fivm_inequality``, where a model has any use for it; changes of
-    any size looked at for products.
-    """
-
-    is_factorized: bool = False
-    is_lazy: bool = False
-    inequality: str | None = None
-    meets_products: bool = False
-
-
-NOTHING = Forced()
-
-_SESSION = (("timezone", "UTC"),)
-"""Sessions of scenarios are in UTC, on both engines."""
 
 _WITHOUT_A_TREE = ("first_order", "recursive", "reevaluate")
 """Strategies that contradict ``fivm_result: factorized``."""
@@ -109,136 +86,6 @@ def _tried(
     except Exception as error:
         logger.debug("replay of %s", scenario.id, exc_info=True)
         return replace(result, outcome="failed", message=f"{type(error).__name__}: {error}")
-
-
-def plan_models(
-    scenario: Scenario, workbench: Workbench, strategy: str | None = None, forced: Forced = NOTHING
-) -> tuple[Plan, ...]:
-    """The plans of a scenario's models, each seeing the tables and the models before it. Raises FivmError."""
-    planner = ScenarioPlanner(scenario, workbench, strategy, forced)
-    return tuple(planner.plan(model) for model in scenario.models)
-
-
-_SIZES = (10, 100_000, 10_000_000)
-"""Rows that tables are taken to have where ``auto`` is to choose: scenarios have a few, of which no view pays."""
-
-
-class ScenarioPlanner:
-    """Plans the models of a scenario one by one; one that is refused is not there for those after it.
-
-    With the strategy ``auto`` said aloud, tables are taken to be small or large by their names, so that it has to
-    choose.
-    """
-
-    def __init__(
-        self,
-        scenario: Scenario,
-        workbench: Workbench,
-        strategy: str | None = None,
-        forced: Forced = NOTHING,
-    ) -> None:
-        self._scenario = scenario
-        self._forced = forced
-        self._workbench = workbench
-        self._strategy = strategy
-        self._has_several = len(scenario.models) > 1
-        self._relations = {name: _relation(scenario, name) for name in scenario.tables}
-        self._measured = imagined_statistics(scenario) if strategy == "auto" else None
-
-    def plan(self, model: Model) -> Plan:
-        """The plan of the next model. Raises FivmError."""
-        settings = {**model.config, **({"fivm_strategy": self._strategy} if self._strategy else {})}
-        if self._forced.is_lazy:
-            settings["fivm_refresh"] = "lazy"
-        if self._forced.meets_products:
-            settings["fivm_product_rows"] = 1
-        tried: dict[str, Any] = {}
-        if self._forced.is_factorized and not self._is_read(model):
-            tried["fivm_result"] = "factorized"
-        # What a model has asked for need not go with another strategy.
-        inequality = settings.pop("fivm_inequality", None) if self._strategy else None
-        if self._forced.inequality or inequality:
-            tried["fivm_inequality"] = self._forced.inequality or inequality
-        while True:
-            try:
-                return self._planned(model, settings | tried)
-            except FivmError as error:
-                refused = [key for key in tried if key in error.message]
-                if not refused:
-                    raise
-                tried = {key: value for key, value in tried.items() if key not in refused}
-
-    def _is_read(self, model: Model) -> bool:
-        """Whether another model may read this one."""
-        others = (m.sql for m in self._scenario.models if m is not model)
-        return any(model.name.split(".")[-1].lower() in sql.lower() for sql in others)
-
-    def _planned(self, model: Model, settings: dict[str, Any]) -> Plan:
-        config = load_config(settings, model=model.name)
-        catalog = Catalog.of(self._relations.values())
-        # A change feed is read in scenarios of several models, as far as anybody knows.
-        is_read = self._has_several
-        name = canonical(model.name)
-        request = ModelRequest(
-            name, model.sql, catalog, config, is_read=is_read, measured=self._measured, session=_SESSION
-        )
-        plan = plan_model(request, self._workbench.describe, self._columns_of(request))
-        if plan.is_factorized:
-            shown = Relation(plan.relation, plan.output, kind="factorized")
-        else:
-            shown = Relation(plan.relation, plan.shown, kind="fivm", presentation=plan.presentation)
-        self._relations[model.name] = shown
-        return plan
-
-    def _columns_of(self, request: ModelRequest) -> Describe:
-        """The columns of a model that is recomputed: those that Spark would give, where the engine is another one."""
-        if self._workbench.describe is not None:
-            return self._workbench.describe
-
-        def columns(question: str) -> tuple[Column, ...]:
-            try:
-                return columns_as_read(request)
-            except FivmError:
-                return self._workbench.columns_of(question)
-
-        return columns
-
-
-def imagined_statistics(scenario: Scenario) -> TableStatistics:
-    """Sizes of a scenario's tables that are not true, and always the same."""
-    return TableStatistics.of(
-        {canonical(n): _SIZES[crc32(n.encode()) % len(_SIZES)] for n in scenario.tables}
-    )
-
-
-def table_specs(scenario: Scenario) -> dict[str, TableSpec]:
-    """The tables of a scenario as a workbench creates them."""
-    return {
-        name: TableSpec(
-            canonical(name),
-            tuple(Column.of(column, type_) for column, type_ in columns),
-            scenario.tables_options.get(name, TableOptions()),
-            scenario.partition_by.get(name, ()),
-        )
-        for name, columns in scenario.tables.items()
-    }
-
-
-def _relation(scenario: Scenario, name: str) -> Relation:
-    options = scenario.tables_options.get(name, TableOptions())
-    foreign = tuple(
-        ForeignKey(f.columns, canonical(f.target), f.target_columns)
-        for f in scenario.foreign_keys
-        if f.table == name
-    )
-    return Relation(
-        canonical(name),
-        tuple(Column.of(column, type_) for column, type_ in scenario.tables[name]),
-        is_static=options.static,
-        is_recreated=options.seed,
-        keys=scenario.keys.get(name, ()),
-        foreign_keys=foreign,
-    )
 
 
 def _recomputes(result: ScenarioResult) -> bool:

@@ -13,7 +13,8 @@ from fivm_dbt.config import Strategy
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.outcome import ScenarioResult
-from fivm_dbt.testing.replay import NOTHING, Forced, OpenWorkbench, replay_scenario
+from fivm_dbt.testing.replay import OpenWorkbench, replay_scenario
+from fivm_dbt.testing.scenario_plans import NOTHING, Forced
 from fivm_dbt.testing.workbench import DuckDbWorkbench
 
 ENGINES = ("duckdb", "spark")

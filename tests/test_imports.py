@@ -45,12 +45,12 @@ SQLGLOT = {
     "plan.parts", "plan.payload_views", "plan.ranges", "plan.reach", "plan.root", "plan.sequences", "plan.sweep",
     "spark.*",
     "explain.text", "refresh.apply", "refresh.layout", "refresh.journal", "refresh.recorder", "refresh.recompute",
-    "refresh.compare", "refresh.model_parts", "refresh.oracle", "refresh.part_writer",
-    "refresh.parts", "refresh.tolerance",
+    "refresh.compare", "refresh.model_parts", "refresh.oracle", "refresh.part_swap",
+    "refresh.part_writer", "refresh.tolerance",
     "engines.duckdb", "engines.duckdb_aggregates", "engines.duckdb_functions", "engines.duckdb_lambdas",
     "engines.duckdb_literals",
     "engines.duckdb_pivot", "engines.duckdb_predicates", "engines.duckdb_shapes", "engines.duckdb_sql",
-    "engines.duckdb_times", "engines.duckdb_windows", "testing.minimise_sql",
+    "engines.duckdb_times", "engines.duckdb_windows", "testing.minimise_sql", "testing.part_oracle",
 }  # fmt: skip
 DBT = {"bridge.*"}
 PYSPARK = {"engines.*", "testing.spark_workbench", "doctor", "bridge.adapter"}

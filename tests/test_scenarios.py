@@ -29,7 +29,8 @@ NOT_YET = frozenset((HERE / "not_yet.txt").read_text(encoding="utf-8").split())
 SAVED = load_scenarios(sorted((HERE / "saved_cases").glob("*.jsonl")))
 
 FAST = frozenset(
-    "aggregates bags captures chains factors joins keys names nested nulls partitions refusals".split()
+    "aggregates bags captures chains factors joins keys names nested nulls partitions refusals "
+    "viewdf viewdf_refusals".split()
 )
 
 FORCED = {

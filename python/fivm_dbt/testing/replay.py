@@ -2,7 +2,7 @@
 
 The models go through the same planner and executor as in dbt. After every refresh a model is compared with
 
-* its own text over the inputs at the versions of the refresh,
+* its own text over the inputs at the versions of the refresh, a viewdf model with all its parts from scratch,
 * for a model over other fivm models: the whole chain as one query over the base tables,
 * the rows that the scenario expects, where it says so,
 
@@ -29,6 +29,7 @@ from fivm_dbt.sql.splice import splice_clock, splice_inputs
 from fivm_dbt.testing.check import column_types
 from fivm_dbt.testing.compare import Shown, compare_rows
 from fivm_dbt.testing.outcome import Finding, ModelRun, Outcome, Result, ScenarioResult, StepRun
+from fivm_dbt.testing.part_oracle import PartOracle
 from fivm_dbt.testing.scenario import RawRows, Scenario, Step
 from fivm_dbt.testing.scenario_plans import NOTHING, Forced, plan_models, table_specs
 from fivm_dbt.testing.values import to_rows
@@ -59,6 +60,8 @@ def replay_scenario(
         m.config.get("fivm_result") == "factorized" for m in scenario.models
     ):
         return replace(result, outcome="skipped", message="a result that is kept as factors has a view tree")
+    if forced.is_lazy and any(m.materialized == "viewdf" for m in scenario.models):
+        return replace(result, outcome="skipped", message="viewdf models are never lazy")
     workbench = open_workbench()
     try:
         plans = plan_models(scenario, workbench, strategy, forced)
@@ -207,22 +210,29 @@ class Replay:
         self, index: int, expected: Mapping[str, RawRows] | None, expected_error: str | None
     ) -> StepRun:
         runs: list[ModelRun] = []
-        for plan in self.plans:
-            run = self._refresh(plan, (expected or {}).get(self._names[plan.relation]), expected_error)
-            runs.append(run)
-            if run.report is None:
-                break  # models further down would read the state of before
+        oracle = PartOracle(self.workbench.engine, self.workbench.journal)
+        try:
+            for plan in self.plans:
+                rows = (expected or {}).get(self._names[plan.relation])
+                run = self._refresh(plan, rows, expected_error, oracle)
+                runs.append(run)
+                if run.report is None:
+                    break  # models further down would read the state of before
+        finally:
+            oracle.close()
         maintains = any(plan.config.fivm_strategy != "reevaluate" for plan in self.plans)
         raised = any(r.result == "expected error" for r in runs)
         missing = expected_error is not None and not raised and maintains
         problem = f"{expected_error} was expected, but every refresh succeeded" if missing else None
         return StepRun(index, tuple(runs), problem)
 
-    def _refresh(self, plan: Plan, expected: RawRows | None, expected_error: str | None) -> ModelRun:
+    def _refresh(
+        self, plan: Plan, expected: RawRows | None, expected_error: str | None, oracle: PartOracle
+    ) -> ModelRun:
         name = self._names[plan.relation]
         try:
             report = refresh(plan, self.workbench.engine, self.workbench.journal, propagate=True)
-            findings = self._findings(plan, expected)
+            findings = self._findings(plan, expected, oracle)
             if report.action == "built":
                 self._check_types(plan)
         except FivmError as error:
@@ -235,10 +245,12 @@ class Replay:
             return ModelRun(name, "error", error=f"{type(error).__name__}: {error}")
         return _run(name, report, findings, plan.recompute is None or plan.recompute.not_repeatable is None)
 
-    def _findings(self, plan: Plan, expected: RawRows | None) -> tuple[Finding, ...]:
+    def _findings(self, plan: Plan, expected: RawRows | None, oracle: PartOracle) -> tuple[Finding, ...]:
         shown = Shown(self.workbench.engine, _shown_sql(plan), plan.output)
         references = {}
-        if plan.recompute is None or plan.recompute.not_repeatable is None:
+        if plan.parts is not None:
+            references["computed from scratch"] = oracle.rows(plan)
+        elif plan.recompute is None or plan.recompute.not_repeatable is None:
             references["recomputed"] = self._recompute(plan)
         if plan.relation in self._whole:
             whole = splice_clock(self._whole[plan.relation], self._clock)
@@ -260,7 +272,7 @@ class Replay:
 
     def _check_types(self, plan: Plan) -> None:
         """Where the engine's types are Spark's, a model must have the very types that its text has."""
-        if self.workbench.describe is None:
+        if self.workbench.describe is None or plan.parts is not None:
             return
         shown = self.workbench.describe(f"SELECT * FROM {plan.relation}")
         wanted = self.workbench.describe(recompute_sql(plan, self._versions(plan)))
@@ -281,14 +293,16 @@ class Replay:
 
 def _over_base_tables(plans: tuple[Plan, ...]) -> dict[str, str]:
     """The text of every model over other models, with their texts in it as subqueries; none where one of these may
-    have another answer at a second evaluation."""
+    have another answer at a second evaluation, or is a viewdf model, whose text is that of one part."""
     texts: dict[str, str] = {}
     chained: dict[str, str] = {}
     without_answer: set[str] = set()
     for plan in plans:
-        above = any(item.name in without_answer for item in plan.inputs)
+        above = any(item.name in without_answer for item in plan.inputs) or plan.parts is not None
         if above or (plan.recompute is not None and plan.recompute.not_repeatable is not None):
             without_answer.add(plan.relation)
+        if plan.parts is not None:
+            continue
         # A line break, because a text may end with a comment.
         own = runnable_sql(plan)
         text = splice_inputs(own, {name: f"(\n{inner}\n)" for name, inner in texts.items()})

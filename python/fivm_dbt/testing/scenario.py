@@ -26,19 +26,31 @@ class Change(_Frozen):
 
 
 class Model(_Frozen):
-    """A model: its name, the query, and the keys of its ``meta``."""
+    """A model: its name, the query, and the keys of its ``meta``.
+
+    The text of a viewdf model is its file, with references to parts as in a project.
+    """
 
     name: str
     sql: str
+    materialized: Literal["fivm", "viewdf"] = "fivm"
     config: dict[str, Any] = Field(default_factory=dict)
 
 
 class TableOptions(_Frozen):
-    """How a table is captured: by a change feed, promised static, dropped and re-created as dbt seeds are."""
+    """How a table is captured: by a change feed, promised static, dropped and re-created as dbt seeds are.
+
+    And how it is divided by time, as a source or a model of a project says it: dbt's ``event_time``, and keys of
+    ``meta``.
+    """
 
     change_feed: bool = True
     static: bool = False
     seed: bool = False
+    event_time: str | None = None
+    fivm_part_length: str | int | None = None
+    fivm_time_zone: str | None = None
+    fivm_lateness: str | int | None = None
 
 
 class ForeignKeySpec(_Frozen):

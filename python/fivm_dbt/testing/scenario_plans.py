@@ -10,9 +10,13 @@ from fivm_dbt.catalog import Catalog, Column, ForeignKey, Relation, TableStatist
 from fivm_dbt.config import load_config
 from fivm_dbt.errors import FivmError
 from fivm_dbt.naming import canonical
+from fivm_dbt.parts.length import Length, duration
+from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, columns_as_read, plan_model
+from fivm_dbt.plan.viewdf import plan_viewdf
 from fivm_dbt.sql.typing import Describe
+from fivm_dbt.testing.part_text import compiled
 from fivm_dbt.testing.scenario import Model, Scenario, TableOptions
 from fivm_dbt.testing.workbench import TableSpec, Workbench
 
@@ -68,10 +72,13 @@ class ScenarioPlanner:
         self._strategy = strategy
         self._has_several = len(scenario.models) > 1
         self._relations = {name: _relation(scenario, name) for name in scenario.tables}
+        self._parts = _time_parts(scenario)
         self._measured = imagined_statistics(scenario) if strategy == "auto" else None
 
     def plan(self, model: Model) -> Plan:
         """The plan of the next model. Raises FivmError."""
+        if model.materialized == "viewdf":
+            return self._planned_by_parts(model)
         settings = {**model.config, **({"fivm_strategy": self._strategy} if self._strategy else {})}
         if self._forced.is_lazy:
             settings["fivm_refresh"] = "lazy"
@@ -108,12 +115,33 @@ class ScenarioPlanner:
             name, model.sql, catalog, config, is_read=is_read, measured=self._measured, session=_SESSION
         )
         plan = plan_model(request, self._workbench.describe, self._columns_of(request))
+        self._know(model, plan)
+        return plan
+
+    def _planned_by_parts(self, model: Model) -> Plan:
+        """A viewdf model: what holds for all models of a replay does not concern it."""
+        text = compiled(model.sql, canonical(model.name), [r.name for r in self._relations.values()])
+        request = ModelRequest(
+            canonical(model.name),
+            text,
+            Catalog.of(self._relations.values()),
+            load_config(model.config, model=model.name),
+            is_read=self._has_several,
+            session=_SESSION,
+        )
+        plan = plan_viewdf(request, self._parts, self._workbench.describe, self._workbench.columns_of)
+        assert plan.parts is not None
+        self._parts[plan.relation] = TimeParts(PART_TIMESTAMP, plan.parts.length, None, is_computed=True)
+        self._know(model, plan)
+        return plan
+
+    def _know(self, model: Model, plan: Plan) -> None:
+        """Let later models read this one."""
         if plan.is_factorized:
             shown = Relation(plan.relation, plan.output, kind="factorized")
         else:
             shown = Relation(plan.relation, plan.shown, kind="fivm", presentation=plan.presentation)
         self._relations[model.name] = shown
-        return plan
 
     def _columns_of(self, request: ModelRequest) -> Describe:
         """The columns of a model that is recomputed: those that Spark would give, where the engine is another one."""
@@ -134,6 +162,20 @@ def imagined_statistics(scenario: Scenario) -> TableStatistics:
     return TableStatistics.of(
         {canonical(n): _SIZES[crc32(n.encode()) % len(_SIZES)] for n in scenario.tables}
     )
+
+
+def _time_parts(scenario: Scenario) -> dict[str, TimeParts]:
+    """The tables that are divided by time. Raises FIVM201 for a length that is none."""
+    found = {}
+    for name, options in scenario.tables_options.items():
+        if options.event_time is not None:
+            length, lateness = options.fivm_part_length, options.fivm_lateness
+            found[canonical(name)] = TimeParts(
+                options.event_time,
+                None if length is None else Length.of(length, options.fivm_time_zone or "UTC"),
+                None if lateness is None else duration(lateness),
+            )
+    return found
 
 
 def table_specs(scenario: Scenario) -> dict[str, TableSpec]:

@@ -249,7 +249,9 @@ class Replay:
         shown = Shown(self.workbench.engine, _shown_sql(plan), plan.output)
         references = {}
         if plan.parts is not None:
-            references["computed from scratch"] = oracle.rows(plan)
+            rows = oracle.rows(plan)
+            if not plan.parts.plain or plan.parts.of_plain == "all":
+                references["computed from scratch"] = rows
         elif plan.recompute is None or plan.recompute.not_repeatable is None:
             references["recomputed"] = self._recompute(plan)
         if plan.relation in self._whole:

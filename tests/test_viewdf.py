@@ -667,7 +667,7 @@ def test_an_interrupted_refresh_leaves_nothing_out(
                 b.change("m", [("s", "d", at("09:59"), 50)], LATE["insert"][1:])
             b.run()
             b.check()
-            if what_follows != "undone":
+            if what_follows in ("nothing", "more"):
                 b.check_computed()
     assert stopped > 9, "each part is a write"
 

@@ -6,8 +6,8 @@ Viewdf models over a stream with rows of ``--keys`` sources per minute, as many 
 * ``sliding``: the largest loss of the last hour, from sixty parts of a model with one row per source (section 5.2.1);
 * ``csum``: sums since the beginning, added to those of the minute before (section 5.2.2);
 * ``hourly``: sums by the hour, of sixty parts;
-* ``sum_by_panes`` and ``sum_by_csum``: sums of the last hour, from sixty parts of ``pane_sums``, a row per source each, or as
-  the difference of two parts of ``csum`` (section 7.2.2: 49 against 34 seconds there).
+* ``sum_by_panes`` and ``sum_by_csum``: sums of the last hour, from sixty parts of ``pane_sums``, a row per source each,
+  or as the difference of two parts of ``csum`` (section 7.2.2: 49 against 34 seconds there).
 
 For each history the minute after it arrives, and then a row for a minute that is 100 back changes. ``by hand`` is what
 somebody would write who needs ``panes`` and ``sliding`` for just this minute: two INSERTs, with neither journal nor

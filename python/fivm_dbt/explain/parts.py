@@ -8,7 +8,8 @@ from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.plan.part_plan import PartInput, PartPlan, PartQuery
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.spark.parts import changed_parts_query, part_query, replace_parts, together_query
+from fivm_dbt.spark.part_queries import part_query, together_query
+from fivm_dbt.spark.parts import changed_parts_query, replace_parts
 from fivm_dbt.spark.reads import table
 
 _VERSION = 2

@@ -22,8 +22,8 @@ from fivm_dbt.refresh.known_parts import KnownParts
 from fivm_dbt.refresh.observe import read_state, recorded_states
 from fivm_dbt.refresh.oracle import recompute_sql
 from fivm_dbt.refresh.tolerance import close
+from fivm_dbt.spark.part_queries import parts_query
 from fivm_dbt.spark.part_time import in_parts, instant
-from fivm_dbt.spark.parts import parts_query
 from fivm_dbt.spark.reads import presented, table
 
 COMPARED_PARTS = 200

@@ -18,9 +18,9 @@ from fivm_dbt.refresh.known_parts import KnownParts
 from fivm_dbt.refresh.part_writer import AT_ONCE, PartWriter
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.merge import OVERFLOW
+from fivm_dbt.spark.part_queries import part_query, parts_query
 from fivm_dbt.spark.part_shift import change_of_part, shift_parts, uncertain_changes
 from fivm_dbt.spark.part_sums import running_parts
-from fivm_dbt.spark.parts import part_query, parts_query
 
 TEXTS_AT_ONCE = 10
 """Parts that are computed in one statement where each takes the text of the model once more."""

@@ -48,8 +48,8 @@ from fivm_dbt.spark.part_catalog import (
     record_parts,
     record_staged,
 )
+from fivm_dbt.spark.part_queries import all_rows
 from fivm_dbt.spark.parts import (
-    all_rows,
     compact_periods,
     drop_parts,
     input_parts_query,

@@ -1,42 +1,27 @@
-"""Statements of viewdf models: the rows of parts, what changed of them, and writing them (ViewDF, section 4).
+"""Statements of viewdf models: what changed of parts, and writing them (ViewDF, section 4).
 
 A part is a range of time, so a condition on parts is one on the time column, with literals by which Delta finds files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import date
 
 from sqlglot import exp
 
-from fivm_dbt.catalog.types import BIGINT, TIMESTAMP
-from fivm_dbt.ir.nodes import Lookup, Scan
-from fivm_dbt.ir.scalar import cast_ast, column_ast, identifier
-from fivm_dbt.ir.within import Within
+from fivm_dbt.catalog.types import TIMESTAMP
+from fivm_dbt.ir.scalar import column_ast, identifier
 from fivm_dbt.naming import COUNT, PARTITION
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
-from fivm_dbt.parts.reference import Bound, PartReference
-from fivm_dbt.plan.by_part import WANTED
-from fivm_dbt.plan.part_plan import PART, PartInput, PartPlan, PartQuery, PartRead, Together
+from fivm_dbt.plan.part_plan import PART, PartInput
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.spark.match_text import written_out
-from fivm_dbt.spark.part_time import floored, in_numbers, in_parts, instant, number_of, whole
-from fivm_dbt.spark.reads import changes, pinned, presented, read_version, table, whole_as_text
-from fivm_dbt.spark.select import select
-from fivm_dbt.sql.splice import splice_inputs
-
-MAX_RANGES = 50
-"""More separate ranges are read as one from the first to the last: conditions cost too. Never what is written."""
+from fivm_dbt.spark.part_queries import MAX_RANGES, parts_of
+from fivm_dbt.spark.part_time import in_parts, number_of, whole
+from fivm_dbt.spark.reads import changes, table
 
 PARTS_PER_FILE = 64
 """Parts that are written together go into files of so many."""
-
-Versions = Mapping[str, int]
-"""The version at which each relation is read. The model's own root is read as it is now where it is left out: parts are
-computed from earlier ones that may have been written a moment before, and no change of the root is read beside it."""
-
 
 # What changed
 
@@ -78,15 +63,10 @@ def numbered(staged: str) -> exp.Select:
     return exp.select(exp.column(PART), exp.column("came"), exp.column("gone")).from_(table(staged))
 
 
-def all_rows(plan: Plan, item: PartInput, versions: Versions) -> exp.Expr:
-    """The whole of an input, for the first look at which parts it has."""
-    return _whole(plan, item.relation, versions)
-
-
 def changed_parts_query(plan: Plan, staged: str, compared: Intervals) -> exp.Select:
     """The parts among ``compared`` whose staged rows are not the bag of rows that is stored."""
     keys = [k.name for k in plan.root.keys]
-    where = in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, _parts(plan).length, compared)
+    where = in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, parts_of(plan).length, compared)
 
     def side(source: exp.Expr, sign: int) -> exp.Select:
         shown = [column_ast("", k) for k in keys]
@@ -99,21 +79,21 @@ def changed_parts_query(plan: Plan, staged: str, compared: Intervals) -> exp.Sel
     differing = exp.NEQ(this=exp.Sum(this=exp.column(COUNT)), expression=whole(0))
     rows = exp.select(column_ast("", PART_TIMESTAMP)).from_(both.subquery("both", copy=False), copy=False)
     rows = rows.group_by(*group, copy=False).having(differing, copy=False)
-    number = number_of(exp.column(PART_TIMESTAMP), TIMESTAMP, _parts(plan).length)
+    number = number_of(exp.column(PART_TIMESTAMP), TIMESTAMP, parts_of(plan).length)
     query = exp.select(exp.alias_(number, PART)).from_(rows.subquery("differing", copy=False), copy=False)
     return query.distinct(copy=False)
 
 
 def touched_parts_query(plan: Plan, after: int, to: int) -> exp.Select:
     """The parts of the model that were written in the versions after ``after`` up to ``to`` of its root."""
-    number = number_of(exp.column(PART_TIMESTAMP), TIMESTAMP, _parts(plan).length)
+    number = number_of(exp.column(PART_TIMESTAMP), TIMESTAMP, parts_of(plan).length)
     rows = exp.select(exp.alias_(number, PART)).from_(changes(plan.root.relation, after, to), copy=False)
     return rows.distinct(copy=False)
 
 
 def part_rows(plan: Plan, parts: Intervals) -> exp.Select:
     """How many rows stored parts have; those without rows are not there."""
-    column, length = exp.column(PART_TIMESTAMP), _parts(plan).length
+    column, length = exp.column(PART_TIMESTAMP), parts_of(plan).length
     number = number_of(column, TIMESTAMP, length)
     each = exp.select(exp.alias_(number, PART)).from_(table(plan.root.relation))
     each = each.where(in_parts(column, TIMESTAMP, length, parts.at_most(MAX_RANGES)), copy=False)
@@ -124,16 +104,9 @@ def part_rows(plan: Plan, parts: Intervals) -> exp.Select:
 # Writing
 
 
-def empty_root_query(plan: Plan) -> exp.Select:
-    """No rows, with the columns of the state."""
-    columns = [exp.alias_(cast_ast(exp.Null(), k.type), identifier(k.name)) for k in plan.root.keys]
-    columns.append(exp.alias_(exp.cast(exp.Null(), "date", dialect="spark"), PARTITION))
-    return exp.select(*columns).where(exp.false(), copy=False)
-
-
 def replace_parts(plan: Plan, source: exp.Expr, parts: Intervals) -> exp.Insert:
     """Write some parts anew from their rows in ``source``. Repeating it gives the same rows."""
-    where = in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, _parts(plan).length, parts)
+    where = in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, parts_of(plan).length, parts)
     columns = [column_ast("", k.name) for k in plan.root.keys] + [exp.column(PARTITION)]
     rows = exp.select(*columns).from_(source, copy=False).where(where.copy(), copy=False)
     files = -(-len(parts) // PARTS_PER_FILE)
@@ -157,198 +130,5 @@ def compact_periods(plan: Plan, before: date) -> exp.Expr:
 
 def drop_parts(plan: Plan, parts: Intervals) -> exp.Delete:
     """Take old parts out of the state."""
-    where = in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, _parts(plan).length, parts)
+    where = in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, parts_of(plan).length, parts)
     return exp.Delete(this=table(plan.root.relation), where=exp.Where(this=where))
-
-
-# Reading
-
-
-def rows_of(plan: Plan, item: PartInput, parts: Intervals, versions: Versions) -> exp.Select:
-    """The rows of some parts of an input, or of the model itself, all its columns."""
-    where = in_parts(exp.column(identifier(item.column)), item.type, item.length, parts)
-    return exp.select("*").from_(_whole(plan, item.relation, versions)).where(where, copy=False)
-
-
-def _whole(plan: Plan, relation: str, versions: Versions) -> exp.Expr:
-    if relation != plan.relation:
-        return read_version(plan, relation, versions[relation], "whole")
-    root = plan.root.relation
-    own = pinned(root, versions[root]) if root in versions else table(root)
-    return presented(plan.presentation, own).subquery(identifier("whole"), copy=False)
-
-
-def part_query(plan: Plan, query: PartQuery, part: int, versions: Versions) -> exp.Select:
-    """INITIALIZE or UPDATE for one part, in the columns of the state: the user's text, each reference at its parts."""
-    parts = _parts(plan)
-    texts = {name: whole_as_text(plan, name, versions[name]) for name in parts.plain}
-    for read in query.reads:
-        wanted = read.reference.parts(part)
-        rows = rows_of(
-            plan,
-            parts.input(read.reference.relation),
-            Intervals.of((wanted.start, wanted.stop - 1)),
-            versions,
-        )
-        texts[read.placeholder] = f"({rows.sql(dialect='spark')})"
-    text = splice_inputs(written_out(query.sql, query.matches), texts)
-    start = parts.length.start_of(part)
-    keys = plan.root.keys[:-1]
-    columns = [exp.alias_(cast_ast(column_ast("", k.name), k.type), identifier(k.name)) for k in keys]
-    columns += [exp.alias_(instant(start, TIMESTAMP, "UTC"), PART_TIMESTAMP)]
-    columns += [exp.alias_(_partition(plan, part), PARTITION)]
-    # The text may end in a comment: the bracket goes on a line of its own.
-    named = ", ".join(identifier(name).sql(dialect="spark") for name in query.names)
-    source = exp.Var(this=f"(\n{text}\n) AS part({named})")
-    chosen = exp.select(*columns)
-    chosen.set("from_", exp.From(this=source))
-    return chosen
-
-
-def together_query(plan: Plan, wanted: Intervals, versions: Versions) -> exp.Select:
-    """UPDATE for many parts, in the columns of the state."""
-    together = _parts(plan).together
-    assert together is not None
-    rows = rows_together(plan, together, wanted, versions)
-    columns = [column_ast("part", k.name) for k in plan.root.keys[:-1]]
-    columns += [column_ast("named", PART_TIMESTAMP), column_ast("named", PARTITION)]
-    query = exp.select(*columns, copy=False).from_(rows.subquery("part", copy=False), copy=False)
-    return query.join(named_parts(plan, wanted), on=same_part("part"), join_type="inner", copy=False)
-
-
-def rows_together(plan: Plan, together: Together, wanted: Intervals, versions: Versions) -> exp.Select:
-    """What a query gives for many parts: the columns of the state, and PART."""
-    parts = _parts(plan)
-    reads = {r.placeholder: r for r in parts.update.reads}
-
-    def read(node: Scan | Lookup | Within) -> exp.Expr:
-        assert isinstance(node, Scan)
-        if node.relation == WANTED:
-            return (
-                exp.select(exp.column(PART)).from_(named_parts(plan, wanted)).subquery(identifier(node.alias))
-            )
-        if node.relation not in reads:
-            return read_version(plan, node.relation, versions[node.relation], node.alias)
-        rows = _with_parts(plan, node, reads[node.relation], wanted, versions)
-        return rows.subquery(identifier(node.alias), copy=False)
-
-    rows = select(together.node, read)
-    fields = [f.name for f in together.node.fields[:-1]]
-    kept = {n.lower(): f for n, f in zip(together.names, fields, strict=True) if n.lower() != PART_TIMESTAMP}
-    columns = [
-        exp.alias_(cast_ast(column_ast("together", kept[c.name.lower()]), k.type), identifier(k.name))
-        for c, k in zip(parts.columns, plan.root.keys, strict=False)
-    ]
-    columns.append(column_ast("together", PART))
-    return exp.select(*columns, copy=False).from_(rows.subquery("together", copy=False), copy=False)
-
-
-def same_part(alias: str) -> exp.Expr:
-    """The condition that a row is of a part of :func:`named_parts`."""
-    return exp.EQ(this=column_ast(alias, PART), expression=column_ast("named", PART))
-
-
-def parts_query(plan: Plan, first: int | None, parts: Intervals, versions: Versions) -> exp.Query:
-    """What INITIALIZE and UPDATE give for some parts, those before them taken as they are stored."""
-    chosen = _parts(plan)
-    queries: list[exp.Query] = []
-    alone = Intervals.of((first, first)) if first is not None and first in parts else Intervals()
-    if chosen.initialize is not None and alone:
-        queries.append(part_query(plan, chosen.initialize, alone.first, versions))
-        parts -= alone
-    if chosen.together is not None and parts:
-        queries.append(together_query(plan, parts, versions))
-    else:
-        queries += [part_query(plan, chosen.update, part, versions) for part in parts]
-    if not queries:
-        return empty_root_query(plan)
-    return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False, copy=False)
-
-
-def _with_parts(plan: Plan, node: Scan, read: PartRead, wanted: Intervals, versions: Versions) -> exp.Select:
-    """The rows of a reference with each part of the model that they are read for: ``low(j) ≤ p ≤ high(j)``."""
-    item, reference = _parts(plan).input(read.reference.relation), read.reference
-    needed = Intervals.of(*((reference.low.at(a), reference.high.at(b)) for a, b in wanted.ranges))
-    if len(needed.ranges) > MAX_RANGES:
-        needed = Intervals.of((needed.first, needed.last))
-    columns = [column_ast("", name) for name, _ in node.columns if name != PART]
-    number = number_of(exp.column(identifier(item.column)), item.type, item.length)
-    rows = rows_of(plan, item, needed, versions).subquery("rows", copy=False)
-    of = f"{PART}_of"
-    numbered = exp.select(*(c.copy() for c in columns), exp.alias_(number, of)).from_(rows, copy=False)
-    source = numbered.subquery("numbered", copy=False)
-    least, greatest = _least(reference.high, of), _greatest(reference.low, of)
-    if _is_one_to_one(reference):
-        query = exp.select(*columns, exp.alias_(greatest, PART)).from_(source, copy=False)
-        inner = query.subquery("dependent", copy=False)
-    else:
-        none = exp.GT(this=least.copy(), expression=greatest.copy())
-        sequence: exp.Expr = exp.Anonymous(this="SEQUENCE", expressions=[least, greatest])
-        if not _always_some(reference):
-            sequence = exp.Case(ifs=[exp.If(this=none, true=exp.Array(expressions=[]))], default=sequence)
-        generator = exp.Anonymous(this="EXPLODE", expressions=[sequence])
-        alias = exp.TableAlias(this=identifier("dependents"), columns=[identifier(PART)])
-        query = exp.select(*columns, column_ast("dependents", PART)).from_(source, copy=False)
-        exploded = query.lateral(exp.Lateral(this=generator, view=True, alias=alias), copy=False)
-        inner = exploded.subquery("dependent", copy=False)
-    shown = exp.select(*(c.copy() for c in columns), column_ast("", PART)).from_(inner, copy=False)
-    return shown.where(in_numbers(exp.column(PART), wanted), copy=False)
-
-
-def _is_one_to_one(reference: PartReference) -> bool:
-    """Whether each part is read for just one of the model: ranges of as many parts as j goes on by."""
-    low, high = reference.low, reference.high
-    return low.divisor == high.divisor == 1 and high.offset - low.offset + 1 == low.factor
-
-
-def _always_some(reference: PartReference) -> bool:
-    """Whether no part lies between two ranges, read for none."""
-    low, high = reference.low, reference.high
-    return low.divisor == high.divisor == 1 and high.offset - low.offset + 1 >= low.factor
-
-
-def _least(high: Bound, number: str) -> exp.Expr:
-    """The least j for which the range reaches the part: ``⌈(divisor × p − offset) / factor⌉``."""
-    total = _linear(number, high.divisor, -high.offset + high.factor - 1)
-    return floored(total, high.factor)
-
-
-def _greatest(low: Bound, number: str) -> exp.Expr:
-    """The greatest j whose range has begun at the part: ``⌊(divisor × (p + 1) − offset − 1) / factor⌋``."""
-    total = _linear(number, low.divisor, low.divisor - low.offset - 1)
-    return floored(total, low.factor)
-
-
-def _linear(number: str, factor: int, offset: int) -> exp.Expr:
-    column: exp.Expr = exp.column(number)
-    product = column if factor == 1 else exp.Mul(this=column, expression=whole(factor))
-    if offset == 0:
-        return product
-    kind = exp.Add if offset > 0 else exp.Sub
-    return exp.paren(kind(this=product, expression=whole(abs(offset))))
-
-
-def named_parts(plan: Plan, wanted: Intervals) -> exp.Expr:
-    """The wanted parts with what is written of each: number, PART_TIMESTAMP, partition."""
-    length = _parts(plan).length
-    rows = []
-    for part in wanted:
-        start = length.start_of(part)
-        columns = [
-            exp.alias_(exp.cast(whole(part), BIGINT.text, dialect="spark"), PART),
-            exp.alias_(instant(start, TIMESTAMP, "UTC"), PART_TIMESTAMP),
-            exp.alias_(_partition(plan, part), PARTITION),
-        ]
-        rows.append(exp.select(*columns, copy=False))
-    named: exp.Query = rows[0] if len(rows) == 1 else exp.union(*rows, distinct=False, copy=False)
-    return named.subquery("named", copy=False)
-
-
-def _partition(plan: Plan, part: int) -> exp.Expr:
-    period = _parts(plan).period_of(part)
-    return exp.cast(exp.Literal.string(period.isoformat()), "date", dialect="spark")
-
-
-def _parts(plan: Plan) -> PartPlan:
-    assert plan.parts is not None
-    return plan.parts

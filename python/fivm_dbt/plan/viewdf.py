@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from fivm_dbt.catalog import Catalog, Column, Presentation, Relation, Retention, check_records_changes
+from fivm_dbt.catalog import Catalog, Column, Presentation, Relation, Retention
 from fivm_dbt.catalog.types import DATE, TIMESTAMP
 from fivm_dbt.config import Config
 from fivm_dbt.errors import FivmError, expected_one_of
@@ -15,7 +15,6 @@ from fivm_dbt.ir.nodes import AsWritten
 from fivm_dbt.naming import canonical, sibling, split_name
 from fivm_dbt.parts.length import Length, duration
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
-from fivm_dbt.parts.reference import PartReference
 from fivm_dbt.parts.schedule import Recurrence, Start
 from fivm_dbt.plan.by_part import OneByOne, by_part
 from fivm_dbt.plan.cumulative import cumulative
@@ -29,12 +28,11 @@ from fivm_dbt.plan.part_columns import (
 from fivm_dbt.plan.part_plan import (
     PART,
     OfPlain,
-    PartInput,
     PartPlan,
     PartQuery,
-    PartRead,
     Together,
 )
+from fivm_dbt.plan.part_reads import PartReads
 from fivm_dbt.plan.plan import Partitioning, Plan, PlanInput, StateTable, View
 from fivm_dbt.plan.root import Root
 from fivm_dbt.rewrite.pipeline import rewrite
@@ -99,11 +97,15 @@ class _Planning:
     def config(self) -> Config:
         return self.request.config
 
+    @property
+    def _reads(self) -> PartReads:
+        return PartReads(self.relation, self.request, self.time_parts)
+
     def check(self) -> Length:
         """Everything that can be said without columns; how long the parts of the model are."""
         texts, references = self._texts()
-        length = self._length(references)
-        reads = [tuple(self._read(r, length).reference for r in text.references) for text in texts]
+        length = self._reads.length(references)
+        reads = [tuple(self._reads.read(r, length).reference for r in text.references) for text in texts]
         key = self.relation
         Recurrence(key, reads[0], reads[-1] if len(texts) == 2 else ())
         if len(texts) == 1 and any(r.relation == key for r in reads[0]):
@@ -134,7 +136,7 @@ class _Planning:
         length = self.check()
         texts, references = self._texts()
         update, initialize = texts[0], texts[1] if len(texts) > 1 else None
-        inputs = self._inputs(references, length)
+        inputs = self._reads.inputs(references, length)
         columns, lowered = self._columns(update, initialize, length)
         stored = [item.name for item in stored_columns(columns)[0]]
         queries = [self._query(text, columns, stored, length) for text in texts]
@@ -162,98 +164,6 @@ class _Planning:
             rollup=duration(self.config.fivm_rollup) if self.config.fivm_rollup is not None else None,
         )
         return self._as_plan(parts)
-
-    # What is read
-
-    def _time_parts(self, relation: str) -> TimeParts:
-        found = self.time_parts.get(relation)
-        if found is None:
-            raise FivmError(
-                "FIVM205",
-                f"nothing is known of the parts of {relation}",
-                remedy="set event_time on it to the column that says when a row was, or read it by ref() alone",
-            )
-        return found
-
-    def _length(self, references: Sequence[WrittenReference]) -> Length:
-        """As configured, else that of the input with the longest parts."""
-        if self.config.fivm_part_length is not None:
-            return Length.of(self.config.fivm_part_length, self._zone)
-        others = {r.relation for r in references} - {self.relation}
-        known = [p.length for r in sorted(others) if (p := self._time_parts(r)).length is not None]
-        longest = max((n for n in known if n is not None), key=lambda n: n.seconds, default=None)
-        if longest is None:
-            raise FivmError(
-                "FIVM205",
-                "nothing says how long its parts are",
-                remedy="set fivm_part_length, as in '15 minutes'",
-            )
-        return longest
-
-    @property
-    def _zone(self) -> str:
-        session = dict(self.request.session).get("timezone", "UTC")
-        return self.config.fivm_time_zone or (session if session != "unknown" else "UTC")
-
-    def _inputs(self, references: Sequence[WrittenReference], length: Length) -> tuple[PartInput, ...]:
-        found: dict[str, PartInput] = {}
-        for reference in references:
-            item = self._input(reference, length)
-            found.setdefault(item.key, item)
-        return tuple(found[key] for key in sorted(found))
-
-    def _lengths(self, reference: WrittenReference, length: Length) -> tuple[Length, Length]:
-        """How long the parts are that a reference counts, and those of its relation."""
-        if reference.relation == self.relation:
-            return length, length
-        own = self._time_parts(reference.relation).length or length
-        if reference.is_span and not own.divides(length):
-            raise FivmError(
-                "FIVM205",
-                f"parts of {reference.relation} ({own}) do not divide those of the model ({length})",
-                remedy="use lengths of which the shorter divides the longer, in one time zone",
-            )
-        return (length if reference.is_span else own), own
-
-    def _input(self, reference: WrittenReference, length: Length) -> PartInput:
-        relation = reference.relation
-        counted, own = self._lengths(reference, length)
-        key = _key(relation, counted, own)
-        if relation == self.relation:
-            return PartInput(key, relation, PART_TIMESTAMP, TIMESTAMP, length, length, None, True)
-        declared = self._time_parts(relation)
-        column = self._relation(relation).column(declared.column)
-        if column is None or not column.type.is_temporal:
-            what = "does not exist" if column is None else f"is {column.type}, no time"
-            raise FivmError(
-                "FIVM205", f"event_time {declared.column} of {relation} {what}", remedy="correct it"
-            )
-        return PartInput(
-            key, relation, column.name, column.type, counted, own, declared.lateness, declared.is_computed
-        )
-
-    def _read(self, reference: WrittenReference, length: Length) -> PartRead:
-        counted, own = self._lengths(reference, length)
-        found = PartReference.of(_key(reference.relation, counted, own), reference.low, reference.high)
-        ratio = length.ratio(counted)
-        if ratio != (found.low.factor, found.low.divisor):
-            hint = "write {{ fivm.span(...) }}, which counts in parts of the model"
-            if ratio is not None:
-                hint = f"write {{{{ fivm.part(..., '{_as_written(ratio)}') }}}}, or {{{{ fivm.span(...) }}}}"
-            raise FivmError(
-                "FIVM205",
-                f"{found} goes with j in another way than the parts do: a part of {reference.relation} is "
-                f"{counted.in_words}, one of the model {length.in_words}",
-                remedy=hint,
-            )
-        return PartRead(reference.placeholder, found)
-
-    def _relation(self, name: str) -> Relation:
-        found = self.request.catalog.find(name)
-        if found is None:
-            raise FivmError("FIVM103", f"{name} is not a relation of this model", remedy="use ref()")
-        check_records_changes(found)
-        return found
 
     # Columns
 
@@ -307,7 +217,7 @@ class _Planning:
         """The columns of a query, ``own`` being those of the model itself, and what was read of it."""
         relations = [self._placed(r, own) for r in text.references]
         relations += [
-            self._relation(n.name) for n in relations_read(text.sql) if not _is_placed(n.name, text)
+            self._reads.named(n.name) for n in relations_read(text.sql) if not _is_placed(n.name, text)
         ]
         lowered: Lowered | None = None
         error: FivmError | None = None
@@ -331,7 +241,7 @@ class _Planning:
         given = iter(stored)
         described, lowered = self._describe(text, columns)
         names = tuple(PART_TIMESTAMP if c.name.lower() == PART_TIMESTAMP else next(given) for c in described)
-        reads = tuple(self._read(r, length) for r in text.references)
+        reads = tuple(self._reads.read(r, length) for r in text.references)
         if lowered is None:
             return PartQuery(text.sql, reads, names)
         return PartQuery(edited(text.sql, lowered.completions), reads, names, lowered.matches)
@@ -339,7 +249,7 @@ class _Planning:
     def _placed(self, reference: WrittenReference, own: tuple[Column, ...]) -> Relation:
         """The relation of a reference under the name of its placeholder."""
         if reference.relation != self.relation:
-            return Relation(reference.placeholder, self._relation(reference.relation).columns)
+            return Relation(reference.placeholder, self._reads.named(reference.relation).columns)
         return Relation(reference.placeholder, (*own, Column(PART_TIMESTAMP, TIMESTAMP)))
 
     # The plan
@@ -351,7 +261,7 @@ class _Planning:
 
     def _as_plan(self, parts: PartPlan) -> Plan:
         read = sorted({i.relation for i in parts.inputs} - {self.relation} | set(parts.plain))
-        relations = [self._relation(name) for name in read]
+        relations = [self._reads.named(name) for name in read]
         keys, shown = stored_columns(parts.columns)
         name = sibling(self.relation, "root")
         root = Root(AsWritten("result", ()), keys, (), False, False, shown, (), ())
@@ -425,14 +335,3 @@ def _of_plain(text: str) -> OfPlain:
     if text == "future":
         return "future"
     return duration(text)
-
-
-def _key(relation: str, counted: Length, own: Length) -> str:
-    return relation if counted == own else f"{relation} by {counted}"
-
-
-def _as_written(ratio: tuple[int, int]) -> str:
-    many, of = ratio
-    if many == of == 1:
-        return "j"
-    return f"j*{many}" if of == 1 else f"j/{of}" if many == 1 else f"j*{many}/{of}"

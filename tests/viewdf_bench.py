@@ -24,7 +24,7 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.plan.viewdf import plan_viewdf
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.parts import EventTime
+from fivm_dbt.refresh.parts_wanted import EventTime
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.testing.workbench import DuckDbWorkbench, TableSpec
 

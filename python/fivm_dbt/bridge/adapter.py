@@ -45,7 +45,7 @@ from fivm_dbt.refresh.journal import Entry, ReadAhead, SqlJournal
 from fivm_dbt.refresh.layout import Planner, recorded_statistics, settled_plan
 from fivm_dbt.refresh.observe import read_state
 from fivm_dbt.refresh.oracle import runnable_sql
-from fivm_dbt.refresh.parts import EventTime
+from fivm_dbt.refresh.parts_wanted import EventTime
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.sql.parse import has_match
 from fivm_dbt.sql.part_references import relations_of_parts

@@ -12,7 +12,8 @@ from fivm_dbt.refresh.journal import Entry, Journal
 from fivm_dbt.refresh.maintained import MaintainedRun
 from fivm_dbt.refresh.observe import locked
 from fivm_dbt.refresh.owner import only_refresh_here
-from fivm_dbt.refresh.parts import EventTime, PartRun
+from fivm_dbt.refresh.parts import PartRun
+from fivm_dbt.refresh.parts_wanted import EventTime
 from fivm_dbt.refresh.recomputed import RecomputedRun
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Report

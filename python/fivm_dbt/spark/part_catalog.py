@@ -56,6 +56,15 @@ class InputParts:
     length: Length
     changes: tuple[tuple[int, int], ...]
 
+    @property
+    def parts(self) -> Intervals:
+        return Intervals.numbers(part for part, _ in self.changes)
+
+    def groups(self, many: int) -> list[InputParts]:
+        """The same in pieces of so many parts."""
+        starts = range(0, len(self.changes), many)
+        return [InputParts(self.relation, self.length, self.changes[at : at + many]) for at in starts]
+
 
 @dataclass(frozen=True)
 class Recorded:

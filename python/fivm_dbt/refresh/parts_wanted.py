@@ -1,0 +1,121 @@
+"""Which parts a refresh of a viewdf model computes: those that are ready, and those that late data has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
+
+from fivm_dbt.parts.intervals import Intervals
+from fivm_dbt.parts.length import Length
+from fivm_dbt.plan.part_plan import PartPlan
+from fivm_dbt.refresh.known_parts import KnownParts, needing_dropped, touched
+
+EventTime = tuple[datetime | None, datetime | None]
+"""From when, and until before when, parts are computed: ``--event-time-start`` and ``--event-time-end``."""
+
+_LEAST, _GREATEST = -(10**12), 10**12
+"""Beyond any part."""
+
+
+class PartsWanted:
+    """What is asked for of a model's parts: those of a range of time, all unless the command line says otherwise."""
+
+    def __init__(self, parts: PartPlan, within: EventTime) -> None:
+        self.parts = parts
+        self.within = within
+
+    @property
+    def asked(self) -> Intervals:
+        """The parts in the range of time that is asked for: all, unless the command line says otherwise."""
+        length = self.parts.length
+        low, high = self.within
+        first = length.part_of(low) if low is not None else _LEAST
+        last = length.part_of(high - timedelta(microseconds=1)) if high is not None else _GREATEST
+        return Intervals.of((first, last))
+
+    def first(self, known: KnownParts) -> int | None:
+        """The part to begin with, None where an input has none."""
+        start, there = self.parts.start, known.there(self.parts)
+        if isinstance(start, datetime):
+            return self.parts.length.part_of(start)
+        if known.first is not None and start == "newest":
+            return known.first
+        return self.parts.recurrence.first_part(start, there)
+
+    def has_work(self, known: KnownParts) -> bool:
+        """Whether parts wait to be computed in the range that is asked for: another one was, or fewer."""
+        first = self.first(known)
+        if first is None:
+            return False
+        ready = self.parts.recurrence.ready(first, known.computed, known.there(self.parts), self.asked)
+        return bool(ready) or bool(known.pending & self.asked)
+
+    def found(
+        self,
+        first: int,
+        known: KnownParts,
+        changed: Mapping[str, Intervals],
+        changed_inputs: Collection[str],
+        written: Intervals,
+        gone: Mapping[str, Intervals],
+    ) -> tuple[Intervals, Intervals]:
+        """The parts that have become ready, and the computed ones that have to be computed again.
+
+        ``changed`` are the parts of inputs in which rows have changed, ``changed_inputs`` those with any change. Parts
+        that an interrupted refresh has ``written`` are computed again, ``gone`` are those that have been dropped.
+        """
+        there = known.there(self.parts)
+        recurrence = self.parts.recurrence
+        ready = recurrence.ready(first, known.computed, there, self.asked)
+        by_key = {
+            i.key: touched(i, changed.get(i.relation, Intervals()))
+            for i in self.parts.inputs
+            if i.relation != self.parts.model
+        }
+        computed = known.computed - known.dropped
+        affected = recurrence.affected(first, by_key, computed) | (known.pending & computed)
+        affected |= self._written_before(written, computed, gone)
+        if known.first is not None and first < known.first:
+            # What began with INITIALIZE has a part before it now.
+            affected |= Intervals.of((known.first, known.first)) & computed
+        plain = set(self.parts.plain) & set(changed_inputs)
+        if plain:
+            concerned = self._of_plain(computed)
+            affected |= concerned - needing_dropped(self.parts, concerned, gone)
+        return ready, affected
+
+    def _written_before(
+        self, written: Intervals, computed: Intervals, gone: Mapping[str, Intervals]
+    ) -> Intervals:
+        """What interrupted attempts have written, and what follows from it; but for what can only stay as it is."""
+        wanted = written
+        for reference in self.parts.recurrence.own:
+            wanted |= reference.dependents(written)
+        wanted &= computed
+        return wanted - needing_dropped(self.parts, wanted, gone)
+
+    def _of_plain(self, computed: Intervals) -> Intervals:
+        """The parts that the change of an input without parts concerns, as it is configured."""
+        of = self.parts.of_plain
+        if isinstance(of, str) or not computed:
+            return computed if of == "all" else Intervals()
+        length: Length = self.parts.length
+        since = length.part_of(length.end_of(computed.last) - of)
+        return computed & Intervals.of((since, computed.last))
+
+    def waiting(self, known: KnownParts) -> str | None:
+        """What a part waits for though there is something later, None where nothing is missing in between."""
+        first, there = self.first(known), known.there(self.parts)
+        if first is None:
+            others = {i.relation for i in self.parts.inputs if i.relation != self.parts.model}
+            empty = sorted(name for name in others if not known.seen.get(name))
+            return f"the first part of {', '.join(empty)}" if empty else None
+        gaps = known.computed.gaps
+        part = gaps.first if gaps else known.computed.last + 1 if known.computed else first
+        missing = []
+        for read in self.parts.recurrence.others:
+            wanted, known_there = read.parts(part), there.get(read.relation, Intervals())
+            lacking = Intervals.of((wanted.start, wanted.stop - 1)) - known_there
+            if lacking and known_there and lacking.first < known_there.last:
+                missing.append(f"{read.relation}[{lacking}]")
+        return f"part {part} for {', '.join(missing)}" if missing else None

@@ -81,6 +81,9 @@ class PartOracle:
 
     def _rows_of(self, parts: PartPlan, key: str, wanted: Intervals) -> str:
         item = parts.input(key)
+        if item.relation in self._staged and item.length == item.own:
+            there = Intervals.numbers(self._staged[item.relation])
+            return f"({self._united(item.relation, wanted & there)})"
         where = in_parts(exp.column(identifier(item.column)), item.type, item.length, wanted)
         return f"(SELECT * FROM {self._whole(item.relation)} AS whole WHERE {where.sql(dialect='spark')})"
 

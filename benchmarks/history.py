@@ -30,6 +30,7 @@ from rich.table import Table
 from sqlglot import exp
 
 from benchmarks.conclude import conclude
+from benchmarks.plots import Line, plot
 from benchmarks.queries.command import ENGINES, opener
 from fivm_dbt.catalog import Catalog, Column, Relation
 from fivm_dbt.config import load_config
@@ -110,7 +111,12 @@ class Measured:
 )
 @click.option("--engine", type=click.Choice(ENGINES), default="duckdb", show_default=True)
 @click.option("--report", type=click.Path(path_type=Path), help="Write the figures as JSON too.")
-def main(history: tuple[int, ...], keys: int, models: str, engine: str, report: Path | None) -> None:
+@click.option(
+    "--images", type=click.Path(path_type=Path), help="Draw what one more minute takes, in this directory."
+)
+def main(
+    history: tuple[int, ...], keys: int, models: str, engine: str, report: Path | None, images: Path | None
+) -> None:
     """Exits with 1 if one of the models differs from its recompute."""
     chosen = models.split(",")
     unknown = sorted(set(chosen) - set(MODELS))
@@ -123,6 +129,8 @@ def main(history: tuple[int, ...], keys: int, models: str, engine: str, report: 
             with closing(open_workbench()) as workbench:
                 measured += _Stream(workbench, many, keys, chosen).follow()
     _print(measured)
+    if images is not None:
+        _draw(measured, images / "time_parts_history.svg")
     conclude(measured, report)
 
 
@@ -244,6 +252,16 @@ def _print(measured: Sequence[Measured]) -> None:
             f"{m.seconds:.2f}", "yes" if not m.differing else "NO",
         )  # fmt: skip
     Console(width=120).print(table)
+
+
+def _draw(measured: Sequence[Measured], path: Path) -> None:
+    lines = []
+    for model in dict.fromkeys(m.model for m in measured if m.rows_read):
+        points = [m for m in measured if (m.model, m.what) == (model, "one more minute")]
+        lines.append(
+            Line(model, tuple(float(m.history) for m in points), tuple(float(m.rows_read) for m in points))
+        )
+    plot(path, lines, "minutes of history", "rows read by one more minute")
 
 
 if __name__ == "__main__":

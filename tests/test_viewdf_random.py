@@ -61,6 +61,13 @@ def _recursive(pick: random.Random, source: str, meta: dict[str, str]) -> Model:
             f"select k, sum(v) as s, count(*) as n from {{{source}:i}} group by k",
         ),
         (
+            f"""select k, sum(s) as s, sum(d) as d, sum(n) as n from (
+                select k, v as s, cast(v as decimal(4, 1)) as d, 1 as n from {new} where v <> 3
+                union all select k, s, d, n from {{recursive:j-1}}
+                union all select d.name, 1, null, 2 from {new} as m join {{d}} as d on m.k = d.k) as b group by k""",
+            f"select k, sum(v) as s, sum(cast(v as decimal(4, 1))) as d, count(*) as n from {{{source}:i}} group by k",
+        ),
+        (
             f"""select new.k, coalesce(prev.n, 0) + 1 as n from (select distinct k from {new} where v > 2) as new
                 left join {{recursive:j-1}} as prev on new.k <=> prev.k""",
             f"select distinct k, 1 as n from {{{source}:i}} where v > 2",

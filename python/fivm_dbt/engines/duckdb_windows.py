@@ -107,18 +107,9 @@ def _session(select: exp.Select, call: exp.Expr, time: exp.Expr, gap: int) -> ex
     keys = [_meant(key, select, given) for key in group.expressions]
     keys = [k.copy() for k in keys if function_name(k) != "session_window"]
 
-    def over(
-        function: exp.Expr, partition: list[exp.Expr], order: exp.Expr | None, frame: bool = False
-    ) -> exp.Expr:
+    def over(function: exp.Expr, partition: list[exp.Expr], order: exp.Expr | None) -> exp.Expr:
         by = exp.Order(expressions=[exp.Ordered(this=order.copy())]) if order is not None else None
-        spec = exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW")
-        return exp.Window(
-            this=function,
-            partition_by=[p.copy() for p in partition],
-            order=by,
-            spec=spec if frame else None,
-            over="OVER",
-        )
+        return exp.Window(this=function, partition_by=[p.copy() for p in partition], order=by, over="OVER")
 
     before = exp.Add(
         this=over(exp.Anonymous(this="LAG", expressions=[time.copy()]), keys, time), expression=_interval(gap)
@@ -134,7 +125,8 @@ def _session(select: exp.Select, call: exp.Expr, time: exp.Expr, gap: int) -> ex
         ifs=[exp.If(this=exp.column("fivm_is_first"), true=exp.Literal.number(1))],
         default=exp.Literal.number(0),
     )
-    number = over(exp.Sum(this=flag), keys, time, frame=True)
+    # With the frame that ends behind the last row of the same time: which of these has the flag is open.
+    number = over(exp.Sum(this=flag), keys, time)
     numbered = exp.select("*", exp.alias_(number, "fivm_number")).from_(
         exp.Subquery(this=rows, alias=alias.copy())
     )

@@ -110,6 +110,63 @@ def _in_sequence(rng: random.Random) -> str:
     return f"select k, ts, x from ({query}) as q where x > c0" if rng.random() < 0.4 else query
 
 
+def random_sessions(seed: int) -> dict[str, Any]:
+    """Sessions of many lengths, through changes that join, split, extend and remove them; the end is an empty table."""
+    rng = random.Random(seed)
+    gap, unit = rng.choice(
+        (("3 minutes", 1), ("1 hour", 17), ("90 seconds", 1), ("30 hours", 700), ("1 day", 400))
+    )
+    many = rng.choice((12, 40))
+
+    def row() -> Row:
+        at = START + timedelta(minutes=unit * rng.randrange(many), seconds=rng.choice((0, 0, 30)))
+        number = rng.choice((None, -1, 0, 2))
+        key = rng.choice(("a", "b", None))
+        time = None if rng.random() < 0.04 else at.isoformat(sep=" ")
+        return (key, time, number, rng.choice((None, "-1.50", "2.25")), rng.choice((None, -0.5, 0.25)))
+
+    def model() -> str:
+        keys = rng.choice(([], ["k"], ["k"], ["k", "x % 2"]))
+        calls = rng.sample(rng.choice((_ADDING, _CALLS)), rng.randint(1, 3))
+        window = f"session_window(ts, '{gap}')"
+        shown = [*(f"{key} as g{i}" for i, key in enumerate(keys)), "session_window.start as b"]
+        shown += [f"{call} as c{i}" for i, call in enumerate(calls)]
+        source = rng.choice(("r", "r", "(select k, ts, x, y, z from r join d using (k)) as q"))
+        where = rng.choice(("", " where x > -1", " where ts > timestamp '2024-03-30 22:05:00'"))
+        having = rng.choice(
+            ("", " having count(*) > 1", " having session_window.start > timestamp '2024-03-30 23:00:00'")
+        )
+        query = (
+            f"select {', '.join(shown)} from {source}{where} group by {', '.join([*keys, window])}{having}"
+        )
+        if rng.random() < 0.3:
+            return f"select b, count(*) as n, max(c0) as m from ({query}) as q group by b"
+        return query
+
+    rows: list[Row] = [row() for _ in range(rng.choice((0, many // 2, many)))]
+    initial, steps = list(rows), []
+    for _ in range(6):
+        gone = rng.sample(rows, min(len(rows), rng.choice((0, 1, 1, 3))))
+        come = [row() for _ in range(rng.choice((0, 1, 1, 4)))]
+        come += [(*old[:2], rng.choice((None, 0, 3)), *old[3:]) for old in gone if rng.random() < 0.3]
+        come += [rng.choice(rows)] if rows and rng.random() < 0.3 else []
+        for old in gone:
+            rows.remove(old)
+        rows += come
+        delta = {"r": {"insert": [list(r) for r in come], "delete": [list(r) for r in gone]}}
+        if rng.random() < 0.2:
+            delta["d"] = {"insert": [[rng.choice(("a", "b")), "3"]], "delete": []}
+        steps.append({"delta": delta})
+    steps.append({"delta": {"r": {"insert": [], "delete": [list(r) for r in rows]}}})
+    return {
+        "id": f"sessions-{seed}",
+        "tables": {"r": COLUMNS, "d": [["k", "string"], ["g", "string"]]},
+        "initial": {"r": [list(r) for r in initial], "d": [["a", "1"], ["b", "2"]]},
+        "models": [{"name": name, "sql": model()} for name in ("v", "w")],
+        "steps": steps,
+    }
+
+
 def random_scenario(seed: int) -> dict[str, Any]:
     """Two models through a stream of changes whose end is an empty table."""
     rng = random.Random(seed)

@@ -17,7 +17,7 @@ from fivm_dbt.testing.differential import tiny_workbench
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.replay import replay_scenario
 from fixtures.models import Bench, plan_of, relation
-from random_windows import random_scenario
+from random_windows import random_scenario, random_sessions
 
 COLUMNS = "k string, ts timestamp, v int"
 BY_DAY = {"batch_size": "day"}
@@ -41,10 +41,26 @@ SESSIONS = (
     ],
 )
 def test_random_models(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    _replay(random_scenario(seed), tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *range(4),
+        *(pytest.param(seed, marks=pytest.mark.more) for seed in range(4, 24)),
+        *(pytest.param(seed, marks=pytest.mark.long) for seed in range(24, 250)),
+    ],
+)
+def test_random_sessions(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    _replay(random_sessions(seed), tmp_path, monkeypatch)
+
+
+def _replay(scenario: dict[str, Any], tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     cache_statements(monkeypatch)
     skip_statement_checks(monkeypatch)
     path = tmp_path / "windows.jsonl"
-    path.write_text(json.dumps(random_scenario(seed)), encoding="utf-8")
+    path.write_text(json.dumps(scenario), encoding="utf-8")
     (located,) = load_scenarios([path])
     result = replay_scenario(located.scenario, tiny_workbench)
     assert result.outcome == "passed", "\n".join([result.line(), result.message or "", *result.details()])
@@ -91,6 +107,9 @@ LATE: list[Row] = [("k0", datetime(2024, 4, 29, 10, 30), 9)]
         pytest.param(SLIDING.format("max(v)", "4 hours", "1 hour"), id="max"),
         pytest.param(SLIDING.format("median(v)", "4 hours", "1 hour"), id="median"),
         pytest.param(SLIDING.format("max(v)", "2 hours", "2 hours"), id="tumbling"),
+        pytest.param(SESSIONS, id="session"),
+        pytest.param(SESSIONS.replace("sum(v)", "max(v)"), id="session of max"),
+        pytest.param(SESSIONS.replace("sum(v)", "median(v)"), id="session of median"),
         pytest.param(FRAME.format("sum(v)", "3 hours"), id="frame"),
         pytest.param(FRAME.format("min(v)", "3 hours"), id="frame of min"),
     ],
@@ -149,7 +168,8 @@ def test_sums_of_windows_read_no_rows_again() -> None:
         (FRAME.format("sum(v)", "1 hour"), "windowed: the rows in 3 blocks of 1 hour"),
         (LAG, "windowed: the rows of the day of the change, and of the nearest days"),
         (LAG.replace("lag(v)", "lag(v, 2)"), "whole input: all rows of an affected k"),
-        (SESSIONS, "whole input: all rows of an affected k"),
+        (SESSIONS, "windowed: the sessions that have rows within 1 minute of the change"),
+        (SESSIONS.replace("sum(v)", "max(v)"), "windowed: the rows of an affected session"),
     ],
 )  # fmt: skip
 def test_the_class_is_told(sql: str, name: str) -> None:

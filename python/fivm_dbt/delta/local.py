@@ -10,9 +10,10 @@ around it: ``ΔOp = Op(new R ⋉ near(ΔR)) ⋉ keys(ΔR) − …`` (:mod:`fivm_
 from __future__ import annotations
 
 from fivm_dbt.catalog.types import INT
-from fivm_dbt.delta.nearby import affected_blocks, nearby_rows
+from fivm_dbt.delta.nearby import affected_blocks, nearby_rows, rows_on_days
 from fivm_dbt.delta.term import Derive, Term, at_side
 from fivm_dbt.ir.match import Match
+from fivm_dbt.ir.near import Days
 from fivm_dbt.ir.nodes import Aggregate, Distinct, Item, Map, Node, Restrict, Side, UnionAll, Window
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import PREFIX
@@ -43,6 +44,8 @@ def recomputed(node: Local, changed: tuple[Term, ...], side: Side) -> Node:
     pairs = tuple((k.value, f.scalar) for k, f in zip(local_key(node), keys.fields, strict=False))
     if isinstance(node, Match) or node.near is None:
         return node.with_inputs((Restrict(at_side(node.input, side), keys, pairs),))
+    if isinstance(node, Aggregate) and isinstance(node.near, Days):
+        return node.with_inputs((rows_on_days(node, node.near, changed, side),))
     rows = nearby_rows(node, changed, side)
     if isinstance(node, Aggregate):
         return node.with_inputs((Restrict(rows, keys, pairs),))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from fivm_dbt.catalog.types import BIGINT, DATE, INT
 from fivm_dbt.delta.neighbours import with_neighbours
 from fivm_dbt.delta.term import Term, at_side
-from fivm_dbt.ir.instants import day_of
-from fivm_dbt.ir.near import Near, Range
+from fivm_dbt.ir.instants import day_of, utc_day
+from fivm_dbt.ir.near import Days, Near, Range
 from fivm_dbt.ir.nodes import Aggregate, Distinct, Explode, Item, Map, Node, Restrict, Side, UnionAll, Window
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.time_windows import TimeWindows
@@ -25,7 +27,7 @@ def affected_blocks(node: Window, changed: tuple[Term, ...], alias: str) -> Dist
 def nearby_rows(node: Aggregate | Window, changed: tuple[Term, ...], side: Side) -> Node:
     """The input of ``node`` on one side, with no rows but those from which affected results are computed."""
     near = node.near
-    assert near is not None
+    assert isinstance(near, Near)
     rows, windows = node.input, None
     nodes = tuple(t.node for t in changed)
     alias = f"{node.alias}_near"
@@ -36,7 +38,7 @@ def nearby_rows(node: Aggregate | Window, changed: tuple[Term, ...], side: Side)
         # In which windows a row lies makes no difference here.
         nodes = tuple(n.inputs[0] if isinstance(n, TimeWindows) else n for n in nodes)
     if near.beside is None:
-        needed = _blocks_within(nodes, keys, near, near.needed, alias)
+        needed = blocks_within(nodes, keys, near, near.needed, alias)
     else:
         assert isinstance(node, Window)
         beside = near.beside
@@ -50,12 +52,25 @@ def nearby_rows(node: Aggregate | Window, changed: tuple[Term, ...], side: Side)
     return windows.with_inputs((restricted,)) if windows is not None else restricted
 
 
+def rows_on_days(node: Aggregate, near: Days, changed: tuple[Term, ...], side: Side) -> Restrict:
+    """The rows of affected groups on one side, looked up by the days on which they lie."""
+    alias, made = f"{node.alias}_days", f"{node.alias}_numbers"
+    generator = Scalar.parse(f"EXPLODE(SEQUENCE({near.first.sql}, {near.last.sql}))")
+    keys = tuple(Item(f"key_{i + 1}", k.value, k.type) for i, k in enumerate(node.keys))
+    items = (*keys, Item("day", utc_day(Scalar.column(made, _STEP)), DATE))
+    branches = tuple(Map(Explode(t.node, made, generator, ((_STEP, INT),)), alias, items) for t in changed)
+    needed = Distinct(branches[0] if len(branches) == 1 else UnionAll(branches, alias))
+    values = (*(k.value for k in node.keys), near.day)
+    pairs = tuple((v, f.scalar) for v, f in zip(values, needed.fields, strict=True))
+    return Restrict(at_side(node.input, side), needed, pairs)
+
+
 def _affected(node: Window, near: Near, rows: tuple[Node, ...], alias: str) -> Node:
     keys = node.partition[:-2]
     beside = near.beside
     if beside is None:
-        return _blocks_within(rows, keys, near, near.changed, alias)
-    own = _blocks_within(rows, keys, near, (0, 0), f"{alias}_own")
+        return blocks_within(rows, keys, near, near.changed, alias)
+    own = blocks_within(rows, keys, near, (0, 0), f"{alias}_own")
     # A row is looked at by the next one where that looks back.
     of = _keys_of(node, rows)
     return with_neighbours(own, of, beside, Side.NEW, alias, earlier=beside.later, later=beside.earlier)
@@ -72,8 +87,13 @@ def _keys_of(node: Window, rows: tuple[Node, ...]) -> Distinct | None:
     return Distinct(branches[0] if len(branches) == 1 else UnionAll(branches, alias))
 
 
-def _blocks_within(
-    changed: tuple[Node, ...], keys: tuple[Item, ...], near: Near, steps: Range, alias: str
+def blocks_within(
+    changed: tuple[Node, ...],
+    keys: tuple[Item, ...],
+    near: Near,
+    steps: Range,
+    alias: str,
+    day_of: Callable[[Scalar], Scalar] = day_of,
 ) -> Node:
     """``{(K, b + i) : (K, b) ∈ ΔR, i ∈ steps}``: the blocks around those of changed rows, with their days."""
     made = f"{alias}_steps"

@@ -5,9 +5,11 @@ from __future__ import annotations
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.delta.derive import derive
 from fivm_dbt.delta.local import Local, affected_keys, recomputed
+from fivm_dbt.delta.sessions import delta_of_sessions
 from fivm_dbt.delta.term import Term, at_side
 from fivm_dbt.ir.nodes import Aggregate, Filter, Item, Map, Node, Restrict, Scan, Side
 from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.naming import COUNT
 
 _ALIAS = "own_state"
@@ -24,6 +26,8 @@ def delta_over_own_state(
     changed = derive(local.input, static)
     if not changed:
         return ()
+    if isinstance(local, Sessions) and local.near is not None:
+        return delta_of_sessions(rows, local, state, keys, changed)
     affected = affected_keys(local, changed)
     if isinstance(local, Aggregate) and local.is_global:
         again: Node = Restrict(local.with_inputs((at_side(local.input, Side.NEW),)), affected, ())

@@ -33,6 +33,7 @@ from fivm_dbt.ir.nodes import (
 from fivm_dbt.ir.on_demand import OnDemand, is_on_demand
 from fivm_dbt.ir.printer import describe
 from fivm_dbt.ir.runs import Runs
+from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.within import Within
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.plan.time_class import bounds_of_windows, time_class
@@ -120,6 +121,8 @@ def _rule(node: Node, *, is_own: bool) -> str:
         return "ring delta, a term for each changed factor"
     if isinstance(node, (OuterJoin, SemiJoin)):
         return f"ring delta in the left side; affected left rows of the right side, re-evaluated over {_over(node)}"
+    if isinstance(node, Sessions) and node.near is not None:
+        return "sessions near a changed row, made anew from their rows in the own state and the change"
     if isinstance(node, (Aggregate, Window, Match)):
         keys = ", ".join(k.value.sql for k in local_key(node)) or "all rows are one"
         old = "the old part read from the own state" if is_own else "the old part computed again"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fivm_dbt.ir.scalar import Scalar
 
 HOUR = 3_600_000_000
+DAY = 24 * HOUR
 
 
 def aligned(at: Scalar, slide: int, offset: int = 0) -> Scalar:
@@ -30,3 +31,21 @@ def micros_of(time: Scalar) -> Scalar:
 def day_of(micros: Scalar) -> Scalar:
     """The date of an instant, by the clocks of the session."""
     return timestamp(micros).cast("date")
+
+
+def utc_day_number(micros: Scalar) -> Scalar:
+    """The number of a day in UTC, from 1970 on: later instants never have a lower one, as local days may.
+
+    >>> utc_day_number(Scalar.parse("r.t")).sql
+    'CAST((r.t - PMOD(r.t, 86400000000)) / 86400000000 AS INT)'
+    """
+    return Scalar.parse(f"CAST(({aligned(micros, DAY).sql}) / {DAY} AS INT)")
+
+
+def utc_day(number: Scalar) -> Scalar:
+    """The date of a numbered day.
+
+    >>> utc_day(Scalar.parse("r.n")).sql
+    "DATE_ADD(CAST('1970-01-01' AS DATE), r.n)"
+    """
+    return Scalar.parse(f"DATE_ADD(CAST('1970-01-01' AS DATE), {number.sql})")

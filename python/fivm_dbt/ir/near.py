@@ -3,7 +3,7 @@
 Time is cut into blocks. Where an operator reaches a fixed time, blocks are that long: what a changed row changes lies
 in its own block and in those beside it, and so does what these are computed from. Where it looks at the row before or
 after, blocks are days, and the blocks beside one are the nearest that have rows of the key. Either way it is a fixed
-number of blocks, however long the history is.
+number of blocks, however long the history is. The rows of a session lie on the days from its start to its end.
 """
 
 from __future__ import annotations
@@ -45,6 +45,18 @@ class Near:
     changed: Range
     needed: Range
     beside: Beside | None = None
+
+
+@dataclass(frozen=True)
+class Days:
+    """On which days the rows of a group lie: ``day`` is a column of its rows, the date by which they are placed.
+
+    ``first`` and ``last`` are the numbers of two days, which are the same for all rows of the group.
+    """
+
+    day: Scalar
+    first: Scalar
+    last: Scalar
 
 
 def block_of(at: Scalar, length: int) -> tuple[Scalar, Scalar]:

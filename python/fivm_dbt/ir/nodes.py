@@ -12,7 +12,7 @@ from enum import Enum
 
 from fivm_dbt.catalog.types import SparkType
 from fivm_dbt.ir.factored import Factored
-from fivm_dbt.ir.near import Near
+from fivm_dbt.ir.near import Days, Near
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import CLOCK
 
@@ -493,7 +493,7 @@ class Aggregate(Node):
     """GROUP BY ``keys``; without keys a global aggregate, which has one row even over nothing (``is_global``).
 
     ``factored`` says how its payload is added up where the input has payloads of a view tree instead of the rows that
-    ``calls`` speak of. Over sliding windows ``near`` says which rows those of an affected window are.
+    ``calls`` speak of. Over sliding windows and sessions ``near`` says where rows of an affected window are.
     """
 
     input: Node
@@ -502,7 +502,7 @@ class Aggregate(Node):
     calls: tuple[AggregateCall, ...]
     is_global: bool = False
     factored: Factored | None = None
-    near: Near | None = None
+    near: Near | Days | None = None
 
     def __post_init__(self) -> None:
         used: Iterable[Scalar | None]

@@ -71,7 +71,7 @@ def describe(node: Node) -> str:
     if isinstance(node, Restrict):
         return f"Restrict {' and '.join(f'{a.sql} <=> {b.sql}' for a, b in node.keys)}"
     if isinstance(node, Sessions):
-        by = ", ".join(i.value.sql for i in node.partition) or "nothing"
+        by = ", ".join(i.value.sql for i in node.keys) or "nothing"
         items = ", ".join(_item(i.name, i.value.sql) for i in node.items)
         return f"Sessions {node.alias} by {by} order {node.at.sql} gap {node.gap} [{items}]"
     if isinstance(node, Window):

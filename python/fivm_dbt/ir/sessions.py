@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fivm_dbt.catalog.types import BIGINT
-from fivm_dbt.ir.nodes import Field, Window
+from fivm_dbt.ir.nodes import Field, Item, Window
 from fivm_dbt.ir.scalar import Scalar
 
 SESSION_START, SESSION_END = "session_start_us", "session_end_us"
@@ -17,7 +17,8 @@ class Sessions(Window):
 
     A row at time t belongs to the session of the row before it, of the same ``partition``, if that was no longer than
     ``gap`` ago; a session ends a gap after its last row. ``at`` is the time of a row in microseconds; it is not NULL.
-    Local to ``partition``, as window functions are (it is a Window to everything but SQL).
+    Local to ``partition``, as window functions are (it is a Window to everything but SQL). With ``near`` the block of a
+    row and the day of that stand behind the ``keys`` there, and sessions go on across blocks.
     """
 
     at: Scalar
@@ -26,6 +27,11 @@ class Sessions(Window):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check(self.at)
+
+    @property
+    def keys(self) -> tuple[Item, ...]:
+        """What tells apart rows that are never in one session."""
+        return self.partition if self.near is None else self.partition[:-2]
 
     @property
     def fields(self) -> tuple[Field, ...]:

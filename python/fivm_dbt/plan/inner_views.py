@@ -255,8 +255,11 @@ class _Keeper:
         over = _same(node, substituted(node, (inner,), meaning))
         if isinstance(over, Aggregate) and over.adds_up:
             return self.helpers.aggregate(over, topmost) or over
-        if self.wanted.only_needed or is_on_demand(over):
+        if is_on_demand(over):
             return over
+        of_sessions = self.near.over_sessions(over)
+        if of_sessions is not None or self.wanted.only_needed:
+            return of_sessions or over
         if isinstance(over, Match):
             marked = by_marks(self.kept, over, self.wanted.part_length, self.wanted.buckets)
             if marked is not None:
@@ -321,7 +324,11 @@ class _Keeper:
         return self.kept.keep(node, (), f"an aggregate below other operators, {how}")
 
     def _window(self, node: Node) -> Node:
-        """Projections and filters over windows or matches, as one view."""
+        """Projections and filters over windows or matches, as one view; of sessions all rows are kept."""
+        if leads_to(node, Sessions):
+            if isinstance(node, Sessions):
+                return self.near.of_sessions(node)
+            return node.with_inputs((self._window(node.inputs[0]),))
         if isinstance(node, (Window, Match)):
             inner = self._local(node)
         else:

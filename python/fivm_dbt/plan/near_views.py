@@ -11,12 +11,14 @@ from fivm_dbt.delta.local import Local, local_key
 from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.near import block_of
 from fivm_dbt.ir.nodes import Aggregate, Item, Node, Scan, Window
+from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.rename import moved, substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.plan.kept_views import KeptViews, column_of
 from fivm_dbt.plan.panes import has_plain_keys, near_windows, over_panes
+from fivm_dbt.plan.sessions import near_sessions, over_sessions
 
 Meaning = dict[ColumnId, Scalar]
 
@@ -81,6 +83,23 @@ class NearViews:
             calls=with_meaning(node.calls, kept.meaning),
             near=near_windows(kept.keys[block], kept.keys[day], windows.length),
         )
+
+    def of_sessions(self, node: Sessions) -> Node:
+        """Sessions as a view from whose own rows they are recomputed; as they are where that cannot be kept."""
+        inner, meaning = self.visit(node.input)
+        over = substituted(node, (inner,), meaning)
+        assert isinstance(over, Sessions)
+        near = near_sessions(over)
+        if is_on_demand(over) or not all(f.type.is_groupable for f in near.fields):
+            return over
+        return self.kept.keep(near, (), "sessions, by the time of their rows")
+
+    def over_sessions(self, node: Local) -> Aggregate | None:
+        """An aggregate of kept sessions over these, where their rows can be looked up; None for others."""
+        view = self.kept.scanned(node.input) if isinstance(node, Aggregate) else None
+        if view is None or not isinstance(node, Aggregate) or not isinstance(view.node, Sessions):
+            return None
+        return over_sessions(node, view.node)
 
     def with_days(self, node: Local) -> Local:
         """An operator over kept rows, with the days that these have if it looks for the nearest."""

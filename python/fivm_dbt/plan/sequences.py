@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT, DATE, TIMESTAMP
-from fivm_dbt.ir.instants import HOUR, day_of, micros_of
+from fivm_dbt.ir.instants import DAY, day_of, micros_of
 from fivm_dbt.ir.near import Beside, Near, block_of
 from fivm_dbt.ir.nodes import Item, Window
 from fivm_dbt.ir.scalar import Scalar
@@ -20,7 +20,6 @@ from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.functions import function_name
 
-DAY = 24 * HOUR
 _LOWEST, _HIGHEST = -62_135_596_800_000_000, 253_402_214_400_000_000
 """The blocks of rows without a time: the first day of the year 1, or the last one of 9999."""
 

@@ -14,7 +14,7 @@ from typing import Literal
 from fivm_dbt.delta.local import local_key
 from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.match import Match
-from fivm_dbt.ir.near import Near
+from fivm_dbt.ir.near import Days, Near
 from fivm_dbt.ir.nodes import Aggregate, Filter, Map, Node, Scan, Window
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import Sessions
@@ -76,7 +76,13 @@ def _is_bound(value: Scalar, node: Node, bounds: Collection[tuple[str, str]]) ->
     return is_bound_of_window(value) or (value.is_column and any(column in bounds for column in found))
 
 
-def _reads(node: Aggregate | Window, near: Near) -> str:
+def _reads(node: Aggregate | Window, near: Near | Days) -> str:
+    if isinstance(near, Days):
+        return "the rows of an affected session"
+    if isinstance(node, Sessions):
+        return (
+            f"the sessions that have rows within {in_words(near.length)} of the change, from their own rows"
+        )
     if near.beside is not None:
         return "the rows of the day of the change, and of the nearest days that have rows of the key"
     blocks = near.needed[1] - near.needed[0] + 1

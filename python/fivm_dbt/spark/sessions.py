@@ -19,11 +19,11 @@ def select_sessions(node: Sessions, rows: Callable[[list[exp.Expr]], exp.Select]
     A session starts at a row whose predecessor, if there is any, is more than a gap ago; the latest start up to a row
     is that of its session, and the latest row with that start ends it.
     """
-    keys = [f"{PREFIX}key_{i + 1}" for i in range(len(node.partition))]
+    keys = [f"{PREFIX}key_{i + 1}" for i in range(len(node.keys))]
     columns = [exp.alias_(i.value.ast(), identifier(i.name)) for i in node.items]
-    columns += [exp.alias_(k.value.ast(), name) for k, name in zip(node.partition, keys, strict=True)]
+    columns += [exp.alias_(k.value.ast(), name) for k, name in zip(node.keys, keys, strict=True)]
     columns += [exp.alias_(node.at.ast(), _AT)]
-    partition = [k.value.ast() for k in node.partition]
+    partition = [k.value.ast() for k in node.keys]
     before = exp.Anonymous(this="LAG", expressions=[node.at.ast()])
     inner = rows([*columns, exp.alias_(_over(before, partition, node.at.ast()), _BEFORE)])
 

@@ -28,6 +28,9 @@ _BESIDE = (
     "rows between 1 preceding and current row",
     "rows between 1 preceding and 1 following",
     "rows between current row and 1 following",
+    "rows between 3 preceding and current row",
+    "rows between 5 preceding and 2 preceding",
+    "rows between 2 preceding and 4 following",
 )
 
 
@@ -102,6 +105,7 @@ def _in_sequence(rng: random.Random) -> str:
     over = f"{by}order by {order}, x, y, z"
     beside = rng.choice(_BESIDE)
     calls = [f"{call} over ({over})" for call in ("lag(x)", "lead(x)", "lag(x, 1, -7)")]
+    calls += [f"{call} over ({over})" for call in ("lag(x, 2)", "lead(y, 3)", "lag(z, 4, 0.5D)")]
     calls += [
         f"{call} over ({over} {beside})" for call in ("sum(x)", "first_value(y)", "last_value(x)", "count(*)")
     ]

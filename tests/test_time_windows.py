@@ -27,6 +27,11 @@ FRAME = (
     "from raw.s"
 )
 LAG = "select k, ts, lag(v) over (partition by k order by ts, v) as p from raw.s"
+NEAREST = "windowed: the rows of the day of the change, and of the nearest days"
+LAST_ROWS = (
+    "select k, ts, sum(v) over (partition by k order by ts, v rows between 30 preceding and 3 following) as p "
+    "from raw.s"
+)
 SESSIONS = (
     "select k, session_window.start as b, sum(v) as s from raw.s group by k, session_window(ts, '1 minute')"
 )
@@ -122,11 +127,12 @@ def test_history_is_not_read(sql: str) -> None:
     assert _read(sql, 5, [], gone) == _read(sql, 20, [], gone)
 
 
-def test_a_sequence_reads_two_days_and_the_list_of_days() -> None:
+@pytest.mark.parametrize("sql", [LAG, LAG.replace("lag(v)", "lag(v, 30)"), LAST_ROWS])
+def test_a_sequence_reads_near_days_and_the_list_of_days(sql: str) -> None:
     """LAG: of the rows those of the days beside the change, and of each key affected a row per day."""
     found = {}
     for days in (5, 20):
-        bench = _counting(LAG, _rows(days))
+        bench = _counting(sql, _rows(days))
         bench.engine.change("raw.s", insert=LATE, delete=[])
         scans = dict(bench.refresh().scans)
         bench.check()
@@ -166,8 +172,9 @@ def test_sums_of_windows_read_no_rows_again() -> None:
         (SLIDING.format("median(v)", "4 minutes", "1 minute"), "windowed: the rows in 3 blocks of 4 minutes"),
         (SLIDING.format("max(v)", "4 minutes", "4 minutes"), "windowed: the rows of an affected window"),
         (FRAME.format("sum(v)", "1 hour"), "windowed: the rows in 3 blocks of 1 hour"),
-        (LAG, "windowed: the rows of the day of the change, and of the nearest days"),
-        (LAG.replace("lag(v)", "lag(v, 2)"), "whole input: all rows of an affected k"),
+        (LAG, f"{NEAREST} that have rows of the key"),
+        (LAG.replace("lag(v)", "lag(v, 9)"), f"{NEAREST} that have 9 rows of the key"),
+        (LAG.replace("lag(v)", "lag(v, v)"), "whole input: all rows of an affected k"),
         (SESSIONS, "windowed: the sessions that have rows within 1 minute of the change"),
         (SESSIONS.replace("sum(v)", "max(v)"), "windowed: the rows of an affected session"),
     ],

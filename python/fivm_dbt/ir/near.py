@@ -1,9 +1,10 @@
 """Operators of which a result depends on rows of the same key that are near it in time.
 
 Time is cut into blocks. Where an operator reaches a fixed time, blocks are that long: what a changed row changes lies
-in its own block and in those beside it, and so does what these are computed from. Where it looks at the row before or
-after, blocks are days, and the blocks beside one are the nearest that have rows of the key. Either way it is a fixed
-number of blocks, however long the history is. The rows of a session lie on the days from its start to its end.
+in its own block and in those beside it, and so does what these are computed from. Where it looks at a number of rows
+before or after, blocks are days, and the blocks beside one are the nearest that have so many rows of the key. Either
+way it is a fixed number of blocks, however long the history is. The rows of a session lie on the days from
+its start to its end.
 """
 
 from __future__ import annotations
@@ -21,13 +22,21 @@ Range = tuple[int, int]
 @dataclass(frozen=True)
 class Beside:
     """The nearest blocks that have rows, of a key: ``relation`` keeps the blocks of each, in its columns ``keys`` and
-    ``block``. A row looks at the one ``earlier`` in time, or at the one ``later``, or at both."""
+    ``block``, and where more than one row is looked at how many rows each has, in ``rows``.
+
+    A row looks at so many rows ``earlier`` in time, and at so many ``later`` ones."""
 
     relation: str
     keys: tuple[tuple[str, SparkType], ...]
     block: str
-    earlier: bool
-    later: bool
+    earlier: int
+    later: int
+    rows: str | None = None
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether one block may not be enough, so that their rows have to be counted."""
+        return max(self.earlier, self.later) > 1
 
 
 @dataclass(frozen=True)

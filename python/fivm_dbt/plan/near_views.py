@@ -10,7 +10,7 @@ from fivm_dbt.catalog.types import BIGINT, DATE
 from fivm_dbt.delta.local import Local, local_key
 from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.near import block_of
-from fivm_dbt.ir.nodes import Aggregate, Item, Node, Scan, Window
+from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Item, Node, Scan, Window
 from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.rename import moved, substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
@@ -21,6 +21,8 @@ from fivm_dbt.plan.panes import has_plain_keys, near_windows, over_panes
 from fivm_dbt.plan.sessions import near_sessions, over_sessions
 
 Meaning = dict[ColumnId, Scalar]
+
+_ROWS_OF_DAY = AggregateCall("day_rows", "count", None, None, BIGINT)
 
 
 class Rows(Protocol):
@@ -111,11 +113,18 @@ class NearViews:
         rows = replace(node.input, alias=self.kept.alias())
         names = {node.input.alias: rows.alias}
         keys = tuple(Item(column_of(k.value), moved(k.value, names), k.type) for k in local_key(node)[:-1])
-        days = Aggregate(rows, self.kept.alias(), keys, ())
+        calls = (_ROWS_OF_DAY,) if near.beside.is_counted else ()
+        days = Aggregate(rows, self.kept.alias(), keys, calls)
         by = tuple(k.name for k in keys[:-1])
         scan = self.kept.keep(days, by, "the days of each key that have rows")
-        *of, (block, _) = scan.columns
-        beside = replace(near.beside, relation=scan.relation, keys=tuple(of), block=block)
+        names_of = [name for name, _ in scan.columns]
+        beside = replace(
+            near.beside,
+            relation=scan.relation,
+            keys=scan.columns[: len(keys) - 1],
+            block=names_of[len(keys) - 1],
+            rows=names_of[-1] if calls else None,
+        )
         return replace(node, near=replace(near, beside=beside))
 
 

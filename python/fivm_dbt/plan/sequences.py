@@ -1,8 +1,8 @@
-"""Window functions that look at the row before or after in time: LAG, LEAD, and frames of ROWS beside the own one.
+"""Window functions that look at rows before or after in time: LAG, LEAD, and frames of ROWS around the own one.
 
-A changed row makes a difference to itself and to the next row, however far away that is. The days on which a key has
-rows are kept, so that the day of the next row, and of the one before, is found without a look at the rows between
-(ViewDF, section 6: sequence queries with a helper view of what they need from other parts).
+A changed row makes a difference to itself and to the next n rows, however far away they are. The days on which a key
+has rows are kept, so that the days of the next n rows, and of the n before, are found without a look at the rows
+between (ViewDF, section 6: sequence queries with a helper view of what they need from other parts).
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _LOWEST, _HIGHEST = -62_135_596_800_000_000, 253_402_214_400_000_000
 
 @dataclass(frozen=True)
 class _Look:
-    """The time by which a window function orders, where it has NULLs, and whether it looks earlier or later."""
+    """The time by which a window function orders, where it has NULLs, and how many rows it looks earlier and later."""
 
     at: Scalar
     nulls_are_low: bool
-    earlier: bool
-    later: bool
+    earlier: int
+    later: int
 
 
 def with_days(node: Window) -> Window:
-    """``node``, local to days too where all its window functions look one row back or ahead; else as it is.
+    """``node``, local to days too where all its window functions look a number of rows back or ahead; else as it is.
 
     What keeps the days is still to be said.
     """
@@ -66,7 +66,7 @@ def _look_of(node: Window) -> _Look | None:
             found.append(look)
     if not found or any((f.at, f.nulls_are_low) != (found[0].at, found[0].nulls_are_low) for f in found):
         return None
-    return replace(found[0], earlier=any(f.earlier for f in found), later=any(f.later for f in found))
+    return replace(found[0], earlier=max(f.earlier for f in found), later=max(f.later for f in found))
 
 
 def _look(window: exp.Window) -> _Look | None:
@@ -83,15 +83,16 @@ def _look(window: exp.Window) -> _Look | None:
     return _Look(Scalar(first.this.copy()), nulls_first != is_down, earlier, later)
 
 
-def _rows(window: exp.Window) -> tuple[bool, bool] | None:
-    """Whether a window function looks at the row before, and at the row after; None where it looks further."""
+def _rows(window: exp.Window) -> tuple[int, int] | None:
+    """How many rows before its own and after it a window function looks at; None where that is not told."""
     function, spec = window.this, window.args.get("spec")
     name = function_name(function)
     if name in ("lag", "lead") and spec is None:
         offset = function.args.get("offset")
-        if offset is not None and Scalar(offset.copy()).as_number != 1:
+        many = 1 if offset is None else Scalar(offset.copy()).as_number
+        if many is None or many < 1:
             return None
-        return name == "lag", name == "lead"
+        return (many, 0) if name == "lag" else (0, many)
     if spec is None or str(spec.args.get("kind")).upper() != "ROWS" or spec.args.get("exclude"):
         return None
     if isinstance(function, (exp.IgnoreNulls, exp.RespectNulls)):
@@ -102,14 +103,14 @@ def _rows(window: exp.Window) -> tuple[bool, bool] | None:
     first, last = bounds
     if first is None or last is None or first > last:
         return None
-    return first < 0, last > 0
+    return max(-first, 0), max(last, 0)
 
 
 def _offset(value: object, side: object) -> int | None:
-    """A bound in rows, below zero before the own one; None where it is further than the next."""
+    """A bound in rows, below zero before the own one; None where it is no number."""
     if isinstance(value, str):
         return 0 if value.upper() == "CURRENT ROW" else None
     number = Scalar(value.copy()).as_number if isinstance(value, exp.Expr) else None
-    if number not in (0, 1):
+    if number is None or number < 0:
         return None
     return -number if str(side).upper() == "PRECEDING" else number

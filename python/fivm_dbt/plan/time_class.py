@@ -84,7 +84,9 @@ def _reads(node: Aggregate | Window, near: Near | Days) -> str:
             f"the sessions that have rows within {in_words(near.length)} of the change, from their own rows"
         )
     if near.beside is not None:
-        return "the rows of the day of the change, and of the nearest days that have rows of the key"
+        many = max(near.beside.earlier, near.beside.later)
+        what = f"{many} rows" if many > 1 else "rows"
+        return f"the rows of the day of the change, and of the nearest days that have {what} of the key"
     blocks = near.needed[1] - near.needed[0] + 1
     what = "rows"
     if isinstance(node, Aggregate) and isinstance(node.input, TimeWindows):

@@ -68,6 +68,8 @@ def random_window(rng: random.Random) -> str:
 def random_model(rng: random.Random) -> str:
     """A query over ``r`` that groups by a window of time, has frames in a range of it, or looks at the next row."""
     kind = rng.random()
+    if kind > 0.85:
+        return random_running(rng)
     if kind < 0.5:
         return _framed(rng) if kind < 0.25 else _in_sequence(rng)
     window = random_window(rng)
@@ -169,6 +171,28 @@ def random_sessions(seed: int) -> dict[str, Any]:
         "models": [{"name": name, "sql": model()} for name in ("v", "w")],
         "steps": steps,
     }
+
+
+def random_running(rng: random.Random) -> str:
+    """Functions over all rows up to the own one, by time, in its order at most times."""
+    by = rng.choice(("k", "k", "k, x"))
+    order = rng.choice(("ts", "ts", "ts", "ts nulls last", "ts desc"))
+    up = "unbounded preceding and current row"
+    calls = []
+    for call in ("sum(x)", "sum(y)", "count(*)", "count(x)", "min(x)", "max(y)", "min(k)"):
+        frame = rng.choice(
+            ("", f" range between {up}", f", x, y, z rows between {up}", " range unbounded preceding")
+        )
+        calls.append(f"{call} over (partition by {by} order by {order}{frame})")
+    calls.append(f"row_number() over (partition by {by} order by {order}, x, y, z)")
+    listed = ", ".join(f"{call} as c{i}" for i, call in enumerate(rng.sample(calls, rng.randint(1, 3))))
+    query = f"select k, ts, x, y, z, {listed} from r"
+    kind = rng.random()
+    if kind < 0.2:
+        return f"{query} qualify row_number() over (partition by {by} order by {order}, x, y, z) <= {rng.randint(1, 3)}"
+    if kind < 0.4:
+        return f"select k, count(*) as n, max(c0) as m from ({query}) as q group by k"
+    return query
 
 
 def random_scenario(seed: int) -> dict[str, Any]:

@@ -42,7 +42,7 @@ SQLGLOT = {
     "sql.*", "rings.*",
     "plan.blocks", "plan.correlation",
     "parts.reference", "plan.by_part", "plan.inequality", "plan.panes", "plan.part_timestamp", "plan.partitioning",
-    "plan.parts", "plan.payload_views", "plan.ranges", "plan.reach", "plan.root", "plan.sequences", "plan.sweep",
+    "plan.parts", "plan.payload_views", "plan.ranges", "plan.reach", "plan.root", "plan.running", "plan.sequences", "plan.sweep",
     "spark.*",
     "explain.text", "refresh.apply", "refresh.layout", "refresh.journal", "refresh.recorder", "refresh.recompute",
     "refresh.compare", "refresh.model_parts", "refresh.oracle", "refresh.part_swap",

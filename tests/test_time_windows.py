@@ -32,6 +32,7 @@ LAST_ROWS = (
     "select k, ts, sum(v) over (partition by k order by ts, v rows between 30 preceding and 3 following) as p "
     "from raw.s"
 )
+RUNNING = "select k, ts, sum(v) over (partition by k order by ts) as s from raw.s"
 SESSIONS = (
     "select k, session_window.start as b, sum(v) as s from raw.s group by k, session_window(ts, '1 minute')"
 )
@@ -127,9 +128,11 @@ def test_history_is_not_read(sql: str) -> None:
     assert _read(sql, 5, [], gone) == _read(sql, 20, [], gone)
 
 
-@pytest.mark.parametrize("sql", [LAG, LAG.replace("lag(v)", "lag(v, 30)"), LAST_ROWS])
+@pytest.mark.parametrize(
+    "sql", [LAG, LAG.replace("lag(v)", "lag(v, 30)"), LAST_ROWS, RUNNING, RUNNING.replace("sum(v)", "max(v)")]
+)
 def test_a_sequence_reads_near_days_and_the_list_of_days(sql: str) -> None:
-    """LAG: of the rows those of the days beside the change, and of each key affected a row per day."""
+    """Of the rows those of the days beside the change or behind it are read, and of each affected key a row per day."""
     found = {}
     for days in (5, 20):
         bench = _counting(sql, _rows(days))
@@ -175,6 +178,9 @@ def test_sums_of_windows_read_no_rows_again() -> None:
         (LAG, f"{NEAREST} that have rows of the key"),
         (LAG.replace("lag(v)", "lag(v, 9)"), f"{NEAREST} that have 9 rows of the key"),
         (LAG.replace("lag(v)", "lag(v, v)"), "whole input: all rows of an affected k"),
+        (RUNNING, "windowed: the rows from the day of the change on, and what the functions are over each day"),
+        (RUNNING.replace("by ts", "by ts desc"), "whole input: all rows of an affected k"),
+        (RUNNING.replace("sum(v)", "rank()"), "whole input: all rows of an affected k"),
         (SESSIONS, "windowed: the sessions that have rows within 1 minute of the change"),
         (SESSIONS.replace("sum(v)", "max(v)"), "windowed: the rows of an affected session"),
     ],

@@ -10,7 +10,7 @@ around it: ``ΔOp = Op(new R ⋉ near(ΔR)) ⋉ keys(ΔR) − …`` (:mod:`fivm_
 from __future__ import annotations
 
 from fivm_dbt.catalog.types import INT
-from fivm_dbt.delta.nearby import affected_blocks, nearby_rows, rows_on_days
+from fivm_dbt.delta.nearby import affected_blocks, nearby_rows, rows_on_days, running_rows
 from fivm_dbt.delta.term import Derive, Term, at_side
 from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.near import Days
@@ -46,6 +46,8 @@ def recomputed(node: Local, changed: tuple[Term, ...], side: Side) -> Node:
         return node.with_inputs((Restrict(at_side(node.input, side), keys, pairs),))
     if isinstance(node, Aggregate) and isinstance(node.near, Days):
         return node.with_inputs((rows_on_days(node, node.near, changed, side),))
+    if isinstance(node, Window) and node.near is not None and node.near.running is not None:
+        return running_rows(node, changed, side)
     rows = nearby_rows(node, changed, side)
     if isinstance(node, Aggregate):
         return node.with_inputs((Restrict(rows, keys, pairs),))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from fivm_dbt.catalog.types import BIGINT, DATE, INT
 from fivm_dbt.delta.neighbours import with_neighbours
+from fivm_dbt.delta.running import running_from, with_later_blocks
 from fivm_dbt.delta.term import Term, at_side
 from fivm_dbt.ir.instants import day_of, utc_day
 from fivm_dbt.ir.near import Days, Near, Range
@@ -52,6 +53,21 @@ def nearby_rows(node: Aggregate | Window, changed: tuple[Term, ...], side: Side)
     return windows.with_inputs((restricted,)) if windows is not None else restricted
 
 
+def running_rows(node: Window, changed: tuple[Term, ...], side: Side) -> Map:
+    """Running functions of all rows from the first changed block of their key on."""
+    near = node.near
+    assert near is not None
+    nodes, alias = tuple(t.node for t in changed), f"{node.alias}_near"
+    keys, of = node.partition[:-2], _keys_of(node, nodes)
+    assert of is not None
+    affected = _affected(node, near, nodes, alias)
+    values = (*(k.value for k in keys), near.block, near.day)
+    pairs = tuple((v, f.scalar) for v, f in zip(values, affected.fields, strict=True))
+    rows = Restrict(at_side(node.input, side), Distinct(affected), pairs)
+    own = blocks_within(nodes, keys, near, (0, 0), f"{alias}_own")
+    return running_from(node, rows, own, of, side)
+
+
 def rows_on_days(node: Aggregate, near: Days, changed: tuple[Term, ...], side: Side) -> Restrict:
     """The rows of affected groups on one side, looked up by the days on which they lie."""
     alias, made = f"{node.alias}_days", f"{node.alias}_numbers"
@@ -68,9 +84,14 @@ def rows_on_days(node: Aggregate, near: Days, changed: tuple[Term, ...], side: S
 def _affected(node: Window, near: Near, rows: tuple[Node, ...], alias: str) -> Node:
     keys = node.partition[:-2]
     beside = near.beside
-    if beside is None:
+    if beside is None and near.running is None:
         return blocks_within(rows, keys, near, near.changed, alias)
     own = blocks_within(rows, keys, near, (0, 0), f"{alias}_own")
+    if near.running is not None:
+        sequences = _keys_of(node, rows)
+        assert sequences is not None
+        return with_later_blocks(own, sequences, near.running, alias)
+    assert beside is not None
     # A row is looked at by the next one where that looks back.
     of = _keys_of(node, rows)
     return with_neighbours(own, of, beside, Side.NEW, alias, earlier=beside.later, later=beside.earlier)

@@ -40,12 +40,37 @@ class Beside:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Of the item ``of`` of a window: the ``column`` with what it is over the rows of a block alone, and how it goes on
+    from there (``sum``, ``count``, ``min`` or ``max``)."""
+
+    of: str
+    how: str
+    column: str
+    type: SparkType
+
+
+@dataclass(frozen=True)
+class Running:
+    """Functions over all rows of a key up to the own one, in the order of time.
+
+    ``relation`` keeps the blocks of each key, in its columns ``keys`` and ``block``, and a part of each function.
+    """
+
+    relation: str
+    keys: tuple[tuple[str, SparkType], ...]
+    block: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
 class Near:
     """How far an operator reaches: ``block`` and ``day`` are columns of its rows, the start of the block in which a row
     lies, in microseconds since 1970, and the day of that start, by which the rows are placed.
 
     Blocks are ``length`` microseconds long. A changed row changes results in the blocks ``changed``, which are computed
-    from rows in the blocks ``needed``, or in those which ``beside`` says.
+    from rows in the blocks ``needed``, or in those which ``beside`` says. It changes all results behind it where they
+    are ``running``: these are computed from rows in their blocks, and from what is kept of the blocks before.
     """
 
     block: Scalar
@@ -54,6 +79,7 @@ class Near:
     changed: Range
     needed: Range
     beside: Beside | None = None
+    running: Running | None = None
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,7 @@ from fivm_dbt.plan.outer_sums import outer_rows_of
 from fivm_dbt.plan.plan import InequalityHelper, ViewTree
 from fivm_dbt.plan.reach import with_reach
 from fivm_dbt.plan.root import leads_to
+from fivm_dbt.plan.running import with_running
 from fivm_dbt.plan.sequences import with_days
 
 Meaning = dict[ColumnId, Scalar]
@@ -264,7 +265,7 @@ class _Keeper:
             marked = by_marks(self.kept, over, self.wanted.part_length, self.wanted.buckets)
             if marked is not None:
                 return marked
-        reaching = with_days(with_reach(over)) if isinstance(over, Window) else over
+        reaching = with_running(with_days(with_reach(over))) if isinstance(over, Window) else over
         keys = local_key(reaching)
         kept = self._by_key(
             reaching.input, used_by(reaching), keys, "the rows from which keys are recomputed"

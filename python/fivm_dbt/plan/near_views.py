@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, DATE
 from fivm_dbt.delta.local import Local, local_key
 from fivm_dbt.ir.match import Match
@@ -18,6 +19,7 @@ from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.plan.kept_views import KeptViews, column_of
 from fivm_dbt.plan.panes import has_plain_keys, near_windows, over_panes
+from fivm_dbt.plan.running import part_calls
 from fivm_dbt.plan.sessions import near_sessions, over_sessions
 
 Meaning = dict[ColumnId, Scalar]
@@ -108,24 +110,47 @@ class NearViews:
         if not isinstance(node, Window) or not isinstance(node.input, Scan):
             return node
         near = node.near
-        if near is None or near.beside is None:
+        if near is None or (near.beside is None and near.running is None):
             return node
         rows = replace(node.input, alias=self.kept.alias())
         names = {node.input.alias: rows.alias}
-        keys = tuple(Item(column_of(k.value), moved(k.value, names), k.type) for k in local_key(node)[:-1])
+        keys = tuple(Item(column_of(k.value), moved(k.value, names), k.type) for k in local_key(node))
+        of, block = keys[:-2], keys[-2]
+        by = tuple(k.name for k in of)
+        if near.running is not None:
+            parts = Aggregate(rows, self.kept.alias(), keys, part_calls(node, names))
+            relation, columns = self._columns(parts, by, "what running functions are over each day of a key")
+            found = [
+                replace(p, column=c)
+                for p, (c, _) in zip(near.running.parts, columns[len(keys) :], strict=True)
+            ]
+            running = replace(
+                near.running,
+                relation=relation,
+                keys=columns[: len(of)],
+                block=columns[len(of)][0],
+                parts=tuple(found),
+            )
+            return replace(node, near=replace(near, running=running))
+        assert near.beside is not None
         calls = (_ROWS_OF_DAY,) if near.beside.is_counted else ()
-        days = Aggregate(rows, self.kept.alias(), keys, calls)
-        by = tuple(k.name for k in keys[:-1])
-        scan = self.kept.keep(days, by, "the days of each key that have rows")
-        names_of = [name for name, _ in scan.columns]
+        days = Aggregate(rows, self.kept.alias(), (*of, block), calls)
+        relation, columns = self._columns(days, by, "the days of each key that have rows")
         beside = replace(
             near.beside,
-            relation=scan.relation,
-            keys=scan.columns[: len(keys) - 1],
-            block=names_of[len(keys) - 1],
-            rows=names_of[-1] if calls else None,
+            relation=relation,
+            keys=columns[: len(of)],
+            block=columns[len(of)][0],
+            rows=columns[-1][0] if calls else None,
         )
         return replace(node, near=replace(near, beside=beside))
+
+    def _columns(
+        self, node: Aggregate, by: tuple[str, ...], reason: str
+    ) -> tuple[str, tuple[tuple[str, SparkType], ...]]:
+        """The relation that keeps ``node``, and the columns that it has there."""
+        scan = self.kept.keep(node, by, reason)
+        return scan.relation, scan.columns
 
 
 def used_by(node: Local) -> frozenset[ColumnId]:

@@ -43,7 +43,7 @@ def with_days(node: Window) -> Window:
     if look is None:
         return node
     aligned, _ = block_of(micros_of(look.at), DAY)
-    block = Scalar.parse(f"COALESCE({aligned.sql}, {_LOWEST if look.nulls_are_low else _HIGHEST})")
+    block = Scalar.parse(f"COALESCE({aligned.sql}, {block_without_time(is_low=look.nulls_are_low)})")
     day = day_of(block)
     partition = (*node.partition, Item("block_us", block, BIGINT), Item("block_day", day, DATE))
     items = list(node.items)
@@ -53,6 +53,23 @@ def with_days(node: Window) -> Window:
     beside = Beside("", (), "block_us", look.earlier, look.later)
     near = Near(block, day, DAY, (0, 0), (0, 0), beside)
     return replace(node, partition=partition, items=tuple(items), near=near)
+
+
+def block_without_time(*, is_low: bool) -> int:
+    """The block of rows without a time, which come before all others, or behind them."""
+    return _LOWEST if is_low else _HIGHEST
+
+
+def time_order(window: exp.Window) -> tuple[Scalar, bool, bool] | None:
+    """What a window function orders by first, whether NULL is before all times, and whether it goes back in time."""
+    order = window.args.get("order")
+    if order is None:
+        return None
+    first = order.expressions[0]
+    is_down = bool(first.args.get("desc"))
+    nulls_first = first.args.get("nulls_first")
+    nulls_first = not is_down if nulls_first is None else bool(nulls_first)
+    return Scalar(first.this.copy()), nulls_first != is_down, is_down
 
 
 def _look_of(node: Window) -> _Look | None:
@@ -70,17 +87,13 @@ def _look_of(node: Window) -> _Look | None:
 
 
 def _look(window: exp.Window) -> _Look | None:
-    order = window.args.get("order")
-    rows = _rows(window)
+    order, rows = time_order(window), _rows(window)
     if order is None or rows is None:
         return None
-    first = order.expressions[0]
-    is_down = bool(first.args.get("desc"))
-    nulls_first = first.args.get("nulls_first")
-    nulls_first = not is_down if nulls_first is None else bool(nulls_first)
+    at, nulls_are_low, is_down = order
     before, after = rows
     earlier, later = (after, before) if is_down else (before, after)
-    return _Look(Scalar(first.this.copy()), nulls_first != is_down, earlier, later)
+    return _Look(at, nulls_are_low, earlier, later)
 
 
 def _rows(window: exp.Window) -> tuple[int, int] | None:

@@ -83,6 +83,8 @@ def _reads(node: Aggregate | Window, near: Near | Days) -> str:
         return (
             f"the sessions that have rows within {in_words(near.length)} of the change, from their own rows"
         )
+    if near.running is not None:
+        return "the rows from the day of the change on, and what the functions are over each day before it"
     if near.beside is not None:
         many = max(near.beside.earlier, near.beside.later)
         what = f"{many} rows" if many > 1 else "rows"

@@ -105,7 +105,9 @@ class Views:
         root = find_root(node, names)
         check_kept(split_name(name)[-1], node, names, root, self.dropped, is_utc=self.is_utc)
         is_payload = is_payload_view(node)
-        grouped_by = root.local_keys or tuple(by or ())
+        grouped_by = (
+            tuple(by) if by and set(by) <= set(root.local_keys) else root.local_keys or tuple(by or ())
+        )
         state = self._state(name, root, grouped_by, is_root=by is None)
         if slot is not None:
             state = replace(state, partitioning=by_slot(slot))

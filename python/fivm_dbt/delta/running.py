@@ -1,0 +1,133 @@
+"""Running window functions from the first changed block of a key on: what they are before it is known from parts.
+
+With K the key, D the blocks that are kept with a part of each function over their rows, and b(K) the first changed one:
+
+``affected = {(K, b′) ∈ D : b′ ≥ b(K)} ∪ blocks(ΔR)``
+``W_K(R) ⋉ affected = W_K(R ⋉ affected) ⊕ ⊕{part(K, c) ∈ D : c < b(K)}``
+
+where ⊕ adds counts and sums, and takes the least or the greatest of extremes; NULL is what it has of no value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.ir.instants import day_of
+from fivm_dbt.ir.near import Near, Part, Running
+from fivm_dbt.ir.nodes import (
+    Aggregate,
+    AggregateCall,
+    Distinct,
+    Item,
+    Join,
+    Map,
+    Node,
+    OuterJoin,
+    Restrict,
+    Scan,
+    Side,
+    UnionAll,
+    Window,
+)
+from fivm_dbt.ir.scalar import Scalar
+
+_FIRST = "first_block"
+
+
+def with_later_blocks(blocks: Node, of: Distinct, running: Running, alias: str) -> UnionAll:
+    """``blocks``, which has a key, a block and its day, and all blocks that come behind the first of a key."""
+    firsts = _firsts(blocks, f"{alias}_first")
+    there = f"{alias}_behind"
+    days = _days(of, running, there, Side.NEW)
+    pairs = Join((firsts, days), (*_same(firsts, running, there), _compared(firsts, running, there, ">=")))
+    *keys, _, _ = blocks.fields
+    block = Scalar.column(there, running.block)
+    values = (*(Scalar.column(firsts.alias, k.name) for k in keys), block, day_of(block))
+    behind = tuple(Item(f.name, v, f.type) for f, v in zip(blocks.fields, values, strict=True))
+    every = tuple(Item(f.name, f.scalar, f.type) for f in blocks.fields)
+    return UnionAll((Map(blocks, alias, every), Map(pairs, alias, behind)), alias)
+
+
+def running_from(node: Window, rows: Node, blocks: Node, of: Distinct, side: Side) -> Map:
+    """``node`` over rows from the first block of their key on, each with what the functions are over those before."""
+    near, alias = node.near, f"{node.alias}_before"
+    assert isinstance(near, Near) and near.running is not None
+    running = near.running
+    firsts = _firsts(blocks, f"{alias}_first")
+    there = f"{alias}_parts"
+    join = Join(
+        (firsts, _days(of, running, there, side)),
+        (*_same(firsts, running, there), _compared(firsts, running, there, "<")),
+    )
+    calls = tuple(
+        AggregateCall(p.column, p.how, None, None, p.type, _together(p, there)) for p in running.parts
+    )
+    keys = tuple(Item(k.name, Scalar.column(firsts.alias, k.name), k.type) for k in firsts.keys)
+    before = Aggregate(join, alias, keys, calls)
+    partition = node.partition[:-2]
+    after = replace(node, input=rows, alias=f"{node.alias}_from", partition=partition, near=None)
+    own = {i.value: Scalar.column(after.alias, i.name) for i in node.items}
+    same = tuple(
+        Scalar.parse(f"{own[k.value].sql} <=> {Scalar.column(alias, b.name).sql}")
+        for k, b in zip(partition, keys, strict=True)
+    )
+    parts = {p.of: p for p in running.parts}
+    items = []
+    for item in node.items:
+        part, value = parts.get(item.name), own[item.value]
+        items.append(replace(item, value=value if part is None else _gone_on(part, value, alias, item.type)))
+    return Map(OuterJoin(after, before, same), node.alias, tuple(items))
+
+
+def _firsts(blocks: Node, alias: str) -> Aggregate:
+    """Of each key the changed block from which all others may be another."""
+    *keys, block, _ = blocks.fields
+    named = tuple(Item(f"key_{i + 1}", f.scalar, f.type) for i, f in enumerate(keys))
+    first = Scalar.parse(f"MIN({block.scalar.sql})")
+    return Aggregate(blocks, alias, named, (AggregateCall(_FIRST, "min", None, None, BIGINT, first),))
+
+
+def _days(of: Distinct, running: Running, alias: str, side: Side) -> Restrict:
+    columns = (*running.keys, (running.block, BIGINT), *_columns(running))
+    known = zip(
+        (Scalar.column(alias, c) for c, _ in running.keys), (f.scalar for f in of.fields), strict=True
+    )
+    return Restrict(Scan(running.relation, alias, columns, side), of, tuple(known))
+
+
+def _columns(running: Running) -> tuple[tuple[str, SparkType], ...]:
+    return tuple((p.column, p.type) for p in running.parts)
+
+
+def _same(firsts: Aggregate, running: Running, there: str) -> tuple[Scalar, ...]:
+    pairs = zip(firsts.keys, running.keys, strict=True)
+    return tuple(
+        Scalar.parse(f"{Scalar.column(firsts.alias, k.name).sql} <=> {Scalar.column(there, c).sql}")
+        for k, (c, _) in pairs
+    )
+
+
+def _compared(firsts: Aggregate, running: Running, there: str, sign: str) -> Scalar:
+    """How a block lies to the first changed one."""
+    block, first = Scalar.column(there, running.block), Scalar.column(firsts.alias, _FIRST)
+    return Scalar.parse(f"{block.sql} {sign} {first.sql}")
+
+
+def _together(part: Part, there: str) -> Scalar:
+    """What a function is over all blocks of which these are the parts."""
+    function = {"min": "MIN", "max": "MAX"}.get(part.how, "SUM")
+    return Scalar.parse(f"CAST({function}({Scalar.column(there, part.column).sql}) AS {part.type.text})")
+
+
+def _gone_on(part: Part, own: Scalar, before: str, type_: SparkType) -> Scalar:
+    """A function over all rows: what it is over those from a block on, and over those before."""
+    given = Scalar.column(before, part.column).sql
+    text = {
+        "count": f"{own.sql} + COALESCE({given}, 0)",
+        "sum": f"COALESCE({own.sql} + {given}, {own.sql}, {given})",
+        "min": f"LEAST({own.sql}, {given})",
+        "max": f"GREATEST({own.sql}, {given})",
+    }[part.how]
+    return Scalar.parse(text).cast(type_.text)

@@ -1,0 +1,135 @@
+"""Window functions over all rows up to the own one in time: running sums, counts and extremes, and ROW_NUMBER.
+
+A changed row makes a difference to the rows behind it, and to none before. For each key and day is kept what the
+function is over the rows of that day; what it is over all days before a change follows from a row per day (ViewDF,
+section 6: sequence queries with a helper view of what they need from other parts). So no row before the day of the
+first change is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import BIGINT, DATE, TIMESTAMP
+from fivm_dbt.ir.instants import DAY, day_of, micros_of
+from fivm_dbt.ir.near import Near, Part, Running, block_of
+from fivm_dbt.ir.nodes import AggregateCall, Item, Window
+from fivm_dbt.ir.rename import moved
+from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.sessions import Sessions
+from fivm_dbt.naming import unique_name
+from fivm_dbt.plan.sequences import block_without_time, time_order
+from fivm_dbt.sql.functions import function_name
+
+_DIGITS = 28
+"""A sum of longer decimals may overflow in a part and not in the whole, where others make up for it."""
+
+
+def with_running(node: Window) -> Window:
+    """``node``, local to days too where all its window functions go on from row to row by time; else as it is.
+
+    What keeps the parts of days is still to be said.
+    """
+    is_out = isinstance(node, Sessions) or node.near is not None or not node.partition
+    found = None if is_out else _running(node)
+    if found is None:
+        return node
+    at, nulls_are_low, running = found
+    aligned, _ = block_of(micros_of(at), DAY)
+    block = Scalar.parse(f"COALESCE({aligned.sql}, {block_without_time(is_low=nulls_are_low)})")
+    day = day_of(block)
+    partition = (*node.partition, Item("block_us", block, BIGINT), Item("block_day", day, DATE))
+    items = list(node.items)
+    for key in partition:
+        if all(item.value != key.value for item in items):
+            items.append(replace(key, name=unique_name(key.name, {i.name.lower() for i in items})))
+    near = Near(block, day, DAY, (0, 0), (0, 0), running=running)
+    return replace(node, partition=partition, items=tuple(items), near=near)
+
+
+def part_calls(node: Window, names: Mapping[str, str]) -> tuple[AggregateCall, ...]:
+    """What is kept of the rows of a day for each running function of ``node``, in the order of its parts.
+
+    ``names`` are what relations are called where that is computed.
+    """
+    assert node.near is not None and node.near.running is not None
+    types = {f.scalar: f.type for f in node.input.fields}
+    items = {i.name: i for i in node.items}
+    calls = []
+    for part in node.near.running.parts:
+        argument = _argument(items[part.of].value.ast().this)
+        type_ = types[argument] if argument is not None else None
+        argument = moved(argument, names) if argument is not None else None
+        written = None
+        if part.how in ("min", "max") and argument is not None:
+            written = Scalar.parse(f"{part.how.upper()}({argument.sql})")
+        calls.append(AggregateCall(part.column, part.how, argument, type_, part.type, written))
+    return tuple(calls)
+
+
+def _running(node: Window) -> tuple[Scalar, bool, Running] | None:
+    """The time by which all functions order, whether NULLs are before all times, and how each goes on."""
+    types = {f.scalar: f.type for f in node.input.fields}
+    keys = {k.value for k in node.partition}
+    parts: list[Part] = []
+    orders = set()
+    for item in node.items:
+        window = item.value.ast()
+        if not isinstance(window, exp.Window):
+            if window.find(exp.Window) is not None:
+                return None
+            continue
+        how = _how(window, types)
+        order = time_order(window)
+        by = {Scalar(p.copy()) for p in window.args.get("partition_by") or []}
+        if how is None or order is None or by != keys or types.get(order[0]) != TIMESTAMP:
+            return None
+        at, nulls_are_low, is_down = order
+        if is_down:
+            # A new row stands before all others, so that all of them are read: these lie together by key.
+            return None
+        orders.add((at, nulls_are_low))
+        type_ = BIGINT if how == "count" else item.type
+        parts.append(Part(item.name, how, f"part_{len(parts) + 1}", type_))
+    if len(orders) != 1:
+        return None
+    ((at, nulls_are_low),) = orders
+    return at, nulls_are_low, Running("", (), "block_us", tuple(parts))
+
+
+def _how(window: exp.Window, types: dict[Scalar, SparkType]) -> str | None:
+    """How a function goes on from the rows before; None where it is no running one, or not of a plain column."""
+    function, spec = window.this, window.args.get("spec")
+    name = function_name(function)
+    if name == "row_number":
+        return "count"
+    if spec is not None and not _is_up_to_own_row(spec):
+        return None
+    argument = _argument(function)
+    if name == "count" and not isinstance(function.this, exp.Distinct) and not function.expressions:
+        is_all = isinstance(function.this, (exp.Star, exp.Literal))
+        return "count" if is_all or argument in types else None
+    type_ = types.get(argument) if argument is not None else None
+    if type_ is None or name not in ("sum", "min", "max") or type_.is_floating:
+        return None
+    if name == "sum" and not (type_.is_integral or (type_.is_decimal and type_.precision <= _DIGITS)):
+        return None
+    return name
+
+
+def _is_up_to_own_row(spec: exp.Expr) -> bool:
+    bounds = [spec.args.get(key) for key in ("start", "start_side", "end")]
+    words = [b.upper() if isinstance(b, str) else b for b in bounds]
+    return (
+        words[:2] == ["UNBOUNDED", "PRECEDING"]
+        and words[2] in (None, "CURRENT ROW")
+        and not spec.args.get("exclude")
+    )
+
+
+def _argument(function: exp.Expr) -> Scalar | None:
+    return Scalar(function.this.copy()) if isinstance(function.this, exp.Column) else None

@@ -46,6 +46,17 @@ QUERIES: dict[str, tuple[dict[str, str], str]] = {
     ),
     "months": (AB, "select a.k, b.w from a join b on trunc(a.d, 'MM') = trunc(b.d, 'MM') and a.k = b.k"),
     "the month after": (AB, "select a.k, b.w from a join b on a.d = add_months(b.d, 1)"),
+    "windows": (
+        AB,
+        "select w.s, b.w from (select window.start as s, count(*) as n from a group by window(ts, '10 minutes')) as w "
+        "join b on b.ts between w.s - interval '5' minutes and w.s",
+    ),
+    "sliding windows": (
+        AB,
+        "select w.e, w.m, count(*) as n from (select window.end as e, max(v) as m from a "
+        "group by window(ts, '20 minutes', '5 minutes', '2 minutes')) as w "
+        "left join b on b.ts >= w.e and b.ts < w.e + interval '1' hour group by w.e, w.m",
+    ),
     "shifted": (AB, "select a.k, b.w from a join b on a.ts = b.ts + interval '1' hour"),
     "differences": (
         AB,

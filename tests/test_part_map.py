@@ -38,6 +38,37 @@ DAILY = "select date_trunc('day', ts) as day, count(*) as n from raw.pings group
 LATE = "rows come at most 2 hours late: a part is final once ts has reached its end"
 
 MAPS: dict[str, tuple[str, list[str]]] = {
+    "a window": (
+        "select window.start as b, count(*) as n from raw.pings group by window(ts, '5 minutes')",
+        [
+            "m, by b, in parts of a minute",
+            "← raw.pings with ts from b to before b + 5 minutes",
+            "m[j] ← pings[j .. j+4]",
+            f"{LATE} + 124 minutes",
+        ],
+    ),
+    "a sliding window": (
+        "select window.end as e, max(ms) as worst from raw.pings group by window(ts, '1 hour', '15 minutes')",
+        [
+            "m, by e, in parts of an hour",
+            "← raw.pings with ts from e - 1 hour to before e",
+            "m[j] ← pings[j*60-60 .. j*60+59], in parts of a minute",
+            f"{LATE} + 2 hours",
+        ],
+    ),
+    "a window beside a band": (
+        "select b, count(*) as n from (select window.start as b, sum(ms) as s from raw.pings "
+        "group by window(ts, '1 hour')) as w join raw.alerts a "
+        "on a.ts between w.b - interval '1' hour and w.b group by b",
+        [
+            "m, by b, in parts of an hour",
+            "← raw.pings with ts from b to before b + 1 hour",
+            "m[j] ← pings[j*60 .. j*60+59], in parts of a minute",
+            f"{LATE} + 2 hours",
+            "← raw.alerts as a with ts from b - 1 hour to b",
+            "m[j] ← alerts[j-1 .. j]",
+        ],
+    ),
     "equal parts of another length": (
         DAILY,
         [

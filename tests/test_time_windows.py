@@ -186,8 +186,11 @@ def test_sums_of_windows_read_no_rows_again() -> None:
     ],
 )  # fmt: skip
 def test_the_class_is_told(sql: str, name: str) -> None:
-    lines = maintenance(plan_of(sql, [relation("raw.s", COLUMNS)]))
+    plan = plan_of(sql, [relation("raw.s", COLUMNS)])
+    lines = maintenance(plan)
     assert any(f"over time {name}" in line for line in lines), "\n".join(lines)
+    classes = [view["over_time"] for view in json.loads(plan.to_json())["views"]]
+    assert any(c is not None and f"{c['name']}: {c['why']}".startswith(name) for c in classes)
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count, product
+from math import gcd
 
 from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.ir.frames import Reach, reach_of
 from fivm_dbt.ir.match import Match
-from fivm_dbt.ir.moments import Unit, differences, kind_of, moment, written_distance
+from fivm_dbt.ir.moments import Unit, differences, kind_of, moment, unit_of_multiples, written_distance
 from fivm_dbt.ir.nodes import (
     Aggregate,
     ClockFilter,
@@ -37,6 +39,7 @@ from fivm_dbt.ir.nodes import (
     Window,
 )
 from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.ir.time_windows import WINDOW_START, TimeWindows
 from fivm_dbt.naming import CLOCK
 from fivm_dbt.parts.shift import Shift
 
@@ -216,6 +219,28 @@ class Distances:
 
         return reach_of(values, lambda node, by: written_distance(node, by, type_of, is_utc=self.is_utc))
 
+    def _in_windows(self, node: TimeWindows, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
+        """A window begins no later than each of its rows, and less than its length before.
+
+        Its start is a number of microseconds; nothing but an instant is computed from it.
+        """
+        ways = []
+        for way in self._child(node, 0, target, place):
+            shown = self._shown(way, node.alias, (Item(WINDOW_START, _instant(node.at), TIMESTAMP),))
+            at = shown.columns[node.alias, WINDOW_START][0]
+            start = next(self._numbers)
+            unit = unit_of_multiples(gcd(node.slide, node.offset)) if self.is_utc else None
+            if unit is not None:
+                self.units[start] = unit
+            edges = (
+                *shown.edges,
+                Edge(start, at, Shift(), False),
+                Edge(at, start, Shift(0, node.length - 1), False),
+            )
+            columns = {**way.columns, (node.alias, WINDOW_START): (start, TIMESTAMP)}
+            ways.append(replace(shown, columns=columns, edges=edges))
+        return ways
+
     def _matched(self, node: Match, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
         return [replace(w, columns={}) for w in self._child(node, 0, target, place)]
 
@@ -324,6 +349,7 @@ class Distances:
 
 _RULES: tuple[tuple[type[Node] | tuple[type[Node], ...], Callable[..., list[Way]]], ...] = (
     (Lookup, Distances._passed),
+    (TimeWindows, Distances._in_windows),
     ((Distinct, Explode), Distances._passed),
     ((Filter, ClockFilter, Crossing), Distances._filtered),
     ((Map, ClockMap), Distances._mapped),
@@ -335,6 +361,11 @@ _RULES: tuple[tuple[type[Node] | tuple[type[Node], ...], Callable[..., list[Way]
     (Restrict, Distances._restricted),
     (UnionAll, Distances._any_branch),
 )
+
+
+def _instant(micros: Scalar) -> Scalar:
+    """The time that is counted in microseconds."""
+    return Scalar.parse(f"TIMESTAMP_MICROS({micros.sql})")
 
 
 def _both(one: Way, other: Way) -> Way:

@@ -36,19 +36,16 @@ from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.within import Within
 from fivm_dbt.plan.plan import Plan, View
-from fivm_dbt.plan.time_class import bounds_of_windows, time_class
 
 
 def maintenance(plan: Plan) -> list[str]:
     """Per view its operators with their rule, then what its delta reads in full."""
     lines = []
-    bounds = bounds_of_windows(plan.stored)
     for view in plan.stored:
         lines.append(f"{view.name}: {view.reason}")
         lines += [f"  {line}" for line in _top(view)]
-        over_time = time_class(view, bounds)
-        if over_time is not None:
-            lines.append(f"  over time {over_time.name}: {over_time.why}")
+        if view.over_time is not None:
+            lines.append(f"  over time {view.over_time.name}: {view.over_time.why}")
         if is_on_demand(view.core):
             lines += [f"  {line}" for line in _evaluated(view.core, depth=1)]
         else:

@@ -88,6 +88,16 @@ def length_of(unit: Unit) -> Shift:
     return _LENGTHS[unit]
 
 
+def unit_of_multiples(micros: int) -> Unit | None:
+    """The longest period of UTC that begins at each multiple of a length, counted from 1970.
+
+    >>> unit_of_multiples(300_000_000), unit_of_multiples(7 * 86_400_000_000), unit_of_multiples(1)
+    ('minute', 'day', None)
+    """
+    units: tuple[Unit, ...] = ("day", "hour", "minute", "second")
+    return next((u for u in units if micros % _LENGTHS[u].micros == 0), None)
+
+
 def kind_of(type_: SparkType | None) -> Kind | None:
     """What kind of time a type has, None for other types."""
     return None if type_ is None else _KINDS.get(type_.text)
@@ -143,7 +153,34 @@ class _Reader:
             return None if inner is None else self._cast(inner, "date")
         if isinstance(node, (exp.TimestampTrunc, exp.DateTrunc)):
             return self._truncated(node)
+        if _is_call(node, "TIMESTAMP_MICROS"):
+            return self._counted(node.expressions[0])
         return self._shifted(node)
+
+    def _counted(self, node: exp.Expr) -> Moment | None:
+        """An instant as the microseconds since 1970, on which the bounds of windows are computed."""
+        node = node.unnest()
+        if isinstance(node, exp.UnixMicros):
+            inner = self.moment(node.this)
+            return None if inner is None else self._cast(inner, "instant")
+        if isinstance(node, exp.Column):
+            return self.moment(node)
+        if not isinstance(node, (exp.Add, exp.Sub)):
+            return None
+        inner, by = self._counted(node.left), _whole(node.right)
+        if inner is None:
+            return None
+        if by is not None:
+            shift = Shift(0, -by if isinstance(node, exp.Sub) else by)
+            below, above = inner.below + _negated(shift), inner.above + shift
+            return replace(inner, below=below, above=above, unit=_after(inner.unit, shift))
+        slide = _remainder_of(node.right) if isinstance(node, exp.Sub) else None
+        if slide is None:
+            return None
+        rest = Shift(0, slide - 1)
+        is_plain = self.is_utc and node.left == node.right.expressions[0]
+        unit = unit_of_multiples(slide) if is_plain else None
+        return replace(inner, below=inner.below + rest, unit=_coarser(inner.unit, unit) if unit else None)
 
     def _shifted(self, node: exp.Expr) -> Moment | None:
         """A moment and a constant distance from it."""
@@ -278,6 +315,13 @@ class _Reader:
             slack = 0 if self.is_utc else DAY
             most = first.below + second.above + by + Shift(slack=slack)
             yield Difference(first.column, second.column, most, is_strict)
+
+
+def _remainder_of(node: exp.Expr) -> int | None:
+    """By what a value is divided whose rest this is, a written number above zero."""
+    is_rest = isinstance(node, exp.Anonymous) and node.name.upper() == "PMOD" and len(node.expressions) == 2
+    divisor = _whole(node.expressions[1]) if is_rest else None
+    return divisor if divisor is not None and divisor > 0 else None
 
 
 def _is_call(node: exp.Expr, name: str) -> bool:

@@ -153,6 +153,14 @@ class StateTable:
 
 
 @dataclass(frozen=True)
+class TimeClass:
+    """The class of a view over time (ViewDF, section 6), and why in words (:mod:`fivm_dbt.plan.time_class`)."""
+
+    name: Literal["windowed", "constant extra state", "whole input"]
+    why: str
+
+
+@dataclass(frozen=True)
 class View:
     """A maintained view: the query ``core``, its delta, the state that keeps it, and how its rows are shown.
 
@@ -177,6 +185,8 @@ class View:
     """How its staged delta is looked for products, if those above it can make use of one."""
     products: tuple[ProductDelta, ...] = ()
     """Its delta where that of a view below it comes as a product."""
+    over_time: TimeClass | None = None
+    """What a refresh looks at because of windows, frames or sequences of time, if it has any."""
 
     @property
     def name(self) -> str:

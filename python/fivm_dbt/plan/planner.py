@@ -26,6 +26,7 @@ from fivm_dbt.plan.part_timestamp import with_part_timestamp
 from fivm_dbt.plan.plan import Plan, PlanInput
 from fivm_dbt.plan.recompute import in_words, recompute_plan
 from fivm_dbt.plan.retention import Retained, retained
+from fivm_dbt.plan.time_class import with_time_classes
 from fivm_dbt.plan.views import Views
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.sql.lower import lower
@@ -179,7 +180,7 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         views.add_joined_on_read(root, kept.over, lowered.names, is_grouped=kept.is_grouped)
     else:
         views.add(root, kept.over, lowered.names, "the model itself")
-    planned, length = views.planned(), None
+    planned, length = with_time_classes(views.planned()), None
     if request.config.fivm_part_timestamp:
         planned, length = with_part_timestamp(planned, request.config, dict(request.session))
     return Plan(

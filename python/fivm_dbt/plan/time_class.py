@@ -8,8 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import replace
 
 from fivm_dbt.delta.local import local_key
 from fivm_dbt.delta.term import scans
@@ -20,10 +19,8 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.plan.partitioning import is_bound_of_window
-from fivm_dbt.plan.plan import View
+from fivm_dbt.plan.plan import TimeClass, View
 from fivm_dbt.plan.reach import orders_by_time
-
-Class = Literal["windowed", "constant extra state", "whole input"]
 
 _UNITS = (
     ("week", 604_800_000_000), ("day", 86_400_000_000), ("hour", 3_600_000_000), ("minute", 60_000_000),
@@ -31,12 +28,10 @@ _UNITS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class TimeClass:
-    """The class of a view, and why in words."""
-
-    name: Class
-    why: str
+def with_time_classes(views: tuple[View, ...]) -> tuple[View, ...]:
+    """The views of a plan, each with its class."""
+    bounds = bounds_of_windows(views)
+    return tuple(replace(v, over_time=time_class(v, bounds)) for v in views)
 
 
 def time_class(view: View, bounds: Collection[tuple[str, str]] = ()) -> TimeClass | None:

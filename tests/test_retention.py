@@ -34,6 +34,10 @@ QUERIES = {
     "other side": "select d.name, count(m.v) as n from d left join m on d.k = m.k group by d.name",
     "without": "select d.k from d where not exists (select 1 from m where m.k = d.k)",
     "previous": "select k, ts, v, lag(v) over (partition by k order by ts, v) as before from m",
+    "sessions": "select k, session_window.start as b, sum(v) as s, max(v) as top from m "
+    "group by k, session_window(ts, '1 day')",
+    "by window": "select k, window.start as b, max(v) as top from m group by k, window(ts, '6 hours', '2 hours')",
+    "running": "select k, ts, v, sum(v) over (partition by k order by ts) as s from m",
     "first ones": "select k, v from m order by v desc, k limit 4",
     "above average": "select k, v from m where v > (select avg(v) from m)",
     "nested": "select n, count(*) as keys from (select k, count(*) as n from m group by k) as c group by n",

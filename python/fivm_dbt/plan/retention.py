@@ -18,6 +18,7 @@ from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir import moments
 from fivm_dbt.ir.nodes import Explode, Filter, Join, Map, Node, OuterJoin, Scan, SemiJoin, UnionAll
+from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.shift import Shift
 from fivm_dbt.plan.part_map import part_map
@@ -40,8 +41,11 @@ def check_kept(
 ) -> None:
     """Raise FIVM206 if the view ``node`` needs rows of dropped parts after they have been dropped."""
     for relation in sorted({s.relation for s in scans(node)} & dropped.keys()):
-        is_anew = root.local is not None or root.is_reevaluated
-        if not is_anew and _adds_up(root.core, relation):
+        # Sessions are made anew from their own rows, of which none goes with a dropped part.
+        is_own = isinstance(root.local, Sessions) and root.local.near is not None
+        is_anew = (root.local is not None and not is_own) or root.is_reevaluated
+        above = root.local.input if is_own and root.local is not None else root.core
+        if not is_anew and _adds_up(above, relation):
             continue
         column = _time_of(node, names, relation, dropped[relation], is_utc=is_utc)
         if column is not None and dict(root.shown).get(column) in root.local_keys:

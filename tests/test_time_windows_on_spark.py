@@ -1,0 +1,109 @@
+"""Windows of time on Spark in a zone whose clocks change: refreshes equal recomputes, and windows count days in UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fivm_dbt.catalog import Catalog, Column, Relation
+from fivm_dbt.config import load_config
+from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.refresh.compare import difference_sql
+from fivm_dbt.refresh.executor import refresh
+from fivm_dbt.testing.spark_workbench import SparkWorkbench
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = (Column.of("k", "string"), Column.of("ts", "timestamp"), Column.of("v", "int"))
+BY_TIME = "over (partition by k order by ts, v)"
+MODELS = {
+    "day": (
+        "select k, window.start as b, window.end as e, sum(v) as s from r group by k, window(ts, '1 day')",
+        "k, unix_seconds(b), unix_seconds(e), s",
+    ),
+    "sliding": (
+        "select window.start as b, max(v) as m from r group by window(ts, '1 day', '12 hours', '1 hour')",
+        "unix_seconds(b), m",
+    ),
+    "session": (
+        "select k, session_window.start as b, session_window.end as e, sum(v) as s, max(v) as m from r "
+        "group by k, session_window(ts, '1 hour')",
+        "k, unix_seconds(b), unix_seconds(e), s, m",
+    ),
+    "sequence": (f"select k, ts, v, lag(v, 2) {BY_TIME} as l from r", "k, unix_seconds(ts), v, l"),
+    "running": (
+        f"select k, ts, v, sum(v) {BY_TIME} as s, min(v) {BY_TIME} as m, row_number() {BY_TIME} as n from r",
+        "k, unix_seconds(ts), v, s, m, n",
+    ),
+}
+
+
+@pytest.fixture
+def workbench(spark: SparkSession) -> Iterator[SparkWorkbench]:
+    with closing(SparkWorkbench(spark, "fivm_time_windows")) as found:
+        yield found
+
+
+def _seconds(text: str) -> int:
+    return int(datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp())
+
+
+def _row(key: str | None, at: str | None, value: int | None) -> str:
+    time = f"timestamp_seconds({_seconds(at)})" if at is not None else "cast(null as timestamp)"
+    return f"({'null' if key is None else repr(key)}, {time}, {'null' if value is None else value})"
+
+
+FIRST = (
+    ("a", "2024-03-30T21:30:00", 1), ("a", "2024-03-30T22:30:00", 2), ("a", "2024-03-31T00:30:00", 4),
+    ("a", "2024-03-31T01:30:00", 8), ("b", "2024-10-26T23:30:00", 1), ("b", "2024-10-27T00:30:00", 2),
+    ("b", "2024-10-27T02:00:00", None), (None, "2024-10-27T22:59:59", 4), ("a", None, 16),
+)  # fmt: skip
+LATER = (("a", "2024-03-30T23:30:00", 32), ("b", "2024-10-27T01:15:00", 64), ("a", "2024-10-27T23:00:00", 5))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_days_on_which_clocks_change(workbench: SparkWorkbench, name: str) -> None:
+    """In Vienna the 31st of March 2024 has 23 hours and the 27th of October 25; late rows join sessions, one splits."""
+    run = workbench.engine.run
+    run("SET spark.sql.session.timeZone = Europe/Vienna")
+    feed = "tblproperties ('delta.enableChangeDataFeed' = 'true')"
+    run(f"create table r (k string, ts timestamp, v int) using delta {feed}")
+    run(f"insert into r values {', '.join(_row(*row) for row in FIRST)}")
+    sql, columns = MODELS[name]
+    request = ModelRequest(
+        "m",
+        sql,
+        Catalog.of([Relation("r", COLUMNS)]),
+        load_config({"batch_size": "day"}),
+        (("timezone", "Europe/Vienna"),),
+    )
+    plan = plan_model(request, workbench.describe)
+
+    def refreshed() -> set[tuple[object, ...]]:
+        refresh(plan, workbench.engine, workbench.journal)
+        assert list(workbench.engine.query(difference_sql(plan, workbench.journal))) == []
+        return {tuple(row) for row in workbench.engine.query(f"select {columns} from m")}
+
+    first = refreshed()
+    run(f"insert into r values {', '.join(_row(*row) for row in LATER)}")
+    later = refreshed()
+    run(f"delete from r where ts = timestamp_seconds({_seconds('2024-03-31T00:30:00')})")
+    run(f"update r set v = -1 where ts = timestamp_seconds({_seconds('2024-03-31T01:30:00')})")
+    last = refreshed()
+    assert len({frozenset(rows) for rows in (first, later, last)}) == 3
+    at = _seconds
+    if name == "day":
+        of_march = {(at("2024-03-30"), at("2024-03-31"), 35), (at("2024-03-31"), at("2024-04-01"), 12)}
+        assert {
+            row[1:] for row in later if row[0] == "a" and row[1] in (at("2024-03-30"), at("2024-03-31"))
+        } == of_march
+    if name == "session":
+        assert ("a", at("2024-03-30T21:30:00"), at("2024-03-31T02:30:00"), 47, 32) in later
+        assert ("a", at("2024-03-30T21:30:00"), at("2024-03-31T00:30:00"), 35, 32) in last

@@ -164,6 +164,23 @@ def test_a_pattern_without_partition_by_is_one_key() -> None:
     _changed(bench, delete=[_row("a", 10, 40)])
 
 
+def test_a_caret_is_the_first_row_of_the_key_and_not_of_a_part() -> None:
+    sql = (
+        "select k, n, at from m match_recognize (partition by k order by at "
+        "measures count(*) as n, first(a.at) as at pattern (^ a b) define a as a.x > 10) as p"
+    )
+    bench = _bench(0, sql, is_counted=False)
+    low, rows = _row("a", 0, 1), [_row("a", day, 20) for day in (1, 2, 3)]
+    _changed(bench, [low, *rows])
+    assert not bench.shown()
+    _changed(bench, [_row("a", 4, 20), _row("a", 4, 20, hour=7)])
+    assert not bench.shown()
+    _changed(bench, delete=[low])
+    assert bench.shown() == {("a", 2, rows[0][1]): 1}
+    _changed(bench, [low])
+    assert not bench.shown()
+
+
 @pytest.mark.parametrize("apply", ["merge", "replace"])
 def test_an_interrupted_refresh_is_finished(apply: str) -> None:
     """Also between the marks and what is shown of them."""

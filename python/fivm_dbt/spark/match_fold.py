@@ -129,7 +129,8 @@ class Fold:
         new = struct(start=field(ROW, POSITION), best=best, threads=self.threads.first())
         may_begin: exp.Expr = exp.GTE(this=field(ROW, POSITION), expression=field(FOLD, "next"))
         if self.recognizer.automaton.at_start:
-            is_first = exp.EQ(this=field(ROW, POSITION), expression=number(1))
-            may_begin = exp.and_(is_first, may_begin)
+            # Each part has a row 1; what is kept of a part before it never says that the next match may begin there.
+            first = (field(ROW, POSITION), field(FOLD, "next"))
+            may_begin = exp.and_(*(exp.EQ(this=value, expression=number(1)) for value in first))
         starts = field(FOLD, "starts")
         return if_else(may_begin, concat(starts, array(new)), starts.copy())

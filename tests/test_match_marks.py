@@ -21,6 +21,14 @@ select k, n, total, low from m match_recognize (
   define b as b.x > 10, c as c.x > prev(c.x), d as d.x < 5
 ) as found
 """
+ALL_ROWS = """
+select k, at, x, m, n, total, whole from m match_recognize (
+  partition by k order by at
+  measures classifier() as m, count(*) as n, sum(x) as total, final sum(x) as whole
+  all rows per match pattern (b c+ d)
+  define b as b.x > 10, c as c.x > prev(c.x), d as d.x < 5
+) as found
+"""
 COLUMNS = "k string, at timestamp, x int"
 
 
@@ -53,6 +61,10 @@ def _reads(report: Report) -> dict[str, int]:
     return {name: n for name, n in report.scans if "journal" not in name}
 
 
+def _without_root(report: Report) -> dict[str, int]:
+    return {name: n for name, n in _reads(report).items() if not name.endswith("root")}
+
+
 class TestWhatIsRead:
     def test_appended_rows_read_the_last_marks_alone(self) -> None:
         """Whatever the number of days before, and how long ago the last row of the key was."""
@@ -64,6 +76,19 @@ class TestWhatIsRead:
             found.append((_reads(new), _reads(same_day)))
         assert found[0] == found[1]
         assert sum(found[0][1].values()) < 60
+
+    def test_appended_rows_read_what_is_undecided_of_all_rows_per_match(self) -> None:
+        """Its rows are in the last mark, however long ago they came."""
+        found = []
+        for days in (20, 60):
+            bench = _bench(days, ALL_ROWS)
+            assert _reads(_changed(bench, [_row(key, days, 20) for key in KEYS]))
+            new = _changed(bench, [_row(key, days + 40, 30) for key in KEYS])
+            closing = _changed(bench, [_row("a", days + 41, 1), _row("a", days + 41, 20, hour=7)])
+            # The model's own rows are not laid out by time here: the MERGE of a match reads all of them.
+            found.append([_without_root(new), _without_root(closing)])
+        assert found[0] == found[1]
+        assert all(0 < sum(reads.values()) < 120 for reads in found[0])
 
     def test_a_late_row_reads_the_periods_from_its_own_until_the_state_is_as_it_was(self) -> None:
         found = []
@@ -84,7 +109,7 @@ class TestWhatIsRead:
             bench = _bench(days, sql)
             report = _changed(bench, [_row("a", days - 100, 40, hour=9), _row("a", days - 100, 1, hour=10)])
             # The model's own rows are not laid out by time: all numbers change, and a MERGE reads all of them.
-            found.append({name: n for name, n in _reads(report).items() if not name.endswith("root")})
+            found.append(_without_root(report))
         assert found[0] == found[1]
         assert 100 * len(KEYS) < sum(found[0].values()) < 20 * 100 * len(KEYS)
 
@@ -99,12 +124,13 @@ class TestWhatIsRead:
 class TestEnds:
     """What has to be right where a rerun stops early, and where the last mark is another one."""
 
+    @pytest.mark.parametrize("sql", [SQL, ALL_ROWS])
     @pytest.mark.parametrize("length", ["day", "week", "month", "6 hours"])
     @pytest.mark.parametrize("buckets", [None, 4])
-    def test_changes_here_and_there(self, length: str, buckets: int | None) -> None:
+    def test_changes_here_and_there(self, sql: str, length: str, buckets: int | None) -> None:
         meta: dict[str, object] = {"fivm_part_length": length}
         more = {} if buckets is None else {"fivm_buckets": buckets}
-        bench = _bench(40, is_counted=False, **meta, **more)
+        bench = _bench(40, sql, is_counted=False, **meta, **more)
         _changed(bench, [_row("a", 7, 40, hour=9)])  # within a period
         _changed(bench, delete=[_row("a", 7, 40, hour=9)])
         _changed(bench, [_row("a", -20, 40)])  # before everything
@@ -141,7 +167,7 @@ class TestEnds:
             False,
         ),
         ("partition by k order by at measures next(x) as n pattern (a b)", False),
-        ("partition by k order by at all rows per match pattern (a b)", False),
+        ("partition by k order by at all rows per match pattern (a b)", True),
         ("partition by k order by at desc measures count(*) as n pattern (a b)", False),
         ("partition by k order by x measures count(*) as n pattern (a b)", False),
         ("partition by f order by at measures count(*) as n pattern (a b)", False),

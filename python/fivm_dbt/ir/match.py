@@ -105,7 +105,7 @@ class Match(Node):
     """The matches of a pattern: a row for each, or for each row of each.
 
     ``columns`` are what a row of the input is to the recognizer, ``order`` tells all rows of a partition apart that
-    differ in them. The fields are PARTITION BY and the ``items``, which are over KEYS, FINAL, RUNNING, FOUND and ROW.
+    differ in them. The fields are PARTITION BY and the ``items``, which are over KEYS, FINAL, RUNNING and FOUND.
     ``part`` is the time part of a row, over ROW, where the recognizer is ``per_part``.
     """
 

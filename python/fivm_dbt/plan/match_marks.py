@@ -3,7 +3,6 @@
 A mark is the state of a pattern's fold at the end of a time part of its key (:mod:`fivm_dbt.ir.runs`). Patterns whose
 state cannot be kept are evaluated over whole partitions:
 
-* ALL ROWS PER MATCH, where what is undecided has a step for each of its rows;
 * NEXT, for which a row has to wait for those behind it;
 * an order that does not begin with a time, ascending, as then there are no parts.
 
@@ -71,8 +70,7 @@ def _is_advanced(node: Match) -> bool:
     first = node.order[0]
     type_ = next(i.type for i in node.columns if i.name == first.column)
     return (
-        not node.recognizer.all_rows
-        and not any(s.offset > 0 for s in node.shifts)
+        not any(s.offset > 0 for s in node.shifts)
         and type_.is_temporal
         and not first.desc
         and first.nulls_first

@@ -1,6 +1,6 @@
 """The matches of a pattern as a SELECT: the rows of a partition become an array, and a fold makes its matches of it.
 
-``SELECT items FROM (SELECT keys, rows, fold(rows) AS matches FROM (SELECT keys, SORT_ARRAY(COLLECT_LIST(row)) AS rows
+``SELECT items FROM (SELECT keys, fold(rows) AS matches FROM (SELECT keys, SORT_ARRAY(COLLECT_LIST(row)) AS rows
 FROM (numbered rows) GROUP BY keys)) LATERAL VIEW EXPLODE(matches)``, and with ALL ROWS PER MATCH also over the steps of
 each match. The fold is in :mod:`fivm_dbt.spark.match_fold`.
 """
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from fivm_dbt.ir.match import FINAL, FOUND, KEYS, POSITION, ROW, ROW_PART, RUNNING, Match
+from fivm_dbt.ir.match import FINAL, FOUND, KEYS, POSITION, ROW_PART, RUNNING, Match
 from fivm_dbt.ir.nodes import Item
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, identifier
 from fivm_dbt.spark.fold_sql import field
@@ -33,9 +33,7 @@ def select_matches(node: Match, over: Callable[[list[exp.Expr]], exp.Select]) ->
     if keys:
         by_key = by_key.group_by(*(exp.column(k) for k in keys), copy=False)
     fold = fold_of(node.recognizer).matches(exp.column(_ROWS))
-    matched = exp.select(
-        *(exp.column(k) for k in keys), exp.column(_ROWS), _aliased(fold, _MATCHES), copy=False
-    )
+    matched = exp.select(*(exp.column(k) for k in keys), _aliased(fold, _MATCHES), copy=False)
     matched = matched.from_(by_key.subquery("partitions", copy=False), copy=False)
     query = exp.select(*_shown(node, keys), copy=False).from_(
         matched.subquery("matched", copy=False), copy=False
@@ -93,9 +91,6 @@ def _value(item: Item) -> exp.Expr:
         relation, name = column
         if relation == FINAL:
             return Scalar(field(FOUND, "match", "held", name))
-        if relation == ROW:
-            at = exp.Anonymous(this="ELEMENT_AT", expressions=[exp.column(_ROWS), field(RUNNING, POSITION)])
-            return Scalar(exp.Dot(this=at, expression=identifier(name)))
         return Scalar(field(relation, name)) if relation in (RUNNING, FOUND, KEYS) else None
 
     return item.value.substitute(place).ast()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.ir.match import FINAL, FOUND, KEYS, POSITION, ROW, ROW_PART
+from fivm_dbt.ir.match import FINAL, FOUND, KEYS, POSITION, ROW, ROW_PART, RUNNING
 from fivm_dbt.ir.match_types import array_type, plain, struct_type
 from fivm_dbt.ir.runs import AT, BASE, DECIDED, HEADS, MARK, OPEN, OWN, PART, SLOT, STATE, Runs
 from fivm_dbt.ir.scalar import ColumnId, Scalar, cast_ast, column_ast, identifier
@@ -205,7 +205,7 @@ class _Query:
             exp.EQ(this=_dot(last, PART), expression=field(_PIECE, PART)),
             exp.false(),
         )
-        found = transform(field(_MADE, "fold", "found"), FOUND, self._match())
+        found = self._shown(field(_MADE, "fold", "found"))
         matches = cast(exp.Array(), array_type(self.node.match_type))
         before = if_else(is_same, _dot(last.copy(), DECIDED), matches)
         shorter = call(
@@ -233,18 +233,22 @@ class _Query:
             state["tail"] = call("SLICE", lines.copy(), call("GREATEST", begin, number(1)), number(most))
         return struct(**state)
 
-    def _match(self) -> exp.Expr:
-        """The measures of what was found."""
+    def _shown(self, found: exp.Expr) -> exp.Expr:
+        """The measures of each match that was found, or with ALL ROWS PER MATCH of each of its rows."""
 
         def place(column: ColumnId) -> Scalar | None:
             relation, name = column
             if relation == FINAL:
                 return Scalar(field(FOUND, "match", "held", name))
-            return Scalar(field(FOUND, name)) if relation == FOUND else None
+            return Scalar(field(relation, name)) if relation in (RUNNING, FOUND) else None
 
         values = [cast_ast(i.value.substitute(place).ast(), plain(i.type)) for i in self.node.items]
         named = {f"item_{n}": value for n, value in enumerate(values, start=1)}
-        return struct(**(named or {"item_0": cast(number(0), SparkType("bigint"))}))
+        measures = struct(**(named or {"item_0": cast(number(0), SparkType("bigint"))}))
+        if not self.node.recognizer.all_rows:
+            return transform(found, FOUND, measures)
+        rows = transform(field(FOUND, "match", "path"), RUNNING, measures)
+        return call("FLATTEN", transform(found, FOUND, rows))
 
     # The marks as they are kept
 
@@ -253,9 +257,7 @@ class _Query:
         found = column_ast("", _FOUND)
         position = exp.column(identifier(_PLACE))
         is_last = exp.EQ(this=position, expression=exp.Sub(this=size(found), expression=number(1)))
-        opened = transform(
-            let(FOLD, self.fold.resumed(field(_MARK, STATE)), self.fold.given_up()), FOUND, self._match()
-        )
+        opened = self._shown(let(FOLD, self.fold.resumed(field(_MARK, STATE)), self.fold.given_up()))
         no_match = none_of(field(_MARK, DECIDED))
         latest = self.node.latest.substitute(lambda c: Scalar.column("", c[1]) if c[0] == KEYS else None)
         mark = struct(

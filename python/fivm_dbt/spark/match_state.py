@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT, INT
-from fivm_dbt.ir.match import POSITION, ROW, Recognizer
+from fivm_dbt.ir.match import POSITION, ROW, RUNNING, Recognizer
 from fivm_dbt.ir.scalar import Scalar, identifier
 from fivm_dbt.spark.fold_sql import call, cast, element, field, number, struct, transform
 from fivm_dbt.spark.match_settling import START
@@ -43,14 +43,21 @@ class KeptState:
         return call("GREATEST", _less(following, rows), call("COALESCE", first, number(1)))
 
     def _thread(self, thread: exp.Expr, rows: exp.Expr) -> exp.Expr:
-        held = {
-            r.name: _less(_dot(thread, "held", r.name), rows)
-            if r.value == Scalar.column(ROW, POSITION) and r.kind in ("first", "last")
-            else _dot(thread, "held", r.name)
-            for r in self.recognizer.held
-        }
-        tested = {"tested": _dot(thread, "tested")} if self.recognizer.tested else {}
-        return struct(**{"state": _dot(thread, "state")}, **tested, **{"held": struct(**held)})
+        parts = {"state": _dot(thread, "state")}
+        if self.recognizer.tested:
+            parts["tested"] = _dot(thread, "tested")
+        parts["held"] = self._held(_dot(thread, "held"), rows)
+        if self.recognizer.all_rows:
+            parts["path"] = transform(_dot(thread, "path"), RUNNING, self._held(field(RUNNING), rows))
+        return struct(**parts)
+
+    def _held(self, registers: exp.Expr, rows: exp.Expr) -> exp.Struct:
+        values = {}
+        for r in self.recognizer.held:
+            value = _dot(registers, r.name)
+            is_position = r.value == Scalar.column(ROW, POSITION) and r.kind in ("first", "last")
+            values[r.name] = _less(value, rows) if is_position else value
+        return struct(**values)
 
 
 def _dot(value: exp.Expr, *path: str) -> exp.Expr:

@@ -96,7 +96,10 @@ class MatchOutput:
     def _shown(
         self, partition: tuple[Item, ...], order: tuple[Ordering, ...]
     ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-        """The columns of the input that ALL ROWS PER MATCH shows: those of ORDER BY, and the others."""
+        """The columns of the input that ALL ROWS PER MATCH shows: those of ORDER BY, and the others.
+
+        They are registers, so that a match that is undecided has all that is shown of its rows.
+        """
         by = [o.column for o in order]
         keys = {i.name.lower() for i in partition}
         items: dict[str, Item] = {}
@@ -104,7 +107,8 @@ class MatchOutput:
             if name.lower() not in keys:
                 column = self.rows.names[name.lower()]
                 self.rows.use(column)
-                items[column] = Item(name, Scalar.column(ROW, column), f.type)
+                register = self.held.add("last", None, Scalar.column(ROW, column), f.type)
+                items[column] = Item(name, Scalar.column(RUNNING, register.name), f.type)
         before = tuple(items[c] for c in dict.fromkeys(by) if c in items)
         return before, tuple(i for c, i in items.items() if c not in by)
 

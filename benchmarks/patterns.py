@@ -1,240 +1,280 @@
-"""Seconds of one more part of a pattern on local Spark, as in ViewDF, section 7.1: ``python -m benchmarks.patterns``.
+"""What one more part costs a pattern that is kept in several ways: ``python -m benchmarks.patterns``.
 
-The stream has one row per key and minute, a share of them with a loss above ten, and the query is that of section 2:
-keys with such a loss in four parts in a row, with count and sum. Three ways to bring the view up to date by a part:
+A stream of measurements has a row per key and minute, some with a loss above ten; a key that loses packets does so for
+a while. The query is that of section 2: which keys have such a loss in four parts in a row, with their count and sum.
+One more minute arrives. Four sweeps: over the rows of a part, the parts of history, the parts that a match spans and
+the naive way looks back, and the share of rows that match. The ways:
 
-* naive: the pattern over the last parts of the stream, ``scope`` many, of which the newest part is shown;
-* by hand: INSERT of a part into a helper, joined with the part before, and of the answer into the view;
-* fivm: a refresh of the model, its capture, journal and all.
+* ``fivm``: the model, ONE ROW PER PART, refreshed;
+* ``by hand``: what an engineer would write for rows that only come and are never late, a table with the state of each
+  key, advanced by a MERGE per part, and an INSERT of what holds;
+* ``naive``: the pattern again over the last parts, as many as the sweep says, of which the newest is asked for; it
+  forgets what is older;
+* ``recompute``: the pattern again over all history.
 
-One point of a figure is a stream of its own; the first part after its history is not counted.
+Each sweep has streams of its own; the first minute after a model is built is not counted. (ViewDF, section 7.1,
+figures 6 to 8.)
 """
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
-from statistics import mean
-from typing import TYPE_CHECKING, Any
 
 import click
+import duckdb
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.timed import Timed
-from fivm_dbt.catalog import Catalog, Relation
-from fivm_dbt.config import Config
-from fivm_dbt.engines.session import local_session
-from fivm_dbt.engines.spark import SparkEngine, on_session
-from fivm_dbt.plan.plan import Plan
+from benchmarks.conclude import conclude
+from benchmarks.plots import Line, plot
+from benchmarks.queries.command import ENGINES, opener
+from fivm_dbt.catalog import Catalog, Column, Relation
+from fivm_dbt.config import load_config
 from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.refresh.compare import difference_sql
+from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.journal import SqlJournal
 from fivm_dbt.refresh.oracle import runnable_sql
 from fivm_dbt.sql.splice import splice_inputs
+from fivm_dbt.testing.workbench import TableSpec, Workbench
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+_WIDTH, _START = 140, datetime(2015, 1, 1)
+WAYS = ("fivm", "by hand", "naive", "recompute")
+STREAM = TableSpec(
+    "stream", tuple(Column.of(n, t) for n, t in (("k", "bigint"), ("at", "timestamp"), ("loss", "int")))
+)
 QUERY = """
-select key, at, ct, sum_loss from raw.m match_recognize (
-  partition by key order by at measures count(*) as ct, sum(loss) as sum_loss
+select k, at, ct, sum_loss from stream match_recognize (
+  partition by k order by at measures count(*) as ct, sum(loss) as sum_loss
   one row per part pattern (a b c d+)
   define a as a.loss > 10, b as b.loss > 10, c as c.loss > 10, d as d.loss > 10
 ) as lossy
 """
-_START = 1_420_106_400
-"""The first minute, in unix time."""
 
 
 @dataclass(frozen=True)
-class Point:
-    """A stream: keys in a part, the share of rows that match, parts of history, and how far back naive looks."""
+class Case:
+    """``keys`` have a row in each of ``history`` parts, ``share`` of them above ten for ``scope`` parts in a row."""
 
-    keys: int = 20_000
-    share: float = 0.1
-    history: int = 20
-    scope: int = 20
+    sweep: str
+    keys: int
+    history: int
+    scope: int
+    share: float
+
+    def of(self, sweep: str) -> float:
+        """What grows in a sweep."""
+        sizes = {"batch": self.keys, "history": self.history, "scope": self.scope, "share": 100 * self.share}
+        return sizes[sweep]
 
 
-FIGURES: dict[str, tuple[str, Callable[[Point], Iterator[tuple[float, Point]]]]] = {
-    "size": (
-        "rows in a part",
-        lambda p: ((n, replace(p, keys=n)) for n in (p.keys // 8, p.keys // 4, p.keys // 2, p.keys)),
-    ),
-    "scope": (
-        "scope of the naive way, parts",
-        lambda p: ((n, replace(p, scope=n, history=100)) for n in (5, 20, 50, 100)),
-    ),
-    "share": (
-        "matching rows, %",
-        lambda p: ((100 * s, replace(p, share=s, scope=4)) for s in (0.1, 0.4, 0.7, 1.0)),
-    ),
-    "history": (
-        "parts of history",
-        lambda p: ((n, replace(p, history=n, scope=n)) for n in (10, 50, 200)),
-    ),
-}
+@dataclass(frozen=True)
+class Measured:
+    """One way after one more part, on the average; seconds are wall-clock."""
+
+    case: Case
+    way: str
+    rows_read: int
+    seconds: float
+    differing: int
+
+
+def _cases(
+    keys: Sequence[int], parts: Sequence[int], scopes: Sequence[int], shares: Sequence[float]
+) -> Iterator[Case]:
+    base = Case("", keys[0], parts[0], 20, shares[0])
+    yield from (replace(base, sweep="batch", keys=n) for n in keys)
+    yield from (replace(base, sweep="history", history=n) for n in parts)
+    yield from (replace(base, sweep="scope", scope=n, history=max(scopes)) for n in scopes)
+    yield from (replace(base, sweep="share", share=s, scope=4) for s in shares)
 
 
 @click.command()
-@click.option("--figure", "names", multiple=True, type=click.Choice(list(FIGURES)), help="Not all of them.")
-@click.option("--keys", default=20_000, show_default=True, help="Rows in a part.")
-@click.option("--parts", default=3, show_default=True, help="Parts that are added and measured.")
-@click.option("--images", type=click.Path(path_type=Path), help="Where plots are written to, as SVG.")
-@click.option("--statements", is_flag=True, help="Show the seconds of each statement of the last refresh.")
-def main(names: Sequence[str], keys: int, parts: int, images: Path | None, statements: bool) -> None:
-    """Print the seconds of a part by figure and way, and plot them."""
+@click.option("--keys", multiple=True, default=(500, 2_000, 8_000), show_default=True, help="Rows of a part.")
+@click.option("--parts", multiple=True, default=(20, 80, 320), show_default=True, help="History.")
+@click.option("--scopes", multiple=True, default=(5, 20, 50, 100), show_default=True, help="Of a match.")
+@click.option("--shares", multiple=True, default=(0.1, 0.4, 0.7, 1.0), show_default=True, help="Above ten.")
+@click.option("--more", default=5, show_default=True, type=click.IntRange(1), help="Parts that arrive.")
+@click.option("--engine", type=click.Choice(ENGINES), default="duckdb", show_default=True)
+@click.option("--report", type=click.Path(path_type=Path), help="Write the figures as JSON too.")
+@click.option(
+    "--images", type=click.Path(path_type=Path), help="Draw a picture of each sweep into a directory."
+)
+def main(
+    keys: tuple[int, ...],
+    parts: tuple[int, ...],
+    scopes: tuple[int, ...],
+    shares: tuple[float, ...],
+    more: int,
+    engine: str,
+    report: Path | None,
+    images: Path | None,
+) -> None:
+    """Let parts arrive, in each way. Exits with 1 if fivm or what is written by hand differs from a recompute."""
+    measured: list[Measured] = []
     with tempfile.TemporaryDirectory() as directory:
-        session = local_session(Path(directory))
-        try:
-            for name in names or FIGURES:
-                label, points = FIGURES[name]
-                found = {}
-                for x, point in points(Point(keys)):
-                    found[x] = Stream(session, point).measured(parts, shows=statements)
-                    seconds = ", ".join(f"{way} {s:.2f} s" for way, s in found[x].items())
-                    click.echo(f"{name} {x:g}: {seconds}")
-                _print(name, label, found)
-                if images is not None:
-                    _plot(images / f"patterns_{name}.svg", label, found)
-        finally:
-            session.stop()
+        open_workbench = opener(engine, Path(directory))
+        for case in _cases(keys, parts, scopes, shares):
+            click.echo(str(case), err=True)
+            with closing(open_workbench()) as workbench:
+                measured += _Stream(workbench, case, Path(directory)).follow(more)
+    _print(measured)
+    if images is not None:
+        _draw(measured, images)
+    conclude(measured, report)
 
 
-class Stream:
-    """The tables of one point."""
+class _Stream:
+    """The measurements so far, a model of them, and what is kept by hand."""
 
-    def __init__(self, session: SparkSession, point: Point) -> None:
-        self.session, self.point, self.number = session, point, point.history
-        for schema in ("raw", "shop"):
-            session.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
-            session.sql(f"CREATE SCHEMA {schema}")
-        feed = "USING DELTA TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
-        rows = self._rows(f"explode(sequence(0, {point.history - 1}))")
-        session.sql(f"CREATE TABLE raw.m {feed} AS {rows}")
-        self.timed = Timed(on_session(session))
-        self.engine = SparkEngine(self.timed, session)
-        self.plan = self._plan()
-        self.journal = SqlJournal(self.engine, "shop.fivm_journal")
-        refresh(self.plan, self.engine, self.journal)
+    def __init__(self, workbench: Workbench, case: Case, directory: Path) -> None:
+        self._workbench, self._engine, self._case, self._parts = (
+            workbench,
+            workbench.engine,
+            case,
+            case.history,
+        )
+        file = directory / "history.parquet"
+        duckdb.sql(f"COPY ({self._measurements(0, case.history)}) TO '{file}' (FORMAT parquet)")
+        workbench.load(STREAM, file)
+        workbench.make_room("lossy")
+        catalog = Catalog.of([Relation(STREAM.name, STREAM.columns)])
+        config = load_config({"fivm_part_length": "minute"})
+        self._plan = plan_model(ModelRequest("lossy", QUERY, catalog, config), workbench.describe)
+        refresh(self._plan, self._engine, workbench.journal)
         self._begin_by_hand()
 
-    def measured(self, parts: int, *, shows: bool) -> dict[str, float]:
-        """Mean seconds of a part by way."""
-        seconds: defaultdict[str, list[float]] = defaultdict(list)
-        for _ in range(parts + 1):
-            self.session.sql(f"INSERT INTO raw.m {self._rows(str(self.number))}")
-            for way, run in (("naive", self._naive), ("by hand", self._by_hand), ("fivm", self._fivm)):
+    def follow(self, more: int) -> list[Measured]:
+        """Let so many parts arrive, after one to warm up; each is taken in every way."""
+        ways: dict[str, Callable[[], int | None]] = {
+            "fivm": self._refreshed,
+            "by hand": self._by_hand,
+            "naive": lambda: self._again(self._case.scope),
+            "recompute": lambda: self._again(None),
+        }
+        read, seconds = dict.fromkeys(WAYS, 0), dict.fromkeys(WAYS, 0.0)
+        for number in range(more + 1):
+            self._workbench.change(STREAM, self._next_part(), ())
+            for way in WAYS:
+                self._engine.start_measuring(way)
                 started = time.perf_counter()
-                run()
-                seconds[way].append(time.perf_counter() - started)
-            self.number += 1
-        self._check()
-        if shows:
-            for timing in self.timed.taken():
-                click.echo(f"{timing.seconds:6.2f} s  {timing.statement}")
-        return {way: mean(those[1:]) for way, those in seconds.items()}
+                rows = ways[way]()
+                if number:
+                    seconds[way] += time.perf_counter() - started
+                    read[way] += rows if rows is not None else self._engine.measured(way).rows_read or 0
+        differing = self._differing()
+        return [
+            Measured(self._case, way, read[way] // more, seconds[way] / more, differing.get(way, 0))
+            for way in WAYS
+        ]
 
-    def _rows(self, part: str) -> str:
-        """The rows of parts; whether a row matches follows from its key and part."""
-        p = self.point
-        chance = f"pmod(xxhash64(id, part), 1000) < {round(1000 * p.share)}"
+    # The stream
+
+    def _measurements(self, first: int, end: int) -> str:
+        """The rows of some parts, as a query for DuckDB: a key is above ten, or not, for ``scope`` parts."""
+        chance = f"hash(k, (part + k) // {self._case.scope}) % 1000 < {round(1000 * self._case.share)}"
         return (
-            f"SELECT id AS key, timestamp_seconds({_START} + 60 * part) AS at, "
-            f"CAST(CASE WHEN {chance} THEN 11 + pmod(id, 30) ELSE 5 END AS int) AS loss "
-            f"FROM (SELECT id, {part} AS part FROM range({p.keys}))"
+            f"SELECT k, TIMESTAMPTZ '{_START}+00' + part * INTERVAL 1 MINUTE AS at, "
+            f"CAST(CASE WHEN {chance} THEN 11 + k % 30 ELSE 5 END AS INTEGER) AS loss "
+            f"FROM (SELECT UNNEST(range({self._case.keys})) AS k), (SELECT UNNEST(range({first}, {end})) AS part)"
         )
 
-    def _plan(self) -> Plan:
-        relation = Relation("raw.m", self.engine.describe("SELECT * FROM raw.m"))
-        config = Config(fivm_part_length="minute")
-        return plan_model(
-            ModelRequest("shop.lossy", QUERY, Catalog.of([relation]), config), self.engine.describe
-        )
+    def _next_part(self) -> list[Row]:
+        found = duckdb.sql(self._measurements(self._parts, self._parts + 1))
+        rows: list[Row] = found.project("k, \"at\" AT TIME ZONE 'UTC', loss").fetchall()
+        self._parts += 1
+        return rows
+
+    def _at(self, part: int) -> str:
+        return f"TIMESTAMP '{_START + timedelta(minutes=part)}'"
 
     # The ways
 
-    def _fivm(self) -> None:
-        self.timed.taken()
-        refresh(self.plan, self.engine, self.journal)
+    def _refreshed(self) -> int | None:
+        return refresh(self._plan, self._engine, self._workbench.journal).rows_read
 
-    def _naive(self) -> None:
-        since = f"(SELECT * FROM raw.m WHERE at > {self._at(self.number - self.point.scope)})"
-        text = splice_inputs(runnable_sql(self.plan), {"raw.m": since})
-        query = f"SELECT * FROM ({text}) WHERE at = {self._at(self.number)}"
-        self.session.sql(query).write.format("noop").mode("overwrite").save()
-
-    def _at(self, part: int) -> str:
-        return f"timestamp_seconds({_START + 60 * part})"
+    def _again(self, scope: int | None) -> None:
+        """The pattern over the last parts, or all: what it finds in the newest one."""
+        text = runnable_sql(self._plan)
+        if scope is not None:
+            since = f"(SELECT * FROM stream WHERE at >= {self._at(self._parts - scope)})"
+            text = splice_inputs(text, {STREAM.name: since})
+        self._engine.query(f"SELECT * FROM ({text}) AS f WHERE at = {self._at(self._parts - 1)}")
 
     def _begin_by_hand(self) -> None:
-        """The helper as it is after the history."""
-        last = self.point.history - 1
-        low = "coalesce(max(at) FILTER (WHERE loss <= 10), timestamp_seconds(0))"
+        """The state of each key after the history."""
+        low = "COALESCE(MAX(CASE WHEN loss <= 10 THEN at END), TIMESTAMP '1970-01-01')"
         runs = (
-            f"SELECT m.key, count(*) AS ct, sum(m.loss) AS sum_loss FROM raw.m JOIN "
-            f"(SELECT key, {low} AS low FROM raw.m GROUP BY key) AS l ON l.key = m.key AND m.at > l.low GROUP BY m.key"
+            "SELECT s.k, MAX(s.at) AS at, COUNT(*) AS ct, CAST(SUM(s.loss) AS BIGINT) AS sum_loss FROM stream AS s "
+            f"JOIN (SELECT k, {low} AS low FROM stream GROUP BY k) AS l ON l.k = s.k AND s.at > l.low GROUP BY s.k"
         )
-        self.session.sql(
-            f"CREATE TABLE shop.helper USING DELTA PARTITIONED BY (part) AS SELECT *, {last} AS part FROM ({runs})"
-        )
-        self.session.sql(
-            "CREATE TABLE shop.view USING DELTA PARTITIONED BY (part) AS SELECT * FROM shop.helper WHERE ct >= 4"
-        )
+        for name, query in (("helper", runs), ("by_hand", "SELECT * FROM helper WHERE ct >= 4")):
+            self._workbench.make_room(name)
+            self._engine.run(f"CREATE OR REPLACE TABLE {name} USING DELTA AS {query}")
 
     def _by_hand(self) -> None:
-        new = f"(SELECT * FROM raw.m WHERE at = {self._at(self.number)})"
-        self.session.sql(
-            "INSERT INTO shop.helper SELECT n.key, coalesce(p.ct, 0) + 1, coalesce(p.sum_loss, 0) + n.loss, "
-            f"{self.number} FROM {new} AS n LEFT JOIN "
-            f"(SELECT * FROM shop.helper WHERE part = {self.number - 1}) AS p ON p.key = n.key WHERE n.loss > 10"
+        now, before = self._at(self._parts - 1), self._at(self._parts - 2)
+        again = "at = delta.at, ct = 1, sum_loss = delta.loss"
+        self._engine.run(
+            f"MERGE INTO helper AS target USING (SELECT * FROM stream WHERE at = {now}) AS delta ON target.k = delta.k "
+            "WHEN MATCHED AND delta.loss <= 10 THEN DELETE "
+            f"WHEN MATCHED AND target.at = {before} THEN UPDATE SET at = delta.at, ct = target.ct + 1, "
+            "sum_loss = target.sum_loss + delta.loss "
+            f"WHEN MATCHED THEN UPDATE SET {again} "
+            "WHEN NOT MATCHED AND delta.loss > 10 THEN INSERT (k, at, ct, sum_loss) "
+            "VALUES (delta.k, delta.at, 1, delta.loss)"
         )
-        self.session.sql(
-            f"INSERT INTO shop.view SELECT * FROM shop.helper WHERE part = {self.number} AND ct >= 4"
-        )
+        self._engine.run(f"INSERT INTO by_hand SELECT * FROM helper WHERE at = {now} AND ct >= 4")
 
-    def _check(self) -> None:
-        """The ways agree about the newest part."""
-        last = self.number - 1
-        hand = f"SELECT key, ct, sum_loss FROM shop.view WHERE part = {last}"
-        ours = f"SELECT key, ct, sum_loss FROM shop.lossy WHERE at = {self._at(last)}"
-        for one, other in ((hand, ours), (ours, hand)):
-            if self.session.sql(f"{one} EXCEPT ALL {other}").count():
-                raise SystemExit(f"the ways differ for {self.point}")
-
-
-def _print(name: str, label: str, found: dict[float, dict[str, float]]) -> None:
-    table = Table(label, *next(iter(found.values())), title=name, box=None)
-    for x, seconds in found.items():
-        table.add_row(f"{x:g}", *(f"{s:.2f}" for s in seconds.values()))
-    Console().print(table)
+    def _differing(self) -> dict[str, int]:
+        """Of the model all rows, of what is written by hand those of the newest part."""
+        newest = f"WHERE at = {self._at(self._parts - 1)}"
+        hand, ours = (f"SELECT k, at, ct, sum_loss FROM {name} {newest}" for name in ("by_hand", "lossy"))
+        differ = f"({hand} EXCEPT ALL {ours}) UNION ALL ({ours} EXCEPT ALL {hand})"
+        return {
+            "fivm": len(self._engine.query(difference_sql(self._plan, self._workbench.journal))),
+            "by hand": len(self._engine.query(differ)),
+        }
 
 
-def _plot(path: Path, label: str, found: dict[float, dict[str, float]]) -> None:
-    """A line per way, readable on dark pages too."""
-    import matplotlib
+def _print(measured: Sequence[Measured]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("sweep", "rows", "history", "scope", "above ten", "way"):
+        table.add_column(heading)
+    for heading in ("rows read", "seconds", "of by hand"):
+        table.add_column(heading, justify="right")
+    table.add_column("equal")
+    by_hand = {m.case: m.seconds for m in measured if m.way == "by hand"}
+    for m in measured:
+        c = m.case
+        place = (c.sweep, f"{c.keys:,}", str(c.history), str(c.scope), f"{c.share:.0%}", m.way)
+        figures = (f"{m.rows_read:,}", f"{m.seconds:.3f}", f"{m.seconds / by_hand[c]:.1f}")
+        table.add_row(*place, *figures, "yes" if m.differing == 0 else "NO")
+    Console(width=_WIDTH, soft_wrap=True).print(table)
 
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "fivm"
-    from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(5, 3))
-    axes_: Any = axes
-    for way in next(iter(found.values())):
-        axes_.plot(list(found), [seconds[way] for seconds in found.values()], marker="o", label=way)
-    axes_.set_xlabel(label)
-    axes_.set_ylabel("seconds per part")
-    axes_.set_ylim(bottom=0)
-    axes_.legend()
-    figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, facecolor="white", metadata={"Date": None})
-    pyplot.close(figure)
+_SWEEPS = {
+    "batch": "rows of a part",
+    "history": "parts of history",
+    "scope": "parts that a match spans, and the naive way looks back",
+    "share": "rows above ten, %",
+}
+
+
+def _draw(measured: Sequence[Measured], images: Path) -> None:
+    for sweep, label in _SWEEPS.items():
+        lines = []
+        for way in WAYS:
+            points = [m for m in measured if (m.case.sweep, m.way) == (sweep, way)]
+            xs = tuple(m.case.of(sweep) for m in points)
+            lines.append(Line(way, xs, tuple(m.seconds for m in points)))
+        plot(images / f"patterns_{sweep}.svg", lines, label, "seconds of one more part")
 
 
 if __name__ == "__main__":

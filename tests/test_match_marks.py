@@ -29,6 +29,15 @@ select k, at, x, m, n, total, whole from m match_recognize (
   define b as b.x > 10, c as c.x > prev(c.x), d as d.x < 5
 ) as found
 """
+NEXT = """
+select k, n, total, after, m from m match_recognize (
+  partition by k order by at
+  measures count(*) as n, sum(x) as total, next(x) as after, match_number() as m
+  after match skip to next row
+  pattern (b c* | b c+ d)
+  define b as b.x > prev(b.x, 2) or next(b.x, 2) is null, c as c.x >= next(c.x), d as d.x < next(d.x)
+) as found
+"""
 COLUMNS = "k string, at timestamp, x int"
 
 
@@ -124,7 +133,7 @@ class TestWhatIsRead:
 class TestEnds:
     """What has to be right where a rerun stops early, and where the last mark is another one."""
 
-    @pytest.mark.parametrize("sql", [SQL, ALL_ROWS])
+    @pytest.mark.parametrize("sql", [SQL, ALL_ROWS, NEXT])
     @pytest.mark.parametrize("length", ["day", "week", "month", "6 hours"])
     @pytest.mark.parametrize("buckets", [None, 4])
     def test_changes_here_and_there(self, sql: str, length: str, buckets: int | None) -> None:
@@ -164,9 +173,10 @@ class TestEnds:
         ),
         (
             "partition by k order by at measures count(*) as n pattern (a b) define b as b.x > next(b.x)",
-            False,
+            True,
         ),
-        ("partition by k order by at measures next(x) as n pattern (a b)", False),
+        ("partition by k order by at measures next(x) as n pattern (a b)", True),
+        ("partition by k order by at measures next(x) as n one row per part pattern (a b)", False),
         ("partition by k order by at all rows per match pattern (a b)", True),
         ("partition by k order by at desc measures count(*) as n pattern (a b)", False),
         ("partition by k order by x measures count(*) as n pattern (a b)", False),
@@ -205,6 +215,21 @@ def test_a_caret_is_the_first_row_of_the_key_and_not_of_a_part() -> None:
     assert bench.shown() == {("a", 2, rows[0][1]): 1}
     _changed(bench, [low])
     assert not bench.shown()
+
+
+def test_a_caret_where_the_first_rows_wait() -> None:
+    """With NEXT the first row of a key is taken in the part of the row that it waits for."""
+    sql = (
+        "select k, n, at from m match_recognize (partition by k order by at measures count(*) as n, first(a.at) as at "
+        "pattern (^ a b*) define a as next(a.x, 2) > 10, b as b.x < 5) as p"
+    )
+    bench = _bench(0, sql, is_counted=False)
+    rows = [_row("a", 0, 1), _row("a", 1, 2), _row("a", 2, 20), _row("a", 3, 30)]
+    for row in rows:
+        _changed(bench, [row])
+    assert bench.shown() == {("a", 2, rows[0][1]): 1}
+    _changed(bench, delete=rows[1:2])
+    _changed(bench, delete=rows[2:])
 
 
 @pytest.mark.parametrize("apply", ["merge", "replace"])

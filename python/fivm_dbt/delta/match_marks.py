@@ -136,7 +136,7 @@ class MarksDelta:
         known |= {name: Scalar.column("last", name) for name in (PART, AT, HEADS)}
         is_appended = f"COALESCE(a.{IS_ADDED} AND (a.{PART} IS NULL OR a.{FIRST_AT} > a.{AT}), FALSE)"
         before = f"TRANSFORM(FILTER(a.{HEADS}, h -> h.{PART} < a.{FIRST_PART}), h -> h.{PART})"
-        behind = f"ELEMENT_AT(FILTER(a.{HEADS}, h -> h.{PART} > a.{LAST_PART}), {_AHEAD + 1}).{PART}"
+        behind = f"TRY_ELEMENT_AT(FILTER(a.{HEADS}, h -> h.{PART} > a.{LAST_PART}), {_AHEAD + 1}).{PART}"
         items = (
             *columns.keys("changed"),
             *(Item(n, known[n], BIGINT) for n in (FIRST_PART, LAST_PART)),

@@ -159,7 +159,7 @@ class Reruns:
     def _of_marks(self) -> tuple[Item, ...]:
         runs = self.columns.runs
         known = {"olds": Scalar.column("old_keys", OLDS), "first": Scalar.column("old_keys", FIRST_PART)}
-        before = f"ELEMENT_AT(FILTER(a.olds, o -> o.{PART} < a.first), -1)"
+        before = f"TRY_ELEMENT_AT(FILTER(a.olds, o -> o.{PART} < a.first), -1)"
         return (
             Item(LAST_PART, Scalar.column("old_keys", LAST_PART), BIGINT),
             Item(BASE, over(before, **known), runs.base_type),

@@ -70,11 +70,21 @@ class Runs(Node):
         """Whether a match has its number in the partition, so that one more makes all behind it others."""
         return any((FOUND, NUMBER) in i.value.columns for i in self.items)
 
+    @property
+    def behind(self) -> int:
+        """How many rows back PREV asks."""
+        return max(0, *(-s.offset for s in self.shifts), 0)
+
+    @property
+    def ahead(self) -> int:
+        """How many rows further NEXT asks: so many rows wait for those behind them."""
+        return max(0, *(s.offset for s in self.shifts), 0)
+
     @cached_property
     def tail(self) -> tuple[Item, ...]:
-        """The columns of the last rows that PREV asks for."""
+        """The columns that are kept of the last rows: what PREV asks for, and of rows that wait all."""
         asked = {s.column for s in self.shifts}
-        return tuple(i for i in self.columns if i.name in asked)
+        return tuple(i for i in self.columns if self.ahead or i.name in asked)
 
     @cached_property
     def match_type(self) -> SparkType:

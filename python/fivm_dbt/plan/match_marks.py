@@ -3,7 +3,7 @@
 A mark is the state of a pattern's fold at the end of a time part of its key (:mod:`fivm_dbt.ir.runs`). Patterns whose
 state cannot be kept are evaluated over whole partitions:
 
-* NEXT, for which a row has to wait for those behind it;
+* NEXT in ONE ROW PER PART, for which a row would have to wait for a later part;
 * an order that does not begin with a time, ascending, as then there are no parts.
 
 Each has a partition per *period*, the part or, if that is shorter, its day, so that a late row reads from its own
@@ -70,7 +70,7 @@ def _is_advanced(node: Match) -> bool:
     first = node.order[0]
     type_ = next(i.type for i in node.columns if i.name == first.column)
     return (
-        not any(s.offset > 0 for s in node.shifts)
+        not (node.recognizer.per_part and any(s.offset > 0 for s in node.shifts))
         and type_.is_temporal
         and not first.desc
         and first.nulls_first

@@ -69,7 +69,8 @@ def numbers(values: Iterable[int]) -> exp.Expr:
 def element(array: exp.Expr, position: int) -> exp.Expr:
     """The element at a position, from 1, or from the end if negative; NULL where there is none."""
     place = number(position) if position > 0 else exp.Neg(this=number(-position))
-    return call("ELEMENT_AT", array, place)
+    # Without TRY it would be an error in ANSI mode.
+    return call("TRY_ELEMENT_AT", array, place)
 
 
 def concat(*arrays: exp.Expr) -> exp.Expr:

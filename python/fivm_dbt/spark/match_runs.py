@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.ir.match import FINAL, FOUND, KEYS, POSITION, ROW, ROW_PART, RUNNING
+from fivm_dbt.ir.match import FINAL, FOUND, KEYS, POSITION, ROW_PART, RUNNING
 from fivm_dbt.ir.match_types import array_type, plain, struct_type
 from fivm_dbt.ir.runs import AT, BASE, DECIDED, HEADS, MARK, OPEN, OWN, PART, SLOT, STATE, Runs
 from fivm_dbt.ir.scalar import ColumnId, Scalar, cast_ast, column_ast, identifier
@@ -38,10 +38,11 @@ from fivm_dbt.spark.fold_sql import (
 )
 from fivm_dbt.spark.match_chain import Chain
 from fivm_dbt.spark.match_fold import Fold, fold_of
+from fivm_dbt.spark.match_lines import LINES, Lines
 from fivm_dbt.spark.match_settling import FOLD
 
-_RUN, _PIECE, _LINE, _MADE, _AFTER, _MARK, _HEAD, _PLACE, _NTH = (
-    f"{PREFIX}{name}" for name in ("run", "piece", "line", "made", "after", "mark", "head", "place", "nth")
+_RUN, _PIECE, _MADE, _AFTER, _MARK, _HEAD, _PLACE, _NTH = (
+    f"{PREFIX}{name}" for name in ("run", "piece", "made", "after", "mark", "head", "place", "nth")
 )
 _ROWS, _PARTS, _FOUND, _SO_FAR = "part_rows", "parts", "found_marks", "marks"
 _BEGAN, _BY_KEY = "began", "by_key"
@@ -61,6 +62,10 @@ class _Query:
     @property
     def fold(self) -> Fold | Chain:
         return fold_of(self.node.recognizer)
+
+    @property
+    def lines(self) -> Lines:
+        return Lines(self.node)
 
     @property
     def keys(self) -> list[exp.Expr]:
@@ -162,41 +167,11 @@ class _Query:
     def _step(self) -> exp.Expr:
         """The run after a part."""
         began = self.fold.resumed(field(_RUN, STATE))
-        lines = self._lines()
-        made: dict[str, exp.Expr] = {"fold": call("AGGREGATE", self._rows(), began, self.fold.step())}
-        if self.node.tail:
-            made["lines"] = field(_LINE)
+        rows, tail = field(_PIECE, _ROWS), field(_RUN, STATE, "tail")
+        fold = call("AGGREGATE", self.lines.taken(rows, tail), began, self.fold.step())
+        made = {"fold": fold, **({"lines": field(LINES)} if self.node.tail else {})}
         step = let(_MADE, struct(**made), self._with_mark())
-        return let(_LINE, lines, step) if self.node.tail else step
-
-    def _lines(self) -> exp.Expr:
-        """What PREV may ask for: the last rows before the part, and those of the part."""
-        line = struct(**{i.name: field(ROW, i.name) for i in self.node.tail})
-        return concat(field(_RUN, STATE, "tail"), transform(field(_PIECE, _ROWS), ROW, line))
-
-    def _rows(self) -> exp.Expr:
-        """The rows of the part, with what PREV asks for."""
-        rows = field(_PIECE, _ROWS)
-        if not self.node.shifts:
-            return rows
-        columns: dict[str, exp.Expr] = {
-            name: field(ROW, name)
-            for name in (
-                POSITION,
-                *([ROW_PART] if self.node.recognizer.per_part else []),
-                *(i.name for i in self.node.columns),
-            )
-        }
-        for shift in self.node.shifts:
-            before = size(field(_RUN, STATE, "tail"))
-            place = exp.Add(
-                this=exp.Add(this=field(ROW, POSITION), expression=before), expression=_signed(shift.offset)
-            )
-            is_there = exp.GT(this=place, expression=number(0))
-            line = call("ELEMENT_AT", field(_LINE), place.copy())
-            there = exp.Dot(this=line, expression=identifier(shift.column))
-            columns[shift.name] = exp.Case(ifs=[exp.If(this=is_there, true=there)])
-        return transform(rows, ROW, struct(**columns))
+        return let(LINES, self.lines.together(rows, tail), step) if self.node.tail else step
 
     def _with_mark(self) -> exp.Expr:
         last = element(field(_RUN, _SO_FAR), -1)
@@ -215,7 +190,7 @@ class _Query:
             exp.Sub(this=size(field(_RUN, _SO_FAR)), expression=number(1)),
         )
         others = if_else(is_same.copy(), shorter, field(_RUN, _SO_FAR))
-        state = self._kept(size(field(_PIECE, _ROWS)))
+        state = self._kept(self.lines.number_taken(field(_PIECE, _ROWS), field(_RUN, STATE, "tail")))
         mark = struct(
             **{name: field(_PIECE, name) for name in (PART, OWN, AT)},
             **{STATE: field(_AFTER), DECIDED: concat(before, found)},
@@ -224,13 +199,10 @@ class _Query:
         return let(_AFTER, state, run)
 
     def _kept(self, rows: exp.Expr) -> exp.Expr:
-        """The state behind the part, which has so many rows."""
+        """The state behind the part, of which so many rows are taken."""
         state = self.fold.kept(field(_MADE, "fold"), rows, is_numbered=self.node.is_numbered)
         if self.node.tail:
-            most = max(-s.offset for s in self.node.shifts)
-            lines = field(_MADE, "lines")
-            begin = exp.Add(this=exp.Sub(this=size(lines), expression=number(most)), expression=number(1))
-            state["tail"] = call("SLICE", lines.copy(), call("GREATEST", begin, number(1)), number(most))
+            state["tail"] = self.lines.last(field(_MADE, "lines"))
         return struct(**state)
 
     def _shown(self, found: exp.Expr) -> exp.Expr:
@@ -257,7 +229,7 @@ class _Query:
         found = column_ast("", _FOUND)
         position = exp.column(identifier(_PLACE))
         is_last = exp.EQ(this=position, expression=exp.Sub(this=size(found), expression=number(1)))
-        opened = self._shown(let(FOLD, self.fold.resumed(field(_MARK, STATE)), self.fold.given_up()))
+        opened = self._shown(let(FOLD, self._at_end(), self.fold.given_up()))
         no_match = none_of(field(_MARK, DECIDED))
         latest = self.node.latest.substitute(lambda c: Scalar.column("", c[1]) if c[0] == KEYS else None)
         mark = struct(
@@ -267,6 +239,14 @@ class _Query:
             **{HEADS: if_else(is_last.copy(), self._heads(), none_of(column_ast("", HEADS)))},
         )
         return call("TRANSFORM", found.copy(), function(mark, _MARK, _PLACE))
+
+    def _at_end(self) -> exp.Expr:
+        """The fold behind a mark's part, if no row comes any more: rows that wait have none behind them."""
+        fold = self.fold.resumed(field(_MARK, STATE))
+        if not self.node.ahead:
+            return fold
+        tail = field(_MARK, STATE, "tail")
+        return let(LINES, tail, call("AGGREGATE", self.lines.waiting(), fold, self.fold.step()))
 
     def _heads(self) -> exp.Expr:
         """The first part of each period: those up to the base's stay, behind it each new slot is one."""
@@ -292,10 +272,6 @@ def _dot(value: exp.Expr, *path: str) -> exp.Expr:
     for name in path:
         value = exp.Dot(this=value.copy(), expression=identifier(name))
     return value
-
-
-def _signed(value: int) -> exp.Expr:
-    return number(value) if value >= 0 else exp.Neg(this=number(-value))
 
 
 def _aliased(value: exp.Expr, name: str) -> exp.Expr:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.ir.match import POSITION, ROW, RUNNING, Recognizer
 from fivm_dbt.ir.scalar import Scalar, identifier
-from fivm_dbt.spark.fold_sql import call, cast, element, field, number, struct, transform
+from fivm_dbt.spark.fold_sql import call, cast, element, field, if_else, number, struct, transform
 from fivm_dbt.spark.match_settling import START
 from fivm_dbt.spark.match_threads import THREAD
 
@@ -38,8 +38,9 @@ class KeptState:
         """Where the next match may begin: not before what is undecided, and else with the next row."""
         first = _less(_dot(element(starts, 1), "start"), rows)
         if self.recognizer.automaton.at_start:
-            # Never 1 again, which is where a partition begins.
-            return call("COALESCE", first, number(0))
+            # Never 1 again once there was a row, which is where a partition begins.
+            is_before = exp.EQ(this=rows.copy(), expression=number(0))
+            return if_else(is_before, following, call("COALESCE", first, number(0)))
         return call("GREATEST", _less(following, rows), call("COALESCE", first, number(1)))
 
     def _thread(self, thread: exp.Expr, rows: exp.Expr) -> exp.Expr:

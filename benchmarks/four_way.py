@@ -20,12 +20,12 @@ from rich.table import Table
 
 from benchmarks.conclude import conclude
 from benchmarks.queries.tpch_data import tpch_files
-from benchmarks.timed import Timed
+from benchmarks.timed import TimedEngine
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import load_config
 from fivm_dbt.delta.term import scans
 from fivm_dbt.engines.session import local_session
-from fivm_dbt.engines.spark import SparkEngine, on_session
+from fivm_dbt.engines.spark import SparkEngine
 from fivm_dbt.explain.operators import reads_in_full
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
@@ -166,14 +166,13 @@ def _change_customer(session: SparkSession, round_: int) -> None:
 
 
 def _refreshed(session: SparkSession, model: _Model, changed: str, *, shown: bool) -> Measured:
-    timed = Timed(on_session(session))
-    engine, plan = SparkEngine(timed, session), model.plan
+    engine, plan = TimedEngine(session), model.plan
     started = time.perf_counter()
     report = refresh(plan, engine, model.journal)
     seconds = time.perf_counter() - started
     if shown:
         click.echo(f"{model.strategy}, {model.apply}: {report.line()}", err=True)
-        for timing in timed.taken():
+        for timing in engine.taken():
             click.echo(f"  {timing.seconds:6.2f} s  {timing.statement}", err=True)
     if report.action != "refreshed":
         raise RuntimeError(f"{model.strategy}: {report.line()}")

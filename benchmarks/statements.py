@@ -19,11 +19,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.timed import Timed, Timing
+from benchmarks.timed import TimedEngine, Timing
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import Config
 from fivm_dbt.engines.session import local_session
-from fivm_dbt.engines.spark import SparkEngine, on_session
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.journal import SqlJournal
@@ -55,8 +54,7 @@ def main(refreshes: int, settings: tuple[str, ...]) -> None:
 
 def _measure(session: SparkSession, refreshes: int) -> None:
     _create_inputs(session)
-    timed = Timed(on_session(session))
-    engine = SparkEngine(timed, session)
+    engine = TimedEngine(session)
     relations = [
         Relation(name, engine.describe(f"SELECT * FROM {name}")) for name in ("raw.orders", "raw.customers")
     ]
@@ -66,11 +64,11 @@ def _measure(session: SparkSession, refreshes: int) -> None:
     totals, timings = [], []
     for number in range(1, refreshes + 1):
         _change_inputs(session, number)
-        timed.taken()
+        engine.taken()
         started = time.perf_counter()
         refresh(plan, engine, journal)
         totals.append(time.perf_counter() - started)
-        timings.append(timed.taken())
+        timings.append(engine.taken())
         click.echo(f"refresh {number:>3}: {totals[-1]:6.2f} s")
     since = refreshes // 2
     _print(timings[since:], totals[since:])

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from fivm_dbt.engines.spark import Answer, Execute
+from fivm_dbt.engines.spark import Answer, Execute, SparkEngine, on_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,27 @@ class Timed:
         """What was noted since it was last asked for."""
         timings, self.timings = self.timings, []
         return timings
+
+
+class TimedEngine(SparkEngine):
+    """Spark, with the seconds of each statement; what is staged is one."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._timed = Timed(on_session(session))
+        super().__init__(self._timed, session)
+
+    def stage(self, name: str, sql: str) -> None:
+        taken = self._timed.taken()
+        started = time.perf_counter()
+        try:
+            super().stage(name, sql)
+        finally:
+            seconds = time.perf_counter() - started
+            self._timed.timings = [*taken, Timing(_shortened(f"CACHE TABLE {name} AS {sql}"), seconds)]
+
+    def taken(self) -> list[Timing]:
+        """What was noted since it was last asked for."""
+        return self._timed.taken()
 
 
 def _shortened(sql: str) -> str:

@@ -60,13 +60,18 @@ def on_session(session: SparkSession) -> Execute:
 
 
 class SparkEngine:
-    """An engine for Spark; ``session`` only serves to measure what was read."""
+    """An engine for Spark; ``session`` is the one that runs the statements, where it is in this process.
+
+    It serves to measure what was read, and to cut what is staged from what it was computed from.
+    """
 
     name = "spark"
 
     def __init__(self, execute: Execute, session: SparkSession | None = None) -> None:
         self._execute = execute
         self._metrics = SessionMetrics.of(session)
+        # Spark Connect has no frames that can be cut.
+        self._session = session if hasattr(session, "_jsparkSession") else None
         if session is not None:
             session.conf.set(*UNIONS_AS_THEY_WERE)
         self.fixed_clock: Clock | None = None
@@ -112,6 +117,9 @@ class SparkEngine:
         return any(str(row[-1]).lower() == "true" for row in answer.rows)
 
     def stage(self, name: str, sql: str) -> None:
+        if self._session is not None:
+            self._stage_cut(self._session, name, sql)
+            return
         cache = f"CACHE TABLE {quote(name)} AS {sql}"
         try:
             _translated(lambda: self._execute(cache, fetch=False))
@@ -121,6 +129,20 @@ class SparkEngine:
             # A run that was cut off has left a view of this name in the session.
             self.unstage(name)
             _translated(lambda: self._execute(cache, fetch=False))
+
+    def _stage_cut(self, session: SparkSession, name: str, sql: str) -> None:
+        """Stage rows that do not know what they were computed from.
+
+        What CACHE TABLE AS makes is a view, whose text Spark analyses again at each place where it is read, with all
+        staged views that it reads, and theirs: the key sets of a pattern are ten deep, and their text is long. The rows
+        are cached besides, for their true sizes: Spark broadcasts what is small.
+        """
+
+        def stage() -> Answer:
+            session.sql(sql).localCheckpoint().createOrReplaceTempView(quote(name))
+            return self._execute(f"CACHE TABLE {quote(name)}", fetch=False)
+
+        _translated(stage)
 
     def unstage(self, name: str) -> None:
         # Dropping a temporary view takes its rows out of the cache too.

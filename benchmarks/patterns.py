@@ -47,10 +47,10 @@ from fivm_dbt.testing.workbench import TableSpec, Workbench
 _WIDTH, _START = 140, datetime(2015, 1, 1)
 WAYS = ("fivm", "by hand", "naive", "recompute")
 STREAM = TableSpec(
-    "stream", tuple(Column.of(n, t) for n, t in (("k", "bigint"), ("at", "timestamp"), ("loss", "int")))
+    "losses", tuple(Column.of(n, t) for n, t in (("k", "bigint"), ("at", "timestamp"), ("loss", "int")))
 )
 QUERY = """
-select k, at, ct, sum_loss from stream match_recognize (
+select k, at, ct, sum_loss from losses match_recognize (
   partition by k order by at measures count(*) as ct, sum(loss) as sum_loss
   one row per part pattern (a b c d+)
   define a as a.loss > 10, b as b.loss > 10, c as c.loss > 10, d as d.loss > 10
@@ -203,7 +203,7 @@ class _Stream:
         """The pattern over the last parts, or all: what it finds in the newest one."""
         text = runnable_sql(self._plan)
         if scope is not None:
-            since = f"(SELECT * FROM stream WHERE at >= {self._at(self._parts - scope)})"
+            since = f"(SELECT * FROM losses WHERE at >= {self._at(self._parts - scope)})"
             text = splice_inputs(text, {STREAM.name: since})
         self._engine.query(f"SELECT * FROM ({text}) AS f WHERE at = {self._at(self._parts - 1)}")
 
@@ -211,8 +211,8 @@ class _Stream:
         """The state of each key after the history."""
         low = "COALESCE(MAX(CASE WHEN loss <= 10 THEN at END), TIMESTAMP '1970-01-01')"
         runs = (
-            "SELECT s.k, MAX(s.at) AS at, COUNT(*) AS ct, CAST(SUM(s.loss) AS BIGINT) AS sum_loss FROM stream AS s "
-            f"JOIN (SELECT k, {low} AS low FROM stream GROUP BY k) AS l ON l.k = s.k AND s.at > l.low GROUP BY s.k"
+            "SELECT s.k, MAX(s.at) AS at, COUNT(*) AS ct, CAST(SUM(s.loss) AS BIGINT) AS sum_loss FROM losses AS s "
+            f"JOIN (SELECT k, {low} AS low FROM losses GROUP BY k) AS l ON l.k = s.k AND s.at > l.low GROUP BY s.k"
         )
         for name, query in (("helper", runs), ("by_hand", "SELECT * FROM helper WHERE ct >= 4")):
             self._workbench.make_room(name)
@@ -222,7 +222,7 @@ class _Stream:
         now, before = self._at(self._parts - 1), self._at(self._parts - 2)
         again = "at = delta.at, ct = 1, sum_loss = delta.loss"
         self._engine.run(
-            f"MERGE INTO helper AS target USING (SELECT * FROM stream WHERE at = {now}) AS delta ON target.k = delta.k "
+            f"MERGE INTO helper AS target USING (SELECT * FROM losses WHERE at = {now}) AS delta ON target.k = delta.k "
             "WHEN MATCHED AND delta.loss <= 10 THEN DELETE "
             f"WHEN MATCHED AND target.at = {before} THEN UPDATE SET at = delta.at, ct = target.ct + 1, "
             "sum_loss = target.sum_loss + delta.loss "

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.explain.operators import maintenance
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.report import Report
 from fixtures.models import Bench, Interrupted, Interrupting, plan_of, relation
@@ -190,6 +191,14 @@ def test_which_patterns_have_marks(clause: str, *, has_marks: bool) -> None:
     reasons = [view.reason for view in plan.helpers]
     assert ("the state of a pattern at the end of each time part" in reasons) is has_marks
     assert has_marks or reasons == ["the rows from which keys are recomputed"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "kept"), [(SQL, "its state"), (NEXT, "its state"), (ALL_ROWS, "what is undecided, with its rows")]
+)
+def test_explain_tells_the_class(sql: str, kept: str) -> None:
+    text = "\n".join(maintenance(plan_of(sql, [relation("m", COLUMNS)])))
+    assert f"over time constant extra state: rows advance the pattern from {kept}" in text
 
 
 def test_a_pattern_without_partition_by_is_one_key() -> None:

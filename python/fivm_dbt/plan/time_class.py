@@ -15,6 +15,7 @@ from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.near import Days, Near
 from fivm_dbt.ir.nodes import Aggregate, Filter, Map, Node, Scan, Window
+from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.time_windows import TimeWindows
@@ -48,6 +49,9 @@ def time_class(view: View, bounds: Collection[tuple[str, str]] = ()) -> TimeClas
         return TimeClass("constant extra state", why)
     if isinstance(node, (Aggregate, Window)) and node.near is not None:
         return TimeClass("windowed", _reads(node, node.near))
+    if isinstance(node, Runs):
+        kept = "what is undecided, with its rows," if node.recognizer.all_rows else "its state"
+        return TimeClass("constant extra state", f"rows advance the pattern from {kept}, kept of each key")
     if isinstance(node, (Window, Match)) and _is_sequence(node):
         keys = ", ".join(_name(k.value) for k in local_key(node))
         return TimeClass(

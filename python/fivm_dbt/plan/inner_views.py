@@ -26,12 +26,11 @@ materialise the siblings of delta paths; DBToaster, section 3: deltas are joined
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 from fivm_dbt.catalog import Dependency
-from fivm_dbt.delta.key_sets import equalities
 from fivm_dbt.delta.local import Local, local_key
 from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError
@@ -53,14 +52,16 @@ from fivm_dbt.ir.nodes import (
     Window,
 )
 from fivm_dbt.ir.on_demand import is_on_demand
-from fivm_dbt.ir.rename import substituted, with_meaning
-from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.ir.rename import substituted
+from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import Sessions
-from fivm_dbt.naming import storable, unique_name
+from fivm_dbt.naming import unique_name
 from fivm_dbt.plan.correlation import Correlation, correlation_of
 from fivm_dbt.plan.helper_views import HelperViews, Topmost, Wanted
 from fivm_dbt.plan.inequality import InequalityHelpers
-from fivm_dbt.plan.kept_views import InnerView, KeptViews, column_of
+from fivm_dbt.plan.join_parts import compared, connected, item_of
+from fivm_dbt.plan.kept_rows import KeptRows, Meaning, shown_whole
+from fivm_dbt.plan.kept_views import InnerView, KeptViews
 from fivm_dbt.plan.match_marks import by_marks
 from fivm_dbt.plan.near_inputs import near_time
 from fivm_dbt.plan.near_views import NearViews, used_by
@@ -70,8 +71,6 @@ from fivm_dbt.plan.reach import with_reach
 from fivm_dbt.plan.root import leads_to
 from fivm_dbt.plan.running import with_running
 from fivm_dbt.plan.sequences import with_days
-
-Meaning = dict[ColumnId, Scalar]
 
 
 @dataclass(frozen=True)
@@ -149,6 +148,10 @@ class _Keeper:
         return HelperViews(self.wanted, self.kept)
 
     @cached_property
+    def rows(self) -> KeptRows:
+        return KeptRows(self.kept, self.helpers)
+
+    @cached_property
     def inequality(self) -> InequalityHelpers:
         wanted = self.wanted
         return InequalityHelpers(
@@ -157,7 +160,7 @@ class _Keeper:
 
     @cached_property
     def near(self) -> NearViews:
-        return NearViews(self.kept, self._visit, self._by_key)
+        return NearViews(self.kept, self._visit, self.rows.by_key)
 
     @property
     def measurable(self) -> dict[str, set[str]]:
@@ -209,7 +212,7 @@ class _Keeper:
     def _listing(self, node: Node, topmost: Topmost | None) -> Node:
         """The rows of a query without an aggregate on top."""
         new = self._in_order(node, in_block=self.helpers.are_kept)
-        rows = new if isinstance(new, Map) else _shown(new, self.kept.alias())
+        rows = new if isinstance(new, Map) else shown_whole(new, self.kept.alias())
         return self.helpers.listing(rows, topmost) or new
 
     def _branch(self, node: Node) -> Node:
@@ -221,7 +224,7 @@ class _Keeper:
         branches = tuple(self._branch(branch) for branch in node.branches)
         if any(is_on_demand(branch) for branch in branches):
             branches = tuple(
-                self.kept.keep(_shown(b, self.kept.alias()), (), "a branch of a union")
+                self.kept.keep(shown_whole(b, self.kept.alias()), (), "a branch of a union")
                 if self._is_read(b)
                 else b
                 for b in branches
@@ -267,7 +270,7 @@ class _Keeper:
                 return marked
         reaching = with_running(with_days(with_reach(over))) if isinstance(over, Window) else over
         keys = local_key(reaching)
-        kept = self._by_key(
+        kept = self.rows.by_key(
             reaching.input, used_by(reaching), keys, "the rows from which keys are recomputed"
         )
         if not all(k.value in kept.keys for k in keys[-2:]):
@@ -352,12 +355,12 @@ class _Keeper:
         left, right, predicates = node.left, node.right, node.predicates
         if self.wanted.only_needed or not self.kept.can_change(right):
             return node, meaning
-        pairs = _compared(predicates, left, right)
+        pairs = compared(predicates, left, right)
         near = [self._near(left, right, predicates), self._near(right, left, predicates)]
         if pairs and is_single and not (near[0] and self.kept.is_input(left)):
-            keys = near[0] or tuple(_item(a, left) for a, _ in pairs)
+            keys = near[0] or tuple(item_of(a, left) for a, _ in pairs)
             how = "time" if near[0] else "key"
-            kept = self._by_key(left, left.ids, keys, f"the left rows of a join, by its {how}")
+            kept = self.rows.by_key(left, left.ids, keys, f"the left rows of a join, by its {how}")
             left, meaning, predicates = kept.applied(meaning, predicates)
         if isinstance(node, SemiJoin):
             used = frozenset(c for p in predicates for c in p.columns) & right.ids
@@ -366,8 +369,8 @@ class _Keeper:
             used, what = right.ids, "the right side of an outer join"
         is_kept = pairs and (is_single or isinstance(node, SemiJoin)) and not near[1]
         if is_kept or not self.kept.is_input(right):
-            keys = near[1] or tuple(_item(b, right) for _, b in pairs)
-            kept = self._by_key(right, used, keys, what)
+            keys = near[1] or tuple(item_of(b, right) for _, b in pairs)
+            kept = self.rows.by_key(right, used, keys, what)
             right, meaning, predicates = kept.applied(meaning, predicates)
         if isinstance(node, OuterJoin):
             return OuterJoin(left, right, predicates), meaning
@@ -378,8 +381,8 @@ class _Keeper:
         sides, predicates = [node.left, node.right], node.predicates
         for position, side in enumerate(sides):
             if self._is_read(side):
-                pairs = _compared(predicates, side, sides[1 - position])
-                kept = self._whole(side, tuple(_item(a, side) for a, _ in pairs))
+                pairs = compared(predicates, side, sides[1 - position])
+                kept = self.rows.whole(side, tuple(item_of(a, side) for a, _ in pairs))
                 sides[position], meaning, predicates = kept.applied(meaning, predicates)
         left, right = sides
         if isinstance(node, OuterJoin):
@@ -401,7 +404,7 @@ class _Keeper:
         parts: list[tuple[Node, bool]] = [
             (f, self.kept.scanned(f) is not None or (demanded and not self._is_read(f))) for f in inner
         ]
-        for members in _connected(inputs, predicates):
+        for members in connected(inputs, predicates):
             own = frozenset(c for m in members for c in m.ids)
             within = tuple(p for p in predicates if p.columns and p.columns <= own)
             predicates = tuple(p for p in predicates if p not in within)
@@ -417,11 +420,11 @@ class _Keeper:
             if near and self.kept.is_input(part):
                 factors.append(part)
                 continue
-            keys = near or tuple(_item(a, part) for a, _ in _compared(predicates, part, others))
+            keys = near or tuple(item_of(a, part) for a, _ in compared(predicates, part, others))
             if demanded:
-                kept = self._whole(part, keys)
+                kept = self.rows.whole(part, keys)
             else:
-                kept = self._by_key(part, part.ids, keys, "the rows that an inner view is joined with")
+                kept = self.rows.by_key(part, part.ids, keys, "the rows that an inner view is joined with")
             new, meaning, predicates = kept.applied(meaning, predicates)
             parts[position] = (new, True)
             factors.append(new)
@@ -433,86 +436,6 @@ class _Keeper:
         if self.wanted.by_time:
             found = near_time(rows, other, predicates, is_utc=self.wanted.is_utc)
         return () if found is None else (found,)
-
-    # Keeping
-
-    def _by_key(self, rows: Node, used: frozenset[ColumnId], keys: tuple[Item, ...], reason: str) -> _Rows:
-        """``rows`` as a scan of a view that is placed by ``keys``.
-
-        As they are where they cannot be kept or never change, or come from a view that is placed like this already.
-        """
-        if not self.kept.can_change(rows) or self.kept.is_placed(rows, keys):
-            return _Rows(rows, {}, {})
-        return self._kept_by_key(rows, used, keys, reason)
-
-    def _whole(self, rows: Node, keys: tuple[Item, ...]) -> _Rows:
-        """``rows`` as a scan of a view, also where they never change: each refresh may read all of them."""
-        return self._kept_by_key(rows, rows.ids, keys, "the rows beside what is evaluated on demand")
-
-    def _kept_by_key(
-        self, rows: Node, used: frozenset[ColumnId], keys: tuple[Item, ...], reason: str
-    ) -> _Rows:
-        fields = [f for f in rows.fields if f.id in used]
-        if not all(f.type.is_groupable for f in fields) or not all(k.type.is_groupable for k in keys):
-            return _Rows(rows, {}, {})
-        alias = self.kept.alias()
-        items: list[Item] = []
-        meaning: Meaning = {}
-        for f in fields:
-            items.append(Item(_free(f.name, items), f.scalar, f.type))
-            meaning[f.id] = Scalar.column(alias, items[-1].name)
-        placed: dict[Scalar, Scalar] = {}
-        for key in keys:
-            if not key.value.columns:
-                continue
-            found = next((i for i in items if i.value == key.value), None)
-            if found is None:
-                found = Item(_free(key.name, items), key.value, key.type)
-                items.append(found)
-            placed[key.value] = Scalar.column(alias, found.name)
-        by = tuple(dict.fromkeys(column_of(column) for column in placed.values()))
-        shown = Map(rows, alias, tuple(items))
-        return _Rows(self.kept.keep(self.helpers.listing(shown) or shown, by, reason), meaning, placed)
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """``node`` gives rows; ``meaning`` is what columns are called there, and ``keys`` what key expressions are."""
-
-    node: Node
-    meaning: Meaning
-    keys: dict[Scalar, Scalar]
-
-    def under(self, node: Local) -> Local:
-        """An operator that recomputes keys, over these rows."""
-        keys = tuple(
-            replace(k, value=self.keys.get(k.value, k.value.substitute(self.meaning.get)))
-            for k in local_key(node)
-        )
-        if isinstance(node, Aggregate):
-            return replace(node, input=self.node, keys=keys, calls=with_meaning(node.calls, self.meaning))
-        if isinstance(node, Match):
-            columns = with_meaning(node.columns, self.meaning)
-            return replace(node, input=self.node, partition=keys, columns=columns)
-        items = tuple(
-            replace(i, value=self.keys.get(i.value, i.value.substitute(self.meaning.get))) for i in node.items
-        )
-        if isinstance(node, Sessions):
-            at = node.at.substitute(self.meaning.get)
-            return replace(node, input=self.node, partition=keys, items=items, at=at)
-        near = node.near and replace(node.near, block=keys[-2].value, day=keys[-1].value)
-        return replace(node, input=self.node, partition=keys, items=items, near=near)
-
-    def applied(
-        self, meaning: Meaning, predicates: tuple[Scalar, ...]
-    ) -> tuple[Node, Meaning, tuple[Scalar, ...]]:
-        """The rows, what columns above mean by now, and predicates over them."""
-        through = {column: value.substitute(self.meaning.get) for column, value in meaning.items()}
-        return (
-            self.node,
-            {**self.meaning, **through},
-            tuple(p.substitute(self.meaning.get) for p in predicates),
-        )
 
 
 def _check_repeatable(node: Aggregate) -> None:
@@ -533,14 +456,6 @@ def _check_repeatable(node: Aggregate) -> None:
         )
 
 
-def _shown(node: Node, alias: str) -> Map:
-    """All columns of ``node``, under names of their own."""
-    items: list[Item] = []
-    for f in node.fields:
-        items.append(Item(_free(f.name, items), f.scalar, f.type))
-    return Map(node, alias, tuple(items))
-
-
 def _has_one_sided(node: Node) -> bool:
     """Whether rows of ``node`` are left rows of an outer or semi join."""
     if isinstance(node, (OuterJoin, SemiJoin)):
@@ -552,40 +467,3 @@ def _has_one_sided(node: Node) -> bool:
 def _same(before: Local, node: Node) -> Local:
     assert isinstance(node, (Aggregate, Window, Match)) and type(node) is type(before)
     return node
-
-
-def _connected(nodes: list[Node], predicates: tuple[Scalar, ...]) -> Iterable[list[Node]]:
-    """The parts that predicates over these nodes alone connect."""
-    parts: list[list[Node]] = []
-    for node in nodes:
-        touching = [p for p in parts if _are_connected(p, node, nodes, predicates)]
-        parts = [p for p in parts if p not in touching]
-        parts.append([*(member for part in touching for member in part), node])
-    return parts
-
-
-def _are_connected(part: list[Node], node: Node, nodes: list[Node], predicates: tuple[Scalar, ...]) -> bool:
-    there = frozenset(c for member in part for c in member.ids)
-    here = node.ids
-    every = frozenset(c for n in nodes for c in n.ids)
-    return any(p.columns & there and p.columns & here and p.columns <= every for p in predicates)
-
-
-def _compared(predicates: tuple[Scalar, ...], one: Node, other: Node) -> list[tuple[ColumnId, ColumnId]]:
-    """Pairs of columns, of the one and of the other, that have to be equal."""
-    ours, theirs = one.ids, other.ids
-    found = []
-    for left, right in equalities(predicates):
-        if left in ours and right in theirs:
-            found.append((left, right))
-        elif right in ours and left in theirs:
-            found.append((right, left))
-    return found
-
-
-def _item(column: ColumnId, node: Node) -> Item:
-    return next(Item(f.name, f.scalar, f.type) for f in node.fields if f.id == column)
-
-
-def _free(wanted: str, items: list[Item]) -> str:
-    return unique_name(storable(wanted), {i.name for i in items})

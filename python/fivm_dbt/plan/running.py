@@ -14,15 +14,14 @@ from dataclasses import replace
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.catalog.types import BIGINT, DATE, TIMESTAMP
-from fivm_dbt.ir.instants import DAY, day_of, micros_of
-from fivm_dbt.ir.near import Near, Part, Running, block_of
-from fivm_dbt.ir.nodes import AggregateCall, Item, Window
+from fivm_dbt.catalog.types import BIGINT, TIMESTAMP
+from fivm_dbt.ir.instants import DAY
+from fivm_dbt.ir.near import Near, Part, Running
+from fivm_dbt.ir.nodes import AggregateCall, Window
 from fivm_dbt.ir.rename import moved
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import Sessions
-from fivm_dbt.naming import unique_name
-from fivm_dbt.plan.sequences import block_without_time, time_order
+from fivm_dbt.plan.sequences import by_day, time_order
 from fivm_dbt.sql.functions import function_name
 
 _DIGITS = 28
@@ -39,16 +38,8 @@ def with_running(node: Window) -> Window:
     if found is None:
         return node
     at, nulls_are_low, running = found
-    aligned, _ = block_of(micros_of(at), DAY)
-    block = Scalar.parse(f"COALESCE({aligned.sql}, {block_without_time(is_low=nulls_are_low)})")
-    day = day_of(block)
-    partition = (*node.partition, Item("block_us", block, BIGINT), Item("block_day", day, DATE))
-    items = list(node.items)
-    for key in partition:
-        if all(item.value != key.value for item in items):
-            items.append(replace(key, name=unique_name(key.name, {i.name.lower() for i in items})))
-    near = Near(block, day, DAY, (0, 0), (0, 0), running=running)
-    return replace(node, partition=partition, items=tuple(items), near=near)
+    placed, block, day = by_day(node, at, nulls_are_low=nulls_are_low)
+    return replace(placed, near=Near(block, day, DAY, (0, 0), (0, 0), running=running))
 
 
 def part_calls(node: Window, names: Mapping[str, str]) -> tuple[AggregateCall, ...]:

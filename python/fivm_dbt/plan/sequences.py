@@ -42,17 +42,22 @@ def with_days(node: Window) -> Window:
     look = None if isinstance(node, Sessions) else _look_of(node)
     if look is None:
         return node
-    aligned, _ = block_of(micros_of(look.at), DAY)
-    block = Scalar.parse(f"COALESCE({aligned.sql}, {block_without_time(is_low=look.nulls_are_low)})")
+    placed, block, day = by_day(node, look.at, nulls_are_low=look.nulls_are_low)
+    beside = Beside("", (), "block_us", look.earlier, look.later)
+    return replace(placed, near=Near(block, day, DAY, (0, 0), (0, 0), beside))
+
+
+def by_day(node: Window, at: Scalar, *, nulls_are_low: bool) -> tuple[Window, Scalar, Scalar]:
+    """A window whose partitions are days of a key by the time ``at``: with the block and the day of a row."""
+    aligned, _ = block_of(micros_of(at), DAY)
+    block = Scalar.parse(f"COALESCE({aligned.sql}, {block_without_time(is_low=nulls_are_low)})")
     day = day_of(block)
     partition = (*node.partition, Item("block_us", block, BIGINT), Item("block_day", day, DATE))
     items = list(node.items)
     for key in partition:
         if all(item.value != key.value for item in items):
             items.append(replace(key, name=unique_name(key.name, {i.name.lower() for i in items})))
-    beside = Beside("", (), "block_us", look.earlier, look.later)
-    near = Near(block, day, DAY, (0, 0), (0, 0), beside)
-    return replace(node, partition=partition, items=tuple(items), near=near)
+    return replace(node, partition=partition, items=tuple(items)), block, day
 
 
 def block_without_time(*, is_low: bool) -> int:

@@ -24,12 +24,14 @@ pytestmark = pytest.mark.spark
 
 HERE = Path(__file__).parent
 FILES = sorted((HERE / "scenarios").glob("*"))
-# Of row patterns Spark cannot say what they mean: it does not read them. Their oracle is tests/naive_matcher.py.
+# Of row patterns Spark cannot say what they mean: it does not read them. Their oracle is tests/naive_matcher.py. Nor of
+# models of time parts, whose text is one part's: replay computes each from scratch.
 SCENARIOS = [
     located
     for located in load_scenarios(FILES)
     if located.scenario.expected_error is None
     and not any("match_recognize" in model.sql.lower() for model in located.scenario.models)
+    and not any(model.materialized == "viewdf" for model in located.scenario.models)
 ]
 NOT_YET = frozenset((HERE / "not_yet.txt").read_text(encoding="utf-8").split())
 

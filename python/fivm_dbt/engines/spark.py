@@ -26,6 +26,9 @@ UNIONS_AS_THEY_WERE = ("spark.sql.unionOutputPartitioning", "false")
 they do not, when a join above has been planned on it already ("PartitioningCollection requires all of its partitionings
 have the same numPartitions"): deltas are unions of joins. It saves an exchange at most."""
 
+_MANY = 1_000_000
+"""More partitions than anything staged has."""
+
 _CLOCK = "SELECT CAST(current_date() AS STRING), unix_micros(current_timestamp()), CAST(localtimestamp() AS STRING)"
 
 
@@ -139,7 +142,10 @@ class SparkEngine:
         """
 
         def stage() -> Answer:
-            session.sql(sql).localCheckpoint().createOrReplaceTempView(quote(name))
+            # To coalesce into more partitions than there are moves nothing and forgets the order of the rows, which may
+            # be one by columns that the rows do not have, and then fails whoever reads them twice in a statement.
+            rows = session.sql(sql).coalesce(_MANY).localCheckpoint()
+            rows.createOrReplaceTempView(quote(name))
             return self._execute(f"CACHE TABLE {quote(name)}", fetch=False)
 
         _translated(stage)

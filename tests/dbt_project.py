@@ -126,8 +126,8 @@ class Project:
         """The Delta version of every table in both schemas, the journal's too."""
         found = {}
         for schema in (self.schema, f"{self.schema}_raw"):
-            for _, name, _ in self.sql(f"SHOW TABLES IN {schema}"):
-                if self.facts(f"{schema}.{name}").get("Provider") == "delta":
+            for _, name, is_temporary in self.sql(f"SHOW TABLES IN {schema}"):
+                if not is_temporary and self.facts(f"{schema}.{name}").get("Provider") == "delta":
                     history = self.sql(f"DESCRIBE HISTORY {schema}.{name} LIMIT 1")
                     found[f"{schema}.{name}"] = int(history[0][0])
         return found

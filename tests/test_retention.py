@@ -46,7 +46,7 @@ QUERIES = {
 
 def _bench(sql: str, meta: dict[str, object] | None = None, retention: Retention | None = DAYS) -> Bench:
     relations = [
-        relation("m", COLUMNS, retention=retention),  # type: ignore[arg-type]
+        relation("m", COLUMNS, retention=retention),
         relation("d", "k string, name string"),
     ]
     bench = Bench(plan_of(sql, relations, meta))
@@ -238,7 +238,7 @@ def test_cut_off_at_every_statement(after: bool) -> None:
 @pytest.mark.parametrize("feed", ["version difference", "snapshot"])
 def test_without_a_change_feed(feed: str) -> None:
     is_seed = feed == "snapshot"
-    source = relation("m", COLUMNS, retention=DAYS, is_recreated=is_seed)  # type: ignore[arg-type]
+    source = relation("m", COLUMNS, retention=DAYS, is_recreated=is_seed)
     bench = Bench(plan_of(QUERIES["largest"], [source]))
     for name in ("m", "m_ever"):
         bench.engine.create_table(name, source.columns, [], change_feed=False)
@@ -256,7 +256,7 @@ def test_without_a_change_feed(feed: str) -> None:
 @pytest.mark.parametrize("part", ["day", "week", "month"])
 def test_other_times(type_: str, text: str, part: str) -> None:
     retention = Retention("ts", Length.of(part, "America/New_York"), timedelta(days=20))
-    source = relation("m", f"k string, v int, ts {type_}", retention=retention)  # type: ignore[arg-type]
+    source = relation("m", f"k string, v int, ts {type_}", retention=retention)
     bench = Bench(plan_of("select sum(v) as s from m", [source]))
     read = date.fromisoformat if type_ == "date" else datetime.fromisoformat
     rows: list[Row] = [("a", day, read(text.format(day))) for day in (1, 2, 28, 29)]
@@ -301,7 +301,7 @@ class TestComparedWithARecompute:
 class TestRefused:
     @pytest.mark.parametrize("policy", ["full", "auto"])
     def test_a_recompute(self, policy: str) -> None:
-        source: Relation = relation("m", COLUMNS, retention=DAYS)  # type: ignore[arg-type]
+        source: Relation = relation("m", COLUMNS, retention=DAYS)
         sql = "select k, rand() as r from m" if policy == "auto" else QUERIES["sums"]
         with pytest.raises(FivmError) as caught:
             plan_of(sql, [source], {"fivm_policy": policy})

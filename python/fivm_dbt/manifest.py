@@ -87,8 +87,7 @@ class Declared:
                 f"fivm_retention of {self.node.name}: nothing says when its rows were",
                 remedy="set its event_time, and fivm_part_length",
             )
-        age = duration(given) if isinstance(given, int) else duration(str(given))
-        return Retention(parts.column, parts.length or Length.of("day", zone), age)
+        return Retention(parts.column, parts.length or Length.of("day", zone), duration(given))
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -5,7 +5,7 @@ Years of minutes are one range, so that a refresh does not read the history of i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from fivm_dbt.errors import FivmError
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import coarser, with_empty_parts
+from fivm_dbt.parts.reference import PartReference
 from fivm_dbt.plan.part_plan import PartInput, PartPlan
 
 
@@ -85,30 +86,36 @@ def touched(item: PartInput, parts: Intervals) -> Intervals:
 
 def check_not_dropped(plan: PartPlan, wanted: Intervals, dropped: Mapping[str, Intervals]) -> None:
     """Raise FIVM206 if one of the wanted parts needs what retention has taken away."""
-    for read in plan.update.reads:
-        item = plan.input(read.reference.relation)
-        gone = touched(item, dropped.get(item.relation, Intervals()))
-        if not gone:
-            continue
-        needing = read.reference.dependents(gone) & wanted
-        if needing:
-            part = needing.first
-            missing = next(p for p in read.reference.parts(part) if p in gone)
-            raise FivmError(
-                "FIVM206",
-                f"part {part} ({plan.length.start_of(part):%Y-%m-%d %H:%M}) is to be computed from part {missing} of "
-                f"{item.relation}, which fivm_retention has dropped",
-                remedy=f"keep more of {item.relation} (fivm_retention), and rebuild both with --full-refresh",
-            )
+    for reference, gone, needing in _in_need(plan, wanted, dropped):
+        part = needing.first
+        missing = next(p for p in reference.parts(part) if p in gone)
+        relation = plan.input(reference.relation).relation
+        raise FivmError(
+            "FIVM206",
+            f"part {part} ({plan.length.start_of(part):%Y-%m-%d %H:%M}) is to be computed from part {missing} of "
+            f"{relation}, which fivm_retention has dropped",
+            remedy=f"keep more of {relation} (fivm_retention), and rebuild both with --full-refresh",
+        )
 
 
 def needing_dropped(plan: PartPlan, wanted: Intervals, dropped: Mapping[str, Intervals]) -> Intervals:
     """The wanted parts that are computed from what retention has taken away: their results stay as they are."""
     found = Intervals()
-    for read in plan.update.reads:
-        gone = touched(plan.input(read.reference.relation), dropped.get(read.reference.relation, Intervals()))
-        found |= read.reference.dependents(gone) & wanted if gone else Intervals()
+    for _, _, needing in _in_need(plan, wanted, dropped):
+        found |= needing
     return found
+
+
+def _in_need(
+    plan: PartPlan, wanted: Intervals, dropped: Mapping[str, Intervals]
+) -> Iterator[tuple[PartReference, Intervals, Intervals]]:
+    """The references that need dropped parts: with these, as references count them, and who needs them."""
+    for read in plan.update.reads:
+        item = plan.input(read.reference.relation)
+        gone = touched(item, dropped.get(item.relation, Intervals()))
+        needing = read.reference.dependents(gone) & wanted if gone else Intervals()
+        if needing:
+            yield read.reference, gone, needing
 
 
 def dropped_now(plan: PartPlan, known: KnownParts) -> Intervals:

@@ -232,9 +232,7 @@ class PartRun(Run):
             asked = self.wanted.asked
             pending = affected - asked
             affected &= asked
-            check_not_dropped(
-                self.parts, ready | affected, {**found.dropped, self.plan.relation: known.dropped}
-            )
+            check_not_dropped(self.parts, ready | affected, gone)
             self._announce(ready, affected)
             order = PartOrder(self.building, self.engine, writer, self.versions, known, asked)
             pending |= order.compute(first, ready, affected)

@@ -117,7 +117,12 @@ def record_parts(
         for i in inputs
         for part, change in i.changes
     ]
-    return _merge(plan, rows[0] if len(rows) == 1 else exp.union(*rows, distinct=False, copy=False), by)
+    # As literals, by which Delta skips the files of all other parts: a source's columns tell it nothing.
+    own = Intervals.numbers(e.part for e in entries)
+    numbers = [own, *(Intervals.numbers(part for part, _ in i.changes) for i in inputs)]
+    among = Intervals.of(*((parts.first, parts.last) for parts in numbers if parts))
+    source = rows[0] if len(rows) == 1 else exp.union(*rows, distinct=False, copy=False)
+    return _merge(plan, source, by, in_numbers(exp.column("part", table="target"), among))
 
 
 def record_staged(plan: Plan, relation: str, length: Length, staged: str, by: Recorded) -> exp.Merge:
@@ -177,7 +182,7 @@ def _bigint(value: int) -> exp.Expr:
     return exp.cast(number if value >= 0 else exp.Neg(this=number), "bigint", dialect="spark")
 
 
-def _merge(plan: Plan, source: exp.Query, by: Recorded) -> exp.Merge:
+def _merge(plan: Plan, source: exp.Query, by: Recorded, *where: exp.Expr) -> exp.Merge:
     is_own = exp.column("is_own", table="source")
     inserted: dict[str, exp.Expr] = {
         "model": exp.Literal.string(plan.relation),
@@ -206,7 +211,7 @@ def _merge(plan: Plan, source: exp.Query, by: Recorded) -> exp.Merge:
     return exp.Merge(
         this=_catalog(plan).as_("target", copy=False),
         using=source.subquery("source", copy=False),
-        on=exp.and_(_is("model", exp.Literal.string(plan.relation), "target"), *same),
+        on=exp.and_(_is("model", exp.Literal.string(plan.relation), "target"), *where, *same),
         whens=exp.Whens(
             expressions=[
                 exp.When(matched=True, condition=is_own.copy(), then=_update(_own_again(by))),

@@ -30,19 +30,13 @@ from rich.table import Table
 from sqlglot import exp
 
 from benchmarks.conclude import conclude
+from benchmarks.part_models import PartModels, initialize, part
 from benchmarks.plots import Line, plot
 from benchmarks.queries.command import ENGINES, opener
-from fivm_dbt.catalog import Catalog, Column, Relation
-from fivm_dbt.config import load_config
-from fivm_dbt.parts.length import Length
-from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest
-from fivm_dbt.plan.viewdf import plan_viewdf
+from benchmarks.streams import keep_statistics
+from fivm_dbt.catalog import Column
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.engine import Row
-from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.report import Report
 from fivm_dbt.spark.state import create_table
 from fivm_dbt.testing.workbench import TableSpec, Workbench
 
@@ -50,35 +44,25 @@ START = datetime(2024, 1, 1)
 STREAM = TableSpec(
     "measurements", (Column.of("src", "int"), Column.of("ts", "timestamp"), Column.of("loss", "int"))
 )
-_PART, _SPAN = "(select /*+ fivm_part({0}) */ * from {1})", "'j-59', 'j'"
-
-
-def _part(relation: str, numbers: str = "'j'") -> str:
-    return _PART.format(numbers, relation)
-
-
-def _initialize(sql: str) -> str:
-    return f"--fivm:initialize {sql}\n"
-
-
-_M, _I = _part("measurements"), _part("measurements", "'i'")
+_SPAN = "'j-59', 'j'"
+_M, _I = part("measurements"), part("measurements", "'i'")
 MODELS = {
-    "helper": _initialize(f"select src, 1 as ct, loss as sum_loss from {_I} where loss > 10")
+    "helper": initialize(f"select src, 1 as ct, loss as sum_loss from {_I} where loss > 10")
     + f"""select new.src, coalesce(prev.ct, 0) + 1 as ct, coalesce(prev.sum_loss, 0) + new.loss as sum_loss
-        from {_M} as new left join {_part("helper", "'j-1'")} as prev on new.src = prev.src where new.loss > 10""",
+        from {_M} as new left join {part("helper", "'j-1'")} as prev on new.src = prev.src where new.loss > 10""",
     "panes": f"select src, max(loss) as top from {_M} group by src",
-    "sliding": f"select src, max(top) as top from {_part('panes', _SPAN)} group by src",
-    "csum": _initialize(f"select src, sum(loss) as lost, count(*) as n from {_I} group by src")
+    "sliding": f"select src, max(top) as top from {part('panes', _SPAN)} group by src",
+    "csum": initialize(f"select src, sum(loss) as lost, count(*) as n from {_I} group by src")
     + f"""select src, sum(lost) as lost, sum(n) as n from (
         select src, sum(loss) as lost, count(*) as n from {_M} group by src
-        union all select src, lost, n from {_part("csum", "'j-1'")}) as both group by src""",
+        union all select src, lost, n from {part("csum", "'j-1'")}) as both group by src""",
     "pane_sums": f"select src, sum(loss) as lost from {_M} group by src",
-    "sum_by_panes": f"select src, sum(lost) as lost from {_part('pane_sums', _SPAN)} group by src",
+    "sum_by_panes": f"select src, sum(lost) as lost from {part('pane_sums', _SPAN)} group by src",
     "sum_by_csum": f"""select src, sum(lost) as lost from (
-        select src, lost, n from {_part("csum")} union all select src, -lost, -n from {_part("csum", "'j-60'")}
+        select src, lost, n from {part("csum")} union all select src, -lost, -n from {part("csum", "'j-60'")}
         ) as both group by src having sum(n) > 0""",
     "hourly": f"""select src, sum(loss) as lost
-        from {_part("measurements", "'j*60', 'j*60+59'")} group by src""",
+        from {part("measurements", "'j*60', 'j*60+59'")} group by src""",
 }
 LENGTHS = {"hourly": "hour"}
 
@@ -143,53 +127,43 @@ class _Stream:
 
     def __init__(self, workbench: Workbench, history: int, keys: int, models: Sequence[str]) -> None:
         self._workbench, self._history, self._keys = workbench, history, keys
-        if workbench.engine.name == "spark":
-            # Which files have which times is what a refresh skips them by.
-            for what in ("collect", "skipping"):
-                workbench.engine.run(f"SET spark.databricks.delta.stats.{what} = true")
+        keep_statistics(workbench)
         workbench.create(STREAM, [])
         for first in range(0, history, _HOUR):
             hour = range(first, min(first + _HOUR, history))
             workbench.change(STREAM, [row for minute in hour for row in self._minute(minute)], [])
-        self._plans: dict[str, Plan] = {}
+        self._models = PartModels(workbench, STREAM, "ts")
         for name in models:
-            workbench.make_room(name)
-            self._plans[name] = self._plan(name)
+            self._models.add(name, MODELS[name], length=LENGTHS.get(name))
 
     def _minute(self, minute: int) -> list[Row]:
         at = START + timedelta(minutes=minute)
         return [(key, at, 5 if (key + minute) % 7 == 0 else 12 + key % 9) for key in range(self._keys)]
 
-    def _plan(self, name: str) -> Plan:
-        relations = [Relation(STREAM.name, STREAM.columns)]
-        parts = {STREAM.name: TimeParts("ts", Length.of("minute"))}
-        for upstream, plan in self._plans.items():
-            assert plan.parts is not None
-            relations.append(Relation(upstream, plan.output, kind="fivm", presentation=plan.presentation))
-            parts[upstream] = TimeParts(PART_TIMESTAMP, plan.parts.length, is_computed=True)
-        meta: dict[str, object] = {"fivm_start": "oldest"}
-        if name in LENGTHS:
-            meta["fivm_part_length"] = LENGTHS[name]
-        request = ModelRequest(
-            name, MODELS[name], Catalog.of(relations), load_config(meta), session=(("timezone", "UTC"),)
-        )
-        return plan_viewdf(request, parts, self._workbench.describe, self._workbench.columns_of)
-
     def follow(self) -> list[Measured]:
         """Build the models; then a minute more, then a late row."""
         click.echo(f"history of {self._history:,} minutes: building", err=True)
-        for plan in self._plans.values():
-            refresh(plan, self._workbench.engine, self._workbench.journal)
-        is_compared = {"panes", "sliding"} <= set(self._plans)
+        for name in self._models.plans:
+            self._models.refresh(name)
+        is_compared = {"panes", "sliding"} <= set(self._models.plans)
         if is_compared:
             self._begin_by_hand()
         self._workbench.change(STREAM, self._minute(self._history), [])
         found = self._refresh("one more minute")
         if is_compared:
             found += self._by_hand()
-        (late, *_) = self._minute(self._history - 100)
-        self._workbench.change(STREAM, [(late[0], late[1], 99)], [late])
+        self._correct(self._minute(self._history - 100)[0], 99)
         return found + self._refresh("a late row, 100 back")
+
+    def _correct(self, row: Row, loss: int) -> None:
+        """Another loss in one row: on Spark by UPDATE, so that what is written, and read of it, is the row's file."""
+        if self._workbench.engine.name == "spark":
+            src, at, _ = row
+            self._workbench.engine.run(
+                f"UPDATE {STREAM.name} SET loss = {loss} WHERE src = {src} AND ts = TIMESTAMP '{at}'"
+            )
+        else:
+            self._workbench.change(STREAM, [(*row[:2], loss)], [row])
 
     def _begin_by_hand(self) -> None:
         panes = (
@@ -222,14 +196,14 @@ class _Stream:
         ]
 
     def _refresh(self, what: str) -> list[Measured]:
-        return [self._refreshed(name, plan, what) for name, plan in self._plans.items()]
+        return [self._refreshed(name, what) for name in self._models.plans]
 
-    def _refreshed(self, name: str, plan: Plan, what: str) -> Measured:
-        engine, journal = self._workbench.engine, self._workbench.journal
+    def _refreshed(self, name: str, what: str) -> Measured:
         started = time.perf_counter()
-        report: Report = refresh(plan, engine, journal)
+        report = self._models.refresh(name)
         seconds = time.perf_counter() - started
         assert report.parts is not None
+        difference = difference_sql(self._models.plans[name], self._workbench.journal)
         return Measured(
             name,
             self._history,
@@ -240,7 +214,7 @@ class _Stream:
             report.rows_read or 0,
             report.parts.rows,
             round(seconds, 2),
-            len(engine.query(difference_sql(plan, journal))),
+            len(self._workbench.engine.query(difference)),
         )
 
 

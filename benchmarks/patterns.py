@@ -5,7 +5,8 @@ a while. The query is that of section 2: which keys have such a loss in four par
 One more minute arrives. Four sweeps: over the rows of a part, the parts of history, the parts that a match spans and
 the naive way looks back, and the share of rows that match. The ways:
 
-* ``fivm``: the model, ONE ROW PER PART, refreshed;
+* ``viewdf``: two viewdf models, View2, the helper, and View1 over it, as the paper writes them, refreshed;
+* ``fivm``: the model with MATCH_RECOGNIZE, ONE ROW PER PART, refreshed;
 * ``by hand``: what an engineer would write for rows that only come and are never late, a table with the state of each
   key, advanced by a MERGE per part, and an INSERT of what holds;
 * ``naive``: the pattern again over the last parts, as many as the sweep says, of which the newest is asked for; it
@@ -32,20 +33,21 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.conclude import conclude
+from benchmarks.part_models import PartModels, initialize, part
 from benchmarks.plots import Line, plot
 from benchmarks.queries.command import ENGINES, opener
+from benchmarks.streams import arrive, keep_statistics
 from fivm_dbt.catalog import Catalog, Column, Relation
 from fivm_dbt.config import load_config
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.compare import difference_sql
-from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.oracle import runnable_sql
 from fivm_dbt.sql.splice import splice_inputs
 from fivm_dbt.testing.workbench import TableSpec, Workbench
 
 _WIDTH, _START = 140, datetime(2015, 1, 1)
-WAYS = ("fivm", "by hand", "naive", "recompute")
+WAYS = ("viewdf", "fivm", "by hand", "naive", "recompute")
 STREAM = TableSpec(
     "losses", tuple(Column.of(n, t) for n, t in (("k", "bigint"), ("at", "timestamp"), ("loss", "int")))
 )
@@ -56,6 +58,13 @@ select k, at, ct, sum_loss from losses match_recognize (
   define a as a.loss > 10, b as b.loss > 10, c as c.loss > 10, d as d.loss > 10
 ) as lossy
 """
+_M, _I = part(STREAM.name), part(STREAM.name, "'i'")
+MODELS = {
+    "view2": initialize(f"select k, 1 as ct, loss as sum_loss from {_I} where loss > 10")
+    + f"""select new.k, coalesce(prev.ct, 0) + 1 as ct, coalesce(prev.sum_loss, 0) + new.loss as sum_loss
+        from {_M} as new left join {part("view2", "'j-1'")} as prev on new.k = prev.k where new.loss > 10""",
+    "view1": f"select k, ct, sum_loss from {part('view2')} where ct >= 4",
+}
 
 
 @dataclass(frozen=True)
@@ -140,19 +149,26 @@ class _Stream:
             case,
             case.history,
         )
+        self._directory = directory
+        keep_statistics(workbench)
         file = directory / "history.parquet"
-        duckdb.sql(f"COPY ({self._measurements(0, case.history)}) TO '{file}' (FORMAT parquet)")
+        duckdb.sql(self._measurements(0, case.history)).write_parquet(str(file))
         workbench.load(STREAM, file)
         workbench.make_room("lossy")
         catalog = Catalog.of([Relation(STREAM.name, STREAM.columns)])
         config = load_config({"fivm_part_length": "minute"})
         self._plan = plan_model(ModelRequest("lossy", QUERY, catalog, config), workbench.describe)
         refresh(self._plan, self._engine, workbench.journal)
+        self._models = PartModels(workbench, STREAM, "at")
+        for name, sql in MODELS.items():
+            self._models.add(name, sql)
+            self._models.refresh(name)
         self._begin_by_hand()
 
     def follow(self, more: int) -> list[Measured]:
         """Let so many parts arrive, after one to warm up; each is taken in every way."""
         ways: dict[str, Callable[[], int | None]] = {
+            "viewdf": self._both_refreshed,
             "fivm": self._refreshed,
             "by hand": self._by_hand,
             "naive": lambda: self._again(self._case.scope),
@@ -160,7 +176,7 @@ class _Stream:
         }
         read, seconds = dict.fromkeys(WAYS, 0), dict.fromkeys(WAYS, 0.0)
         for number in range(more + 1):
-            self._workbench.change(STREAM, self._next_part(), ())
+            self._next_part()
             for way in WAYS:
                 self._engine.start_measuring(way)
                 started = time.perf_counter()
@@ -185,11 +201,11 @@ class _Stream:
             f"FROM (SELECT UNNEST(range({self._case.keys})) AS k), (SELECT UNNEST(range({first}, {end})) AS part)"
         )
 
-    def _next_part(self) -> list[Row]:
-        found = duckdb.sql(self._measurements(self._parts, self._parts + 1))
-        rows: list[Row] = found.project("k, \"at\" AT TIME ZONE 'UTC', loss").fetchall()
+    def _next_part(self) -> None:
+        coming = self._measurements(self._parts, self._parts + 1)
+        query = f'SELECT k, "at" AT TIME ZONE \'UTC\' AS "at", loss FROM ({coming})'
+        arrive(self._workbench, STREAM, query, self._directory / "part.parquet")
         self._parts += 1
-        return rows
 
     def _at(self, part: int) -> str:
         return f"TIMESTAMP '{_START + timedelta(minutes=part)}'"
@@ -198,6 +214,9 @@ class _Stream:
 
     def _refreshed(self) -> int | None:
         return refresh(self._plan, self._engine, self._workbench.journal).rows_read
+
+    def _both_refreshed(self) -> int:
+        return sum(self._models.refresh(name).rows_read or 0 for name in MODELS)
 
     def _again(self, scope: int | None) -> None:
         """The pattern over the last parts, or all: what it finds in the newest one."""
@@ -233,14 +252,22 @@ class _Stream:
         self._engine.run(f"INSERT INTO by_hand SELECT * FROM helper WHERE at = {now} AND ct >= 4")
 
     def _differing(self) -> dict[str, int]:
-        """Of the model all rows, of what is written by hand those of the newest part."""
-        newest = f"WHERE at = {self._at(self._parts - 1)}"
-        hand, ours = (f"SELECT k, at, ct, sum_loss FROM {name} {newest}" for name in ("by_hand", "lossy"))
-        differ = f"({hand} EXCEPT ALL {ours}) UNION ALL ({ours} EXCEPT ALL {hand})"
-        return {
-            "fivm": len(self._engine.query(difference_sql(self._plan, self._workbench.journal))),
-            "by hand": len(self._engine.query(differ)),
+        """Of the models all rows, of what is written by hand those of the newest part."""
+        engine, journal = self._engine, self._workbench.journal
+        now = self._at(self._parts - 1)
+        ours = f"SELECT k, at, ct, sum_loss FROM lossy WHERE at = {now}"
+        others = {
+            "by hand": f"SELECT k, at, ct, sum_loss FROM by_hand WHERE at = {now}",
+            "viewdf": f"SELECT k, part_timestamp, ct, sum_loss FROM view1 WHERE part_timestamp = {now}",
         }
+        differing = {"fivm": len(engine.query(difference_sql(self._plan, journal)))}
+        for way, theirs in others.items():
+            both_ways = f"({theirs} EXCEPT ALL {ours}) UNION ALL ({ours} EXCEPT ALL {theirs})"
+            differing[way] = len(engine.query(both_ways))
+        differing["viewdf"] += sum(
+            len(engine.query(difference_sql(plan, journal))) for plan in self._models.plans.values()
+        )
+        return differing
 
 
 def _print(measured: Sequence[Measured]) -> None:

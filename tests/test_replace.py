@@ -134,6 +134,11 @@ def test_auto_writes_small_partitions_anew(monkeypatch: pytest.MonkeyPatch) -> N
     assert bench.finished.detail["sizes"] == {bench.plan.root.relation: [4, 2]}
     assert _verbs(bench) == ["INSERT"]
     assert bench.finished.detail["sizes"] == {bench.plan.root.relation: [4, 2]}, "those of the build"
+    for key in range(10, 14):
+        bench.engine.change("r", insert=[(key, "1.00")])
+        bench.refresh()
+    ((_, (rows, partitions)),) = bench.finished.detail["sizes"].items()
+    assert rows / partitions > 2, "as large as those that were written"
     monkeypatch.setattr("fivm_dbt.plan.applying.REPLACED_ROWS", 1)
     assert _verbs(bench) == ["MERGE"]
 

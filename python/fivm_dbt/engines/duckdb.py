@@ -341,8 +341,12 @@ class DuckDbEngine:
             self.tables.discard(new)  # as Delta: a MERGE that touches no file is no commit
             return 0
         self.tables.forget_rows(new)
-        self.tables.commit(table, new, "MERGE" if statement.kind == "merge" else "WRITE")
-        return int(changed[0]) if changed else 0
+        rows = int(changed[0]) if changed else 0
+        if statement.kind == "merge":
+            self.tables.commit(table, new, "MERGE")
+        else:
+            self.tables.commit(table, new, "WRITE", written=rows)
+        return rows
 
 
 def _rows(result: duckdb.DuckDBPyConnection) -> list[Row]:

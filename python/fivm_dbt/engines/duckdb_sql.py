@@ -137,7 +137,9 @@ def _merge(ast: exp.Merge, views: Mapping[str, exp.Query]) -> Statement:
     table = ast.this
     target = _name(table)
     slots = _place_slots(ast.args["using"], views)
-    touches = _of_partitions(ast.args["on"], table.alias_or_name)
+    alias = table.alias_or_name
+    tests = (_of_partitions(ast.args["on"], alias), *_of_times(ast.args["on"], alias))
+    touches = " AND ".join(test for test in tests if test)
     ast.set("this", _target(table.alias_or_name))
     for when in ast.args["whens"].expressions:
         then = when.args["then"]
@@ -225,7 +227,7 @@ def _partitions_read(table: exp.Table) -> str:
 
 
 def _of_times(condition: exp.Expr, alias: str) -> Iterator[str]:
-    """The conjuncts that compare nothing but a column of ``alias`` with written times, as reads near changes do."""
+    """The conjuncts that compare nothing but a column of ``alias`` with written times or numbers of time parts."""
     for part in conjuncts(condition):
         own = part.copy()
         if isinstance(own, exp.Boolean):

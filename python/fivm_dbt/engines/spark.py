@@ -111,7 +111,8 @@ class SparkEngine:
         names = ("version", "timestamp", "operation", "operationMetrics")
         values = (answer.values(column) for column in names)
         return tuple(
-            Commit(int(str(v)), _iso(t), str(o), _growth(m)) for v, t, o, m in zip(*values, strict=True)
+            Commit(int(str(v)), _iso(t), str(o), _growth(m), _written(o, m))
+            for v, t, o, m in zip(*values, strict=True)
         )
 
     def has_change_feed(self, relation: str) -> bool:
@@ -219,12 +220,26 @@ def _growth(metrics: object) -> int | None:
     >>> _growth('{"numOutputRows": "3"}') is None
     True
     """
-    known = json.loads(metrics) if isinstance(metrics, str) else metrics
-    if isinstance(known, Mapping):
-        for added, removed in _BYTES:
-            if added in known and removed in known:
-                return int(known[added]) - int(known[removed])
+    known = _known(metrics)
+    for added, removed in _BYTES:
+        if added in known and removed in known:
+            return int(known[added]) - int(known[removed])
     return None
+
+
+def _written(operation: object, metrics: object) -> int | None:
+    """How many rows a WRITE wrote.
+
+    >>> _written("WRITE", {"numOutputRows": "3"}), _written("MERGE", {"numOutputRows": "3"})
+    (3, None)
+    """
+    rows = _known(metrics).get("numOutputRows") if operation == "WRITE" else None
+    return None if rows is None else int(rows)
+
+
+def _known(metrics: object) -> Mapping[str, str]:
+    known = json.loads(metrics) if isinstance(metrics, str) else metrics
+    return known if isinstance(known, Mapping) else {}
 
 
 def _iso(time: object) -> str:

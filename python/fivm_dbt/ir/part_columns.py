@@ -28,8 +28,12 @@ def part_of(at: Scalar, type_: SparkType, length: Length) -> Scalar:
 
 def period_of(at: Scalar, type_: SparkType, length: Length) -> Scalar:
     """The number of the part, or of the day where parts are shorter."""
-    is_short = length.is_fixed and length.many < _DAY
-    return part_of(at, type_, Length.of("day") if is_short else length)
+    return part_of(at, type_, Length.of("day") if is_shorter_than_period(length) else length)
+
+
+def is_shorter_than_period(length: Length) -> bool:
+    """Whether a period has several parts."""
+    return length.is_fixed and length.many < _DAY
 
 
 def _seconds(at: Scalar, type_: SparkType) -> Scalar:

@@ -13,21 +13,28 @@ REPLACED_ROWS = 1_000_000
 
 @dataclass(frozen=True)
 class StateSize:
-    """Rows and partitions of a state when it was built."""
+    """Rows and partitions of a state when it was built, or of what was written anew of it, if that was larger."""
 
     rows: int
     partitions: int
+
+    def grown(self, rows: int, partitions: int) -> StateSize:
+        """What is known after so many partitions have been written anew, with so many rows together."""
+        is_larger = rows * max(1, self.partitions) > self.rows * partitions
+        return StateSize(rows, partitions) if is_larger else self
 
 
 def replaced_states(plan: Plan, sizes: Mapping[str, StateSize]) -> frozenset[str]:
     """The states whose touched partitions are written anew instead of merged into, by ``fivm_apply``.
 
     ``auto`` takes those of known ``sizes`` with small partitions, of which a MERGE would write most files anew too, and
-    reads twice. Not those whose change feed is read: every row of such a partition is in it.
+    reads twice, and those of whose partitions only what lies within bounds is written. Not those whose change feed is
+    read: every row of such a partition is in it.
     """
     if plan.config.fivm_apply != "auto":
         return frozenset(v.name for v in plan.views if plan.config.fivm_apply == "replace")
     small = {name for name, s in sizes.items() if s.rows <= REPLACED_ROWS * max(1, s.partitions)}
+    small |= {v.name for v in plan.views if v.name in sizes and v.state.bounded_by is not None}
     return frozenset(v.name for v in plan.views if v.name in small and not has_readers(plan, v))
 
 

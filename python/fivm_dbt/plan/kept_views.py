@@ -30,7 +30,8 @@ from fivm_dbt.naming import sibling, split_name, storable, unique_name
 class InnerView:
     """A view to keep: ``node`` under the relation ``name``, its rows placed by the columns ``by``, by all if empty.
 
-    ``slot`` is the column whose value is the partition of a row, where it has one.
+    ``slot`` is the column whose value is the partition of a row, where it has one, and ``bounded_by`` that which
+    bounds what a change writes of a partition.
     """
 
     name: str
@@ -38,6 +39,7 @@ class InnerView:
     by: tuple[str, ...]
     reason: str
     slot: str | None = None
+    bounded_by: str | None = None
 
 
 @dataclass
@@ -55,7 +57,14 @@ class KeptViews:
     views: list[InnerView] = field(default_factory=list)
     known: dict[tuple[Node, tuple[str, ...]], str] = field(default_factory=dict)
 
-    def keep(self, node: Node, by: tuple[str, ...], reason: str, slot: str | None = None) -> Scan:
+    def keep(
+        self,
+        node: Node,
+        by: tuple[str, ...],
+        reason: str,
+        slot: str | None = None,
+        bounded_by: str | None = None,
+    ) -> Scan:
         """A scan of ``node`` as a kept view: of the one that is there, where the query has the same again."""
         alias = node.fields[0].table if node.fields else self.alias()
         numbers = iter(range(1, 10**6))
@@ -68,7 +77,8 @@ class KeptViews:
                 *(["by", *by] if by else []),
             ]
             name = self.known[(same, by)] = sibling(self.relation, "_".join(words))
-            self.views.append(InnerView(name, node, (slot,) if slot is not None else by, reason, slot))
+            placed = (slot,) if slot is not None else by
+            self.views.append(InnerView(name, node, placed, reason, slot, bounded_by))
         return Scan(name, alias, tuple((f.name, f.type) for f in node.fields))
 
     def _first_input(self, node: Node) -> str | None:

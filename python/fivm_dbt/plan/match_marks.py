@@ -19,12 +19,12 @@ from fivm_dbt.config import Config
 from fivm_dbt.delta.match_marks import MarksDelta, marks_of, runs_in
 from fivm_dbt.ir.match import KEYS, Match
 from fivm_dbt.ir.nodes import Explode, Item, Map, Node, Scan
-from fivm_dbt.ir.part_columns import part_of, period_of
-from fivm_dbt.ir.runs import DECIDED, OPEN, Runs
+from fivm_dbt.ir.part_columns import is_shorter_than_period, part_of, period_of
+from fivm_dbt.ir.runs import DECIDED, OPEN, PART, SLOT, Runs
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import split_name, storable, unique_name
 from fivm_dbt.parts.length import DAY, Length
-from fivm_dbt.plan.kept_views import KeptViews
+from fivm_dbt.plan.kept_views import KeptViews, column_of
 from fivm_dbt.plan.plan import Partitioning
 
 _LATEST = 10**15
@@ -57,12 +57,13 @@ def by_marks(kept: KeptViews, node: Match, length: Length | None, buckets: int |
     rows, runs = _over_rows(kept, node, length, buckets or 1)
     if not all(i.type.is_groupable for i in (*rows.items, *node.items)):
         return None
-    scan = kept.keep(rows, (), "the rows of a pattern, by period", _slot_of(runs))
+    has_short_parts = is_shorter_than_period(length)
+    bounded_by = column_of(runs.part) if has_short_parts else None
+    scan = kept.keep(rows, (), "the rows of a pattern, by period", column_of(runs.own), bounded_by)
     runs = _with_rows(runs, scan, buckets or _BUCKETS)
     marks = kept.alias()
-    marked = kept.keep(
-        marks_of(runs, marks), (), "the state of a pattern at the end of each time part", "slot"
-    )
+    reason = "the state of a pattern at the end of each time part"
+    marked = kept.keep(marks_of(runs, marks), (), reason, SLOT, PART if has_short_parts else None)
     return _matches(node, runs, marked)
 
 
@@ -157,11 +158,6 @@ def _with_rows(runs: Runs, scan: Scan, buckets: int) -> Runs:
         runs.recognizer,
         runs.items,
     )
-
-
-def _slot_of(runs: Runs) -> str:
-    ((_, name),) = runs.own.columns
-    return name
 
 
 def _matches(node: Match, runs: Runs, marks: Scan) -> Map:

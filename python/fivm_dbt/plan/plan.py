@@ -125,6 +125,9 @@ class StateTable:
     """Whether the rows that it is computed from have different keys already."""
     sorted_by: tuple[str, ...] = ()
     """The keys by which rows lie sorted in the files of a partition; none where nobody reads them by a prefix."""
+    bounded_by: str | None = None
+    """A bigint key, never NULL, of whose range in a delta nothing outside is read or written: the time parts of which a
+    partition has many, so that one more part leaves those before it alone."""
 
     @property
     def payload_names(self) -> tuple[str, ...]:

@@ -174,6 +174,7 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
             view.reason,
             by=view.by,
             slot=view.slot,
+            bounded_by=view.bounded_by,
         )
     root = sibling(relation, "root")
     if is_factorized:

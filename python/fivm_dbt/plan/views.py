@@ -75,13 +75,15 @@ class Views:
         reason: str,
         by: tuple[str, ...] | None = None,
         slot: str | None = None,
+        bounded_by: str | None = None,
     ) -> None:
         """Plan the view ``node``, kept in the relation ``name`` and shown with the columns ``names``.
 
         ``by`` are the columns that place a row of an inner view (all keys if empty); None says that this is the root.
-        ``slot`` is the column whose value is the partition of a row.
+        ``slot`` is the column whose value is the partition of a row, ``bounded_by`` the key that bounds what a delta
+        writes of a partition.
         """
-        self._add(name, node, names, reason, by, self._terms, slot)
+        self._add(name, node, names, reason, by, self._terms, slot, bounded_by)
 
     def add_joined_on_read(self, name: str, node: Node, names: tuple[str, ...], *, is_grouped: bool) -> None:
         """Plan a model's result ``node`` that is no table: its query runs when the model is read.
@@ -101,6 +103,7 @@ class Views:
         by: tuple[str, ...] | None,
         delta: Callable[[Root, StateTable], tuple[Term, ...]],
         slot: str | None = None,
+        bounded_by: str | None = None,
     ) -> None:
         root = find_root(node, names)
         check_kept(split_name(name)[-1], node, names, root, self.dropped, is_utc=self.is_utc)
@@ -110,7 +113,7 @@ class Views:
         )
         state = self._state(name, root, grouped_by, is_root=by is None)
         if slot is not None:
-            state = replace(state, partitioning=by_slot(slot))
+            state = replace(state, partitioning=by_slot(slot), bounded_by=bounded_by)
         marks = marks_delta(root.core, name)
         if marks is not None:
             state = replace(state, determined=determined(marks.runs))

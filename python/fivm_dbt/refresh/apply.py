@@ -20,12 +20,12 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, PARTITION, ROOT_PROPERTY
 from fivm_dbt.plan.binding import Binding, BoundInput, Span, Touched, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, StateTable, View
-from fivm_dbt.refresh.engine import Row
+from fivm_dbt.refresh.engine import Commit, Row
 from fivm_dbt.refresh.factorise import Found, factorised
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.capture import change_query, snapshot_query
 from fivm_dbt.spark.check import check_statements
-from fivm_dbt.spark.merge import write_delta
+from fivm_dbt.spark.merge import Bounds, write_delta
 from fivm_dbt.spark.near_changes import times_of
 from fivm_dbt.spark.reads import table as relation_table
 from fivm_dbt.spark.state import (
@@ -61,6 +61,10 @@ class Merged:
     """When its changed rows were."""
     product: Found | None = None
     """What its staged change was found to be the product of."""
+    anew: int = 0
+    """How many partitions the last statement has written anew as a whole."""
+    commit: Commit | None = None
+    """Of an inner view, what that statement has left."""
 
 
 def build_states(plan: Plan, engine: Recorder, binding: Binding) -> dict[str, int]:
@@ -74,7 +78,9 @@ def build_states(plan: Plan, engine: Recorder, binding: Binding) -> dict[str, in
         if view is not plan.top:
             engine.progress(f"building {view.name}: {view.reason}")
         engine.run(
-            create_table(view.name, build_query(plan, view, binding), state_properties(plan), PARTITION)
+            create_table(
+                view.name, build_query(plan, view, binding), _properties(plan, view.state), PARTITION
+            )
         )
         if view is not plan.top:
             versions[view.name] = engine.commits(view.name, None)[0].version
@@ -121,14 +127,14 @@ def apply_deltas(
             merged.append(change)
         if view is not plan.top:
             moved = binding
-            binding = _with_view(
-                plan, view, engine, binding, change, is_merged=bool(done) or change is not None
-            )
+            is_merged = bool(done) or change is not None
+            commit = engine.commits(view.name, None)[0] if is_merged else None
+            binding = _with_view(plan, view, engine, binding, change, commit)
             versions[view.name] = binding.input(view.name).new
             if change is not None:
                 binding = binding.with_spans(change.spans)
                 binding, found = _with_factors(plan, view, engine, binding, moved, change)
-                merged[-1] = replace(change, product=found)
+                merged[-1] = replace(change, product=found, commit=commit)
     return tuple(merged), versions
 
 
@@ -150,19 +156,39 @@ def _apply_delta(
     literals = [literal(row[0], type_) for row in touched]
     rows = sum(int(str(row[1])) for row in touched)
     before, is_replaced = binding.version_before(view.name), view.name in binding.replaced
+    bounds = _bounds(view, touched)
     if _is_by_partition(plan, view):
         for number, (value, row) in enumerate(zip(literals, touched, strict=True), start=1):
             if number > already:
                 engine.progress(
                     f"{plan.model} partition {number}/{len(touched)} ({row[0]}) merged into {view.name}"
                 )
-                engine.run(write_delta(plan, view, [value], before, is_replaced=is_replaced, only_these=True))
+                engine.run(
+                    write_delta(
+                        plan,
+                        view,
+                        [value],
+                        before,
+                        is_replaced=is_replaced,
+                        only_these=True,
+                        bounds=bounds,
+                    )
+                )
     elif not already:
         engine.progress(f"{plan.model}: merging {rows:,} rows into {len(touched)} partitions of {view.name}")
         known = literals if len(literals) <= MAX_LITERALS else None
-        engine.run(write_delta(plan, view, known, before, is_replaced=is_replaced))
+        engine.run(write_delta(plan, view, known, before, is_replaced=is_replaced, bounds=bounds))
     found = tuple(row[0] for row in touched)
-    return Merged(view.name, rows, len(touched), found, _spans(plan, view, touched))
+    is_whole = is_replaced and bounds is None
+    anew = (1 if _is_by_partition(plan, view) else len(touched)) if is_whole else 0
+    return Merged(view.name, rows, len(touched), found, _spans(plan, view, touched), anew=anew)
+
+
+def _bounds(view: View, touched: Sequence[Row]) -> Bounds:
+    """The least and the greatest value of what the state is bounded by, over all touched partitions."""
+    if view.state.bounded_by is None:
+        return None
+    return min(int(str(row[-2])) for row in touched), max(int(str(row[-1])) for row in touched)
 
 
 def _spans(plan: Plan, view: View, touched: Sequence[Row]) -> tuple[Span, ...]:
@@ -243,11 +269,14 @@ def _literals(values: list[str | None], state: StateTable) -> tuple[Scalar, ...]
 
 
 def _with_view(
-    plan: Plan, view: View, engine: Recorder, binding: Binding, change: Merged | None, *, is_merged: bool
+    plan: Plan, view: View, engine: Recorder, binding: Binding, change: Merged | None, commit: Commit | None
 ) -> Binding:
-    """The binding for the views above one that is up to date now, its change staged if it has any."""
+    """The binding for the views above one that is up to date now, its change staged if it has any.
+
+    ``commit`` is its newest one if there was anything to merge.
+    """
     before = binding.version_before(view.name)
-    version = engine.commits(view.name, None)[0].version if is_merged else before
+    version = commit.version if commit is not None else before
     if change is not None and view.step is not None:
         # What it was between the steps is asked for, also where they have undone each other.
         return binding.with_view(BoundInput(view.name, "staged", before, version), is_changed=True)
@@ -332,6 +361,12 @@ def literal(value: object, type_: SparkType) -> exp.Expr:
         value = value.date()
     text = exp.Literal.string(str(value))
     return text if type_.is_string else exp.cast(text, type_.text, dialect="spark")
+
+
+def _properties(plan: Plan, state: StateTable) -> dict[str, str]:
+    """Those of a state. Where a part of many in a partition adds a file, Delta puts them together from fifty on."""
+    small = {"delta.autoOptimize.autoCompact": "true"} if state.bounded_by is not None else {}
+    return {**state_properties(plan), **small}
 
 
 def state_properties(plan: Plan) -> dict[str, str]:

@@ -21,13 +21,15 @@ class Commit:
     """One version of a Delta table: number, commit time (ISO text) and operation, as its history says.
 
     The number alone does not identify a version: numbers restart when a table is dropped and created anew.
-    ``growth`` is by how many bytes the commit made the table larger, None where the history does not say.
+    ``growth`` is by how many bytes the commit made the table larger, ``written`` how many rows a WRITE wrote, None
+    where the history does not say.
     """
 
     version: int
     timestamp: str
     operation: str
     growth: int | None = None
+    written: int | None = None
 
 
 @dataclass(frozen=True)

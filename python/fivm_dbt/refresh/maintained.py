@@ -261,6 +261,10 @@ class MaintainedRun(Run):
         kept = frozenset(name for name in binding.changed if snapshots.get(name) is not None)
         written = snapshots | write_snapshots(self.plan, self.engine, binding, kept)
         self.states |= versions
+        for change in merged:
+            self.anew[change.view] = change.anew
+            if change.commit is not None:
+                self._note_size(change.view, change.commit)
         self._show_new_versions()
         touched = next((m.touched for m in merged if m.view == self.plan.top.name), ())
         record_partitions(self.plan, self.engine, claim.refresh, versions_read(binding), touched)

@@ -13,6 +13,7 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.apply import Merged
 from fivm_dbt.refresh.bind import Staged
 from fivm_dbt.refresh.clock import finished_clock
+from fivm_dbt.refresh.engine import Commit
 from fivm_dbt.refresh.journal import Entry, Journal
 from fivm_dbt.refresh.observe import Observed, RecordedInput, State
 from fivm_dbt.refresh.owner import new_owner, release
@@ -40,6 +41,8 @@ class Run:
         self.states: dict[str, int] = {}
         self.state_bytes: int | None = None
         self.sizes: dict[str, StateSize] = {}
+        self.anew: dict[str, int] = {}
+        """Of which states how many partitions have been written anew."""
         self.dropped: dict[str, Intervals] = {}
         """Of which inputs' dropped parts the model has results."""
 
@@ -103,6 +106,12 @@ class Run:
         else:
             self.state_bytes = self.engine.size(root)
         self.states[root] = commits[0].version
+        self._note_size(root, commits[0])
+
+    def _note_size(self, state: str, commit: Commit) -> None:
+        """Note how large the partitions are that a commit has written anew: they grow, and are merged into one day."""
+        if self.anew.get(state) and commit.written is not None and state in self.sizes:
+            self.sizes[state] = self.sizes[state].grown(commit.written, self.anew[state])
 
     def _state_detail(self) -> dict[str, Any]:
         """What every finished entry has about the states, and what they were laid out by."""

@@ -12,11 +12,13 @@ from fivm_dbt.naming import COUNT, PARTITION
 from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.plan.plan import PayloadColumn, Plan, StateTable, View
 from fivm_dbt.rings.registry import Component
-from fivm_dbt.spark.reads import in_partitions, pinned, table
+from fivm_dbt.spark.reads import in_bounds, in_partitions, pinned, table
 from fivm_dbt.spark.state import as_set, is_any, lay_out, twice
 
 NEGATIVE = "FIVM401"
 OVERFLOW = "FIVM402"
+
+Bounds = tuple[int, int] | None
 
 
 def write_delta(
@@ -27,22 +29,30 @@ def write_delta(
     *,
     is_replaced: bool,
     only_these: bool = False,
+    bounds: Bounds = None,
 ) -> exp.Merge | exp.Insert:
     """What brings a view's staged delta into its state, which was at version ``before``.
 
     Partitions are written anew only where they are known: not where ``partitions`` is None, for there are too many.
+    ``bounds`` are those of the delta in what the state is bounded by.
     """
     if is_replaced and partitions is not None:
-        return replace_partitions(plan, view, partitions, before)
-    return merge(plan, view, partitions, only_these=only_these)
+        return replace_partitions(plan, view, partitions, before, bounds)
+    return merge(plan, view, partitions, only_these=only_these, bounds=bounds)
 
 
 def merge(
-    plan: Plan, view: View, partitions: Sequence[exp.Expr] | None, *, only_these: bool = False
+    plan: Plan,
+    view: View,
+    partitions: Sequence[exp.Expr] | None,
+    *,
+    only_these: bool = False,
+    bounds: Bounds = None,
 ) -> exp.Merge:
     """Add the staged delta to a view's state, in the given partitions only (literals; None: no restriction).
 
     ``only_these`` says that the delta has rows for other partitions too, which are left for other statements.
+    ``bounds`` are those of the whole delta.
 
     Keys compare null-safe. A row whose multiplicity reaches zero is deleted; one that would go below zero, and a
     decimal that overflows, abort the statement before anything is committed.
@@ -55,6 +65,8 @@ def merge(
     ]
     if partitions is not None:
         conditions.append(in_partitions("target", partitions))
+    if bounds is not None and state.bounded_by is not None:
+        conditions.append(in_bounds("target", state.bounded_by, bounds))
     if state.is_set:
         whens = _of_set(state)
     else:
@@ -208,20 +220,27 @@ def _never_null(value: exp.Expr, type_: str, state: StateTable) -> exp.Expr:
     return never_null(value, message, type_)
 
 
-def replace_partitions(plan: Plan, view: View, partitions: Sequence[exp.Expr], before: int) -> exp.Insert:
+def replace_partitions(
+    plan: Plan, view: View, partitions: Sequence[exp.Expr], before: int, bounds: Bounds = None
+) -> exp.Insert:
     """Write the given partitions anew: the rows of version ``before`` and the staged delta, added up per key.
+
+    Of a state that is bounded by a key only what lies within the ``bounds`` of the delta, where all is that can change.
 
     One pass over the partitions where MERGE takes two, and fewer jobs: cheaper while partitions are small. Repeating it
     gives the same rows. The same alarms as in :func:`merge` abort it.
     """
     state = view.state
+    touched = in_partitions("", partitions)
+    if bounds is not None and state.bounded_by is not None:
+        touched = exp.and_(touched, in_bounds("", state.bounded_by, bounds), copy=False)
     keys = [k.name for k in state.keys]
     columns = [*keys, *state.payload_names, PARTITION]
 
     def rows(source: exp.Expr, *, is_stored: bool) -> exp.Select:
         once = exp.alias_(exp.cast(exp.Literal.number(1), BIGINT.text, dialect="spark"), COUNT)
         shown = [once if is_stored and c == COUNT and state.is_set else column_ast("", c) for c in columns]
-        return exp.select(*shown).from_(source).where(in_partitions("", partitions))
+        return exp.select(*shown).from_(source).where(touched.copy())
 
     both = exp.union(
         rows(pinned(state.relation, before), is_stored=True),
@@ -245,7 +264,7 @@ def replace_partitions(plan: Plan, view: View, partitions: Sequence[exp.Expr], b
     if state.is_set:
         query = as_set(state, query)
     lay_out(query, state)
-    return exp.Insert(this=table(state.relation), expression=query, where=in_partitions("", partitions))
+    return exp.Insert(this=table(state.relation), expression=query, where=touched)
 
 
 def _counted(state: StateTable, total: exp.Expr, is_there: exp.Expr) -> exp.Expr:

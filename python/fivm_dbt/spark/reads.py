@@ -120,6 +120,13 @@ def in_partitions(alias: str, partitions: Sequence[exp.Expr]) -> exp.Expr:
     return exp.paren(exp.or_(*tests)) if len(tests) > 1 else tests[0]
 
 
+def in_bounds(alias: str, column: str, bounds: tuple[int, int]) -> exp.Expr:
+    """``alias.column`` from the first to the second bound: Delta skips files by it."""
+    low, high = (exp.cast(exp.Literal.number(n), "bigint", dialect="spark") for n in bounds)
+    own = column_ast(alias, column)
+    return exp.and_(exp.GTE(this=own, expression=low), exp.LTE(this=own.copy(), expression=high), copy=False)
+
+
 def read_version(plan: Plan, name: str, version: int, alias: str, where: exp.Expr | None = None) -> exp.Expr:
     """An input or an inner view at a version, where ``where`` holds: a pinned table, or a view by its presentation."""
     presentation = plan.input(name).relation.presentation

@@ -28,13 +28,11 @@ def replaced_states(plan: Plan, sizes: Mapping[str, StateSize]) -> frozenset[str
     """The states whose touched partitions are written anew instead of merged into, by ``fivm_apply``.
 
     ``auto`` takes those of known ``sizes`` with small partitions, of which a MERGE would write most files anew too, and
-    reads twice, and those of whose partitions only what lies within bounds is written. Not those whose change feed is
-    read: every row of such a partition is in it.
+    reads twice. Not those whose change feed is read: every row of such a partition is in it.
     """
     if plan.config.fivm_apply != "auto":
         return frozenset(v.name for v in plan.views if plan.config.fivm_apply == "replace")
     small = {name for name, s in sizes.items() if s.rows <= REPLACED_ROWS * max(1, s.partitions)}
-    small |= {v.name for v in plan.views if v.name in sizes and v.state.bounded_by is not None}
     return frozenset(v.name for v in plan.views if v.name in small and not has_readers(plan, v))
 
 

@@ -119,7 +119,7 @@ def apply_deltas(
     versions: dict[str, int] = {}
     for view in plan.stored:
         done = already.get(view.name, 0)
-        if done and not _is_by_partition(plan, view) and view.step is None:
+        if done and not _may_be_several(plan, view) and view.step is None:
             change = None
         else:
             change = _apply_delta(plan, view, engine, binding, already=done)
@@ -152,43 +152,73 @@ def _apply_delta(
     touched = engine.query(touched_query(plan, view))
     if not touched:
         return None
-    type_ = view.state.partitioning.type
-    literals = [literal(row[0], type_) for row in touched]
     rows = sum(int(str(row[1])) for row in touched)
-    before, is_replaced = binding.version_before(view.name), view.name in binding.replaced
-    bounds = _bounds(view, touched)
-    if _is_by_partition(plan, view):
-        for number, (value, row) in enumerate(zip(literals, touched, strict=True), start=1):
-            if number > already:
-                engine.progress(
-                    f"{plan.model} partition {number}/{len(touched)} ({row[0]}) merged into {view.name}"
-                )
-                engine.run(
-                    write_delta(
-                        plan,
-                        view,
-                        [value],
-                        before,
-                        is_replaced=is_replaced,
-                        only_these=True,
-                        bounds=bounds,
-                    )
-                )
-    elif not already:
-        engine.progress(f"{plan.model}: merging {rows:,} rows into {len(touched)} partitions of {view.name}")
-        known = literals if len(literals) <= MAX_LITERALS else None
-        engine.run(write_delta(plan, view, known, before, is_replaced=is_replaced, bounds=bounds))
+    before = binding.version_before(view.name)
+    writes = _writes(plan, view, touched, is_replaced=view.name in binding.replaced)
+    anew = 0
+    for number, write in enumerate(writes, start=1):
+        if number <= already:
+            continue
+        what = f"merging {write.rows:,} rows into {len(write.partitions)} partitions of {view.name}"
+        engine.progress(f"{plan.model}: {what}" + (f" ({number}/{len(writes)})" if len(writes) > 1 else ""))
+        known = write.partitions if len(write.partitions) <= MAX_LITERALS else None
+        statement = write_delta(
+            plan,
+            view,
+            known,
+            before,
+            is_replaced=write.is_replaced,
+            only_these=len(writes) > 1,
+            bounds=write.bounds,
+        )
+        engine.run(statement)
+        anew = len(write.partitions) if write.is_replaced and write.bounds is None else 0
     found = tuple(row[0] for row in touched)
-    is_whole = is_replaced and bounds is None
-    anew = (1 if _is_by_partition(plan, view) else len(touched)) if is_whole else 0
     return Merged(view.name, rows, len(touched), found, _spans(plan, view, touched), anew=anew)
 
 
-def _bounds(view: View, touched: Sequence[Row]) -> Bounds:
-    """The least and the greatest value of what the state is bounded by, over all touched partitions."""
+@dataclass(frozen=True)
+class _Write:
+    """A statement that brings a delta into some partitions of a state."""
+
+    partitions: tuple[exp.Expr, ...]
+    rows: int
+    bounds: Bounds
+    is_replaced: bool
+
+
+def _writes(plan: Plan, view: View, touched: Sequence[Row], *, is_replaced: bool) -> tuple[_Write, ...]:
+    """The statements by which a delta is written, in an order that a repeated attempt has too.
+
+    Where a state is bounded, and to some of its partitions keys only come, these are written within their bounds: as
+    nothing of them is there yet, that adds files and reads none. The others are first, as they may raise an alarm.
+    """
+    if _is_by_partition(plan, view):
+        groups = [[row] for row in touched]
+    elif (
+        view.state.bounded_by is not None
+        and plan.config.fivm_apply != "merge"
+        and len(touched) <= MAX_LITERALS
+    ):
+        groups = [[row for row in touched if _only_comes(row) is comes] for comes in (False, True)]
+    else:
+        groups = [list(touched)]
+    return tuple(_write(view, group, is_replaced=is_replaced) for group in groups if group)
+
+
+def _write(view: View, group: Sequence[Row], *, is_replaced: bool) -> _Write:
+    literals = tuple(literal(row[0], view.state.partitioning.type) for row in group)
+    rows = sum(int(str(row[1])) for row in group)
     if view.state.bounded_by is None:
-        return None
-    return min(int(str(row[-2])) for row in touched), max(int(str(row[-1])) for row in touched)
+        return _Write(literals, rows, None, is_replaced)
+    bounds = min(int(str(row[-2])) for row in group), max(int(str(row[-1])) for row in group)
+    is_added = all(_only_comes(row) for row in group)
+    return _Write(literals, rows, None if is_replaced and not is_added else bounds, is_replaced or is_added)
+
+
+def _only_comes(row: Row) -> bool:
+    """Whether a touched partition of a bounded state has no key in the delta of which rows go."""
+    return int(str(row[-3])) > 0
 
 
 def _spans(plan: Plan, view: View, touched: Sequence[Row]) -> tuple[Span, ...]:
@@ -196,6 +226,11 @@ def _spans(plan: Plan, view: View, touched: Sequence[Row]) -> tuple[Span, ...]:
     times = enumerate(plan.times_of(view.name))
     found = ((c, times_of((row[2 + 2 * n : 4 + 2 * n] for row in touched), type_)) for n, (c, type_) in times)
     return tuple(Span(view.name, column, spans) for column, spans in found if spans is not None)
+
+
+def _may_be_several(plan: Plan, view: View) -> bool:
+    """Whether a delta may take several statements."""
+    return _is_by_partition(plan, view) or view.state.bounded_by is not None
 
 
 def _is_by_partition(plan: Plan, view: View) -> bool:

@@ -292,15 +292,16 @@ def create_view(name: str, query: exp.Query, properties: dict[str, str]) -> exp.
 def touched_query(plan: Plan, view: View) -> exp.Select:
     """Per touched partition its value and how many keys of the staged delta lie in it, in a stable order.
 
-    Then, for each column whose times are asked for, its first and its last one; and the bounds of what is written.
+    Then, for each column whose times are asked for, its first and its last one; and of a bounded state the
+    least change of a multiplicity and the bounds of the change.
     """
     value = exp.column(PARTITION)
     times = [e for n, t in plan.times_of(view.name) for e in first_and_last(column_ast("", n), t)]
     bounded_by = view.state.bounded_by
-    ends = (
-        [] if bounded_by is None else [call(this=column_ast("", bounded_by)) for call in (exp.Min, exp.Max)]
-    )
-    query = exp.select(value, exp.alias_(exp.Count(this=exp.Star()), "rows_touched"), *times, *ends).from_(
-        table(staged_state(plan, view))
-    )
+    ends: list[exp.Expr] = []
+    if bounded_by is not None:
+        bound = column_ast("", bounded_by)
+        ends = [exp.Min(this=exp.column(COUNT)), exp.Min(this=bound), exp.Max(this=bound.copy())]
+    query = exp.select(value, exp.alias_(exp.Count(this=exp.Star()), "rows_touched"), *times, *ends)
+    query = query.from_(table(staged_state(plan, view)))
     return query.group_by(value).order_by(exp.Ordered(this=value, nulls_first=True))

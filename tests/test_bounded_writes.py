@@ -1,0 +1,97 @@
+"""States of which a partition has many time parts: one more part leaves those before it alone."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from fixtures.models import Bench, Interrupted, Interrupting
+
+START = datetime(2024, 1, 1, 8)
+SQL = """
+select k, at, n, total from r match_recognize (
+  partition by k order by at measures count(*) as n, sum(x) as total one row per part
+  pattern (a b+) define a as a.x > 1, b as b.x > 1)
+"""
+
+
+def _minute(number: int, *, keys: int = 4) -> list[tuple[int, datetime, int]]:
+    return [(k, START + timedelta(minutes=number), (number + k) % 5) for k in range(keys)]
+
+
+def _bench(minutes: int, **meta: object) -> Bench:
+    rows = [row for number in range(minutes) for row in _minute(number)]
+    meta = {"fivm_part_length": "minute", "fivm_apply": "auto", **meta}
+    bench = Bench.of(SQL, {"r": ("k int, at timestamp, x int", rows)}, meta)
+    bench.refresh()
+    return bench
+
+
+def _written(statements: tuple[str, ...], view: str) -> list[str]:
+    return [
+        s for s in statements if s.startswith(("INSERT INTO", "MERGE INTO")) and f"{view}_r" in s.split()[2]
+    ]
+
+
+def test_one_more_part_reads_and_writes_itself() -> None:
+    reads = []
+    for minutes in (20, 320):
+        bench = _bench(minutes)
+        bench.engine.change("r", insert=_minute(minutes))
+        report = bench.refresh()
+        bench.check()
+        (rows,) = _written(report.statements, "view_1")
+        assert "time_part >=" in rows and "REPLACE WHERE" in rows
+        last, before = _written(report.statements, "view_2")
+        assert "time_part >=" not in last and "time_part >=" in before, (
+            "last marks move, the others only come"
+        )
+        scans = dict(report.scans)
+        reads.append({name: n for name, n in scans.items() if "view_" in name})
+    assert reads[0] == reads[1], "whatever has been in the day before"
+
+
+def test_what_goes_is_found_in_its_partition() -> None:
+    bench = _bench(30)
+    late = START + timedelta(minutes=12)
+    bench.engine.change("r", insert=[(2, late, 9)], delete=[(2, late, (12 + 2) % 5)])
+    report = bench.refresh()
+    bench.check()
+    (rows,) = _written(report.statements, "view_1")
+    assert "time_part >=" not in rows, "a row goes: the day is small, and written anew"
+    bench = _bench(30, fivm_apply="merge")
+    bench.engine.change("r", insert=[(2, late, 9)], delete=[(2, late, (12 + 2) % 5)])
+    report = bench.refresh()
+    bench.check()
+    (rows,) = _written(report.statements, "view_1")
+    assert rows.startswith("MERGE") and "target.time_part >=" in rows
+
+
+@pytest.mark.parametrize("apply", ["auto", "replace", "merge"])
+def test_a_refresh_that_is_interrupted_anywhere(apply: str) -> None:
+    """Two statements bring a change into the marks: what the first has done is not done again."""
+    number, was_interrupted = 0, True
+    while was_interrupted:
+        number += 1
+        bench = _bench(10, fivm_apply=apply)
+        bench.engine.change("r", insert=[*_minute(10), (7, START, 3)], delete=_minute(4)[:1])
+        try:
+            bench.refresh(Interrupting(bench.engine, number, after=True))
+            was_interrupted = False
+        except Interrupted:
+            bench.refresh()
+        bench.check()
+        bench.engine.change("r", insert=_minute(11))
+        bench.refresh()
+        bench.check()
+    assert number > 10
+
+
+def test_more_partitions_than_are_written_into_a_statement(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = _bench(10)
+    monkeypatch.setattr("fivm_dbt.refresh.apply.MAX_LITERALS", 2)
+    bench.engine.change("r", insert=[(1, START + timedelta(days=d), 4) for d in range(1, 5)])
+    report = bench.refresh()
+    bench.check()
+    assert len(_written(report.statements, "view_2")) == 1

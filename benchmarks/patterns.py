@@ -109,6 +109,9 @@ def _cases(
 @click.option("--parts", multiple=True, default=(20, 80, 320), show_default=True, help="History.")
 @click.option("--scopes", multiple=True, default=(5, 20, 50, 100), show_default=True, help="Of a match.")
 @click.option("--shares", multiple=True, default=(0.1, 0.4, 0.7, 1.0), show_default=True, help="Above ten.")
+@click.option(
+    "--ways", default=",".join(WAYS), show_default=True, help="Which ways; by hand is always there."
+)
 @click.option("--more", default=5, show_default=True, type=click.IntRange(1), help="Parts that arrive.")
 @click.option("--engine", type=click.Choice(ENGINES), default="duckdb", show_default=True)
 @click.option("--report", type=click.Path(path_type=Path), help="Write the figures as JSON too.")
@@ -120,19 +123,24 @@ def main(
     parts: tuple[int, ...],
     scopes: tuple[int, ...],
     shares: tuple[float, ...],
+    ways: str,
     more: int,
     engine: str,
     report: Path | None,
     images: Path | None,
 ) -> None:
     """Let parts arrive, in each way. Exits with 1 if fivm or what is written by hand differs from a recompute."""
+    chosen = [way for way in WAYS if way in (*ways.split(","), "by hand")]
+    unknown = sorted(set(ways.split(",")) - set(WAYS))
+    if unknown:
+        raise click.BadParameter(f"{', '.join(unknown)}: expected some of {', '.join(WAYS)}")
     measured: list[Measured] = []
     with tempfile.TemporaryDirectory() as directory:
         open_workbench = opener(engine, Path(directory))
         for case in _cases(keys, parts, scopes, shares):
             click.echo(str(case), err=True)
             with closing(open_workbench()) as workbench:
-                measured += _Stream(workbench, case, Path(directory)).follow(more)
+                measured += _Stream(workbench, case, chosen, Path(directory)).follow(more)
     _print(measured)
     if images is not None:
         _draw(measured, images)
@@ -142,14 +150,14 @@ def main(
 class _Stream:
     """The measurements so far, a model of them, and what is kept by hand."""
 
-    def __init__(self, workbench: Workbench, case: Case, directory: Path) -> None:
+    def __init__(self, workbench: Workbench, case: Case, ways: Sequence[str], directory: Path) -> None:
         self._workbench, self._engine, self._case, self._parts = (
             workbench,
             workbench.engine,
             case,
             case.history,
         )
-        self._directory = directory
+        self._ways, self._directory = ways, directory
         keep_statistics(workbench)
         file = directory / "history.parquet"
         duckdb.sql(self._measurements(0, case.history)).write_parquet(str(file))
@@ -158,11 +166,13 @@ class _Stream:
         catalog = Catalog.of([Relation(STREAM.name, STREAM.columns)])
         config = load_config({"fivm_part_length": "minute"})
         self._plan = plan_model(ModelRequest("lossy", QUERY, catalog, config), workbench.describe)
-        refresh(self._plan, self._engine, workbench.journal)
+        if "fivm" in ways:
+            refresh(self._plan, self._engine, workbench.journal)
         self._models = PartModels(workbench, STREAM, "at")
-        for name, sql in MODELS.items():
-            self._models.add(name, sql)
-            self._models.refresh(name)
+        if "viewdf" in ways:
+            for name, sql in MODELS.items():
+                self._models.add(name, sql)
+                self._models.refresh(name)
         self._begin_by_hand()
 
     def follow(self, more: int) -> list[Measured]:
@@ -174,10 +184,10 @@ class _Stream:
             "naive": lambda: self._again(self._case.scope),
             "recompute": lambda: self._again(None),
         }
-        read, seconds = dict.fromkeys(WAYS, 0), dict.fromkeys(WAYS, 0.0)
+        read, seconds = dict.fromkeys(self._ways, 0), dict.fromkeys(self._ways, 0.0)
         for number in range(more + 1):
             self._next_part()
-            for way in WAYS:
+            for way in self._ways:
                 self._engine.start_measuring(way)
                 started = time.perf_counter()
                 rows = ways[way]()
@@ -187,7 +197,7 @@ class _Stream:
         differing = self._differing()
         return [
             Measured(self._case, way, read[way] // more, seconds[way] / more, differing.get(way, 0))
-            for way in WAYS
+            for way in self._ways
         ]
 
     # The stream
@@ -255,18 +265,18 @@ class _Stream:
         """Of the models all rows, of what is written by hand those of the newest part."""
         engine, journal = self._engine, self._workbench.journal
         now = self._at(self._parts - 1)
-        ours = f"SELECT k, at, ct, sum_loss FROM lossy WHERE at = {now}"
-        others = {
-            "by hand": f"SELECT k, at, ct, sum_loss FROM by_hand WHERE at = {now}",
+        by_hand = f"SELECT k, at, ct, sum_loss FROM by_hand WHERE at = {now}"
+        shown = {
+            "fivm": f"SELECT k, at, ct, sum_loss FROM lossy WHERE at = {now}",
             "viewdf": f"SELECT k, part_timestamp, ct, sum_loss FROM view1 WHERE part_timestamp = {now}",
         }
-        differing = {"fivm": len(engine.query(difference_sql(self._plan, journal)))}
-        for way, theirs in others.items():
-            both_ways = f"({theirs} EXCEPT ALL {ours}) UNION ALL ({ours} EXCEPT ALL {theirs})"
-            differing[way] = len(engine.query(both_ways))
-        differing["viewdf"] += sum(
-            len(engine.query(difference_sql(plan, journal))) for plan in self._models.plans.values()
-        )
+        plans = {"fivm": [self._plan], "viewdf": [*self._models.plans.values()]}
+        differing = {"by hand": 0}
+        for way in (w for w in self._ways if w in shown):
+            other = shown[way]
+            both_ways = f"({other} EXCEPT ALL {by_hand}) UNION ALL ({by_hand} EXCEPT ALL {other})"
+            differing["by hand"] += len(engine.query(both_ways))
+            differing[way] = sum(len(engine.query(difference_sql(plan, journal))) for plan in plans[way])
         return differing
 
 
@@ -299,6 +309,8 @@ def _draw(measured: Sequence[Measured], images: Path) -> None:
         lines = []
         for way in WAYS:
             points = [m for m in measured if (m.case.sweep, m.way) == (sweep, way)]
+            if not points:
+                continue
             xs = tuple(m.case.of(sweep) for m in points)
             lines.append(Line(way, xs, tuple(m.seconds for m in points)))
         plot(images / f"patterns_{sweep}.svg", lines, label, "seconds of one more part")

@@ -68,7 +68,9 @@ def test_what_goes_is_found_in_its_partition() -> None:
     assert rows.startswith("MERGE") and "target.time_part >=" in rows
 
 
-@pytest.mark.parametrize("apply", ["auto", "replace", "merge"])
+@pytest.mark.parametrize(
+    "apply", ["auto", *(pytest.param(way, marks=pytest.mark.long) for way in ("replace", "merge"))]
+)
 def test_a_refresh_that_is_interrupted_anywhere(apply: str) -> None:
     """Two statements bring a change into the marks: what the first has done is not done again."""
     number, was_interrupted = 0, True

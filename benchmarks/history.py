@@ -33,10 +33,9 @@ from benchmarks.conclude import conclude
 from benchmarks.part_models import PartModels, initialize, part
 from benchmarks.plots import Line, plot
 from benchmarks.queries.command import ENGINES, opener
-from benchmarks.streams import keep_statistics
+from benchmarks.streams import arrive, keep_statistics
 from fivm_dbt.catalog import Column
 from fivm_dbt.refresh.compare import difference_sql
-from fivm_dbt.refresh.engine import Row
 from fivm_dbt.spark.state import create_table
 from fivm_dbt.testing.workbench import TableSpec, Workbench
 
@@ -111,7 +110,7 @@ def main(
         open_workbench = opener(engine, Path(directory))
         for many in history:
             with closing(open_workbench()) as workbench:
-                measured += _Stream(workbench, many, keys, chosen).follow()
+                measured += _Stream(workbench, many, keys, chosen, Path(directory)).follow()
     _print(measured)
     if images is not None:
         _draw(measured, images / "time_parts_history.svg")
@@ -125,20 +124,27 @@ _HOUR = 60
 class _Stream:
     """The stream with a history, and the models over it."""
 
-    def __init__(self, workbench: Workbench, history: int, keys: int, models: Sequence[str]) -> None:
+    def __init__(
+        self, workbench: Workbench, history: int, keys: int, models: Sequence[str], directory: Path
+    ) -> None:
         self._workbench, self._history, self._keys = workbench, history, keys
+        self._file = directory / "minutes.parquet"
         keep_statistics(workbench)
         workbench.create(STREAM, [])
         for first in range(0, history, _HOUR):
-            hour = range(first, min(first + _HOUR, history))
-            workbench.change(STREAM, [row for minute in hour for row in self._minute(minute)], [])
+            self._arrive(first, min(first + _HOUR, history))
         self._models = PartModels(workbench, STREAM, "ts")
         for name in models:
             self._models.add(name, MODELS[name], length=LENGTHS.get(name))
 
-    def _minute(self, minute: int) -> list[Row]:
-        at = START + timedelta(minutes=minute)
-        return [(key, at, 5 if (key + minute) % 7 == 0 else 12 + key % 9) for key in range(self._keys)]
+    def _arrive(self, first: int, end: int) -> None:
+        """The rows of some minutes, in one commit."""
+        query = (
+            f"SELECT CAST(src AS INTEGER) AS src, TIMESTAMP '{START}' + minute * INTERVAL 1 MINUTE AS ts, "
+            "CAST(CASE WHEN (src + minute) % 7 = 0 THEN 5 ELSE 12 + src % 9 END AS INTEGER) AS loss "
+            f"FROM (SELECT UNNEST(range({self._keys})) AS src), (SELECT UNNEST(range({first}, {end})) AS minute)"
+        )
+        arrive(self._workbench, STREAM, query, self._file)
 
     def follow(self) -> list[Measured]:
         """Build the models; then a minute more, then a late row."""
@@ -148,22 +154,22 @@ class _Stream:
         is_compared = {"panes", "sliding"} <= set(self._models.plans)
         if is_compared:
             self._begin_by_hand()
-        self._workbench.change(STREAM, self._minute(self._history), [])
+        self._arrive(self._history, self._history + 1)
         found = self._refresh("one more minute")
         if is_compared:
             found += self._by_hand()
-        self._correct(self._minute(self._history - 100)[0], 99)
+        self._correct(self._history - 100)
         return found + self._refresh("a late row, 100 back")
 
-    def _correct(self, row: Row, loss: int) -> None:
+    def _correct(self, minute: int) -> None:
         """Another loss in one row: on Spark by UPDATE, so that what is written, and read of it, is the row's file."""
-        if self._workbench.engine.name == "spark":
-            src, at, _ = row
-            self._workbench.engine.run(
-                f"UPDATE {STREAM.name} SET loss = {loss} WHERE src = {src} AND ts = TIMESTAMP '{at}'"
-            )
+        engine = self._workbench.engine
+        of_row = f"src = 0 AND ts = TIMESTAMP '{START + timedelta(minutes=minute)}'"
+        if engine.name == "spark":
+            engine.run(f"UPDATE {STREAM.name} SET loss = 99 WHERE {of_row}")
         else:
-            self._workbench.change(STREAM, [(*row[:2], loss)], [row])
+            rows = engine.query(f"SELECT src, ts, loss FROM {STREAM.name} WHERE {of_row}")
+            self._workbench.change(STREAM, [(*row[:2], 99) for row in rows], rows)
 
     def _begin_by_hand(self) -> None:
         panes = (

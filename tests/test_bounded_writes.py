@@ -92,7 +92,7 @@ def test_a_refresh_that_is_interrupted_anywhere(apply: str) -> None:
 
 def test_more_partitions_than_are_written_into_a_statement(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = _bench(10)
-    monkeypatch.setattr("fivm_dbt.refresh.apply.MAX_LITERALS", 2)
+    monkeypatch.setattr("fivm_dbt.refresh.writes.MAX_LITERALS", 2)
     bench.engine.change("r", insert=[(1, START + timedelta(days=d), 4) for d in range(1, 5)])
     report = bench.refresh()
     bench.check()

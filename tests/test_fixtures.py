@@ -25,8 +25,8 @@ from fivm_dbt.naming import PARTITION
 from fivm_dbt.plan.binding import Binding, BoundInput
 from fivm_dbt.plan.plan import Capture, Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
-from fivm_dbt.refresh.apply import literal
 from fivm_dbt.refresh.engine import Row
+from fivm_dbt.refresh.writes import literal
 from fivm_dbt.rewrite.flatten_joins import flatten_joins
 from fivm_dbt.rewrite.order_factors import order_factors
 from fivm_dbt.rewrite.pipeline import rewrite

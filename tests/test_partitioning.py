@@ -10,7 +10,7 @@ import pytest
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.plan import Partitioning
-from fivm_dbt.refresh.apply import literal
+from fivm_dbt.refresh.writes import literal
 from fivm_dbt.spark.reads import in_partitions
 from fixtures.models import plan_of, relation
 

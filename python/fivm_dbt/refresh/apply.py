@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 
 import sqlglot
 from sqlglot import exp
 
-from fivm_dbt.catalog import SparkType
 from fivm_dbt.delta.key_sets import KeySet, lookups
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term
@@ -23,9 +20,10 @@ from fivm_dbt.plan.plan import Plan, StateTable, View
 from fivm_dbt.refresh.engine import Commit, Row
 from fivm_dbt.refresh.factorise import Found, factorised
 from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.refresh.writes import MAX_LITERALS, literal, may_be_several, writes
 from fivm_dbt.spark.capture import change_query, snapshot_query
 from fivm_dbt.spark.check import check_statements
-from fivm_dbt.spark.merge import Bounds, write_delta
+from fivm_dbt.spark.merge import write_delta
 from fivm_dbt.spark.near_changes import times_of
 from fivm_dbt.spark.reads import table as relation_table
 from fivm_dbt.spark.state import (
@@ -43,9 +41,6 @@ from fivm_dbt.spark.state import (
 
 MODEL_PROPERTY, PROJECT_PROPERTY = "fivm.model", "fivm.project"
 """Properties of every table that is kept: the model and the dbt project that it belongs to."""
-
-MAX_LITERALS = 1000
-"""Above this many touched partitions a MERGE is not restricted to them: the list would cost more than it saves."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +114,7 @@ def apply_deltas(
     versions: dict[str, int] = {}
     for view in plan.stored:
         done = already.get(view.name, 0)
-        if done and not _may_be_several(plan, view) and view.step is None:
+        if done and not may_be_several(plan, view) and view.step is None:
             change = None
         else:
             change = _apply_delta(plan, view, engine, binding, already=done)
@@ -154,21 +149,20 @@ def _apply_delta(
         return None
     rows = sum(int(str(row[1])) for row in touched)
     before = binding.version_before(view.name)
-    writes = _writes(plan, view, touched, is_replaced=view.name in binding.replaced)
+    planned = writes(plan, view, touched, is_replaced=view.name in binding.replaced)
     anew = 0
-    for number, write in enumerate(writes, start=1):
+    for number, write in enumerate(planned, start=1):
         if number <= already:
             continue
         what = f"merging {write.rows:,} rows into {len(write.partitions)} partitions of {view.name}"
-        engine.progress(f"{plan.model}: {what}" + (f" ({number}/{len(writes)})" if len(writes) > 1 else ""))
-        known = write.partitions if len(write.partitions) <= MAX_LITERALS else None
+        engine.progress(f"{plan.model}: {what}" + (f" ({number}/{len(planned)})" if len(planned) > 1 else ""))
         statement = write_delta(
             plan,
             view,
-            known,
+            write.known,
             before,
             is_replaced=write.is_replaced,
-            only_these=len(writes) > 1,
+            only_these=len(planned) > 1,
             bounds=write.bounds,
         )
         engine.run(statement)
@@ -177,70 +171,11 @@ def _apply_delta(
     return Merged(view.name, rows, len(touched), found, _spans(plan, view, touched), anew=anew)
 
 
-@dataclass(frozen=True)
-class _Write:
-    """A statement that brings a delta into some partitions of a state."""
-
-    partitions: tuple[exp.Expr, ...]
-    rows: int
-    bounds: Bounds
-    is_replaced: bool
-
-
-def _writes(plan: Plan, view: View, touched: Sequence[Row], *, is_replaced: bool) -> tuple[_Write, ...]:
-    """The statements by which a delta is written, in an order that a repeated attempt has too.
-
-    Where a state is bounded, and to some of its partitions keys only come, these are written within their bounds: as
-    nothing of them is there yet, that adds files and reads none. The others are first, as they may raise an alarm.
-    """
-    if _is_by_partition(plan, view):
-        groups = [[row] for row in touched]
-    elif (
-        view.state.bounded_by is not None
-        and plan.config.fivm_apply != "merge"
-        and len(touched) <= MAX_LITERALS
-    ):
-        groups = [[row for row in touched if _only_comes(row) is comes] for comes in (False, True)]
-    else:
-        groups = [list(touched)]
-    return tuple(_write(view, group, is_replaced=is_replaced) for group in groups if group)
-
-
-def _write(view: View, group: Sequence[Row], *, is_replaced: bool) -> _Write:
-    literals = tuple(literal(row[0], view.state.partitioning.type) for row in group)
-    rows = sum(int(str(row[1])) for row in group)
-    if view.state.bounded_by is None:
-        return _Write(literals, rows, None, is_replaced)
-    bounds = min(int(str(row[-2])) for row in group), max(int(str(row[-1])) for row in group)
-    is_added = all(_only_comes(row) for row in group)
-    return _Write(literals, rows, None if is_replaced and not is_added else bounds, is_replaced or is_added)
-
-
-def _only_comes(row: Row) -> bool:
-    """Whether a touched partition of a bounded state has no key in the delta of which rows go."""
-    return int(str(row[-3])) > 0
-
-
 def _spans(plan: Plan, view: View, touched: Sequence[Row]) -> tuple[Span, ...]:
     """The times of a view's staged delta, from the first and the last one in each touched partition."""
     times = enumerate(plan.times_of(view.name))
     found = ((c, times_of((row[2 + 2 * n : 4 + 2 * n] for row in touched), type_)) for n, (c, type_) in times)
     return tuple(Span(view.name, column, spans) for column, spans in found if spans is not None)
-
-
-def _may_be_several(plan: Plan, view: View) -> bool:
-    """Whether a delta may take several statements."""
-    return _is_by_partition(plan, view) or view.state.bounded_by is not None
-
-
-def _is_by_partition(plan: Plan, view: View) -> bool:
-    """Whether each partition has a MERGE of its own.
-
-    Not where doubles are added up, or steps: a MERGE of nothing but their rest, or of steps that undo each other, is no
-    commit, and those that are done are counted.
-    """
-    has_rest = view.step is not None or any(p.component.type.is_floating for p in view.state.payload)
-    return plan.config.fivm_merge == "per_partition" and not has_rest
 
 
 def _with_key_sets(plan: Plan, view: View, engine: Recorder, binding: Binding) -> Binding:
@@ -382,20 +317,6 @@ def publish(plan: Plan, engine: Recorder, versions: Mapping[str, int]) -> None:
     if plan.parts is not None:
         properties[PART_PROPERTY] = plan.parts.length.text
     engine.run(create_view(plan.relation, query, properties))
-
-
-def literal(value: object, type_: SparkType) -> exp.Expr:
-    """A partition value, or its text, as a literal of its type."""
-    if value is None:
-        return exp.Null()
-    if isinstance(value, bool):
-        return exp.Boolean(this=value)
-    if isinstance(value, (int, Decimal, str)) and type_.is_integral:
-        return exp.Literal.number(int(value))
-    if isinstance(value, datetime.datetime) and type_.text == "date":
-        value = value.date()
-    text = exp.Literal.string(str(value))
-    return text if type_.is_string else exp.cast(text, type_.text, dialect="spark")
 
 
 def _properties(plan: Plan, state: StateTable) -> dict[str, str]:

@@ -11,9 +11,9 @@ from sqlglot import exp
 from fivm_dbt.naming import COUNT, PARTITION, part_catalog
 from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.refresh.apply import literal
 from fivm_dbt.refresh.journal import create_once
 from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.refresh.writes import literal
 from fivm_dbt.spark.part_catalog import PartEntry, Recorded, create_catalog, forget_model, record_parts
 from fivm_dbt.spark.reads import in_partitions, table
 

@@ -19,7 +19,7 @@ from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.part_plan import PART
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.spark.part_time import in_numbers, instant
-from fivm_dbt.spark.reads import table
+from fivm_dbt.spark.reads import table, written
 from fivm_dbt.spark.state import table_properties
 
 COLUMNS: Mapping[str, str] = {
@@ -109,14 +109,13 @@ def record_parts(
     An attempt that is repeated changes nothing more.
     """
     rows = [
-        _literal_row(plan.relation, length, e.part, e.rows, is_own=True, is_changed=e.is_changed)
-        for e in entries
-    ]
-    rows += [
-        _literal_row(i.relation, i.length, part, change, is_own=False, is_changed=True)
+        _entries(i.relation, i.length, [(part, change, True) for part, change in i.changes], is_own=False)
         for i in inputs
-        for part, change in i.changes
+        if i.changes
     ]
+    if entries:
+        own_rows = [(e.part, e.rows, e.is_changed) for e in entries]
+        rows.insert(0, _entries(plan.relation, length, own_rows, is_own=True))
     # As literals, by which Delta skips the files of all other parts: a source's columns tell it nothing.
     own = Intervals.numbers(e.part for e in entries)
     numbers = [own, *(Intervals.numbers(part for part, _ in i.changes) for i in inputs)]
@@ -162,24 +161,36 @@ def _mark(plan: Plan, relation: str, parts: Intervals, values: Mapping[str, exp.
     return exp.Update(this=_catalog(plan), expressions=settings, where=exp.Where(this=own))
 
 
-def _literal_row(
-    relation: str, length: Length, part: int, rows: int, *, is_own: bool, is_changed: bool
+def _entries(
+    relation: str, length: Length, rows: Sequence[tuple[int, int, bool]], *, is_own: bool
 ) -> exp.Select:
+    """Parts of a relation, each with its rows and whether it has changed."""
     columns = {
-        "relation": exp.Literal.string(relation),
-        "length": exp.Literal.string(str(length)),
-        "part": _bigint(part),
-        "part_timestamp": instant(length.start_of(part), TIMESTAMP, "UTC"),
-        "row_count": _bigint(rows),
-        "is_own": exp.Boolean(this=is_own),
-        "is_changed": exp.Boolean(this=is_changed),
+        "part": "bigint",
+        "part_timestamp": "timestamp_ltz",
+        "row_count": "bigint",
+        "is_changed": "boolean",
     }
-    return exp.select(*(exp.alias_(value, name) for name, value in columns.items()), copy=False)
+    values = [
+        (
+            _number(part),
+            instant(length.start_of(part), TIMESTAMP, "UTC"),
+            _number(count),
+            exp.Boolean(this=is_changed),
+        )
+        for part, count, is_changed in rows
+    ]
+    return written(values, columns, "parts").select(
+        exp.alias_(exp.Literal.string(relation), "relation"),
+        exp.alias_(exp.Literal.string(str(length)), "length"),
+        exp.alias_(exp.Boolean(this=is_own), "is_own"),
+        copy=False,
+    )
 
 
-def _bigint(value: int) -> exp.Expr:
+def _number(value: int) -> exp.Expr:
     number: exp.Expr = exp.Literal.number(abs(value))
-    return exp.cast(number if value >= 0 else exp.Neg(this=number), "bigint", dialect="spark")
+    return number if value >= 0 else exp.Neg(this=number)
 
 
 def _merge(plan: Plan, source: exp.Query, by: Recorded, *where: exp.Expr) -> exp.Merge:

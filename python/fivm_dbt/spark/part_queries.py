@@ -19,7 +19,7 @@ from fivm_dbt.plan.part_plan import PART, PartInput, PartPlan, PartQuery, PartRe
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.spark.match_text import written_out
 from fivm_dbt.spark.part_time import floored, in_numbers, in_parts, instant, number_of, whole
-from fivm_dbt.spark.reads import pinned, presented, read_version, table, whole_as_text
+from fivm_dbt.spark.reads import pinned, presented, read_version, table, whole_as_text, written
 from fivm_dbt.spark.select import select
 from fivm_dbt.sql.splice import splice_inputs
 
@@ -210,17 +210,12 @@ def _linear(number: str, factor: int, offset: int) -> exp.Expr:
 def named_parts(plan: Plan, wanted: Intervals) -> exp.Expr:
     """The wanted parts with what is written of each: number, PART_TIMESTAMP, partition."""
     length = parts_of(plan).length
-    rows = []
-    for part in wanted:
-        start = length.start_of(part)
-        columns = [
-            exp.alias_(exp.cast(whole(part), BIGINT.text, dialect="spark"), PART),
-            exp.alias_(instant(start, TIMESTAMP, "UTC"), PART_TIMESTAMP),
-            exp.alias_(_partition(plan, part), PARTITION),
-        ]
-        rows.append(exp.select(*columns, copy=False))
-    named: exp.Query = rows[0] if len(rows) == 1 else exp.union(*rows, distinct=False, copy=False)
-    return named.subquery("named", copy=False)
+    columns = {PART: BIGINT.text, PART_TIMESTAMP: "timestamp_ltz", PARTITION: "date"}
+    rows = [
+        (whole(part), instant(length.start_of(part), TIMESTAMP, "UTC"), _partition(plan, part))
+        for part in wanted
+    ]
+    return written(rows, columns, "part").subquery("named", copy=False)
 
 
 def _partition(plan: Plan, part: int) -> exp.Expr:

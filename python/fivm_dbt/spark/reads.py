@@ -5,7 +5,7 @@ Nothing is ever read unpinned: Spark mixes up a change range and a plain read of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import sqlglot
 from sqlglot import exp
@@ -118,6 +118,24 @@ def in_partitions(alias: str, partitions: Sequence[exp.Expr]) -> exp.Expr:
     if not tests:
         return exp.Boolean(this=False)
     return exp.paren(exp.or_(*tests)) if len(tests) > 1 else tests[0]
+
+
+def written(rows: Sequence[Sequence[exp.Expr]], columns: Mapping[str, str], alias: str) -> exp.Select:
+    """``SELECT CAST(alias.column AS type) AS column, ... FROM VALUES (...), ... AS alias(column, ...)``.
+
+    Rows of literals, casts of which are taken for what they cast. Of a union with a SELECT per row Spark would analyse
+    each by itself, a tenth of a second long.
+    """
+    tuples = [
+        exp.Tuple(expressions=[v.this if isinstance(v, exp.Cast) else v for v in row], copy=False)
+        for row in rows
+    ]
+    named = exp.TableAlias(this=exp.to_identifier(alias), columns=[identifier(name) for name in columns])
+    shown = [
+        exp.alias_(exp.cast(column_ast(alias, name), type_, dialect="spark"), identifier(name))
+        for name, type_ in columns.items()
+    ]
+    return exp.select(*shown, copy=False).from_(exp.Values(expressions=tuples, alias=named), copy=False)
 
 
 def in_bounds(alias: str, column: str, bounds: tuple[int, int]) -> exp.Expr:

@@ -169,6 +169,15 @@ CASES: dict[str, tuple[Clause, list[RowOf], list[tuple[Any, ...]]]] = {
         stream(1, 2, 3),
         [(1,), (1,), (1,)],
     ),
+    "behind an alternative that needs no row another is never tried": (
+        Clause(
+            Seq((A, Alt((rep(C, "{,2}"), B)))),
+            {"b": is_(2), "c": is_(3)},
+            (COUNT, Measure("b", Agg("count", "b", None)), Measure("p", Nav("b", "t"))),
+        ),
+        stream(1, 2, 3),
+        [(1, 0, None), (2, 0, None)],
+    ),
     "a preferred alternative that fails later is given up": (
         Clause(Alt((Seq((A, B, C)), A)), {"c": is_(9)}, (COUNT,)),
         stream(1, 2, 3),

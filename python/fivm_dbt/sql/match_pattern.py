@@ -8,7 +8,15 @@ from sqlglot import exp
 
 from fivm_dbt.errors import FivmError, Span
 from fivm_dbt.patterns.automaton import MAX_STATES, Automaton, TooManyStates, automaton
-from fivm_dbt.patterns.syntax import PatternError, Repetition, Sequence, Variable, parse_pattern, written
+from fivm_dbt.patterns.syntax import (
+    PatternError,
+    Repetition,
+    Sequence,
+    Variable,
+    parse_pattern,
+    variables,
+    written,
+)
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,11 @@ class WrittenPattern:
         """The pattern as it is shown."""
         found = parse_pattern(self._text)
         return f"{'^ ' * found.at_start}{written(found.pattern)}{' $' * found.at_end}"
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """All that stand in the pattern. The automaton lacks those behind an alternative that always does."""
+        return variables(parse_pattern(self._text).pattern)
 
     @property
     def _text(self) -> str:

@@ -98,7 +98,7 @@ class _Clause:
         rows = Rows(outputs)
         written_pattern = WrittenPattern(node)
         found = written_pattern.automaton()
-        names_of = {v.lower(): v for v in found.symbols}
+        names_of = {v.lower(): v for v in written_pattern.variables}
         partition = self._partition()
         order = self._order(rows)
         part = self._part(order, rows, written_pattern) if written_pattern.is_per_part else None

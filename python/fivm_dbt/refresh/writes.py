@@ -12,7 +12,7 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.refresh.engine import Row
-from fivm_dbt.spark.merge import Bounds
+from fivm_dbt.spark.reads import Bounds
 
 MAX_LITERALS = 1000
 """Above this many touched partitions a MERGE is not restricted to them: the list would cost more than it saves."""
@@ -24,7 +24,7 @@ class Write:
 
     partitions: tuple[exp.Expr, ...]
     rows: int
-    bounds: Bounds
+    bounds: Bounds | None
     is_replaced: bool
 
     @property
@@ -58,9 +58,10 @@ def may_be_several(plan: Plan, view: View) -> bool:
 def _write(view: View, group: Sequence[Row], may_append: bool, is_replaced: bool) -> Write:
     literals = tuple(literal(row[0], view.state.partitioning.type) for row in group)
     rows = sum(int(str(row[1])) for row in group)
-    if view.state.bounded_by is None:
+    column = view.state.bounded_by
+    if column is None:
         return Write(literals, rows, None, is_replaced)
-    bounds = min(int(str(row[-2])) for row in group), max(int(str(row[-1])) for row in group)
+    bounds = Bounds(column, min(int(str(row[-2])) for row in group), max(int(str(row[-1])) for row in group))
     if may_append and all(_only_comes(row) for row in group):
         return Write(literals, rows, bounds, is_replaced=True)
     return Write(literals, rows, None if is_replaced else bounds, is_replaced)

@@ -16,6 +16,7 @@ from fivm_dbt.plan.binding import Binding, BoundClock, BoundInput, Span, staged_
 from fivm_dbt.plan.plan import Capture, Plan, View
 from fivm_dbt.spark.capture import change_query
 from fivm_dbt.spark.merge import merge, replace_partitions
+from fivm_dbt.spark.reads import Bounds
 from fivm_dbt.spark.state import (
     build_query,
     delta_query,
@@ -44,7 +45,10 @@ def check_statements(plan: Plan) -> None:
         key_sets = (*view.key_sets, *(k for p in view.products for k in p.key_sets))
         staged += [staged_input(plan, k.name) for k in key_sets]
         partition = [exp.Literal.number(1)]
-        statements += [merge(plan, view, partition), replace_partitions(plan, view, partition, 1)]
+        bounded_by = view.state.bounded_by
+        for bounds in (None, *([Bounds(bounded_by, 1, 2)] if bounded_by is not None else [])):
+            statements.append(merge(plan, view, partition, bounds=bounds))
+            statements.append(replace_partitions(plan, view, partition, 1, bounds))
         statements.append(touched_query(plan, view))
         statements.append(build_query(plan, view, binding))
         # Whatever changes, a refresh runs some of these terms: a subset of safe reads is safe.

@@ -12,13 +12,11 @@ from fivm_dbt.naming import COUNT, PARTITION
 from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.plan.plan import PayloadColumn, Plan, StateTable, View
 from fivm_dbt.rings.registry import Component
-from fivm_dbt.spark.reads import in_bounds, in_partitions, pinned, table
+from fivm_dbt.spark.reads import Bounds, in_bounds, in_partitions, pinned, table
 from fivm_dbt.spark.state import as_set, is_any, lay_out, twice
 
 NEGATIVE = "FIVM401"
 OVERFLOW = "FIVM402"
-
-Bounds = tuple[int, int] | None
 
 
 def write_delta(
@@ -29,7 +27,7 @@ def write_delta(
     *,
     is_replaced: bool,
     only_these: bool = False,
-    bounds: Bounds = None,
+    bounds: Bounds | None = None,
 ) -> exp.Merge | exp.Insert:
     """What brings a view's staged delta into its state, which was at version ``before``.
 
@@ -47,7 +45,7 @@ def merge(
     partitions: Sequence[exp.Expr] | None,
     *,
     only_these: bool = False,
-    bounds: Bounds = None,
+    bounds: Bounds | None = None,
 ) -> exp.Merge:
     """Add the staged delta to a view's state, in the given partitions only (literals; None: no restriction).
 
@@ -65,8 +63,8 @@ def merge(
     ]
     if partitions is not None:
         conditions.append(in_partitions("target", partitions))
-    if bounds is not None and state.bounded_by is not None:
-        conditions.append(in_bounds("target", state.bounded_by, bounds))
+    if bounds is not None:
+        conditions.append(in_bounds("target", bounds))
     if state.is_set:
         whens = _of_set(state)
     else:
@@ -221,7 +219,7 @@ def _never_null(value: exp.Expr, type_: str, state: StateTable) -> exp.Expr:
 
 
 def replace_partitions(
-    plan: Plan, view: View, partitions: Sequence[exp.Expr], before: int, bounds: Bounds = None
+    plan: Plan, view: View, partitions: Sequence[exp.Expr], before: int, bounds: Bounds | None = None
 ) -> exp.Insert:
     """Write the given partitions anew: the rows of version ``before`` and the staged delta, added up per key.
 
@@ -232,8 +230,8 @@ def replace_partitions(
     """
     state = view.state
     touched = in_partitions("", partitions)
-    if bounds is not None and state.bounded_by is not None:
-        touched = exp.and_(touched, in_bounds("", state.bounded_by, bounds), copy=False)
+    if bounds is not None:
+        touched = exp.and_(touched, in_bounds("", bounds), copy=False)
     keys = [k.name for k in state.keys]
     columns = [*keys, *state.payload_names, PARTITION]
 

@@ -18,7 +18,7 @@ from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.part_plan import PART
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.spark.part_time import in_numbers, instant
+from fivm_dbt.spark.part_time import in_numbers, instant, whole
 from fivm_dbt.spark.reads import table, written
 from fivm_dbt.spark.state import table_properties
 
@@ -173,9 +173,9 @@ def _entries(
     }
     values = [
         (
-            _number(part),
+            whole(part),
             instant(length.start_of(part), TIMESTAMP, "UTC"),
-            _number(count),
+            whole(count),
             exp.Boolean(this=is_changed),
         )
         for part, count, is_changed in rows
@@ -186,11 +186,6 @@ def _entries(
         exp.alias_(exp.Boolean(this=is_own), "is_own"),
         copy=False,
     )
-
-
-def _number(value: int) -> exp.Expr:
-    number: exp.Expr = exp.Literal.number(abs(value))
-    return number if value >= 0 else exp.Neg(this=number)
 
 
 def _merge(plan: Plan, source: exp.Query, by: Recorded, *where: exp.Expr) -> exp.Merge:

@@ -6,6 +6,7 @@ Nothing is ever read unpinned: Spark mixes up a change range and a plain read of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import exp
@@ -138,10 +139,21 @@ def written(rows: Sequence[Sequence[exp.Expr]], columns: Mapping[str, str], alia
     return exp.select(*shown, copy=False).from_(exp.Values(expressions=tuples, alias=named), copy=False)
 
 
-def in_bounds(alias: str, column: str, bounds: tuple[int, int]) -> exp.Expr:
-    """``alias.column`` from the first to the second bound: Delta skips files by it."""
-    low, high = (exp.cast(exp.Literal.number(n), "bigint", dialect="spark") for n in bounds)
-    own = column_ast(alias, column)
+@dataclass(frozen=True)
+class Bounds:
+    """The least and the greatest value of a bigint column in a change."""
+
+    column: str
+    low: int
+    high: int
+
+
+def in_bounds(alias: str, bounds: Bounds) -> exp.Expr:
+    """The column of ``alias`` lies within bounds: Delta skips files by it."""
+    low, high = (
+        exp.cast(exp.Literal.number(n), "bigint", dialect="spark") for n in (bounds.low, bounds.high)
+    )
+    own = column_ast(alias, bounds.column)
     return exp.and_(exp.GTE(this=own, expression=low), exp.LTE(this=own.copy(), expression=high), copy=False)
 
 

@@ -202,6 +202,7 @@ class _Stream:
         ]
 
     def _refresh(self, what: str) -> list[Measured]:
+        self._models.begin()
         return [self._refreshed(name, what) for name in self._models.plans]
 
     def _refreshed(self, name: str, what: str) -> Measured:

@@ -226,6 +226,7 @@ class _Stream:
         return refresh(self._plan, self._engine, self._workbench.journal).rows_read
 
     def _both_refreshed(self) -> int:
+        self._models.begin()
         return sum(self._models.refresh(name).rows_read or 0 for name in MODELS)
 
     def _again(self, scope: int | None) -> None:

@@ -373,6 +373,25 @@ def test_a_claim_that_was_read_ahead_is_looked_at_again(counting: Any) -> None:
     assert ahead.entries("analytics.b")[0].event == "finished"
 
 
+def test_what_an_invocation_has_finished_is_known_without_asking(counting: Any) -> None:
+    """To its journals, and those beside them; what others have finished since is not."""
+    ahead = ReadAhead(["analytics.a", "analytics.b"])
+    first = SqlJournal(counting, "analytics.fivm_journal", ahead)
+    assert first.last_known("analytics.a") is None
+    taken = list(first.entries("analytics.a"))
+    second = SqlJournal(counting, "analytics.fivm_journal", ahead).beside("analytics.a")
+    before = counting.reads
+    assert second.last_known("analytics.a") == taken[0]
+    assert second.last_known("analytics.b") is None, "its entries have not been taken"
+    first.append(_entry(3, "finished", model="analytics.a"))
+    SqlJournal(counting, "analytics.fivm_journal").append(_entry(4, "finished", model="analytics.a"))
+    known = second.last_known("analytics.a")
+    assert known is not None and known.refresh == 3
+    assert counting.reads == before
+    assert second.entries("analytics.a")[0].refresh == 4, "asked, it reads the table"
+    assert second.beside("elsewhere.a").last_known("analytics.a") is None
+
+
 def test_the_journal_gives_a_bounded_number_of_entries(counting: Any) -> None:
     direct = SqlJournal(counting, "analytics.fivm_journal")
     for refresh in range(3, 60):

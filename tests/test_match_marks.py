@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
+from itertools import product
+from typing import Any
 
 import pytest
 
@@ -39,6 +41,7 @@ select k, n, total, after, m from m match_recognize (
   define b as b.x > prev(b.x, 2) or next(b.x, 2) is null, c as c.x >= next(c.x), d as d.x < next(d.x)
 ) as found
 """
+QUERIES = {"one row": SQL, "all rows": ALL_ROWS, "next": NEXT}
 COLUMNS = "k string, at timestamp, x int"
 
 
@@ -131,16 +134,30 @@ class TestWhatIsRead:
         assert many < one
 
 
+def _ways() -> list[Any]:
+    """Every query with parts of every length, with buckets and without; most of them at length."""
+    always = {
+        ("one row", "day", None),
+        ("all rows", "day", 4),
+        ("next", "week", 4),
+        ("all rows", "month", 4),
+        ("next", "6 hours", 4),
+        ("one row", "6 hours", None),
+        ("next", "month", None),
+    }
+    ways = list(product(QUERIES, ("day", "week", "month", "6 hours"), (None, 4)))
+    assert always <= set(ways)
+    return [pytest.param(*way, marks=[] if way in always else [pytest.mark.long]) for way in ways]
+
+
 class TestEnds:
     """What has to be right where a rerun stops early, and where the last mark is another one."""
 
-    @pytest.mark.parametrize("sql", [SQL, ALL_ROWS, NEXT])
-    @pytest.mark.parametrize("length", ["day", "week", "month", "6 hours"])
-    @pytest.mark.parametrize("buckets", [None, 4])
-    def test_changes_here_and_there(self, sql: str, length: str, buckets: int | None) -> None:
+    @pytest.mark.parametrize(("query", "length", "buckets"), _ways())
+    def test_changes_here_and_there(self, query: str, length: str, buckets: int | None) -> None:
         meta: dict[str, object] = {"fivm_part_length": length}
         more = {} if buckets is None else {"fivm_buckets": buckets}
-        bench = _bench(40, sql, is_counted=False, **meta, **more)
+        bench = _bench(40, QUERIES[query], is_counted=False, **meta, **more)
         _changed(bench, [_row("a", 7, 40, hour=9)])  # within a period
         _changed(bench, delete=[_row("a", 7, 40, hour=9)])
         _changed(bench, [_row("a", -20, 40)])  # before everything

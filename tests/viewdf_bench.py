@@ -24,6 +24,7 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.plan.viewdf import plan_viewdf
 from fivm_dbt.refresh.executor import refresh
+from fivm_dbt.refresh.journal import Journal
 from fivm_dbt.refresh.parts_wanted import EventTime
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.testing.workbench import DuckDbWorkbench, TableSpec
@@ -98,6 +99,7 @@ class Bench:
 
     def __init__(self, tables: Sequence[Table], models: Sequence[Model], zone: str = "UTC") -> None:
         self.bench = DuckDbWorkbench(tiny=True)
+        self.journal: Journal = self.bench.journal
         self.tables = {t.name: t for t in tables}
         self.models = {m.name: m for m in models}
         self.zone = zone
@@ -149,7 +151,7 @@ class Bench:
         self.plans[name] = plan_model(ModelRequest(name, sql, Catalog.of(relations), config))
 
     def run_fivm(self, name: str) -> Report:
-        return refresh(self.plans[name], self.bench.engine, self.bench.journal)
+        return refresh(self.plans[name], self.bench.engine, self.journal)
 
     def change(self, name: str, insert: Sequence[Row] = (), delete: Sequence[Row] = ()) -> None:
         """One commit of a source; a deleted row takes one of its equal copies along."""
@@ -174,7 +176,7 @@ class Bench:
             found[name] = refresh(
                 self.plans[name],
                 self.bench.engine,
-                self.bench.journal,
+                self.journal,
                 within=within,
                 full_refresh=full_refresh,
                 progress=progress,
@@ -195,9 +197,9 @@ class Bench:
 
     def known(self, name: str) -> dict[str, Any]:
         """What the journal says of the parts of a model."""
-        found: dict[str, Any] = next(
-            e for e in self.bench.journal.entries(name) if e.event == "finished"
-        ).detail["parts"]
+        found: dict[str, Any] = next(e for e in self.journal.entries(name) if e.event == "finished").detail[
+            "parts"
+        ]
         return found
 
     def catalog(self, model: str, columns: str = "relation, part, status, row_count") -> set[Row]:
@@ -218,6 +220,21 @@ class Bench:
             expected, found = oracle.rows[name], self.rows(name)
             assert found - expected == Counter(), f"{name} has too many rows"
             assert expected - found == Counter(), f"{name} misses rows"
+
+    def check_catalog(self) -> None:
+        """The catalog has every computed part of every model once, with its rows, and each part of an input once."""
+        for name in self.models:
+            rows = self.bench.engine.query(
+                f"select relation, part, status, row_count from fivm_parts where model = '{name}'"
+            )
+            assert len({(relation, part) for relation, part, *_ in rows}) == len(rows), "a part twice"
+            own = {part: count for relation, part, _, count in rows if relation == name}
+            plan = self.plans[name].parts
+            assert plan is not None
+            stored = Counter(
+                plan.length.part_of(_instant(at)) for (at,) in self.rows(name, PART_TIMESTAMP).elements()
+            )
+            assert own == {part: stored[part] for part in _numbers(self.known(name)["computed"])}, name
 
     def check_computed(self) -> None:
         """Every part is computed of which all that is read is there, and no other one."""

@@ -331,8 +331,9 @@ class DuckDbEngine:
             self._scans[tag][statement.target] += self._rows_read(old, statement.touches, cut)
         self.tables.create_as(new, f'FROM "{old}"' + (" LIMIT 0" if statement.kind == "overwrite" else ""))
         try:
+            removed: int | None = None if statement.kind == "overwrite" else 0
             if statement.before:
-                self._connection.execute(cut.fill(statement.fill(statement.before, tables)))
+                removed = _count(self._connection.execute(cut.fill(statement.fill(statement.before, tables))))
             changed = self._connection.execute(cut.fill(statement.fill(statement.body, tables))).fetchone()
         except Exception:
             self.tables.discard(new)
@@ -345,8 +346,14 @@ class DuckDbEngine:
         if statement.kind == "merge":
             self.tables.commit(table, new, "MERGE")
         else:
-            self.tables.commit(table, new, "WRITE", written=rows)
+            self.tables.commit(table, new, "WRITE", written=rows, appended=rows if removed == 0 else None)
         return rows
+
+
+def _count(changing: duckdb.DuckDBPyConnection) -> int:
+    """How many rows a statement has changed."""
+    found = changing.fetchone()
+    return int(found[0]) if found else 0
 
 
 def _rows(result: duckdb.DuckDBPyConnection) -> list[Row]:

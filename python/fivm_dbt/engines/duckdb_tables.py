@@ -130,14 +130,21 @@ class TableStore:
         """The name under which the caller creates the copy that becomes the next version."""
         return f"{table.name}@{table.version + 1}"
 
-    def commit(self, table: VersionedTable, copy: str, operation: str, written: int | None = None) -> None:
+    def commit(
+        self,
+        table: VersionedTable,
+        copy: str,
+        operation: str,
+        written: int | None = None,
+        appended: int | None = None,
+    ) -> None:
         """Make ``copy`` the newest version. The clock of commits is a counter, the same in every run."""
         self._ticks += 1
         table.content = None
         time = _CLOCK_START + timedelta(milliseconds=self._ticks)
         stamp = time.isoformat(sep=" ", timespec="milliseconds")
         version = table.version + 1
-        table.commits.append(Commit(version, stamp, operation, written=written))
+        table.commits.append(Commit(version, stamp, operation, written=written, appended=appended))
         table.copies[version] = copy
         if not table.has_feed:
             table.without_feed.add(version)

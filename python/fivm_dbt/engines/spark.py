@@ -111,7 +111,7 @@ class SparkEngine:
         names = ("version", "timestamp", "operation", "operationMetrics")
         values = (answer.values(column) for column in names)
         return tuple(
-            Commit(int(str(v)), _iso(t), str(o), _growth(m), _written(o, m))
+            Commit(int(str(v)), _iso(t), str(o), _growth(m), _written(o, m), _appended(o, m))
             for v, t, o, m in zip(*values, strict=True)
         )
 
@@ -235,6 +235,17 @@ def _written(operation: object, metrics: object) -> int | None:
     """
     rows = _known(metrics).get("numOutputRows") if operation == "WRITE" else None
     return None if rows is None else int(rows)
+
+
+def _appended(operation: object, metrics: object) -> int | None:
+    """How many rows a WRITE added to those that stayed as they were.
+
+    >>> _appended("WRITE", {"numOutputRows": "3", "numRemovedFiles": "0"}), _appended("WRITE", {"numOutputRows": "3"})
+    (3, 3)
+    >>> _appended("WRITE", {"numOutputRows": "3", "numRemovedFiles": "1"}) is None
+    True
+    """
+    return _written(operation, metrics) if _known(metrics).get("numRemovedFiles", "0") == "0" else None
 
 
 def _known(metrics: object) -> Mapping[str, str]:

@@ -23,12 +23,16 @@ from fivm_dbt.spark.near_changes import times_of
 
 @dataclass(frozen=True)
 class Staged:
-    """A moved input whose net change lies staged, without the rows of parts that were ``dropped``."""
+    """A moved input whose net change lies staged, without the rows of parts that were ``dropped``.
+
+    Where rows have only come, and no more is asked than in which parts, nothing is staged: ``came`` has them by part.
+    """
 
     bound: BoundInput
     change: InputChange
     spans: tuple[Span, ...] = ()
     dropped: Intervals = field(default_factory=Intervals)
+    came: tuple[tuple[int, int], ...] | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -42,14 +46,18 @@ def stage_inputs(
     recorded: Mapping[str, RecordedInput],
     *,
     bound: Binding | None = None,
+    known: Mapping[str, Staged] | None = None,
 ) -> dict[str, Staged]:
-    """Stage the net change of every moved input, or, rolling forward, of every input that the binding says changed."""
+    """Stage the net change of every moved input, or, rolling forward, of every input that the binding says changed.
+
+    Those ``known`` already are left as they are.
+    """
     if bound is not None:
         again = [b for b in bound.inputs if b.name in bound.changed]
         return {b.name: _stage(plan, engine, b) for b in again}
-    result = {}
+    result = dict(known or {})
     for o in observed.values():
-        if o.moved:
+        if o.moved and o.name not in result:
             result[o.name] = _capture(plan, engine, o, recorded[o.name])
     return result
 
@@ -81,8 +89,14 @@ def _stage(plan: Plan, engine: Recorder, bound: BoundInput) -> Staged:
         engine.unstage(name)
         engine.stage(name, without_losses(plan.input(bound.name), query, dropped))
         change, spans = _summary(plan, engine, bound)
-    engine.progress(f"{plan.model}: {bound.name} +{change.inserted:,} -{change.deleted:,} ({bound.capture})")
+    tell_change(plan, engine, change)
     return Staged(bound, change, spans, dropped)
+
+
+def tell_change(plan: Plan, engine: Recorder, change: InputChange) -> None:
+    """Say by how much an input has changed."""
+    came, gone = f"+{change.inserted:,}", f"-{change.deleted:,}"
+    engine.progress(f"{plan.model}: {change.relation} {came} {gone} ({change.capture})")
 
 
 def _summary(plan: Plan, engine: Recorder, bound: BoundInput) -> tuple[InputChange, tuple[Span, ...]]:

@@ -21,8 +21,8 @@ class Commit:
     """One version of a Delta table: number, commit time (ISO text) and operation, as its history says.
 
     The number alone does not identify a version: numbers restart when a table is dropped and created anew.
-    ``growth`` is by how many bytes the commit made the table larger, ``written`` how many rows a WRITE wrote, None
-    where the history does not say.
+    ``growth`` is by how many bytes the commit made the table larger, ``written`` how many rows a WRITE wrote,
+    ``appended`` the same of one that took no file away, None where the history does not say.
     """
 
     version: int
@@ -30,6 +30,7 @@ class Commit:
     operation: str
     growth: int | None = None
     written: int | None = None
+    appended: int | None = None
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,9 @@ class Journal(Protocol):
     def entries(self, model: str) -> Sequence[Entry]:
         """The newest entries of a model, newest refresh first; at least those of its last two refreshes."""
 
+    def last_known(self, model: str) -> Entry | None:
+        """The entry of a model's last finished refresh that is known without asking: there may be a newer one."""
+
     def last_build(self, model: str) -> Entry | None:
         """The entry that finished the newest build, which holds the signature of the state."""
 
@@ -106,6 +109,10 @@ class MemoryJournal:
         mine = [e for e in self._entries if e.model == model]
         newest = max((e.refresh for e in mine), default=0)
         return sorted((e for e in mine if e.refresh >= newest - 1), key=_newest_first)
+
+    def last_known(self, model: str) -> Entry | None:
+        """None: it is as fast to ask."""
+        return None
 
     def last_build(self, model: str) -> Entry | None:
         return next(
@@ -139,6 +146,7 @@ class ReadAhead:
         self._models = frozenset(models)
         self._guard = threading.Lock()
         self._entries: dict[str, list[Entry]] | None = None
+        self._finished: dict[str, Entry] = {}
 
     def take(self, model: str, read: Callable[[Collection[str]], list[Entry]]) -> list[Entry] | None:
         """The model's entries, newest first; None if the table has to be asked."""
@@ -148,7 +156,19 @@ class ReadAhead:
                 for entry in read(self._models):
                     self._entries[entry.model].append(entry)
             entries = self._entries.pop(model, None)
+        if entries and entries[0].event == "finished":
+            self.note(entries[0])
         return None if entries and entries[0].event != "finished" else entries
+
+    def note(self, entry: Entry) -> None:
+        """Keep the entry of a refresh that is finished."""
+        with self._guard:
+            self._finished[entry.model] = entry
+
+    def last_known(self, model: str) -> Entry | None:
+        """The last finished refresh of a model that was given its entries, or has been refreshed since."""
+        with self._guard:
+            return self._finished.get(model)
 
 
 class SqlJournal:
@@ -157,15 +177,22 @@ class SqlJournal:
     def __init__(self, engine: Engine, name: str, ahead: ReadAhead | None = None) -> None:
         self._engine = engine
         self._exists = False
-        self._ahead = ahead
+        self._ahead = self._known = ahead
         self.name = name
 
     def beside(self, relation: str) -> Journal:
-        return SqlJournal(self._engine, journal_table(relation))
+        name = journal_table(relation)
+        other = SqlJournal(self._engine, name)
+        if name == self.name:
+            other._known = self._known
+        return other
 
     def entries(self, model: str) -> Sequence[Entry]:
         known = self._ahead.take(model, self._newest) if self._ahead is not None else None
         return self._newest([model]) if known is None else known
+
+    def last_known(self, model: str) -> Entry | None:
+        return self._known.last_known(model) if self._known is not None else None
 
     def _newest(self, models: Collection[str]) -> list[Entry]:
         """The newest entries of each model, a bounded number of them, newest first."""
@@ -197,6 +224,8 @@ class SqlJournal:
         values = exp.Values(expressions=[exp.Tuple(expressions=_literals(entry))])
         columns = exp.Schema(this=table(self.name), expressions=[exp.to_identifier(c) for c in _COLUMNS])
         self._engine.run(exp.Insert(this=columns, expression=values).sql(dialect="spark"))
+        if self._known is not None and entry.event == "finished":
+            self._known.note(entry)
 
     def compact(self, model: str) -> None:
         optimize = exp.Command(

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.plan.binding import staged_input
+from fivm_dbt.plan.binding import BoundInput, staged_input
 from fivm_dbt.plan.part_plan import PartInput, PartPlan
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.refresh.bind import Staged
-from fivm_dbt.refresh.engine import Row, VersionUnavailable
-from fivm_dbt.refresh.journal import Journal
+from fivm_dbt.refresh.bind import Staged, tell_change
+from fivm_dbt.refresh.engine import ChangeFeedUnavailable, Commit, Row, VersionUnavailable
+from fivm_dbt.refresh.journal import Entry, Journal
 from fivm_dbt.refresh.known_parts import KnownParts
-from fivm_dbt.refresh.observe import read_state
+from fivm_dbt.refresh.observe import Observed, RecordedInput, observe, read_state, recorded_states
 from fivm_dbt.refresh.recorder import Recorder
-from fivm_dbt.spark.part_catalog import InputParts, Recorded, record_parts, record_staged
+from fivm_dbt.refresh.report import InputChange
+from fivm_dbt.spark.capture import feed_query
+from fivm_dbt.spark.part_catalog import InputParts, Recorded, add_parts, add_staged
 from fivm_dbt.spark.part_queries import all_rows
 from fivm_dbt.spark.parts import input_parts_query, islands_query, numbered, touched_parts_query
 from fivm_dbt.spark.reads import table
@@ -23,10 +25,18 @@ from fivm_dbt.spark.reads import table
 
 @dataclass(frozen=True)
 class Upstream:
-    """What another viewdf model says of its parts."""
+    """What another viewdf model says of its parts; where it was not asked, when and with which version of its root."""
 
     computed: Intervals
     dropped: Intervals
+    finished: Entry | None = None
+    version: int | None = None
+
+    def is_of(self, head: Commit) -> bool:
+        """Whether nothing has been written since; another table of this name may have the same version."""
+        if self.finished is None:
+            return True
+        return self.version == head.version and head.timestamp <= self.finished.recorded_at
 
 
 class PartInputs:
@@ -39,13 +49,37 @@ class PartInputs:
         self.parts: PartPlan = plan.parts
 
     def upstream(self, journal: Journal) -> dict[str, Upstream]:
-        """The parts of inputs that are viewdf models, read before their versions: what is there then has its rows."""
-        found = {}
-        for relation in sorted({i.relation for i in self.others if i.is_computed}):
-            finished = read_state(journal.beside(relation).entries(relation)).finished
-            known = KnownParts.of(finished.detail["parts"]) if finished is not None else KnownParts()
-            found[relation] = Upstream(known.computed - known.dropped, known.dropped)
-        return found
+        """The parts of inputs that are viewdf models, as far as that is known without asking, as of many models that
+        are refreshed one after the other it is.
+        """
+        return {
+            relation: self._upstream(journal.beside(relation), relation)
+            for relation in sorted({i.relation for i in self.others if i.is_computed})
+        }
+
+    def _upstream(self, journal: Journal, relation: str) -> Upstream:
+        finished = journal.last_known(relation)
+        if finished is None:
+            return _asked(journal, relation)
+        presentation = self.plan.input(relation).relation.presentation
+        assert presentation is not None
+        return replace(
+            _told(finished), finished=finished, version=recorded_states(finished)[presentation.root]
+        )
+
+    def observe(
+        self, journal: Journal, upstream: Mapping[str, Upstream], recorded: dict[str, RecordedInput]
+    ) -> tuple[Mapping[str, Upstream], dict[str, Observed]]:
+        """The inputs' newest versions with what other models say, asked again where they are newer than it was.
+
+        Asked before the versions are read: what is there then has its rows.
+        """
+        observed = observe(self.plan, self.engine, recorded)
+        late = [name for name, u in upstream.items() if not u.is_of(observed[name].head)]
+        if not late:
+            return upstream, observed
+        asked = {name: _asked(journal.beside(name), name) for name in late}
+        return {**upstream, **asked}, observe(self.plan, self.engine, recorded)
 
     @property
     def others(self) -> list[PartInput]:
@@ -76,22 +110,59 @@ class PartInputs:
         ranges = self.engine.query(islands_query(name))
         found = Intervals.of(*((int(str(a)), int(str(b))) for a, b in ranges))
         if found and item.own.is_fixed:
-            self.engine.run(record_staged(self.plan, item.relation, item.own, name, by))
+            self.engine.run(add_staged(self.plan, item.relation, item.own, name, by))
         elif found:
             changes = _changes(self.engine.query(numbered(name)))
             parts = InputParts(item.relation, item.own, changes)
-            self.engine.run(record_parts(self.plan, self.parts.length, (), [parts], by))
+            self.engine.run(add_parts(self.plan, self.parts.length, (), [parts], by))
         self.engine.unstage(name)
+        return found
+
+    def appended(
+        self, observed: Mapping[str, Observed], recorded: Mapping[str, RecordedInput]
+    ) -> dict[str, Staged]:
+        """The inputs by parts to which rows have only come, as their change feeds tell in one statement each.
+
+        Raises VersionUnavailable.
+        """
+        found = {}
+        for item in self.others:
+            now, before = observed[item.relation], recorded[item.relation]
+            if not now.moved or before.snapshot is not None or not self.engine.has_change_feed(now.table):
+                continue
+            bound = BoundInput(now.name, "change feed", before.commit.version, now.head.version)
+            rows = feed_query(self.plan, bound).subquery("feed", copy=False)
+            try:
+                parts = self.engine.query(input_parts_query(item, rows, is_change=True, has_null=True))
+            except ChangeFeedUnavailable:
+                continue
+            if any(int(str(gone)) for _, _, gone in parts):
+                continue
+            came = sum(int(str(row[1])) for row in parts)
+            change = InputChange(bound.name, bound.capture, came, 0, bound.old, bound.new)
+            tell_change(self.plan, self.engine, change)
+            found[now.name] = Staged(bound, change, came=_changes([r for r in parts if r[0] is not None]))
         return found
 
     def moved(self, item: PartInput, staged: Mapping[str, Staged]) -> InputParts:
         """The parts of an input in which rows have changed."""
         change = staged.get(item.relation)
+        if change is not None and change.came is not None:
+            return InputParts(item.relation, item.own, change.came)
         if change is None or change.is_empty:
             return InputParts(item.relation, item.own, ())
         rows = table(staged_input(self.plan, item.relation))
         found = self.engine.query(input_parts_query(item, rows, is_change=True))
         return InputParts(item.relation, item.own, _changes(found))
+
+
+def _asked(journal: Journal, relation: str) -> Upstream:
+    return _told(read_state(journal.entries(relation)).finished)
+
+
+def _told(finished: Entry | None) -> Upstream:
+    known = KnownParts.of(finished.detail["parts"]) if finished is not None else KnownParts()
+    return Upstream(known.computed - known.dropped, known.dropped)
 
 
 def _changes(rows: Sequence[Row]) -> tuple[tuple[int, int], ...]:

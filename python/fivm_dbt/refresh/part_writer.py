@@ -12,8 +12,9 @@ from sqlglot import exp
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.plan.plan import Plan
+from fivm_dbt.refresh.known_parts import KnownParts
 from fivm_dbt.refresh.recorder import Recorder
-from fivm_dbt.spark.part_catalog import InputParts, PartEntry, Recorded, record_parts
+from fivm_dbt.spark.part_catalog import InputParts, PartEntry, Recorded, add_parts, record_parts
 from fivm_dbt.spark.parts import changed_parts_query, part_rows, replace_parts
 from fivm_dbt.spark.reads import table
 
@@ -22,16 +23,25 @@ AT_ONCE = 500
 
 
 class PartWriter:
-    """Writes parts for one refresh. ``touched`` are parts that an interrupted attempt may have written before."""
+    """Writes parts for one refresh.
 
-    def __init__(self, plan: Plan, engine: Recorder, by: Recorded, touched: Intervals) -> None:
+    ``before``: what was known of parts, and is in the catalog. ``touched`` are parts that an interrupted attempt may
+    have written.
+    """
+
+    def __init__(
+        self, plan: Plan, engine: Recorder, by: Recorded, before: KnownParts, touched: Intervals
+    ) -> None:
         assert plan.parts is not None
         self._plan = plan
         self._length = plan.parts.length
         self._engine = engine
         self._by = by
+        self._before = before
         self._touched = touched
         self._unrecorded = Intervals()
+        self._appended = Intervals()
+        """Of these the last one, if the newest commit has written it alone and it was not there."""
         self._inputs: list[InputParts] = []
         self.computed = Intervals()
         self.changed = Intervals()
@@ -47,6 +57,7 @@ class PartWriter:
         if not compared:
             self._engine.run(replace_parts(self._plan, query.subquery("computed", copy=False), parts))
             self.note(parts, parts)
+            self._appended = parts
             return parts
         name = staged_state(self._plan, self._plan.top)
         self._engine.stage(name, query)
@@ -63,6 +74,7 @@ class PartWriter:
         self.computed |= parts
         self.changed |= changed | (parts & self._touched)
         self._unrecorded |= parts
+        self._appended = Intervals()
         if len(self._unrecorded) >= AT_ONCE:
             self.record()
 
@@ -74,14 +86,26 @@ class PartWriter:
 
     def record(self) -> None:
         """Write into the catalog what has been taken down since the last time."""
-        engine, plan = self._engine, self._plan
+        engine, plan, before = self._engine, self._plan, self._before
         for group in list(self._unrecorded.groups(AT_ONCE)) or [Intervals()]:
-            rows: dict[int, int] = {}
-            if group:
-                rows = {int(str(p)): int(str(n)) for p, n in engine.query(part_rows(plan, group))}
+            rows = self._rows(group)
             entries = [PartEntry(p, rows.get(p, 0), p in self.changed) for p in group]
-            if entries or self._inputs:
-                engine.run(record_parts(plan, self._length, entries, self._inputs, self._by))
+            for statement, is_known in ((add_parts, False), (record_parts, True)):
+                own = [e for e in entries if (e.part in before.computed) is is_known]
+                inputs = [i.among(before.seen.get(i.relation, Intervals()), is_known) for i in self._inputs]
+                if own or any(i.changes for i in inputs):
+                    engine.run(statement(plan, self._length, own, inputs, self._by))
             self.rows += sum(e.rows for e in entries if e.is_changed)
             self._inputs = []
         self._unrecorded = Intervals()
+
+    def _rows(self, parts: Intervals) -> dict[int, int]:
+        """How many rows parts have: of a single new one its commit says it, others are counted."""
+        if not parts:
+            return {}
+        if len(parts) == 1 and parts == self._appended:
+            appended = self._engine.commits(self._plan.root.relation, None)[0].appended
+            if appended is not None:
+                return {parts.first: appended}
+        counted = self._engine.query(part_rows(self._plan, parts))
+        return {int(str(part)): int(str(rows)) for part, rows in counted}

@@ -28,7 +28,7 @@ from fivm_dbt.refresh.known_parts import (
     dropped_now,
     merged_now,
 )
-from fivm_dbt.refresh.observe import Observed, State, check_free, observe, read_state, recorded_states
+from fivm_dbt.refresh.observe import Observed, State, check_free, read_state, recorded_states
 from fivm_dbt.refresh.part_inputs import PartInputs, Upstream
 from fivm_dbt.refresh.part_order import PartOrder
 from fivm_dbt.refresh.part_swap import begin, show
@@ -41,6 +41,7 @@ from fivm_dbt.spark.part_catalog import (
     InputParts,
     Recorded,
     create_catalog,
+    forget_attempt,
     forget_model,
     mark_dropped,
     mark_merged,
@@ -67,6 +68,8 @@ class _Found:
     is_again: bool
     touched: Intervals = field(default_factory=Intervals)
     inputs: tuple[InputParts, ...] = ()
+    before: KnownParts = field(default_factory=KnownParts)
+    """What was known when the last refresh was finished."""
     snapshots: frozenset[str] = frozenset()
 
 
@@ -121,9 +124,9 @@ class PartRun(Run):
         snapshots: frozenset[str] = frozenset(),
     ) -> Report:
         """Compute every part that is ready, from nothing. ``snapshots``: inputs to keep a snapshot of from now on."""
+        upstream, observed = self.inputs.observe(self.journal, upstream, {})
         if state.finished is not None and reason != _ON_REQUEST:
             check_rebuild(self.plan, self._gone(upstream), reason or "")
-        observed = observe(self.plan, self.engine, {})
         binding = bind(self.plan, observed, buckets=1)
         self.versions = {b.name: b.new for b in binding.inputs}
         self.engine.progress(f"building {self.plan.model}" + (f": {reason}" if reason else ""))
@@ -145,11 +148,12 @@ class PartRun(Run):
     def _refresh(self, state: State, upstream: Mapping[str, Upstream]) -> Report:
         """Compute the parts that have become ready, and those that late data has changed."""
         assert state.finished is not None
-        observed = observe(self.plan, self.engine, state.inputs)
+        upstream, observed = self.inputs.observe(self.journal, upstream, state.inputs)
         lost = lost_inputs(self.plan, observed, state.inputs)
         if lost is not None:
             return self._build(state, upstream, lost[0], lost[1])
         known = KnownParts.of(state.finished.detail["parts"])
+        before = known
         if state.unfinished is not None and "dropping" in state.unfinished.detail:
             dropped_before = Intervals.read(state.unfinished.detail["dropping"])
             known = replace(known, dropped=known.dropped | dropped_before)
@@ -158,7 +162,8 @@ class PartRun(Run):
         if not has_moved and state.unfinished is None and not self.wanted.has_work(known):
             return self._show_unchanged(state)
         try:
-            staged = stage_inputs(self.plan, self.engine, observed, state.inputs)
+            appended = self.inputs.appended(observed, state.inputs)
+            staged = stage_inputs(self.plan, self.engine, observed, state.inputs, known=appended)
         except VersionUnavailable as error:
             return self._build(state, upstream, unreadable(self.plan, error))
         self._note_dropped(staged)
@@ -174,6 +179,9 @@ class PartRun(Run):
             return self._build(state, upstream, f"an interrupted refresh cannot be gone on with: {error}")
         claim = self._claim(state, {"kind": "parts"})
         self._ready_catalog()
+        if state.unfinished is not None:
+            was_known = {self.plan.relation: before.computed, **before.seen}
+            self.engine.run(forget_attempt(self.plan, claim.refresh, was_known))
         by = self._recorded(claim, binding)
         changed: dict[str, Intervals] = {}
         inputs: list[InputParts] = []
@@ -201,6 +209,7 @@ class PartRun(Run):
             state.unfinished is not None,
             touched,
             tuple(inputs),
+            before,
         )
         return self._compute(found, claim, "refreshed", None)
 
@@ -214,7 +223,7 @@ class PartRun(Run):
 
     def _compute(self, found: _Found, claim: Entry, action: Action, reason: str | None) -> Report:
         known = found.known
-        writer = PartWriter(self.building, self.engine, found.by, found.touched)
+        writer = PartWriter(self.building, self.engine, found.by, found.before, found.touched)
         for parts in found.inputs:
             writer.note_input(parts)
         first = self.wanted.first(known)

@@ -35,6 +35,12 @@ def change_query(plan: Plan, bound: BoundInput) -> exp.Select:
     return _net(item, exp.union(new, _signed(item, old_source, -1), distinct=False))
 
 
+def feed_query(plan: Plan, bound: BoundInput) -> exp.Query:
+    """What the change feed of an input has, row by row: what is rewritten unchanged comes and goes in it."""
+    assert bound.old is not None
+    return _feed(plan.input(bound.name), bound.old, bound.new)
+
+
 def snapshot_query(plan: Plan, bound: BoundInput) -> exp.Select:
     """What the own snapshot of an input holds after this refresh: the columns read, at the new version."""
     item = plan.input(bound.name)

@@ -26,8 +26,13 @@ PARTS_PER_FILE = 64
 # What changed
 
 
-def input_parts_query(item: PartInput, rows: exp.Expr, *, is_change: bool) -> exp.Select:
-    """Per part of an input how many rows came and went, of a staged change or of all its rows; none for NULL times."""
+def input_parts_query(
+    item: PartInput, rows: exp.Expr, *, is_change: bool, has_null: bool = False
+) -> exp.Select:
+    """Per part of an input how many rows came and went, of a change or of all its rows.
+
+    Rows whose time is NULL are in no part; with ``has_null`` they are told too, of part NULL.
+    """
     number = number_of(exp.column(identifier(item.column)), item.type, item.own)
     count: exp.Expr = exp.column(COUNT) if is_change else whole(1)
     each = exp.select(exp.alias_(number, PART), exp.alias_(count, "change")).from_(rows, copy=False)
@@ -37,12 +42,9 @@ def input_parts_query(item: PartInput, rows: exp.Expr, *, is_change: bool) -> ex
     gone = exp.Sum(this=exp.Greatest(this=exp.Neg(this=change.copy()), expressions=[zero.copy()]))
     query = exp.select(exp.column(PART), exp.alias_(came, "came"), exp.alias_(gone, "gone"))
     query = query.from_(each.subquery("each", copy=False), copy=False)
-    is_known = exp.column(PART).is_(exp.null()).not_()
-    return (
-        query.where(is_known, copy=False)
-        .group_by(exp.column(PART), copy=False)
-        .order_by(exp.column(PART), copy=False)
-    )
+    if not has_null:
+        query = query.where(exp.column(PART).is_(exp.null()).not_(), copy=False)
+    return query.group_by(exp.column(PART), copy=False).order_by(exp.column(PART), copy=False)
 
 
 def islands_query(staged: str) -> exp.Select:

@@ -30,7 +30,9 @@ def _bench(minutes: int, **meta: object) -> Bench:
 
 def _written(statements: tuple[str, ...], view: str) -> list[str]:
     return [
-        s for s in statements if s.startswith(("INSERT INTO", "MERGE INTO")) and f"{view}_r" in s.split()[2]
+        s
+        for s in statements
+        if s.startswith(("INSERT INTO", "MERGE INTO")) and f"fivm_{view}" in s.split()[2]
     ]
 
 
@@ -47,9 +49,44 @@ def test_one_more_part_reads_and_writes_itself() -> None:
         assert "time_part >=" not in last and "time_part >=" in before, (
             "last marks move, the others only come"
         )
+        (found,) = _written(report.statements, "root")
+        assert "`at` >=" in found and "REPLACE WHERE" in found
         scans = dict(report.scans)
-        reads.append({name: n for name, n in scans.items() if "view_" in name})
+        reads.append({name: n for name, n in scans.items() if "view_" in name or "root" in name})
     assert reads[0] == reads[1], "whatever has been in the day before"
+
+
+MATCHES = """
+select k, began, n from r match_recognize (
+  partition by k order by at measures first(a.at) as began, count(*) as n one row per match
+  pattern (a b+) define a as a.x > 1 or a.at is null, b as b.x > 1)
+"""
+
+
+@pytest.mark.parametrize("apply", ["auto", "replace", "merge"])
+def test_matches_lie_by_their_time_also_those_that_have_none(apply: str) -> None:
+    """A match that begins with a row without a time has no bounds, and is in a partition of its own."""
+    rows = [row for number in range(10) for row in _minute(number)]
+    meta = {"fivm_part_length": "minute", "fivm_apply": apply}
+    bench = Bench.of(MATCHES, {"r": ("k int, at timestamp, x int", rows)}, meta)
+    assert bench.plan.root.bounded_by == "began"
+    bench.refresh()
+    bench.check()
+    without: list[tuple[int, datetime | None, int]] = [(k, None, 3) for k in (0, 1, 8)]
+    next_day = [(k, START + timedelta(days=1, minutes=m), 4) for k in range(3) for m in range(3)]
+    steps: list[tuple[list[tuple[int, datetime | None, int]], list[tuple[int, datetime | None, int]]]] = [
+        ([*_minute(10)], []),
+        ([*without, *_minute(11)], []),
+        ([(8, START, 4), *next_day], []),
+        ([], [*without[:1], *_minute(3)[:2]]),
+        ([*without], [*next_day[:4]]),
+        ([], [*without, *without[1:]]),
+    ]
+    for insert, delete in steps:
+        bench.engine.change("r", insert=insert, delete=delete)
+        bench.refresh()
+        bench.check()
+    assert bench.engine.query("select count(*) from analytics.m where began is null") == [(0,)]
 
 
 def test_what_goes_is_found_in_its_partition() -> None:

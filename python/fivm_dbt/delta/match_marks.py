@@ -134,7 +134,9 @@ class MarksDelta:
         predicates = (Scalar.equal(("changed", SLOT), ("last", SLOT)), *columns.same_key("changed", "last"))
         known = {n: Scalar.column("changed", n) for n in (FIRST_PART, LAST_PART, FIRST_AT, IS_ADDED)}
         known |= {name: Scalar.column("last", name) for name in (PART, AT, HEADS)}
-        is_appended = f"COALESCE(a.{IS_ADDED} AND (a.{PART} IS NULL OR a.{FIRST_AT} > a.{AT}), FALSE)"
+        # Rows without a time are before all others: where the last mark has none, whatever has a time is behind it.
+        is_behind = f"(a.{AT} IS NULL OR a.{FIRST_AT} > a.{AT})"
+        is_appended = f"COALESCE(a.{IS_ADDED} AND {is_behind}, FALSE)"
         before = f"TRANSFORM(FILTER(a.{HEADS}, h -> h.{PART} < a.{FIRST_PART}), h -> h.{PART})"
         behind = f"TRY_ELEMENT_AT(FILTER(a.{HEADS}, h -> h.{PART} > a.{LAST_PART}), {_AHEAD + 1}).{PART}"
         items = (

@@ -3,6 +3,7 @@
 1. ``fivm_partition_by``: an output column that is a key of the state, by its value, or an expression over such columns;
 2. else the first key that is a date, or a timestamp truncated to a period: one partition per month of it (or per
    dbt's ``batch_size``), so that a late row touches one file and ten years are 120 partitions, not 3,650;
+   of the matches of a pattern, which come in the order of time, any timestamp, by day where its parts are shorter;
 3. else hash buckets over the whole key (``fivm_buckets``, or by the size of the inputs), so that a MERGE touches
    buckets and not the table; a global aggregate has one row and one bucket.
 """
@@ -16,7 +17,9 @@ from fivm_dbt.catalog.types import DATE, INT, TIMESTAMP
 from fivm_dbt.config import Config
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.ir.nodes import Item
+from fivm_dbt.ir.part_columns import is_shorter_than_period
 from fivm_dbt.ir.scalar import Scalar, column_ast
+from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.plan import Partitioning
 from fivm_dbt.sql.expressions import check_row_level
 from fivm_dbt.sql.parse import parse
@@ -26,9 +29,15 @@ _TRUNCATIONS = (exp.TimestampTrunc, exp.DateTrunc)
 
 
 def choose_partitioning(
-    keys: tuple[Item, ...], outputs: dict[str, str | None], config: Config, typer: Typer, is_global: bool
+    keys: tuple[Item, ...],
+    outputs: dict[str, str | None],
+    config: Config,
+    typer: Typer,
+    is_global: bool,
+    *,
+    of_matches: Length | None = None,
 ) -> Partitioning:
-    """The partitioning of a state with these keys.
+    """The partitioning of a state with these keys; ``of_matches`` are the parts of the pattern whose rows they are.
 
     ``outputs`` maps each output column (lower case) to the key that it shows, or None where it shows something else.
     Raises FIVM202 when ``fivm_partition_by`` names something that is no key.
@@ -40,6 +49,11 @@ def choose_partitioning(
     for key in keys:
         if is_period(key.type, key.value):
             return by_period(key, config.batch_size or "month")
+    for key in keys:
+        if of_matches is not None and key.type.is_temporal:
+            return by_period(
+                key, config.batch_size or ("day" if is_shorter_than_period(of_matches) else "month")
+            )
     return Partitioning(
         "bucket", None, INT, "hash of the key: no key is a date or a truncated time", config.fivm_buckets
     )

@@ -126,8 +126,9 @@ class StateTable:
     sorted_by: tuple[str, ...] = ()
     """The keys by which rows lie sorted in the files of a partition; none where nobody reads them by a prefix."""
     bounded_by: str | None = None
-    """A bigint key, never NULL, of whose range in a delta nothing outside is read or written: the time parts of which a
-    partition has many, so that one more part leaves those before it alone."""
+    """A key, a bigint or a timestamp, of whose range in a delta nothing outside is read or written: the time parts of
+    which a partition has many, so that one more part leaves those before it alone. In a partition it is NULL in all
+    rows or in none."""
 
     @property
     def payload_names(self) -> tuple[str, ...]:

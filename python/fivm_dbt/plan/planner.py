@@ -180,7 +180,10 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
     if is_factorized:
         views.add_joined_on_read(root, kept.over, lowered.names, is_grouped=kept.is_grouped)
     else:
-        views.add(root, kept.over, lowered.names, "the model itself")
+        has_marks = any(view.slot is not None for view in kept.views)
+        views.add(
+            root, kept.over, lowered.names, "the model itself", of_matches=of_parts if has_marks else None
+        )
     planned, length = with_time_classes(views.planned()), None
     if request.config.fivm_part_timestamp:
         planned, length = with_part_timestamp(planned, request.config, dict(request.session))

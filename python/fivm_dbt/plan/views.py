@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from fivm_dbt.catalog import Column, Presentation, SparkType
+from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.config import Config
 from fivm_dbt.delta import derive
 from fivm_dbt.delta.foreign_keys import Reference, parents_first, without_new_parents
@@ -20,8 +21,10 @@ from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.ir.higher_order import HigherOrder
 from fivm_dbt.ir.moments import kind_of
 from fivm_dbt.ir.nodes import Map, Node, Side
+from fivm_dbt.ir.part_columns import is_shorter_than_period
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import STEP, split_name
+from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.match_marks import by_slot, marks_delta
 from fivm_dbt.plan.partitioning import choose_partitioning
 from fivm_dbt.plan.payload_views import is_payload_view
@@ -76,14 +79,15 @@ class Views:
         by: tuple[str, ...] | None = None,
         slot: str | None = None,
         bounded_by: str | None = None,
+        of_matches: Length | None = None,
     ) -> None:
         """Plan the view ``node``, kept in the relation ``name`` and shown with the columns ``names``.
 
         ``by`` are the columns that place a row of an inner view (all keys if empty); None says that this is the root.
         ``slot`` is the column whose value is the partition of a row, ``bounded_by`` the key that bounds what a delta
-        writes of a partition.
+        writes of a partition. ``of_matches`` are the parts of the pattern whose matches the rows are.
         """
-        self._add(name, node, names, reason, by, self._terms, slot, bounded_by)
+        self._add(name, node, names, reason, by, self._terms, slot, bounded_by, of_matches)
 
     def add_joined_on_read(self, name: str, node: Node, names: tuple[str, ...], *, is_grouped: bool) -> None:
         """Plan a model's result ``node`` that is no table: its query runs when the model is read.
@@ -104,6 +108,7 @@ class Views:
         delta: Callable[[Root, StateTable], tuple[Term, ...]],
         slot: str | None = None,
         bounded_by: str | None = None,
+        of_matches: Length | None = None,
     ) -> None:
         root = find_root(node, names)
         check_kept(split_name(name)[-1], node, names, root, self.dropped, is_utc=self.is_utc)
@@ -111,7 +116,7 @@ class Views:
         grouped_by = (
             tuple(by) if by and set(by) <= set(root.local_keys) else root.local_keys or tuple(by or ())
         )
-        state = self._state(name, root, grouped_by, is_root=by is None)
+        state = self._state(name, root, grouped_by, of_matches, is_root=by is None)
         if slot is not None:
             state = replace(state, partitioning=by_slot(slot), bounded_by=bounded_by)
         marks = marks_delta(root.core, name)
@@ -205,7 +210,15 @@ class Views:
     def _ordered(self, node: Node) -> Node:
         return node if "delta_first" in self.config.fivm_without else order_factors(node)
 
-    def _state(self, name: str, root: Root, grouped_by: tuple[str, ...], *, is_root: bool) -> StateTable:
+    def _state(
+        self,
+        name: str,
+        root: Root,
+        grouped_by: tuple[str, ...],
+        of_matches: Length | None,
+        *,
+        is_root: bool,
+    ) -> StateTable:
         config = self.config if is_root else _of_inner_view(self.config)
         keys = root.keys
         if grouped_by and not config.fivm_partition_by:
@@ -214,8 +227,12 @@ class Views:
         meant = dict(zip(root.local_keys, self._meant(root), strict=False))
         keys = tuple(replace(k, value=meant.get(k.name, k.value)) for k in keys)
         shown = {n.lower(): k for n, k in root.shown}
-        partitioning = choose_partitioning(keys, shown, config, self.typer, root.has_one_row)
-        return StateTable(name, root.keys, root.payload, partitioning, root.is_global, grouped_by, root.rows)
+        partitioning = choose_partitioning(
+            keys, shown, config, self.typer, root.has_one_row, of_matches=of_matches
+        )
+        state = StateTable(name, root.keys, root.payload, partitioning, root.is_global, grouped_by, root.rows)
+        has_many = of_matches is not None and is_shorter_than_period(of_matches)
+        return replace(state, bounded_by=_time_of(state)) if has_many and root.is_bag else state
 
     def _meant(self, root: Root) -> Iterator[Scalar]:
         """What the keys of a topmost operator are computed as, also where a view below has computed them."""
@@ -246,6 +263,15 @@ def _rows(root: Root, *, is_payload: bool) -> tuple[tuple[str, Scalar], ...] | N
 def _step(core: Node) -> Scalar | None:
     is_stepwise = isinstance(core, HigherOrder) and core.is_stepwise
     return Scalar.column(core.alias, STEP) if isinstance(core, HigherOrder) and is_stepwise else None
+
+
+def _time_of(state: StateTable) -> str | None:
+    """The timestamp by whose periods a state is partitioned."""
+    if state.partitioning.kind != "time":
+        return None
+    (name,) = state.placing
+    type_ = next(k.type for k in state.keys if k.name == name)
+    return name if type_ == TIMESTAMP else None
 
 
 def _of_inner_view(config: Config) -> Config:

@@ -10,12 +10,19 @@ from decimal import Decimal
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.spark.reads import Bounds
 
 MAX_LITERALS = 1000
 """Above this many touched partitions a MERGE is not restricted to them: the list would cost more than it saves."""
+
+
+_MICROSECOND, _EPOCH = datetime.timedelta(microseconds=1), datetime.datetime(1970, 1, 1)
+_FIRST = (datetime.datetime(1, 1, 2) - _EPOCH) // _MICROSECOND
+_LAST = (datetime.datetime(9999, 12, 30) - _EPOCH) // _MICROSECOND
+"""Between these microseconds times can be written down as literals."""
 
 
 @dataclass(frozen=True)
@@ -58,18 +65,27 @@ def may_be_several(plan: Plan, view: View) -> bool:
 def _write(view: View, group: Sequence[Row], may_append: bool, is_replaced: bool) -> Write:
     literals = tuple(literal(row[0], view.state.partitioning.type) for row in group)
     rows = sum(int(str(row[1])) for row in group)
-    column = view.state.bounded_by
-    if column is None:
+    bounds = _bounds(view, group) if view.state.bounded_by is not None else None
+    if bounds is None:
         return Write(literals, rows, None, is_replaced)
-    bounds = Bounds(column, min(int(str(row[-2])) for row in group), max(int(str(row[-1])) for row in group))
     if may_append and all(_only_comes(row) for row in group):
         return Write(literals, rows, bounds, is_replaced=True)
     return Write(literals, rows, None if is_replaced else bounds, is_replaced)
 
 
+def _bounds(view: View, group: Sequence[Row]) -> Bounds | None:
+    """The bounds of a delta in some partitions; None where one of them has no time, or one that no literal has."""
+    key = next(k for k in view.state.keys if k.name == view.state.bounded_by)
+    if any(row[-2] is None for row in group):
+        return None
+    low, high = min(int(str(row[-2])) for row in group), max(int(str(row[-1])) for row in group)
+    is_written = key.type != TIMESTAMP or _FIRST <= low <= high <= _LAST
+    return Bounds(key.name, key.type, low, high) if is_written else None
+
+
 def _only_comes(row: Row) -> bool:
-    """Whether in a touched partition of a bounded state no key of the delta loses rows."""
-    return int(str(row[-3])) > 0
+    """Whether in a touched partition of a bounded state, which has bounds, no key of the delta loses rows."""
+    return int(str(row[-3])) > 0 and row[-2] is not None
 
 
 def _is_by_partition(plan: Plan, view: View) -> bool:

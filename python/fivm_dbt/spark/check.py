@@ -46,7 +46,10 @@ def check_statements(plan: Plan) -> None:
         staged += [staged_input(plan, k.name) for k in key_sets]
         partition = [exp.Literal.number(1)]
         bounded_by = view.state.bounded_by
-        for bounds in (None, *([Bounds(bounded_by, 1, 2)] if bounded_by is not None else [])):
+        for bounds in (
+            None,
+            *(Bounds(k.name, k.type, 1, 2) for k in view.state.keys if k.name == bounded_by),
+        ):
             statements.append(merge(plan, view, partition, bounds=bounds))
             statements.append(replace_partitions(plan, view, partition, 1, bounds))
         statements.append(touched_query(plan, view))

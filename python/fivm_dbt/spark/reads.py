@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import sqlglot
 from sqlglot import exp
 
-from fivm_dbt.catalog import Presentation
+from fivm_dbt.catalog import Presentation, SparkType
+from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.nodes import Lookup, Scan, Side
 from fivm_dbt.ir.scalar import column_ast, conjuncts, identifier
@@ -20,6 +22,7 @@ from fivm_dbt.naming import COUNT, PARTITION, STEP, old_rows
 from fivm_dbt.plan.binding import Binding, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.spark.near_changes import near_changes
+from fivm_dbt.spark.part_time import instant, whole
 from fivm_dbt.spark.select import Reader
 
 
@@ -141,20 +144,31 @@ def written(rows: Sequence[Sequence[exp.Expr]], columns: Mapping[str, str], alia
 
 @dataclass(frozen=True)
 class Bounds:
-    """The least and the greatest value of a bigint column in a change."""
+    """The least and the greatest value of a column in a change: numbers, or microseconds of its time."""
 
     column: str
+    type: SparkType
     low: int
     high: int
 
 
+def bound_number(column: str, type_: SparkType) -> exp.Expr:
+    """The number by which a column has its bounds."""
+    value = column_ast("", column)
+    return exp.Anonymous(this="UNIX_MICROS", expressions=[value]) if type_ == TIMESTAMP else value
+
+
 def in_bounds(alias: str, bounds: Bounds) -> exp.Expr:
     """The column of ``alias`` lies within bounds: Delta skips files by it."""
-    low, high = (
-        exp.cast(exp.Literal.number(n), "bigint", dialect="spark") for n in (bounds.low, bounds.high)
-    )
+    low, high = (_bound(n, bounds.type) for n in (bounds.low, bounds.high))
     own = column_ast(alias, bounds.column)
     return exp.and_(exp.GTE(this=own, expression=low), exp.LTE(this=own.copy(), expression=high), copy=False)
+
+
+def _bound(number: int, type_: SparkType) -> exp.Expr:
+    if type_ == TIMESTAMP:
+        return instant(datetime(1970, 1, 1) + timedelta(microseconds=number), type_, "UTC")
+    return whole(number)
 
 
 def read_version(plan: Plan, name: str, version: int, alias: str, where: exp.Expr | None = None) -> exp.Expr:

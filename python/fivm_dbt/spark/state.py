@@ -21,7 +21,7 @@ from fivm_dbt.rings.registry import ROWS, Component
 from fivm_dbt.spark.clock import at_time
 from fivm_dbt.spark.near_changes import first_and_last
 from fivm_dbt.spark.panes import select_by_panes
-from fivm_dbt.spark.reads import presented, side_reader, table
+from fivm_dbt.spark.reads import bound_number, presented, side_reader, table
 from fivm_dbt.spark.select import Reader, select, select_columns
 
 TWICE = "FIVM405"
@@ -300,7 +300,8 @@ def touched_query(plan: Plan, view: View) -> exp.Select:
     bounded_by = view.state.bounded_by
     ends: list[exp.Expr] = []
     if bounded_by is not None:
-        bound = column_ast("", bounded_by)
+        type_ = next(k.type for k in view.state.keys if k.name == bounded_by)
+        bound = bound_number(bounded_by, type_)
         ends = [exp.Min(this=exp.column(COUNT)), exp.Min(this=bound), exp.Max(this=bound.copy())]
     query = exp.select(value, exp.alias_(exp.Count(this=exp.Star()), "rows_touched"), *times, *ends)
     query = query.from_(table(staged_state(plan, view)))

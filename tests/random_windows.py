@@ -179,12 +179,24 @@ def random_running(rng: random.Random) -> str:
     order = rng.choice(("ts", "ts", "ts", "ts nulls last", "ts desc"))
     up = "unbounded preceding and current row"
     calls = []
-    for call in ("sum(x)", "sum(y)", "count(*)", "count(x)", "min(x)", "max(y)", "min(k)"):
+    aggregates = ("sum(x)", "sum(y)", "count(*)", "count(x)", "min(x)", "max(y)", "min(k)")
+    others = (
+        "avg(x)",
+        "avg(y)",
+        "sum(x * 2 + 1)",
+        "sum(case when x > 2 then x end)",
+        "count(x + y)",
+        "max(x + 1)",
+    )
+    for call in (*aggregates, *others):
         frame = rng.choice(
             ("", f" range between {up}", f", x, y, z rows between {up}", " range unbounded preceding")
         )
         calls.append(f"{call} over (partition by {by} order by {order}{frame})")
     calls.append(f"row_number() over (partition by {by} order by {order}, x, y, z)")
+    calls += [f"rank() over (partition by {by} order by {order}{then})" for then in ("", ", x")]
+    window = f"over (partition by {by} order by {order})"
+    calls.append(f"sum(x) {window} - x * 2 + count(*) {window}")
     listed = ", ".join(f"{call} as c{i}" for i, call in enumerate(rng.sample(calls, rng.randint(1, 3))))
     query = f"select k, ts, x, y, z, {listed} from r"
     kind = rng.random()

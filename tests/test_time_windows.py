@@ -129,7 +129,19 @@ def test_history_is_not_read(sql: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "sql", [LAG, LAG.replace("lag(v)", "lag(v, 30)"), LAST_ROWS, RUNNING, RUNNING.replace("sum(v)", "max(v)")]
+    "sql",
+    [
+        LAG,
+        LAG.replace("lag(v)", "lag(v, 30)"),
+        LAST_ROWS,
+        RUNNING,
+        *(RUNNING.replace("sum(v)", call) for call in ("max(v)", "avg(v)", "rank()", "sum(v * 2)")),
+        RUNNING.replace("sum(v)", "avg(v)").replace(
+            " from",
+            ", sum(case when v > 3 then 1 end) over (partition by k "
+            "order by ts) + count(v + 1) over (partition by k order by ts) as t from",
+        ),
+    ],
 )
 def test_a_sequence_reads_near_days_and_the_list_of_days(sql: str) -> None:
     """Of the rows those of the days beside the change or behind it are read, and of each affected key a row per day."""
@@ -180,7 +192,9 @@ def test_sums_of_windows_read_no_rows_again() -> None:
         (LAG.replace("lag(v)", "lag(v, v)"), "whole input: all rows of an affected k"),
         (RUNNING, "windowed: the rows from the day of the change on, and what the functions are over each day"),
         (RUNNING.replace("by ts", "by ts desc"), "whole input: all rows of an affected k"),
-        (RUNNING.replace("sum(v)", "rank()"), "whole input: all rows of an affected k"),
+        (RUNNING.replace("sum(v)", "rank()"), "windowed: the rows from the day of the change on"),
+        (RUNNING.replace("sum(v)", "avg(v + 1)"), "whole input: all rows of an affected k"),
+        (RUNNING.replace("sum(v)", "dense_rank()"), "whole input: all rows of an affected k"),
         (SESSIONS, "windowed: the sessions that have rows within 1 minute of the change"),
         (SESSIONS.replace("sum(v)", "max(v)"), "windowed: the rows of an affected session"),
     ],

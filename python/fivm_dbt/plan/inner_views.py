@@ -69,7 +69,7 @@ from fivm_dbt.plan.outer_sums import outer_rows_of
 from fivm_dbt.plan.plan import InequalityHelper, ViewTree
 from fivm_dbt.plan.reach import with_reach
 from fivm_dbt.plan.root import leads_to
-from fivm_dbt.plan.running import with_running
+from fivm_dbt.plan.running import split_running, with_running
 from fivm_dbt.plan.sequences import with_days
 
 
@@ -269,6 +269,14 @@ class _Keeper:
             if marked is not None:
                 return marked
         reaching = with_running(with_days(with_reach(over))) if isinstance(over, Window) else over
+        split = split_running(reaching, self.kept.alias) if isinstance(reaching, Window) else None
+        if split is not None:
+            running, shown = split
+            return shown.with_inputs((self._by_key(with_running(running), running),))
+        return self._by_key(reaching, over)
+
+    def _by_key(self, reaching: Local, over: Local) -> Local:
+        """An operator over rows that are kept by its keys; ``over`` is the same where these are not to be."""
         keys = local_key(reaching)
         kept = self.rows.by_key(
             reaching.input, used_by(reaching), keys, "the rows from which keys are recomputed"

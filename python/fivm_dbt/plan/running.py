@@ -1,4 +1,4 @@
-"""Window functions over all rows up to the own one in time: running sums, counts and extremes, and ROW_NUMBER.
+"""Window functions over all rows up to the own one in time: running sums, counts and extremes, ROW_NUMBER and RANK.
 
 A changed row makes a difference to the rows behind it, and to none before. For each key and day is kept what the
 function is over the rows of that day; what it is over all days before a change follows from a row per day (ViewDF,
@@ -8,7 +8,7 @@ first change is read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from sqlglot import exp
@@ -17,10 +17,11 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, TIMESTAMP
 from fivm_dbt.ir.instants import DAY
 from fivm_dbt.ir.near import Near, Part, Running
-from fivm_dbt.ir.nodes import AggregateCall, Window
+from fivm_dbt.ir.nodes import AggregateCall, Map, Window
 from fivm_dbt.ir.rename import moved
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import Sessions
+from fivm_dbt.plan.plain_windows import plain_windows
 from fivm_dbt.plan.sequences import by_day, time_order
 from fivm_dbt.sql.functions import function_name
 
@@ -40,6 +41,17 @@ def with_running(node: Window) -> Window:
     at, nulls_are_low, running = found
     placed, block, day = by_day(node, at, nulls_are_low=nulls_are_low)
     return replace(placed, near=Near(block, day, DAY, (0, 0), (0, 0), running=running))
+
+
+def split_running(node: Window, alias: Callable[[], str]) -> tuple[Window, Map] | None:
+    """A window that :func:`with_running` takes, and a projection that makes ``node`` of it; None if there is none."""
+    if node.near is not None or not node.partition or isinstance(node, Sessions):
+        return None
+    tried = (f"tried_{n}" for n in range(2))
+    split = plain_windows(node, lambda: next(tried))
+    if split is None or _running(split[0]) is None:
+        return None
+    return plain_windows(node, alias)
 
 
 def part_calls(node: Window, names: Mapping[str, str]) -> tuple[AggregateCall, ...]:
@@ -96,7 +108,7 @@ def _how(window: exp.Window, types: dict[Scalar, SparkType]) -> str | None:
     """How a function goes on from the rows before; None where it is no running one, or not of a plain column."""
     function, spec = window.this, window.args.get("spec")
     name = function_name(function)
-    if name == "row_number":
+    if name in ("row_number", "rank"):
         return "count"
     if spec is not None and not _is_up_to_own_row(spec):
         return None

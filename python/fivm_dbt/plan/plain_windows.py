@@ -1,0 +1,187 @@
+"""Window functions apart from what is computed of them, over plain columns, so that they go on from row to row.
+
+``AVG(x) OVER w`` is ``SUM(x) OVER w / COUNT(x) OVER w`` with AVG's type and rounding, ``SUM(a * b) OVER w`` a sum of a
+column, and a share of two sums is a projection over both. What the types of the new columns are must be told by those
+that are known; else all stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import BIGINT, DOUBLE, INT
+from fivm_dbt.ir.nodes import AggregateCall, Item, Map, Window
+from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.naming import storable, unique_name
+from fivm_dbt.rings import components, finish
+from fivm_dbt.rings.quotient import averages_exactly
+from fivm_dbt.sql.functions import function_name
+
+_WIDER = 10
+"""Digits by which a sum of decimals is wider than its values."""
+_MOST_DIGITS = 38
+
+
+def plain_windows(node: Window, alias: Callable[[], str]) -> tuple[Window, Map] | None:
+    """``node`` with each window function as a column, and the projection of its items over that; None if not known how.
+
+    ``alias`` gives names for relations that no other has.
+    """
+    found = _Columns({f.scalar: f.type for f in node.input.fields})
+    over = alias()
+    shown = []
+    for item in node.items:
+        value = found.shown(item, over)
+        if value is None:
+            return None
+        shown.append(Item(item.name, value, item.type))
+    below = node.input
+    partition, items = node.partition, tuple(found.items)
+    if found.arguments:
+        columns = alias()
+        placed = {}
+        listed: list[Item] = []
+        for f in node.input.fields:
+            name = unique_name(storable(f.name), {i.name.lower() for i in listed})
+            listed.append(Item(name, f.scalar, f.type))
+            placed[f.id] = Scalar.column(columns, name)
+        for argument, (name, type_) in found.arguments.items():
+            own = unique_name(name, {i.name.lower() for i in listed})
+            listed.append(Item(own, argument, type_))
+            placed["", name] = Scalar.column(columns, own)
+        below = Map(node.input, columns, tuple(listed))
+        partition = tuple(Item(k.name, k.value.substitute(placed.get), k.type) for k in partition)
+        items = tuple(Item(i.name, i.value.substitute(placed.get), i.type) for i in items)
+    window = Window(below, over, partition, items)
+    return window, Map(window, node.alias, tuple(shown))
+
+
+@dataclass
+class _Columns:
+    """The columns of the new window, and the expressions that its functions are over."""
+
+    types: dict[Scalar, SparkType]
+    items: list[Item] = field(default_factory=list)
+    arguments: dict[Scalar, tuple[str, SparkType]] = field(default_factory=dict)
+
+    def shown(self, item: Item, over: str) -> Scalar | None:
+        """An item as an expression over the columns of the window ``over``."""
+        ast = item.value.ast()
+        if isinstance(ast, exp.Window):
+            return self._function(ast, item.type, over)
+        if ast.find(exp.Window) is None:
+            return self._column(item.name, item.value, item.type, over)
+        known = True
+
+        def visit(node: exp.Expr) -> exp.Expr:
+            nonlocal known
+            if isinstance(node, exp.Window):
+                value = self._function(node, None, over)
+                known = known and value is not None
+                return node if value is None else exp.paren(value.ast())
+            if isinstance(node, exp.Column):
+                own = Scalar(node)
+                known = known and own in self.types
+                return (
+                    self._column(node.name, own, self.types[own], over).ast() if own in self.types else node
+                )
+            return node
+
+        replaced = ast.transform(visit, copy=False)
+        return Scalar(replaced) if known else None
+
+    def _column(self, name: str, value: Scalar, type_: SparkType, over: str) -> Scalar:
+        """A column of the window for a value, the same one for the same value."""
+        found = next((i for i in self.items if i.value == value), None)
+        if found is None:
+            found = Item(unique_name(storable(name), {i.name.lower() for i in self.items}), value, type_)
+            self.items.append(found)
+        return Scalar.column(over, found.name)
+
+    def _function(self, window: exp.Window, type_: SparkType | None, over: str) -> Scalar | None:
+        """A window function of this type, where that is known, over the columns of the window ``over``."""
+        function = window.this
+        name = function_name(function)
+        if name in ("row_number", "rank"):
+            return self._column(name, Scalar(window.copy()), INT, over)
+        if name not in ("sum", "count", "avg", "min", "max") or isinstance(function.this, exp.Distinct):
+            return None
+        if name == "count" and (function.expressions or isinstance(function.this, (exp.Star, exp.Literal))):
+            return None if function.expressions else self._column(name, Scalar(window.copy()), BIGINT, over)
+        argument = self._argument(name, Scalar(function.this.copy()), type_)
+        if argument is None:
+            return None
+        value, argument_type = argument
+        result = _result(name, argument_type)
+        if result is None:
+            return None
+        if name != "avg":
+            return self._column(name, _over(window, name, value), result, over)
+        call = AggregateCall(name, "avg", value, argument_type, result)
+        total, present = components(call)
+        sums = self._column("sum", _over(window, "sum", value), _result("sum", argument_type) or result, over)
+        counts = self._column("count", _over(window, "count", value), BIGINT, over)
+        return finish(call, {total: sums, present: counts}.__getitem__)
+
+    def _argument(
+        self, name: str, value: Scalar, result: SparkType | None
+    ) -> tuple[Scalar, SparkType] | None:
+        """What a function is over, as a column, and its type, which may follow from that of its result."""
+        known = self.types.get(value)
+        if known is not None:
+            return value, known
+        if not value.columns or value.ast().find(exp.Window) is not None:
+            return None
+        type_ = INT if name == "count" else _argument_type(name, result)
+        if type_ is None:
+            return None
+        if name == "count":
+            is_there = exp.Is(this=exp.paren(value.ast()), expression=exp.Null()).not_()
+            value = Scalar(exp.Case(ifs=[exp.If(this=is_there, true=exp.Literal.number(1))]))
+        else:
+            value = value.cast(type_.text)
+        if value not in self.arguments:
+            self.arguments[value] = (f"argument_{len(self.arguments) + 1}", type_)
+        column = Scalar.column("", self.arguments[value][0])
+        self.types[column] = type_
+        return column, type_
+
+
+def _over(window: exp.Window, name: str, value: Scalar) -> Scalar:
+    """Another function over the rows of a window function."""
+    call = exp.func(name.upper(), value.ast(), dialect="spark")
+    copied = window.copy()
+    copied.set("this", call)
+    return Scalar(copied)
+
+
+def _result(name: str, argument: SparkType) -> SparkType | None:
+    """The type of an aggregate over values of a type; None where it cannot go on from row to row exactly."""
+    if name == "count":
+        return BIGINT
+    if name in ("min", "max"):
+        return argument
+    if argument.is_decimal:
+        if name == "sum":
+            return SparkType.decimal(argument.precision + _WIDER, argument.scale)
+        is_exact = argument.precision + _WIDER <= _MOST_DIGITS and averages_exactly(argument)
+        return SparkType.decimal(argument.precision + 4, argument.scale + 4) if is_exact else None
+    if not argument.is_integral:
+        return None
+    # A mean of bigints may be of a sum that has no bigint.
+    return BIGINT if name == "sum" else DOUBLE if argument != BIGINT else None
+
+
+def _argument_type(name: str, result: SparkType | None) -> SparkType | None:
+    """The type of the values of which an aggregate has this type; None where it does not tell."""
+    if result is None or name in ("min", "max"):
+        return result
+    if result.is_decimal:
+        digits, places = (_WIDER, 0) if name == "sum" else (4, 4)
+        is_told = digits < result.precision < _MOST_DIGITS and result.scale >= places
+        return SparkType.decimal(result.precision - digits, result.scale - places) if is_told else None
+    return BIGINT if name == "sum" and result.is_integral else None

@@ -134,7 +134,9 @@ class _Columns:
         known = self.types.get(value)
         if known is not None:
             return value, known
-        if not value.columns or value.ast().find(exp.Window) is not None:
+        # What stands for the clock is no column of the rows, and is not to be kept.
+        is_of_rows = all(Scalar.column(*column) in self.types for column in value.columns)
+        if not value.columns or not is_of_rows or value.ast().find(exp.Window) is not None:
             return None
         type_ = INT if name == "count" else _argument_type(name, result)
         if type_ is None:

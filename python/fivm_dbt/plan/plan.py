@@ -131,6 +131,11 @@ class StateTable:
     rows or in none."""
 
     @property
+    def bounding(self) -> Item | None:
+        """The key that it is bounded by."""
+        return next((k for k in self.keys if k.name == self.bounded_by), None)
+
+    @property
     def payload_names(self) -> tuple[str, ...]:
         """The components of a delta: the multiplicity first, then the others."""
         return (COUNT, *(p.name for p in self.payload))

@@ -65,7 +65,7 @@ def may_be_several(plan: Plan, view: View) -> bool:
 def _write(view: View, group: Sequence[Row], may_append: bool, is_replaced: bool) -> Write:
     literals = tuple(literal(row[0], view.state.partitioning.type) for row in group)
     rows = sum(int(str(row[1])) for row in group)
-    bounds = _bounds(view, group) if view.state.bounded_by is not None else None
+    bounds = _bounds(view, group)
     if bounds is None:
         return Write(literals, rows, None, is_replaced)
     if may_append and all(_only_comes(row) for row in group):
@@ -74,9 +74,10 @@ def _write(view: View, group: Sequence[Row], may_append: bool, is_replaced: bool
 
 
 def _bounds(view: View, group: Sequence[Row]) -> Bounds | None:
-    """The bounds of a delta in some partitions; None where one of them has no time, or one that no literal has."""
-    key = next(k for k in view.state.keys if k.name == view.state.bounded_by)
-    if any(row[-2] is None for row in group):
+    """The bounds of a delta in some partitions of a bounded state; None where one of them has no time, or one that no
+    literal has."""
+    key = view.state.bounding
+    if key is None or any(row[-2] is None for row in group):
         return None
     low, high = min(int(str(row[-2])) for row in group), max(int(str(row[-1])) for row in group)
     is_written = key.type != TIMESTAMP or _FIRST <= low <= high <= _LAST

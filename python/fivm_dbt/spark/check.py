@@ -45,11 +45,8 @@ def check_statements(plan: Plan) -> None:
         key_sets = (*view.key_sets, *(k for p in view.products for k in p.key_sets))
         staged += [staged_input(plan, k.name) for k in key_sets]
         partition = [exp.Literal.number(1)]
-        bounded_by = view.state.bounded_by
-        for bounds in (
-            None,
-            *(Bounds(k.name, k.type, 1, 2) for k in view.state.keys if k.name == bounded_by),
-        ):
+        bounding = view.state.bounding
+        for bounds in (None, *([Bounds(bounding.name, bounding.type, 1, 2)] if bounding is not None else [])):
             statements.append(merge(plan, view, partition, bounds=bounds))
             statements.append(replace_partitions(plan, view, partition, 1, bounds))
         statements.append(touched_query(plan, view))

@@ -297,11 +297,10 @@ def touched_query(plan: Plan, view: View) -> exp.Select:
     """
     value = exp.column(PARTITION)
     times = [e for n, t in plan.times_of(view.name) for e in first_and_last(column_ast("", n), t)]
-    bounded_by = view.state.bounded_by
+    bounding = view.state.bounding
     ends: list[exp.Expr] = []
-    if bounded_by is not None:
-        type_ = next(k.type for k in view.state.keys if k.name == bounded_by)
-        bound = bound_number(bounded_by, type_)
+    if bounding is not None:
+        bound = bound_number(bounding.name, bounding.type)
         ends = [exp.Min(this=exp.column(COUNT)), exp.Min(this=bound), exp.Max(this=bound.copy())]
     query = exp.select(value, exp.alias_(exp.Count(this=exp.Star()), "rows_touched"), *times, *ends)
     query = query.from_(table(staged_state(plan, view)))

@@ -94,6 +94,11 @@ def _compiled(text: str) -> str:
     return REFERENCE.sub(reference, text)
 
 
+def _read_by(model: Model) -> set[str]:
+    """The relations that a model reads, by parts or as a whole."""
+    return {found.group(1) for found in REFERENCE.finditer(f"{model.update} {model.initialize or ''}")}
+
+
 class Bench:
     """Some sources and models in their order, on DuckDB."""
 
@@ -129,6 +134,7 @@ class Bench:
             Catalog.of(relations),
             load_config(model.meta, model=model.name),
             session=(("timezone", self.zone),),
+            readers=tuple(n for n, m in self.models.items() if n != model.name and model.name in _read_by(m)),
         )
         # Tests that are about refreshes plan the same models again and again.
         key = repr((request, sorted(parts.items())))
@@ -147,6 +153,9 @@ class Bench:
                 relations.append(
                     Relation(other, plan.output, kind="fivm", presentation=shown, retention=retention)
                 )
+                if kept is not None and re.search(rf"\b{other}\b", sql):
+                    parts = replace(plan.parts, readers=(*plan.parts.readers, name))
+                    self.plans[other] = replace(plan, parts=parts)
         config = load_config(meta, model=name)
         self.plans[name] = plan_model(ModelRequest(name, sql, Catalog.of(relations), config))
 

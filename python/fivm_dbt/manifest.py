@@ -208,10 +208,6 @@ class Nodes:
             elif upstream.relation_name and _materialized(upstream) != HELPER:
                 yield canonical(upstream.relation_name)
 
-    def is_read_by_models(self, relation: str) -> bool:
-        """Whether fivm models read this one, perhaps through ephemeral models."""
-        return bool(self.readers_of(relation))
-
     def fivm_models(self) -> list[Any]:
         """All models of the project with this materialization, in the order of their names."""
         models = [n for n in self._manifest.nodes.values() if _materialized(n) in MAINTAINED]

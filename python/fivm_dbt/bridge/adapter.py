@@ -34,7 +34,7 @@ from fivm_dbt.engines.spark import Answer, Execute, SparkEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.text import explain
 from fivm_dbt.inputs import read_catalog, read_retained, read_time_parts, with_sql_names
-from fivm_dbt.manifest import MAINTAINED, Nodes
+from fivm_dbt.manifest import MAINTAINED, Nodes, without_catalog
 from fivm_dbt.naming import canonical, journal_table, split_name
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
@@ -285,6 +285,7 @@ def _planner(
     session = _session_settings(engine)
     zone = config.fivm_time_zone or dict(session).get("timezone", "UTC")
     catalog = read_catalog(sql, _execute(adapter), nodes, names, zone)
+    readers = tuple(without_catalog(m.relation_name) for m in nodes.readers_of(relation.render()))
     request = ModelRequest(
         relation=relation.render(),
         sql=sql,
@@ -292,7 +293,8 @@ def _planner(
         config=with_sql_names(config, catalog, nodes),
         session=session,
         project=str(adapter.config.project_name),
-        is_read=nodes.is_read_by_models(relation.render()),
+        is_read=bool(readers),
+        readers=readers,
     )
     if is_viewdf:
         time_parts = read_time_parts(catalog, _execute(adapter), nodes, zone)

@@ -87,6 +87,7 @@ class PartPlan:
 
     ``cumulative`` says how it adds up, if it does nothing else. ``together`` is None where one part is computed after
     the other, ``why_in_turn`` then says why. ``columns`` are those that are kept, without PART_TIMESTAMP.
+    ``readers`` are the models that old parts are kept for, where there is a ``retention``.
     """
 
     model: str
@@ -103,6 +104,7 @@ class PartPlan:
     cumulative: Cumulative | None
     stalest_first: bool
     retention: timedelta | None
+    readers: tuple[str, ...]
     rollup: timedelta | None
 
     @cached_property

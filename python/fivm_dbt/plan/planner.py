@@ -44,8 +44,8 @@ class ModelRequest:
 
     ``session`` are the settings that change what SQL means (time zone, case sensitivity, timestamp type). ``order`` is
     a variable order from a file, before that of the configuration; ``project`` is the dbt project; ``is_read`` says
-    that other fivm models read this one; ``measured`` are the sizes of the inputs by which ``fivm_strategy: auto``
-    chooses helper views.
+    that other fivm models read this one, and ``readers`` which ones do, as far as that is asked; ``measured`` are the
+    sizes of the inputs by which ``fivm_strategy: auto`` chooses helper views.
     """
 
     relation: str
@@ -56,6 +56,7 @@ class ModelRequest:
     order: VariableOrder | None = None
     project: str = ""
     is_read: bool = False
+    readers: tuple[str, ...] = ()
     measured: TableStatistics | None = None
 
 

@@ -161,6 +161,7 @@ class _Planning:
             cumulative=None if lowered is None else cumulative(lowered.node, queries[0], self.relation),
             stalest_first=self.config.fivm_part_order == "stalest",
             retention=duration(self.config.fivm_retention) if self.config.fivm_retention else None,
+            readers=tuple(sorted(self.request.readers)) if self.config.fivm_retention else (),
             rollup=duration(self.config.fivm_rollup) if self.config.fivm_rollup is not None else None,
         )
         return self._as_plan(parts)

@@ -13,6 +13,7 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.clock import clock_detail, recorded_clock
 from fivm_dbt.refresh.dropped import dropped_in
 from fivm_dbt.refresh.engine import ChangeFeedUnavailable
+from fivm_dbt.refresh.journal import Journal
 from fivm_dbt.refresh.observe import Observed, RecordedInput
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import InputChange
@@ -44,44 +45,49 @@ def stage_inputs(
     engine: Recorder,
     observed: Mapping[str, Observed],
     recorded: Mapping[str, RecordedInput],
+    journal: Journal,
     *,
     bound: Binding | None = None,
     known: Mapping[str, Staged] | None = None,
 ) -> dict[str, Staged]:
     """Stage the net change of every moved input, or, rolling forward, of every input that the binding says changed.
 
-    Those ``known`` already are left as they are.
+    Those ``known`` already are left as they are. The ``journal`` tells which parts other models have dropped.
     """
     if bound is not None:
         again = [b for b in bound.inputs if b.name in bound.changed]
-        return {b.name: _stage(plan, engine, b) for b in again}
+        return {b.name: _stage(plan, engine, b, journal) for b in again}
     result = dict(known or {})
     for o in observed.values():
         if o.moved and o.name not in result:
-            result[o.name] = _capture(plan, engine, o, recorded[o.name])
+            result[o.name] = _capture(plan, engine, o, recorded[o.name], journal)
     return result
 
 
-def _capture(plan: Plan, engine: Recorder, observed: Observed, record: RecordedInput) -> Staged:
+def _capture(
+    plan: Plan, engine: Recorder, observed: Observed, record: RecordedInput, journal: Journal
+) -> Staged:
     """Change feed where it reaches, else the difference of two versions; a snapshot for what is created anew."""
     old, new = record.commit.version, observed.head.version
     if record.snapshot is not None:
-        return _stage(plan, engine, BoundInput(observed.name, "snapshot", None, new, record.snapshot))
+        return _stage(
+            plan, engine, BoundInput(observed.name, "snapshot", None, new, record.snapshot), journal
+        )
     if engine.has_change_feed(observed.table):
         try:
-            return _stage(plan, engine, BoundInput(observed.name, "change feed", old, new))
+            return _stage(plan, engine, BoundInput(observed.name, "change feed", old, new), journal)
         except ChangeFeedUnavailable as why:
             engine.progress(
                 f"change feed of {observed.name} does not reach back ({why}): comparing versions {old} and {new}"
             )
-    return _stage(plan, engine, BoundInput(observed.name, "version difference", old, new))
+    return _stage(plan, engine, BoundInput(observed.name, "version difference", old, new), journal)
 
 
-def _stage(plan: Plan, engine: Recorder, bound: BoundInput) -> Staged:
+def _stage(plan: Plan, engine: Recorder, bound: BoundInput, journal: Journal) -> Staged:
     name, query = staged_input(plan, bound.name), change_query(plan, bound)
     engine.stage(name, query)
     change, spans = _summary(plan, engine, bound)
-    dropped = dropped_in(plan, engine, bound, name) if change.deleted else Intervals()
+    dropped = dropped_in(plan, engine, bound, name, journal) if change.deleted else Intervals()
     if dropped:
         engine.progress(
             f"{plan.model}: {len(dropped):,} parts of {bound.name} were dropped: their results stay"

@@ -1,6 +1,8 @@
-"""Which parts of an input have been dropped since the last refresh: old ones that have lost all the rows they had.
+"""Which parts of an input have been dropped since the last refresh.
 
-It follows from the two versions alone, so that a refresh that is begun again finds the same.
+A viewdf model has written down which of its parts it has dropped. Of other relations it is old parts that have lost
+all the rows they had. Either follows from the two versions alone, so that a refresh that is begun again finds the same:
+no viewdf model drops a part that somebody who reads it has not seen (:mod:`fivm_dbt.refresh.retention`).
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.binding import BoundInput
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.refresh.journal import Entry
+from fivm_dbt.refresh.journal import Entry, Journal
+from fivm_dbt.refresh.observe import read_state
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.dropped import losing_parts_query, newest_query, rows_left_query
 
@@ -19,7 +22,7 @@ Dropped = Mapping[str, Intervals]
 """By input the parts that have been dropped, and whose results are kept."""
 
 
-def dropped_in(plan: Plan, engine: Recorder, bound: BoundInput, staged: str) -> Intervals:
+def dropped_in(plan: Plan, engine: Recorder, bound: BoundInput, staged: str, journal: Journal) -> Intervals:
     """The parts whose rows a staged change takes away because of their age (:class:`Retention`)."""
     item = plan.input(bound.name)
     if item.retention is None:
@@ -28,6 +31,8 @@ def dropped_in(plan: Plan, engine: Recorder, bound: BoundInput, staged: str) -> 
     losing = Intervals.numbers(came)
     if not losing:
         return losing
+    if item.relation.presentation is not None:
+        return losing & _dropped_by(journal, bound.name)
     # Nothing older than that can make a part old enough, months being of different lengths.
     since = item.retention.length.start_of(losing.first - 1) + item.retention.age
     ((newest,),) = engine.query(newest_query(plan, item, bound.new, since))
@@ -39,6 +44,16 @@ def dropped_in(plan: Plan, engine: Recorder, bound: BoundInput, staged: str) -> 
     left = _numbers(engine.query(rows_left_query(plan, item, bound.new, old)))
     # What is left has come since: no row that was there is there still.
     return Intervals.numbers(part for part in old if left.get(part, 0) == came[part])
+
+
+def _dropped_by(journal: Journal, model: str) -> Intervals:
+    """The parts that a viewdf model has dropped, or is about to drop."""
+    state, found = read_state(journal.beside(model).entries(model)), Intervals()
+    if state.finished is not None:
+        found |= Intervals.read(state.finished.detail["parts"]["dropped"])
+    if state.unfinished is not None:
+        found |= Intervals.read(state.unfinished.detail.get("dropping", "none"))
+    return found
 
 
 def recorded_drops(entry: Entry) -> dict[str, Intervals]:

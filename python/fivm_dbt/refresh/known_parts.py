@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
 from fivm_dbt.errors import FivmError
@@ -23,7 +23,7 @@ class KnownParts:
 
     ``pending`` are computed parts that late data has changed the inputs of, and that have not been computed again:
     outside the range that was asked for. ``dropped`` are parts that retention has taken away, ``merged`` old ones whose
-    rows lie in the files of a longer period.
+    rows lie in the files of a longer period. ``watermark`` is the first part that late rows may still change.
     """
 
     first: int | None = None
@@ -32,6 +32,7 @@ class KnownParts:
     pending: Intervals = field(default_factory=Intervals)
     dropped: Intervals = field(default_factory=Intervals)
     merged: Intervals = field(default_factory=Intervals)
+    watermark: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -41,6 +42,7 @@ class KnownParts:
             "pending": str(self.pending),
             "dropped": str(self.dropped),
             "merged": str(self.merged),
+            "watermark": self.watermark,
         }
 
     @staticmethod
@@ -52,6 +54,7 @@ class KnownParts:
             Intervals.read(data["pending"]),
             Intervals.read(data["dropped"]),
             Intervals.read(data["merged"]),
+            data.get("watermark"),
         )
 
     def there(self, plan: PartPlan) -> dict[str, Intervals]:
@@ -116,20 +119,6 @@ def _in_need(
         needing = read.reference.dependents(gone) & wanted if gone else Intervals()
         if needing:
             yield read.reference, gone, needing
-
-
-def dropped_now(plan: PartPlan, known: KnownParts) -> Intervals:
-    """The parts that are older than ``fivm_retention``, but for those that late data may still need."""
-    kept = known.computed - known.dropped
-    if plan.retention is None or not kept:
-        return Intervals()
-    length = plan.length
-    last = length.part_of(length.end_of(kept.last) - plan.retention) - 1
-    latest = max((i.lateness or timedelta() for i in plan.inputs), default=timedelta())
-    oldest_that_may_change = length.part_of(length.start_of(kept.last) - latest)
-    own = plan.recurrence.own
-    needed = min((r.low.at(oldest_that_may_change) for r in own), default=oldest_that_may_change)
-    return kept & Intervals.of((kept.first, min(last, needed - 1)))
 
 
 def merged_now(plan: PartPlan, known: KnownParts) -> dict[date, Intervals]:

@@ -160,7 +160,7 @@ class MaintainedRun(Run):
             )
         buckets = int(state.finished.detail["buckets"])
         try:
-            staged = stage_inputs(self.plan, self.engine, observed, state.inputs)
+            staged = stage_inputs(self.plan, self.engine, observed, state.inputs, self.journal)
         except VersionUnavailable as error:
             return self._build(state, unreadable(self.plan, error))
         self._note_dropped(staged)
@@ -336,7 +336,7 @@ class MaintainedRun(Run):
         done = {view.name: self._already_applied(view.name, before[view.name]) for view in self.plan.stored}
         try:
             if not done.get(self.plan.top.name) or self.plan.config.fivm_merge == "per_partition":
-                staged = stage_inputs(self.plan, self.engine, {}, {}, bound=binding)
+                staged = stage_inputs(self.plan, self.engine, {}, {}, self.journal, bound=binding)
                 binding = binding.with_spans(span for s in staged.values() for span in s.spans)
                 apply_deltas(self.plan, self.engine, binding, done)
         except VersionUnavailable as error:

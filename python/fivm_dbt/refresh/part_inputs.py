@@ -25,10 +25,14 @@ from fivm_dbt.spark.reads import table
 
 @dataclass(frozen=True)
 class Upstream:
-    """What another viewdf model says of its parts; where it was not asked, when and with which version of its root."""
+    """What another viewdf model says of its parts; where it was not asked, when and with which version of its root.
+
+    ``watermark`` is the first part that late rows may still change, None where it does not say.
+    """
 
     computed: Intervals
     dropped: Intervals
+    watermark: int | None = None
     finished: Entry | None = None
     version: int | None = None
 
@@ -162,7 +166,7 @@ def _asked(journal: Journal, relation: str) -> Upstream:
 
 def _told(finished: Entry | None) -> Upstream:
     known = KnownParts.of(finished.detail["parts"]) if finished is not None else KnownParts()
-    return Upstream(known.computed - known.dropped, known.dropped)
+    return Upstream(known.computed - known.dropped, known.dropped, known.watermark)
 
 
 def _changes(rows: Sequence[Row]) -> tuple[tuple[int, int], ...]:

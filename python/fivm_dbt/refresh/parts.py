@@ -25,7 +25,6 @@ from fivm_dbt.refresh.journal import Entry, Journal, create_once, now
 from fivm_dbt.refresh.known_parts import (
     KnownParts,
     check_not_dropped,
-    dropped_now,
     merged_now,
 )
 from fivm_dbt.refresh.observe import Observed, State, check_free, read_state, recorded_states
@@ -36,6 +35,7 @@ from fivm_dbt.refresh.part_writer import AT_ONCE, PartWriter
 from fivm_dbt.refresh.parts_wanted import EventTime, PartsWanted
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InputChange, PartChange, Report
+from fivm_dbt.refresh.retention import NEEDS, needs, read_by_nobody, too_old, watermark
 from fivm_dbt.refresh.run import Overtaken, Run
 from fivm_dbt.spark.part_catalog import (
     InputParts,
@@ -70,6 +70,8 @@ class _Found:
     inputs: tuple[InputParts, ...] = ()
     before: KnownParts = field(default_factory=KnownParts)
     """What was known when the last refresh was finished."""
+    watermarks: Mapping[str, int | None] = field(default_factory=dict)
+    """Of inputs that are viewdf models."""
     snapshots: frozenset[str] = frozenset()
 
 
@@ -142,7 +144,20 @@ class PartRun(Run):
             else:
                 known = known.with_seen(item.relation, self.inputs.look_at(item, self.versions, by))
         gone = self._gone(upstream)
-        found = _Found(state, observed, binding, {}, known, {}, gone, by, True, False, snapshots=snapshots)
+        found = _Found(
+            state,
+            observed,
+            binding,
+            {},
+            known,
+            {},
+            gone,
+            by,
+            True,
+            False,
+            watermarks=_watermarks(upstream),
+            snapshots=snapshots,
+        )
         return self._compute(found, claim, "built" if state.finished is None else "rebuilt", reason)
 
     def _refresh(self, state: State, upstream: Mapping[str, Upstream]) -> Report:
@@ -163,7 +178,9 @@ class PartRun(Run):
             return self._show_unchanged(state)
         try:
             appended = self.inputs.appended(observed, state.inputs)
-            staged = stage_inputs(self.plan, self.engine, observed, state.inputs, known=appended)
+            staged = stage_inputs(
+                self.plan, self.engine, observed, state.inputs, self.journal, known=appended
+            )
         except VersionUnavailable as error:
             return self._build(state, upstream, unreadable(self.plan, error))
         self._note_dropped(staged)
@@ -210,6 +227,7 @@ class PartRun(Run):
             touched,
             tuple(inputs),
             before,
+            _watermarks(upstream),
         )
         return self._compute(found, claim, "refreshed", None)
 
@@ -248,7 +266,8 @@ class PartRun(Run):
             known = replace(known, first=first, computed=known.computed | ready, pending=pending)
         writer.record()
         show(self.plan, self.building, self.engine)
-        claim, known = self._put_away(claim, known)
+        known = replace(known, watermark=watermark(self.parts, known, found.watermarks))
+        claim, known = self._put_away(claim, known, found.is_build, writer.changed)
         if found.is_build or not self.engine.exists(self.plan.relation):
             publish(self.plan, self.engine, {})
         recorded = write_snapshots(self.plan, self.engine, found.binding, self._snapshots(found))
@@ -256,11 +275,12 @@ class PartRun(Run):
         detail = self._detail(
             "build" if found.is_build else "parts", found.observed, before | recorded, found.binding
         )
-        detail |= {"parts": known.as_dict()}
+        detail |= {"parts": known.as_dict(), NEEDS: needs(self.parts, known)}
         if found.is_build:
             detail |= {"signature": self.plan.signature}
         self._finish(claim, detail)
-        return self._part_report(found, claim, action, reason, ready, writer, known)
+        late = Intervals() if first is None else self.wanted.too_late(first, found.known, found.changed)
+        return self._part_report(found, claim, action, reason, ready, writer, known, late)
 
     def _snapshots(self, found: _Found) -> frozenset[str]:
         """The inputs that keep an own snapshot: those that did, and seeds, which are created anew each time."""
@@ -278,9 +298,18 @@ class PartRun(Run):
                 f"{how}"
             )
 
-    def _put_away(self, claim: Entry, known: KnownParts) -> tuple[Entry, KnownParts]:
+    def _put_away(
+        self, claim: Entry, known: KnownParts, is_build: bool, written: Intervals
+    ) -> tuple[Entry, KnownParts]:
         """Drop parts that are too old, and merge the files of others. What is dropped is written down before it is."""
-        gone = dropped_now(self.parts, known)
+        version = None if is_build else self.states[self.plan.root.relation]
+        found = read_by_nobody(self.parts, too_old(self.parts, known), self.journal, version, written)
+        if found.kept:
+            self.engine.progress(
+                f"{self.plan.model}: keeping {len(found.kept):,} parts ({found.kept}) that are older than "
+                f"fivm_retention, which {', '.join(found.waiting)} may still read"
+            )
+        gone = found.parts
         if gone:
             self.engine.progress(
                 f"{self.plan.model}: dropping {len(gone):,} parts ({gone}), older than fivm_retention"
@@ -325,6 +354,7 @@ class PartRun(Run):
         ready: Intervals,
         writer: PartWriter,
         known: KnownParts,
+        late: Intervals,
     ) -> Report:
         again, changed = writer.computed - ready, writer.changed
         inputs: tuple[InputChange, ...] = tuple(s.change for s in found.staged.values())
@@ -343,8 +373,13 @@ class PartRun(Run):
             rows=writer.rows,
             pending=str(known.pending),
             waiting=self.wanted.waiting(known),
+            too_late=str(late),
         )
         return replace(report, parts=parts, rows_merged=parts.rows, partitions=len(changed))
+
+
+def _watermarks(upstream: Mapping[str, Upstream]) -> dict[str, int | None]:
+    return {name: found.watermark for name, found in upstream.items()}
 
 
 _ON_REQUEST = "full refresh"

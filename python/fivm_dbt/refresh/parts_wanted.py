@@ -38,7 +38,8 @@ class PartsWanted:
         start, there = self.parts.start, known.there(self.parts)
         if isinstance(start, datetime):
             return self.parts.length.part_of(start)
-        if known.first is not None and start == "newest":
+        if known.first is not None and (start == "newest" or known.dropped):
+            # What is older than parts that retention has dropped would be dropped too.
             return known.first
         return self.parts.recurrence.first_part(start, there)
 
@@ -67,13 +68,8 @@ class PartsWanted:
         there = known.there(self.parts)
         recurrence = self.parts.recurrence
         ready = recurrence.ready(first, known.computed, there, self.asked)
-        by_key = {
-            i.key: touched(i, changed.get(i.relation, Intervals()))
-            for i in self.parts.inputs
-            if i.relation != self.parts.model
-        }
         computed = known.computed - known.dropped
-        affected = recurrence.affected(first, by_key, computed) | (known.pending & computed)
+        affected = recurrence.affected(first, self._by_key(changed), computed) | (known.pending & computed)
         affected |= self._written_before(written, computed, gone)
         if known.first is not None and first < known.first:
             # What began with INITIALIZE has a part before it now.
@@ -83,6 +79,18 @@ class PartsWanted:
             concerned = self._of_plain(computed)
             affected |= concerned - needing_dropped(self.parts, concerned, gone)
         return ready, affected
+
+    def too_late(self, first: int, known: KnownParts, changed: Mapping[str, Intervals]) -> Intervals:
+        """The parts that changes of the inputs would change, had retention not dropped them."""
+        return self.parts.recurrence.affected(first, self._by_key(changed), known.dropped)
+
+    def _by_key(self, changed: Mapping[str, Intervals]) -> dict[str, Intervals]:
+        """Parts of inputs as references count them."""
+        return {
+            i.key: touched(i, changed.get(i.relation, Intervals()))
+            for i in self.parts.inputs
+            if i.relation != self.parts.model
+        }
 
     def _written_before(
         self, written: Intervals, computed: Intervals, gone: Mapping[str, Intervals]

@@ -43,7 +43,8 @@ class PartChange:
 
     ``computed`` for the first time, ``again`` because of late data, ``changed`` those of the latter whose content is
     another now; ``rows`` that were written. ``pending`` are to be computed again, outside the range that was asked
-    for, and ``waiting`` says what the next part waits for.
+    for, and ``waiting`` says what the next part waits for. ``too_late`` are parts that late data would change had
+    retention not dropped them.
     """
 
     computed: str = "none"
@@ -52,6 +53,7 @@ class PartChange:
     rows: int = 0
     pending: str = "none"
     waiting: str | None = None
+    too_late: str = "none"
 
     def texts(self) -> list[str]:
         found = []
@@ -63,6 +65,8 @@ class PartChange:
             found.append(f"{self.rows:,} rows written")
         if self.pending != "none":
             found.append(f"parts {self.pending} are still to be computed again")
+        if self.too_late != "none":
+            found.append(f"rows came too late for parts {self.too_late}, which fivm_retention has dropped")
         if self.waiting is not None:
             found.append(f"waiting: {self.waiting}")
         return found

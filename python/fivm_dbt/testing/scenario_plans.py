@@ -85,7 +85,7 @@ class ScenarioPlanner:
         if self._forced.meets_products:
             settings["fivm_product_rows"] = 1
         tried: dict[str, Any] = {}
-        if self._forced.is_factorized and not self._is_read(model):
+        if self._forced.is_factorized and not self._readers(model):
             tried["fivm_result"] = "factorized"
         # What a model has asked for need not go with another strategy.
         inequality = settings.pop("fivm_inequality", None) if self._strategy else None
@@ -100,10 +100,11 @@ class ScenarioPlanner:
                     raise
                 tried = {key: value for key, value in tried.items() if key not in refused}
 
-    def _is_read(self, model: Model) -> bool:
-        """Whether another model may read this one."""
-        others = (m.sql for m in self._scenario.models if m is not model)
-        return any(model.name.split(".")[-1].lower() in sql.lower() for sql in others)
+    def _readers(self, model: Model) -> tuple[str, ...]:
+        """The other models that may read this one."""
+        called = model.name.split(".")[-1].lower()
+        others = (m for m in self._scenario.models if m is not model)
+        return tuple(canonical(m.name) for m in others if called in m.sql.lower())
 
     def _planned(self, model: Model, settings: dict[str, Any]) -> Plan:
         config = load_config(settings, model=model.name)
@@ -127,6 +128,7 @@ class ScenarioPlanner:
             Catalog.of(self._relations.values()),
             load_config(model.config, model=model.name),
             is_read=self._has_several,
+            readers=self._readers(model),
             session=_SESSION,
         )
         plan = plan_viewdf(request, self._parts, self._workbench.describe, self._workbench.columns_of)

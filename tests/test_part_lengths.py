@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.parts.length import Length
+from fivm_dbt.parts.length import UNKNOWN_ZONE, Length
 
 VIENNA = "Europe/Vienna"
 LENGTHS = (
@@ -112,8 +112,57 @@ def test_what_divides_what(finer: str, coarser: str, divides: bool) -> None:
 
 def test_hours_of_zones_that_are_half_an_hour_off() -> None:
     assert not Length.of("hour").divides(Length.of("day", "Asia/Kolkata"))
-    assert Length.of("30 minutes").divides(Length.of("day", "Asia/Kolkata")) is False
+    assert Length.of("30 minutes").divides(Length.of("day", "Asia/Kolkata"))
     assert Length.of("15 minutes").divides(Length.of("day", "Asia/Kolkata"))
+    assert not Length.of("30 minutes").divides(Length.of("day", "Asia/Kathmandu")), "5:30 and later 5:45"
+
+
+@pytest.mark.parametrize("finer", ["hour", "2 hours", "3 hours", "6 hours", "12 hours", "24 hours"])
+@pytest.mark.parametrize(
+    ("zone", "most"),
+    [
+        ("UTC", 24),
+        ("Africa/Abidjan", 24),
+        ("Asia/Dubai", 4),
+        ("Asia/Tokyo", 3),
+        (VIENNA, 1),
+        ("Asia/Kolkata", 0),
+    ],
+)
+def test_hours_that_divide_days_as_far_as_clocks_let_them(finer: str, zone: str, most: int) -> None:
+    """An exact rule: of a zone without changes those that divide both the day and how far it is from UTC."""
+    fixed, hours = Length.of(finer), Length.of(finer).many // 3600
+    for coarse in ("day", "week", "2 days", "month"):
+        calendar = Length.of(coarse, zone)
+        assert fixed.divides(calendar) == (most > 0 and most % hours == 0), coarse
+        if fixed.divides(calendar):
+            for part in range(calendar.part_of(utc(2020, 1, 1)), calendar.part_of(utc(2021, 1, 1))):
+                fixed.within(calendar, part)
+
+
+def test_sixteen_hours_divide_two_days_and_no_day() -> None:
+    sixteen = Length.of("16 hours")
+    assert sixteen.divides(Length.of("2 days")) and not sixteen.divides(Length.of("day"))
+
+
+def test_what_a_clock_shows_is_counted_as_if_it_were_in_utc() -> None:
+    hour = Length.of("hour").of_clock(VIENNA)
+    assert hour.is_of_clock and Length.read(hour.text) == hour
+    assert hour.part_of(hour.on_clock(utc(2024, 6, 1, 8))) == Length.of("hour").part_of(utc(2024, 6, 1, 10))
+    assert Length.of("hour").on_clock(utc(2024, 6, 1, 8)) == utc(2024, 6, 1, 8)
+    assert Length.of("hour").of_clock("Etc/UTC") == Length.of("hour").of_clock("Z") == Length.of("hour")
+
+
+def test_a_zone_that_nobody_knows_yet_may_be_any() -> None:
+    unknown, vienna = Length.of("day", UNKNOWN_ZONE), Length.of("day", VIENNA)
+    assert unknown.ratio(vienna) == vienna.ratio(unknown) == (1, 1)
+    assert unknown.divides(vienna) and unknown.divides(Length.of("month", VIENNA))
+    assert Length.of("6 hours").divides(unknown) and not Length.of("7 hours").divides(unknown)
+
+
+def test_offsets_are_zones_as_sessions_have_them() -> None:
+    assert Length.of("day", "+02:00").start_of(0) == utc(1969, 12, 31, 22)
+    assert Length.of("hour").divides(Length.of("day", "+02:00"))
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,19 @@
 A part of fixed length has the number ``⌊unix time / length⌋``. Months, quarters and years, and days and weeks of a time
 zone, are not equally long: they are counted from 1970 in local time, so that a day on which clocks change has 23 or 25
 hours and still one number.
+
+Dates and times without a zone are what a clock shows, and their parts are those of that clock: an hour has the number
+that it would have if the clock were in UTC, a day always has 24 of them, and no zone is asked for. An hour that a
+zone repeats is one part of the clock, where it is two of instants: neither can be counted by the other.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
-from functools import cached_property
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone, tzinfo
+from functools import cache, cached_property
 from math import gcd
 from typing import Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -31,10 +35,16 @@ _FIRST_MONDAY = 4
 
 _YEAR = 366 * 86_400
 
+UNKNOWN_ZONE = "session"
+"""The zone of the session where nobody has asked for it yet: it may be any, and lengths can only be compared."""
+
 
 @dataclass(frozen=True)
 class Length:
-    """``many`` of a ``unit``; calendar units in the time zone ``zone``, an IANA name."""
+    """``many`` of a ``unit``; calendar units in the time zone ``zone``, an IANA name or UNKNOWN_ZONE.
+
+    Seconds are those of instants, or, with a zone other than UTC, those that a clock there shows (:attr:`is_of_clock`).
+    """
 
     many: int
     unit: Unit
@@ -60,12 +70,8 @@ class Length:
         known = next((u for u in _UNITS if u == unit), None)
         if known is None:
             raise _wrong(text)
-        try:
-            ZoneInfo(zone)
-        except (ZoneInfoNotFoundError, ValueError):
-            raise FivmError(
-                "FIVM201", f"{zone} is no time zone", remedy="use a name such as Europe/Vienna"
-            ) from None
+        if zone != UNKNOWN_ZONE:
+            _zone_named(zone)
         days = many * _DAYS[known] if known in _DAYS else 366 * many * _MONTHS[known] // 12
         return _checked(text, Length(many, known, zone), days * 86_400)
 
@@ -111,7 +117,7 @@ class Length:
         """
         if self.is_fixed and finer.is_fixed:
             mine, theirs = self.many, finer.many
-        elif self.is_fixed or finer.is_fixed or self.zone != finer.zone:
+        elif self.is_fixed or finer.is_fixed or not self._may_be_of_zone(finer):
             return None
         elif self.unit == finer.unit:
             mine, theirs = self.many, finer.many
@@ -127,9 +133,44 @@ class Length:
         """Whether all parts are equally long, in seconds."""
         return self.unit == "second"
 
+    @property
+    def is_of_clock(self) -> bool:
+        """Whether these are seconds as a clock in the zone shows them, counted as if it were in UTC."""
+        return self.is_fixed and self.zone != "UTC"
+
+    @property
+    def by_clock(self) -> Length:
+        """The same length of what a clock shows, read as UTC: where every part is as long as its name says.
+
+        Numbers are the same: the second of June is the same day of the calendar in every zone.
+
+        >>> Length.of("day", "Europe/Vienna").by_clock
+        Length(many=1, unit='day', zone='UTC')
+        """
+        return replace(self, zone="UTC")
+
+    def of_clock(self, zone: str) -> Length:
+        """A fixed length of what a clock in ``zone`` shows; the same as of instants where clocks show UTC.
+
+        >>> Length.of("hour").of_clock("Europe/Vienna").is_of_clock, Length.of("hour").of_clock("UTC").is_of_clock
+        (True, False)
+        """
+        return self if shows_utc(zone) else replace(self, zone=zone)
+
+    def on_clock(self, instant: datetime) -> datetime:
+        """The instant by which :meth:`part_of` counts: of a clock what it shows, read as UTC.
+
+        >>> Length.of("hour").of_clock("Asia/Kolkata").on_clock(datetime(2024, 6, 1, tzinfo=timezone.utc))
+        datetime.datetime(2024, 6, 1, 5, 30, tzinfo=datetime.timezone.utc)
+        """
+        return instant.astimezone(self._zone).replace(tzinfo=timezone.utc) if self.is_of_clock else instant
+
+    def _may_be_of_zone(self, other: Length) -> bool:
+        return self.zone == other.zone or UNKNOWN_ZONE in (self.zone, other.zone)
+
     @cached_property
-    def _zone(self) -> ZoneInfo:
-        return ZoneInfo(self.zone)
+    def _zone(self) -> tzinfo:
+        return _zone_named(self.zone)
 
     def part_of(self, instant: datetime) -> int:
         """The number of the part in which an instant (with a time zone) lies.
@@ -187,12 +228,16 @@ class Length:
         return range(first, after)
 
     def divides(self, coarser: Length) -> bool:
-        """Whether every part of ``coarser`` is made of whole parts of this length, as far as zones are known."""
+        """Whether every part of ``coarser`` is made of whole parts of this length, as far as zones are known.
+
+        >>> [Length.of("6 hours").divides(Length.of("day", zone)) for zone in ("UTC", "Europe/Vienna")]
+        [True, False]
+        """
         if self.is_fixed and coarser.is_fixed:
             return coarser.many % self.many == 0
         if self.is_fixed:
-            return 900 % self.many == 0 or (3600 % self.many == 0 and _has_whole_hours(coarser._zone))
-        if coarser.is_fixed or self.zone != coarser.zone:
+            return _common_divisor(coarser) % self.many == 0
+        if coarser.is_fixed or not self._may_be_of_zone(coarser):
             return False
         if self.unit in _DAYS:
             whole = self.many * _DAYS[self.unit]
@@ -208,7 +253,7 @@ class Length:
     def __str__(self) -> str:
         if not self.is_fixed:
             what = self.unit if self.many == 1 else f"{self.many} {self.unit}s"
-            return what if self.zone == "UTC" else f"{what} in {self.zone}"
+            return what if self.zone in ("UTC", UNKNOWN_ZONE) else f"{what} in {self.zone}"
         name = next(n for n in ("hour", "minute", "second") if self.many % _SECONDS[n] == 0)
         many = self.many // _SECONDS[name]
         return name if many == 1 else f"{many} {name}s"
@@ -228,7 +273,7 @@ def duration(text: str | int) -> timedelta:
     return timedelta(seconds=one.seconds * (int(match.group(1)) if match is not None else 1))
 
 
-def _first_instant(local: datetime, zone: ZoneInfo) -> datetime:
+def _first_instant(local: datetime, zone: tzinfo) -> datetime:
     """The first instant of a local time: where clocks go forward over it, the instant at which they do."""
     instant = local.replace(tzinfo=zone, fold=0).astimezone(timezone.utc)
     if instant.astimezone(zone).replace(tzinfo=None) == local:
@@ -236,7 +281,7 @@ def _first_instant(local: datetime, zone: ZoneInfo) -> datetime:
     return _jump(local, zone)
 
 
-def _jump(local: datetime, zone: ZoneInfo) -> datetime:
+def _jump(local: datetime, zone: tzinfo) -> datetime:
     """The instant in the day around ``local`` at which the clocks go from before it to after it."""
     low = (local - timedelta(days=1)).replace(tzinfo=timezone.utc)
     high = (local + timedelta(days=1)).replace(tzinfo=timezone.utc)
@@ -250,12 +295,51 @@ def _jump(local: datetime, zone: ZoneInfo) -> datetime:
     return high
 
 
-def _has_whole_hours(zone: ZoneInfo) -> bool:
-    """Whether a zone has been whole hours from UTC since 1970, twice a year and in this century's plans too."""
-    months = (datetime(year, month, 1, tzinfo=timezone.utc) for year in range(1970, 2040) for month in (1, 7))
-    return all(
-        (m.astimezone(zone).utcoffset() or timedelta()) % timedelta(hours=1) == timedelta() for m in months
-    )
+@cache
+def _common_divisor(calendar: Length) -> int:
+    """The longest fixed length, in seconds, of which every part of a calendar is made.
+
+    It divides the times in UTC at which parts begin. After the years that are looked at clocks change by the same rules
+    each year.
+    """
+    known = calendar.by_clock if calendar.zone == UNKNOWN_ZONE else calendar
+    first, last = (known.part_of(datetime(year, 1, 1, tzinfo=timezone.utc)) for year in (1970, 2040))
+    return gcd(*((known.start_of(part) - _EPOCH) // timedelta(seconds=1) for part in range(first, last)))
+
+
+def shows_utc(zone: str) -> bool:
+    """Whether clocks in a zone show UTC.
+
+    >>> shows_utc("Etc/UTC"), shows_utc("Europe/London")
+    (True, False)
+    """
+    return zone == "UTC" or _common_divisor(Length(1, "day", zone)) == 86_400
+
+
+def _zone_named(zone: str) -> tzinfo:
+    """The zone of a name or, as Spark's sessions may have one, of an offset such as ``+02:00``; else FIVM201."""
+    try:
+        return ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        if re.fullmatch(r"Z|[+-]\d\d:\d\d", zone):
+            return datetime.strptime(zone, "%z").tzinfo or timezone.utc
+        raise FivmError(
+            "FIVM201", f"{zone} is no time zone", remedy="use a name such as Europe/Vienna"
+        ) from None
+
+
+def instant_of(moment: datetime, zone: str) -> datetime:
+    """The instant of a time as it is configured, in UTC: local in ``zone``, unless it says how far it is from UTC.
+
+    Of a time that clocks show twice it is the first one; of one that they pass over, when they do. FIVM201 for a zone
+    that there is not.
+
+    >>> instant_of(datetime(2024, 2, 1), "America/New_York")
+    datetime.datetime(2024, 2, 1, 5, 0, tzinfo=datetime.timezone.utc)
+    """
+    if moment.tzinfo is not None:
+        return moment.astimezone(timezone.utc)
+    return _first_instant(moment, _zone_named(zone))
 
 
 def _checked(text: str | int, length: Length, seconds: int) -> Length:

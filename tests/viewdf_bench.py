@@ -366,7 +366,10 @@ class Oracle:
             column, length = self._divided(name, model, is_span)
             low = _naive(length.start_of(ends[0]))
             high = _naive(length.end_of(ends[-1]))
-            return f"(select * from {name} where {column} >= '{low}' and {column} < '{high}')"
+            # Dates as the midnights with which they begin.
+            return (
+                f"(select * from {name} where cast({column} as timestamp) >= '{low}' and {column} < '{high}')"
+            )
 
         return REFERENCE.sub(reference, text)
 

@@ -76,6 +76,11 @@ class SparkType:
         return self.text in ("date", "timestamp", "timestamp_ntz")
 
     @property
+    def is_clock(self) -> bool:
+        """Whether values are what a clock shows, in no zone that is known."""
+        return self.text in ("date", "timestamp_ntz")
+
+    @property
     def precision(self) -> int:
         """Digits of a decimal, or of the decimal that holds every value of an integral type."""
         return self._decimal[0] if self._decimal else _INTEGRAL_DIGITS[self.text]

@@ -83,6 +83,12 @@ def is_utc(session: Sequence[tuple[str, str]]) -> bool:
     return dict(session).get("timezone", "").upper() in ("UTC", "ETC/UTC", "Z", "+00:00")
 
 
+def session_zone(session: Sequence[tuple[str, str]]) -> str:
+    """The time zone of a session: UTC where it does not tell."""
+    found = dict(session).get("timezone", "unknown")
+    return "UTC" if found == "unknown" else found
+
+
 def length_of(unit: Unit) -> Shift:
     """How long a period is."""
     return _LENGTHS[unit]

@@ -37,6 +37,24 @@ class PartInput:
     lateness: timedelta | None
     is_computed: bool
 
+    @property
+    def is_clock(self) -> bool:
+        """Whether the column has what a clock shows, or a viewdf model when parts begin that are counted by a clock.
+
+        All its parts are counted by that clock then, of any length: hours of it make up its days.
+        """
+        return self.type.is_clock or self.own.is_of_clock
+
+    @property
+    def counted(self) -> Length:
+        """``length`` by which the column is compared."""
+        return self.length.by_clock if self.is_clock else self.length
+
+    @property
+    def stored(self) -> Length:
+        """``own`` in the same way."""
+        return self.own.by_clock if self.is_clock else self.own
+
 
 @dataclass(frozen=True)
 class PartRead:
@@ -130,6 +148,8 @@ class PartPlan:
         found = {"part length": str(self.length), "first part": str(self.start)}
         for item in self.inputs:
             found[f"parts of {item.key}"] = f"{item.column} {item.type} by {item.length}, {item.lateness}"
+            if item.is_clock and item.length != item.own:
+                found[f"parts of {item.key}"] += ", by the clock"
         return found
 
     def period_of(self, part: int) -> date:

@@ -12,6 +12,7 @@ from fivm_dbt.catalog import Presentation
 from fivm_dbt.config import Config
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.dialect import SparkText
+from fivm_dbt.ir.moments import session_zone
 from fivm_dbt.naming import PARTITION
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import PART_TIMESTAMP
@@ -43,6 +44,6 @@ def with_part_timestamp(
     begins = exp.cast(exp.column(PARTITION), "timestamp", dialect="spark")
     shown = query.select(exp.alias_(begins, PART_TIMESTAMP), copy=False)
     presentation = Presentation(top.presentation.root, shown.sql(dialect="spark"))
-    zone = config.fivm_time_zone or session.get("timezone", "UTC")
+    zone = config.fivm_time_zone or session_zone(tuple(session.items()))
     length = Length.of(config.batch_size or "month", zone)
     return (*views[:-1], replace(top, presentation=presentation)), length

@@ -17,6 +17,7 @@ from fivm_dbt.refresh.journal import Entry, Journal
 from fivm_dbt.refresh.observe import read_state
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.dropped import losing_parts_query, newest_query, rows_left_query
+from fivm_dbt.spark.part_time import counted
 
 Dropped = Mapping[str, Intervals]
 """By input the parts that have been dropped, and whose results are kept."""
@@ -34,7 +35,9 @@ def dropped_in(plan: Plan, engine: Recorder, bound: BoundInput, staged: str, jou
     if item.relation.presentation is not None:
         return losing & _dropped_by(journal, bound.name)
     # Nothing older than that can make a part old enough, months being of different lengths.
-    since = item.retention.length.start_of(losing.first - 1) + item.retention.age
+    column = item.relation.column(item.retention.column)
+    assert column is not None
+    since = counted(column.type, item.retention.length).start_of(losing.first - 1) + item.retention.age
     ((newest,),) = engine.query(newest_query(plan, item, bound.new, since))
     if newest is None:
         return Intervals()

@@ -63,7 +63,7 @@ class KnownParts:
 
     def effective(self, item: PartInput) -> Intervals:
         """The parts of an input that are there, in parts of its own length."""
-        return with_empty_parts(self.seen.get(item.relation, Intervals()), item.own, item.lateness)
+        return with_empty_parts(self.seen.get(item.relation, Intervals()), item.stored, item.lateness)
 
     def with_seen(self, relation: str, parts: Intervals) -> KnownParts:
         seen = {**self.seen, relation: self.seen.get(relation, Intervals()) | parts}
@@ -72,7 +72,7 @@ class KnownParts:
 
 def _counted(item: PartInput, parts: Intervals) -> Intervals:
     """Parts of the input's own length as those that references count."""
-    return parts if item.length == item.own else coarser(parts, item.own, item.length)
+    return parts if item.length == item.own else coarser(parts, item.stored, item.counted)
 
 
 def touched(item: PartInput, parts: Intervals) -> Intervals:
@@ -81,7 +81,7 @@ def touched(item: PartInput, parts: Intervals) -> Intervals:
         return parts
     return Intervals.of(
         *(
-            (item.length.part_of(item.own.start_of(a)), item.length.part_of(item.own.start_of(b)))
+            (item.counted.part_of(item.stored.start_of(a)), item.counted.part_of(item.stored.start_of(b)))
             for a, b in parts.ranges
         )
     )

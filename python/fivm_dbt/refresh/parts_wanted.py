@@ -29,15 +29,16 @@ class PartsWanted:
         """The parts in the range of time that is asked for: all, unless the command line says otherwise."""
         length = self.parts.length
         low, high = self.within
-        first = length.part_of(low) if low is not None else _LEAST
-        last = length.part_of(high - timedelta(microseconds=1)) if high is not None else _GREATEST
+        first = length.part_of(length.on_clock(low)) if low is not None else _LEAST
+        before = None if high is None else length.on_clock(high - timedelta(microseconds=1))
+        last = length.part_of(before) if before is not None else _GREATEST
         return Intervals.of((first, last))
 
     def first(self, known: KnownParts) -> int | None:
         """The part to begin with, None where an input has none."""
         start, there = self.parts.start, known.there(self.parts)
         if isinstance(start, datetime):
-            return self.parts.length.part_of(start)
+            return self.parts.length.part_of(self.parts.length.on_clock(start))
         if known.first is not None and (start == "newest" or known.dropped):
             # What is older than parts that retention has dropped would be dropped too.
             return known.first

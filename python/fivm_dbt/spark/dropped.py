@@ -11,7 +11,7 @@ from fivm_dbt.ir.scalar import column_ast, identifier
 from fivm_dbt.naming import COUNT
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.plan import Plan, PlanInput
-from fivm_dbt.spark.part_time import in_parts, instant, number_of, whole
+from fivm_dbt.spark.part_time import counted, in_parts, instant, number_of, whole
 from fivm_dbt.spark.reads import pinned, read_version, table
 
 
@@ -28,9 +28,9 @@ def losing_parts_query(item: PlanInput, staged: str) -> exp.Select:
 
 
 def newest_query(plan: Plan, item: PlanInput, version: int, since: datetime) -> exp.Select:
-    """The newest part, NULL where no row is from ``since`` or later."""
+    """The newest part, NULL where no row is from ``since`` or later; of what a clock shows, as it does in UTC."""
     column, retention = _time(item)
-    low = instant(since, column.type, retention.length.zone)
+    low = instant(since, column.type)
     where = exp.GTE(this=column_ast("", column.name), expression=low)
     rows = read_version(plan, item.name, version, "newest", where)
     newest = exp.select(exp.alias_(exp.Max(this=column_ast("", column.name)), "newest")).from_(rows)
@@ -74,7 +74,7 @@ def ends_query(relation: Relation, version: int) -> exp.Select:
 def delete_before(relation: Relation, last: int) -> exp.Delete:
     """Delete the rows of all parts up to the ``last`` one; rows without a time stay."""
     column, retention = _column(relation)
-    end = instant(retention.length.end_of(last), column.type, retention.length.zone)
+    end = instant(counted(column.type, retention.length).end_of(last), column.type)
     old = exp.LT(this=column_ast("", column.name), expression=end)
     return exp.Delete(this=table(relation.name), where=exp.Where(this=old))
 

@@ -204,7 +204,7 @@ def _entries(
     values = [
         (
             whole(part),
-            instant(length.start_of(part), TIMESTAMP, "UTC"),
+            instant(length.start_of(part), TIMESTAMP),
             whole(count),
             exp.Boolean(this=is_changed),
         )
@@ -315,7 +315,7 @@ def _is(column: str, value: exp.Expr, of: str = "") -> exp.Expr:
 
 
 def _at(by: Recorded) -> exp.Expr:
-    return instant(by.at, TIMESTAMP, "UTC")
+    return instant(by.at, TIMESTAMP)
 
 
 def _catalog(plan: Plan) -> exp.Table:

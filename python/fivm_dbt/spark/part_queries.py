@@ -38,7 +38,7 @@ def all_rows(plan: Plan, item: PartInput, versions: Versions) -> exp.Expr:
 
 def rows_of(plan: Plan, item: PartInput, parts: Intervals, versions: Versions) -> exp.Select:
     """The rows of some parts of an input, or of the model itself, all its columns."""
-    where = in_parts(exp.column(identifier(item.column)), item.type, item.length, parts)
+    where = in_parts(exp.column(identifier(item.column)), item.type, item.counted, parts)
     return exp.select("*").from_(_whole(plan, item.relation, versions)).where(where, copy=False)
 
 
@@ -67,7 +67,7 @@ def part_query(plan: Plan, query: PartQuery, part: int, versions: Versions) -> e
     start = parts.length.start_of(part)
     keys = plan.root.keys[:-1]
     columns = [exp.alias_(cast_ast(column_ast("", k.name), k.type), identifier(k.name)) for k in keys]
-    columns += [exp.alias_(instant(start, TIMESTAMP, "UTC"), PART_TIMESTAMP)]
+    columns += [exp.alias_(instant(start, TIMESTAMP), PART_TIMESTAMP)]
     columns += [exp.alias_(_partition(plan, part), PARTITION)]
     # The text may end in a comment: the bracket goes on a line of its own.
     named = ", ".join(identifier(name).sql(dialect="spark") for name in query.names)
@@ -151,7 +151,7 @@ def _with_parts(plan: Plan, node: Scan, read: PartRead, wanted: Intervals, versi
     if len(needed.ranges) > MAX_RANGES:
         needed = Intervals.of((needed.first, needed.last))
     columns = [column_ast("", name) for name, _ in node.columns if name != PART]
-    number = number_of(exp.column(identifier(item.column)), item.type, item.length)
+    number = number_of(exp.column(identifier(item.column)), item.type, item.counted)
     rows = rows_of(plan, item, needed, versions).subquery("rows", copy=False)
     of = f"{PART}_of"
     numbered = exp.select(*(c.copy() for c in columns), exp.alias_(number, of)).from_(rows, copy=False)
@@ -212,8 +212,7 @@ def named_parts(plan: Plan, wanted: Intervals) -> exp.Expr:
     length = parts_of(plan).length
     columns = {PART: BIGINT.text, PART_TIMESTAMP: "timestamp_ltz", PARTITION: "date"}
     rows = [
-        (whole(part), instant(length.start_of(part), TIMESTAMP, "UTC"), _partition(plan, part))
-        for part in wanted
+        (whole(part), instant(length.start_of(part), TIMESTAMP), _partition(plan, part)) for part in wanted
     ]
     return written(rows, columns, "part").subquery("named", copy=False)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 from sqlglot import exp
@@ -13,27 +13,37 @@ from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.length import Length
 
 
-def instant(moment: datetime, type_: SparkType, zone: str) -> exp.Expr:
-    """A moment as a literal of a time column's type; local where the column is."""
-    if type_.text == "date":
-        # A date is a day of the zone, and parts of dates begin with days.
-        text, kind = moment.astimezone(ZoneInfo(zone)).date().isoformat(), "date"
-    elif type_.text == "timestamp_ntz":
-        text = moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None).isoformat(sep=" ")
-        kind = "timestamp_ntz"
-    else:
-        text, kind = moment.replace(tzinfo=None).isoformat(sep=" ") + "+00:00", "timestamp_ltz"
+def instant(moment: datetime, type_: SparkType, zone: str = "UTC") -> exp.Expr:
+    """A moment as a literal of a time column's type, of what a clock shows as the one in ``zone`` does.
+
+    As a date it is the first one that does not begin before it: what is compared with it is a bound.
+    """
+    if type_.is_clock:
+        local = moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+        if type_.text == "date":
+            text = (local + timedelta(days=1) - timedelta.resolution).date().isoformat()
+        else:
+            text = local.isoformat(sep=" ")
+        return exp.cast(exp.Literal.string(text), type_.text, dialect="spark")
+    text, kind = (
+        moment.astimezone(timezone.utc).replace(tzinfo=None).isoformat(sep=" ") + "+00:00",
+        "timestamp_ltz",
+    )
     return exp.cast(exp.Literal.string(text), kind, dialect="spark")
+
+
+def counted(type_: SparkType, length: Length) -> Length:
+    """The length by which parts of a time column begin and end: by the clock, if the column has what a clock shows."""
+    return length.by_clock if type_.is_clock else length
 
 
 def in_parts(column: exp.Expr, type_: SparkType, length: Length, parts: Intervals) -> exp.Expr:
     """``column`` lies in one of the parts."""
-    tests = []
+    tests, of = [], counted(type_, length)
     for first, last in parts.ranges:
-        low = instant(length.start_of(first), type_, length.zone)
-        high = instant(length.end_of(last), type_, length.zone)
-        from_low = exp.GTE(this=column.copy(), expression=low)
-        tests.append(exp.and_(from_low, exp.LT(this=column.copy(), expression=high), copy=False))
+        from_low = exp.GTE(this=column.copy(), expression=instant(of.start_of(first), type_))
+        to_high = exp.LT(this=column.copy(), expression=instant(of.end_of(last), type_))
+        tests.append(exp.and_(from_low, to_high, copy=False))
     return exp.or_(*tests, copy=False) if tests else exp.false()
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 import sqlglot
 from sqlglot import exp
@@ -167,7 +167,7 @@ def in_bounds(alias: str, bounds: Bounds) -> exp.Expr:
 
 def _bound(number: int, type_: SparkType) -> exp.Expr:
     if type_ == TIMESTAMP:
-        return instant(datetime(1970, 1, 1) + timedelta(microseconds=number), type_, "UTC")
+        return instant(datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=number), type_)
     return whole(number)
 
 

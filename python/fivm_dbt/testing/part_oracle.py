@@ -74,7 +74,7 @@ class PartOracle:
             exp.alias_(cast_ast(column_ast("", n), c.type), identifier(c.name))
             for n, c in zip(kept, plan.parts.columns, strict=True)
         ]
-        begins = instant(plan.parts.length.start_of(part), TIMESTAMP, "UTC")
+        begins = instant(plan.parts.length.start_of(part), TIMESTAMP)
         columns.append(exp.alias_(begins, PART_TIMESTAMP))
         shown = ", ".join(c.sql(dialect="spark") for c in columns)
         return f"SELECT {shown} FROM (\n{text}\n) AS part({', '.join(quote(n) for n in query.names)})"
@@ -84,7 +84,7 @@ class PartOracle:
         if item.relation in self._staged and item.length == item.own:
             there = Intervals.numbers(self._staged[item.relation])
             return f"({self._united(item.relation, wanted & there)})"
-        where = in_parts(exp.column(identifier(item.column)), item.type, item.length, wanted)
+        where = in_parts(exp.column(identifier(item.column)), item.type, item.counted, wanted)
         return f"(SELECT * FROM {self._whole(item.relation)} AS whole WHERE {where.sql(dialect='spark')})"
 
     def _whole(self, relation: str) -> str:

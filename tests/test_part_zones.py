@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fivm_dbt.bridge.adapter import _instant
 from fivm_dbt.errors import FivmError
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import TimeParts
@@ -189,6 +190,47 @@ def test_hours_of_a_clock_are_no_hours_of_instants_but_in_utc(zone: str, meta: d
         assert len(b.rows("joined")) == 5
     with pytest.raises(FivmError, match=r"FIVM205 .*times of m have no zone and those of o are instants"):
         Bench([local, instants], [replace(joined, meta=OLDEST)], "Europe/Vienna")
+
+
+# The first part, and the range of a run
+
+
+@pytest.mark.parametrize(
+    ("zone", "length", "start", "first"),
+    [
+        ("America/New_York", "month", "2024-02-01", datetime(2024, 2, 1, 5)),
+        ("America/New_York", "day", "2024-01-31", datetime(2024, 1, 31, 5)),
+        ("Europe/Vienna", "day", "2024-01-31", datetime(2024, 1, 30, 23)),
+        ("Europe/Vienna", "hour", "2024-01-31T00:00:00", datetime(2024, 1, 30, 23)),
+        ("Europe/Vienna", "hour", "2024-01-31T00:00:00+00:00", datetime(2024, 1, 31)),
+        ("UTC", "day", "2024-01-31", datetime(2024, 1, 31)),
+    ],
+)
+def test_a_start_is_a_time_of_the_zone_of_the_model(
+    zone: str, length: str, start: str, first: datetime
+) -> None:
+    table = source("timestamp", "hour", zone, datetime(2024, 1, 30), 24 * 40)
+    by_config = {"fivm_start": start, "fivm_part_length": length, "fivm_time_zone": zone}
+    model = replace(counted("span j", length), meta=by_config)
+    for session in (zone, "Asia/Tokyo"):
+        with bench([table], [model], session) as b:
+            b.run()
+            b.check()
+            assert min(row[-1] for row in b.rows("counted")) == first
+
+
+def test_a_start_of_what_a_clock_shows_is_a_time_of_that_clock() -> None:
+    table = source("timestamp_ntz", "hour", "Europe/Vienna", BEGINS)
+    model = replace(counted("j", "hour"), meta={"fivm_start": "2024-03-30T10:00:00"})
+    with bench([table], [model], "Europe/Vienna") as b:
+        b.run()
+        assert min(row[1] for row in b.rows("counted")) == 34, "the row of ten o'clock"
+
+
+def test_a_range_of_the_command_line_is_in_utc_unless_it_says_otherwise() -> None:
+    assert _instant("2024-02-01") == datetime(2024, 2, 1, tzinfo=timezone.utc)
+    assert _instant(datetime(2024, 2, 1)) == datetime(2024, 2, 1, tzinfo=timezone.utc)
+    assert _instant("2024-02-01T00:00:00-05:00") == datetime(2024, 2, 1, 5, tzinfo=timezone.utc)
 
 
 def test_a_zone_that_is_another_one_is_refused_when_the_model_runs() -> None:

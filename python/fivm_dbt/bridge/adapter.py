@@ -34,6 +34,7 @@ from fivm_dbt.engines.spark import Answer, Execute, SparkEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.text import explain
 from fivm_dbt.inputs import read_catalog, read_retained, read_time_parts, with_sql_names
+from fivm_dbt.ir.moments import session_zone
 from fivm_dbt.manifest import MAINTAINED, Nodes, without_catalog
 from fivm_dbt.naming import canonical, journal_table, split_name
 from fivm_dbt.plan.plan import Plan
@@ -231,7 +232,7 @@ def fivm_clean(adapter: Any, dry_run: bool, schemas: Sequence[str]) -> list[str]
 def fivm_drop_parts(adapter: Any, dry_run: bool) -> list[str]:
     """Find, and unless ``dry_run`` delete, parts of sources that are older than their retention; a line for each."""
     engine = _engine(adapter)
-    zone = dict(_session_settings(engine)).get("timezone", "UTC")
+    zone = session_zone(_session_settings(engine))
     found = [
         old_parts(engine, SqlJournal(engine, journal_table(relation.name)), relation, lateness, readers)
         for relation, lateness, readers in read_retained(_execute(adapter), _nodes(adapter), zone)
@@ -283,7 +284,7 @@ def _planner(
     nodes, is_viewdf = _nodes(adapter), materialized == "viewdf"
     names = relations_of_parts(sql, relation.render()) if is_viewdf else None
     session = _session_settings(engine)
-    zone = config.fivm_time_zone or dict(session).get("timezone", "UTC")
+    zone = config.fivm_time_zone or session_zone(session)
     catalog = read_catalog(sql, _execute(adapter), nodes, names, zone)
     readers = tuple(without_catalog(m.relation_name) for m in nodes.readers_of(relation.render()))
     request = ModelRequest(
@@ -412,6 +413,7 @@ def _event_times(adapter: Any) -> EventTime:
 
 
 def _instant(value: Any) -> datetime | None:
+    """A time of the command line, which to dbt is in UTC where it says nothing else: as for dbt's own microbatches."""
     if not value:
         return None
     moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))

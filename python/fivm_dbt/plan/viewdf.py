@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from fivm_dbt.catalog import Catalog, Column, Presentation, Relation, Retention
@@ -13,7 +13,7 @@ from fivm_dbt.config import Config
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.ir.nodes import AsWritten
 from fivm_dbt.naming import canonical, sibling, split_name
-from fivm_dbt.parts.length import Length, duration
+from fivm_dbt.parts.length import UNKNOWN_ZONE, Length, duration, instant_of
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
 from fivm_dbt.parts.schedule import Recurrence, Start
 from fivm_dbt.plan.by_part import OneByOne, by_part
@@ -113,7 +113,7 @@ class _Planning:
         named = [explicit_names(text.sql) for text in texts]
         if len(texts) == 2 and None not in named:
             check_same_names(named[1] or (), named[0] or ())
-        _start(self.config.fivm_start)
+        _start(self.config.fivm_start, self._reads.zone)
         _of_plain(self.config.fivm_plain_change)
         return length
 
@@ -149,7 +149,7 @@ class _Planning:
         parts = PartPlan(
             model=self.relation,
             length=length,
-            start=_start(self.config.fivm_start),
+            start=_start(self.config.fivm_start, self._reads.zone),
             initialize=queries[1] if initialize is not None else None,
             update=queries[0],
             inputs=inputs,
@@ -314,7 +314,8 @@ def _without_initialize() -> FivmError:
     )
 
 
-def _start(text: str | None) -> Start | datetime:
+def _start(text: str | None, zone: str) -> Start | datetime:
+    """The part that a model begins with. A time is local in the model's ``zone`` if it does not say in which it is."""
     if text is None or text == "newest":
         return "newest"
     if text == "oldest":
@@ -327,7 +328,8 @@ def _start(text: str | None) -> Start | datetime:
             f"fivm_start: {text!r} is no time ({expected_one_of(['newest', 'oldest', '2024-01-31T00:00:00'])})",
             remedy="correct it",
         ) from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=timezone.utc)
+    # While dbt parses nobody knows the session's zone, and the time is only looked at.
+    return found if found.tzinfo is not None else instant_of(found, "UTC" if zone == UNKNOWN_ZONE else zone)
 
 
 def _of_plain(text: str) -> OfPlain:

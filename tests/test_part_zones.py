@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from fivm_dbt.bridge.adapter import _instant
+from fivm_dbt.bridge.part_checks import check_viewdf_models
 from fivm_dbt.errors import FivmError
+from fivm_dbt.manifest import Nodes
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import TimeParts
 from viewdf_bench import Bench, Model, Row, Table
@@ -231,6 +234,63 @@ def test_a_range_of_the_command_line_is_in_utc_unless_it_says_otherwise() -> Non
     assert _instant("2024-02-01") == datetime(2024, 2, 1, tzinfo=timezone.utc)
     assert _instant(datetime(2024, 2, 1)) == datetime(2024, 2, 1, tzinfo=timezone.utc)
     assert _instant("2024-02-01T00:00:00-05:00") == datetime(2024, 2, 1, 5, tzinfo=timezone.utc)
+
+
+# What is said while dbt parses
+
+
+def project(source_meta: dict[str, str], model_meta: dict[str, str], hint: str) -> Nodes:
+    """A source and a viewdf model over it, as a manifest has them."""
+    m = SimpleNamespace(
+        name="m",
+        unique_id="source.shop.m",
+        resource_type="source",
+        relation_name="s.m",
+        columns={},
+        config=SimpleNamespace(event_time="ts", meta=source_meta),
+        meta={},
+    )
+    daily = SimpleNamespace(
+        name="daily",
+        unique_id="model.shop.daily",
+        resource_type="model",
+        relation_name="s.daily",
+        columns={},
+        constraints=[],
+        depends_on=SimpleNamespace(nodes=["source.shop.m"]),
+        config=SimpleNamespace(materialized="viewdf", event_time=None, meta=model_meta),
+        compiled=f"select count(*) as n from (select /*+ {hint} */ * from s.m)",
+    )
+    return Nodes(SimpleNamespace(nodes={daily.unique_id: daily}, sources={m.unique_id: m}))
+
+
+@pytest.mark.parametrize(
+    ("source_meta", "hint"),
+    [
+        ({"fivm_part_length": "day"}, "fivm_part('j')"),
+        ({"fivm_part_length": "day"}, "fivm_span('j')"),
+        ({"fivm_part_length": "hour"}, "fivm_span('j')"),
+        # Of a column of dates zones do not matter, and its type is not known yet.
+        ({"fivm_part_length": "day", "fivm_time_zone": "Asia/Tokyo"}, "fivm_part('j')"),
+    ],
+)
+def test_a_zone_that_is_not_known_while_dbt_parses_is_no_other_one(
+    source_meta: dict[str, str], hint: str
+) -> None:
+    meta = {**OLDEST, "fivm_part_length": "day", "fivm_time_zone": "Europe/Vienna"}
+    check_viewdf_models(project(source_meta, meta, hint), lambda node: str(node.compiled))
+
+
+def test_what_fits_in_no_zone_is_refused_while_dbt_parses() -> None:
+    meta = {**OLDEST, "fivm_part_length": "day"}
+    for length, hint in (
+        ("week", "fivm_part('j')"),
+        ("7 hours", "fivm_span('j')"),
+        ("hour", "fivm_part('j')"),
+    ):
+        with pytest.raises(Exception, match="FIVM205"):
+            nodes = project({"fivm_part_length": length}, meta, hint)
+            check_viewdf_models(nodes, lambda node: str(node.compiled))
 
 
 def test_a_zone_that_is_another_one_is_refused_when_the_model_runs() -> None:

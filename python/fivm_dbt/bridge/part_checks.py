@@ -13,7 +13,7 @@ from fivm_dbt.catalog import Catalog
 from fivm_dbt.config import load_config
 from fivm_dbt.errors import FivmError
 from fivm_dbt.manifest import Nodes
-from fivm_dbt.parts.length import Length
+from fivm_dbt.parts.length import UNKNOWN_ZONE, Length
 from fivm_dbt.parts.parted import TimeParts
 from fivm_dbt.parts.reference import PartReference
 from fivm_dbt.parts.schedule import Recurrence
@@ -22,9 +22,6 @@ from fivm_dbt.plan.viewdf import check_parts
 from fivm_dbt.sql.part_references import relations_of_parts
 
 logger = logging.getLogger(__name__)
-
-_ZONE = "UTC"
-"""The session's time zone is not known yet; it is the same one for all lengths that name none."""
 
 Compile = Callable[[Any], str]
 """A model's text as dbt compiles it without a connection."""
@@ -104,9 +101,11 @@ class _Checks:
                 length = self.length(declared.node)
                 if length is None:
                     return None
-            found = declared.time_parts(_ZONE, length)
+            found = declared.time_parts(UNKNOWN_ZONE, length)
             if found is not None:
                 parts[named.name] = found
         config = load_config(model.config.meta, model=model.name)
-        request = ModelRequest(model.relation_name, sql, Catalog.of(()), config, (("timezone", _ZONE),))
+        request = ModelRequest(
+            model.relation_name, sql, Catalog.of(()), config, (("timezone", UNKNOWN_ZONE),)
+        )
         return check_parts(request, parts)

@@ -212,7 +212,7 @@ def test_hours_of_a_clock_are_no_hours_of_instants_but_in_utc(zone: str, meta: d
 def test_a_start_is_a_time_of_the_zone_of_the_model(
     zone: str, length: str, start: str, first: datetime
 ) -> None:
-    table = source("timestamp", "hour", zone, datetime(2024, 1, 30), 24 * 40)
+    table = source("timestamp", "hour", zone, datetime(2023, 12, 31), 24 * 64)
     by_config = {"fivm_start": start, "fivm_part_length": length, "fivm_time_zone": zone}
     model = replace(counted("span j", length), meta=by_config)
     for session in (zone, "Asia/Tokyo"):

@@ -55,7 +55,7 @@ def _may_change_from(item: PartInput, known: KnownParts, upstream: Mapping[str, 
     seen = known.seen.get(item.relation)
     if not seen:
         return None
-    return item.own.part_of(item.own.start_of(seen.last) - (item.lateness or timedelta()))
+    return item.stored.part_of(item.stored.start_of(seen.last) - (item.lateness or timedelta()))
 
 
 def open_from(plan: PartPlan, known: KnownParts) -> int | None:
@@ -91,7 +91,7 @@ def _first_read(plan: PartPlan, item: PartInput, known: KnownParts, since: int) 
     if known.first is not None and since <= known.first:
         first += [r.low.at(known.first) for r in recurrence.initial if r.relation == item.key]
     low = min(first, default=since)
-    return low if item.length == item.own else item.own.within(item.length, low).start
+    return low if item.length == item.own else item.stored.within(item.counted, low).start
 
 
 def too_old(plan: PartPlan, known: KnownParts) -> Intervals:

@@ -136,6 +136,9 @@ def test_history_is_not_read(sql: str) -> None:
         LAST_ROWS,
         RUNNING,
         *(RUNNING.replace("sum(v)", call) for call in ("max(v)", "avg(v)", "rank()", "sum(v * 2)")),
+        RUNNING.replace("sum(v)", "first_value(v)"),
+        RUNNING.replace("sum(v)", "first_value(v) ignore nulls").replace("by ts", "by ts, v"),
+        RUNNING.replace("sum(v)", "last(v, true)").replace("by ts", "by ts, v rows unbounded preceding"),
         RUNNING.replace("sum(v)", "avg(v)").replace(
             " from",
             ", sum(case when v > 3 then 1 end) over (partition by k "
@@ -192,6 +195,7 @@ def test_sums_of_windows_read_no_rows_again() -> None:
         (LAG.replace("lag(v)", "lag(v, v)"), "whole input: all rows of an affected k"),
         (RUNNING, "windowed: the rows from the day of the change on, and what the functions are over each day"),
         (RUNNING.replace("by ts", "by ts desc"), "whole input: all rows of an affected k"),
+        (RUNNING.replace("sum(v)", "first_value(v)"), "windowed: the rows from the day of the change on"),
         (RUNNING.replace("sum(v)", "rank()"), "windowed: the rows from the day of the change on"),
         (RUNNING.replace("sum(v)", "avg(v + 1)"), "whole input: all rows of an affected k"),
         (RUNNING.replace("sum(v)", "dense_rank()"), "whole input: all rows of an affected k"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -27,6 +27,7 @@ class Reach:
 _ALL = Reach(None, None)
 _WHOLE = (exp.Ntile, exp.PercentRank, exp.CumeDist)
 _OFFSET = (exp.Lag, exp.Lead)
+_LAST = (exp.LastValue, exp.Last)
 
 
 def reach_of(values: tuple[Scalar, ...], distance: Distance) -> dict[ColumnId, Reach]:
@@ -50,6 +51,41 @@ def reach_of(values: tuple[Scalar, ...], distance: Distance) -> dict[ColumnId, R
             reach = Reach(reach.after, reach.before)
         found[column] = found[column] | reach if column in found else reach
     return found if len(found) == 1 else {}
+
+
+def has_window(value: Scalar) -> bool:
+    """Whether there is a window function in an expression."""
+    return value.ast().find(exp.Window) is not None
+
+
+def with_own_values(value: Scalar, among: Collection[Scalar]) -> Scalar:
+    """The expression with the own value for the last one up to the own row, of columns that are ``among`` these.
+
+    >>> x = Scalar.parse("r.x")
+    >>> with_own_values(Scalar.parse("last_value(r.x) over (order by r.ts, r.x) + 1"), {x}).sql
+    'r.x + 1'
+    """
+
+    def visit(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Window) or not isinstance(node.this, _LAST):
+            return node
+        spec, last = node.args.get("spec"), Scalar(node.this.this.copy())
+        is_up_to_own = node.args.get("order") is not None if spec is None else is_up_to_own_row(spec)
+        return last.ast() if is_up_to_own and last in among else node
+
+    found = value.ast()
+    return Scalar(found.transform(visit)) if found.find(*_LAST) is not None else value
+
+
+def is_up_to_own_row(spec: exp.Expr) -> bool:
+    """Whether a frame is all rows up to the own one."""
+    bounds = [spec.args.get(key) for key in ("start", "start_side", "end")]
+    words = [b.upper() if isinstance(b, str) else b for b in bounds]
+    return (
+        words[:2] == ["UNBOUNDED", "PRECEDING"]
+        and words[2] in (None, "CURRENT ROW")
+        and not spec.args.get("exclude")
+    )
 
 
 def _frame(window: exp.Window, column: ColumnId, distance: Distance) -> Reach:

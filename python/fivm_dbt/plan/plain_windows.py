@@ -1,8 +1,10 @@
 """Window functions apart from what is computed of them, over plain columns, so that they go on from row to row.
 
 ``AVG(x) OVER w`` is ``SUM(x) OVER w / COUNT(x) OVER w`` with AVG's type and rounding, ``SUM(a * b) OVER w`` a sum of a
-column, and a share of two sums is a projection over both. What the types of the new columns are must be told by those
-that are known; else all stays as it is.
+column, and a share of two sums is a projection over both. The first value in the order of the window is that of the
+least row, ``FIRST_VALUE(x) OVER w = (MIN(STRUCT(order, x)) OVER w).x``, and with IGNORE NULLS the last one that of the
+greatest row that has one. What the types of the new columns are must be told by those that are known; else all stays as
+it is.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.catalog.types import BIGINT, DOUBLE, INT
+from fivm_dbt.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT
 from fivm_dbt.ir.nodes import AggregateCall, Item, Map, Window
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import storable, unique_name
@@ -24,6 +26,9 @@ from fivm_dbt.sql.functions import function_name
 _WIDER = 10
 """Digits by which a sum of decimals is wider than its values."""
 _MOST_DIGITS = 38
+_FIRST, _LAST = ("first_value", "first"), ("last_value", "last")
+_VALUE = "value"
+"""The field of a struct in which the value of a first or last row is."""
 
 
 def plain_windows(node: Window, alias: Callable[[], str]) -> tuple[Window, Map] | None:
@@ -105,7 +110,14 @@ class _Columns:
     def _function(self, window: exp.Window, type_: SparkType | None, over: str) -> Scalar | None:
         """A window function of this type, where that is known, over the columns of the window ``over``."""
         function = window.this
+        ignores_nulls = isinstance(function, exp.IgnoreNulls)
+        if isinstance(function, (exp.IgnoreNulls, exp.RespectNulls)):
+            function = function.this
         name = function_name(function)
+        if name in (*_FIRST, *_LAST):
+            return self._end(window, name, Scalar(function.this.copy()), over, ignores_nulls=ignores_nulls)
+        if ignores_nulls:
+            return None
         if name in ("row_number", "rank"):
             return self._column(name, Scalar(window.copy()), INT, over)
         if name not in ("sum", "count", "avg", "min", "max") or isinstance(function.this, exp.Distinct):
@@ -126,6 +138,48 @@ class _Columns:
         sums = self._column("sum", _over(window, "sum", value), _result("sum", argument_type) or result, over)
         counts = self._column("count", _over(window, "count", value), BIGINT, over)
         return finish(call, {total: sums, present: counts}.__getitem__)
+
+    def _end(
+        self, window: exp.Window, name: str, value: Scalar, over: str, *, ignores_nulls: bool
+    ) -> Scalar | None:
+        """The value of the first row of a window, or with IGNORE NULLS of the first or last one that has a value."""
+        type_ = self.types.get(value)
+        if type_ is None or (name in _LAST and not ignores_nulls):
+            return None
+        row = self._row(window, value, type_)
+        if row is None:
+            return None
+        struct, struct_type = row
+        if ignores_nulls:
+            has_value = exp.Is(this=exp.paren(value.ast()), expression=exp.Null()).not_()
+            struct = Scalar(exp.Case(ifs=[exp.If(this=has_value, true=struct.ast())]))
+        if struct not in self.arguments:
+            self.arguments[struct] = (f"argument_{len(self.arguments) + 1}", struct_type)
+        argument = Scalar.column("", self.arguments[struct][0])
+        self.types[argument] = struct_type
+        end = "min" if name in _FIRST else "max"
+        found = self._column(end, _over(window, end, argument), struct_type, over)
+        return Scalar(exp.Dot(this=found.ast(), expression=exp.to_identifier(_VALUE)))
+
+    def _row(self, window: exp.Window, value: Scalar, type_: SparkType) -> tuple[Scalar, SparkType] | None:
+        """A row as a struct that is less where it comes first, its type; None where it could not be compared."""
+        order = window.args.get("order")
+        fields: list[tuple[str, exp.Expr, SparkType]] = []
+        for number, by in enumerate(order.expressions if order is not None else [], start=1):
+            key = Scalar(by.this.copy())
+            key_type = self.types.get(key)
+            if key_type is None or by.args.get("desc") or by.args.get("nulls_first") is False:
+                return None
+            # Engines do not agree on where NULL stands in a struct.
+            is_there = exp.Is(this=exp.paren(key.ast()), expression=exp.Null()).not_()
+            fields.append((f"has_{number}", is_there, BOOLEAN))
+            fields.append((f"by_{number}", key.ast(), key_type))
+        fields.append((_VALUE, value.ast(), type_))
+        if len(fields) == 1 or any(t.is_floating or not t.is_groupable for _, _, t in fields):
+            return None
+        parts = [exp.PropertyEQ(this=exp.to_identifier(n), expression=v) for n, v, _ in fields]
+        types = ",".join(f"{n}:{t.text}" for n, _, t in fields)
+        return Scalar(exp.Struct(expressions=parts)), SparkType(f"struct<{types}>")
 
     def _argument(
         self, name: str, value: Scalar, result: SparkType | None

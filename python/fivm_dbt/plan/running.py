@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, TIMESTAMP
+from fivm_dbt.ir.frames import is_up_to_own_row
 from fivm_dbt.ir.instants import DAY
 from fivm_dbt.ir.near import Near, Part, Running
 from fivm_dbt.ir.nodes import AggregateCall, Map, Window
@@ -111,7 +112,7 @@ def _how(window: exp.Window, types: dict[Scalar, SparkType]) -> str | None:
     name = function_name(function)
     if name in ("row_number", "rank"):
         return "count"
-    if spec is not None and not _is_up_to_own_row(spec):
+    if spec is not None and not is_up_to_own_row(spec):
         return None
     argument = _argument(function)
     if name == "count" and not isinstance(function.this, exp.Distinct) and not function.expressions:
@@ -123,16 +124,6 @@ def _how(window: exp.Window, types: dict[Scalar, SparkType]) -> str | None:
     if name == "sum" and not (type_.is_integral or (type_.is_decimal and type_.precision <= _DIGITS)):
         return None
     return name
-
-
-def _is_up_to_own_row(spec: exp.Expr) -> bool:
-    bounds = [spec.args.get(key) for key in ("start", "start_side", "end")]
-    words = [b.upper() if isinstance(b, str) else b for b in bounds]
-    return (
-        words[:2] == ["UNBOUNDED", "PRECEDING"]
-        and words[2] in (None, "CURRENT ROW")
-        and not spec.args.get("exclude")
-    )
 
 
 def _argument(function: exp.Expr) -> Scalar | None:

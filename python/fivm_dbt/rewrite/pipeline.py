@@ -10,11 +10,12 @@ from fivm_dbt.ir.nodes import Node
 from fivm_dbt.ir.printer import count_nodes, render
 from fivm_dbt.rewrite.clock import separate_clock
 from fivm_dbt.rewrite.flatten_joins import flatten_joins
+from fivm_dbt.rewrite.own_row import own_rows
 from fivm_dbt.rewrite.prune_columns import prune_columns
 
 logger = logging.getLogger(__name__)
 
-PASSES: tuple[Callable[[Node], Node], ...] = (flatten_joins, prune_columns, separate_clock)
+PASSES: tuple[Callable[[Node], Node], ...] = (own_rows, flatten_joins, prune_columns, separate_clock)
 
 
 def rewrite(node: Node, *, is_pruned: bool = True) -> Node:

@@ -36,7 +36,8 @@ COLUMNS: Mapping[str, str] = {
     "merged_into": "DATE",
 }
 """``status``: there (of an input), computed, dropped, or merged, ``merged_into`` the files of the period that begins on
-this day. ``last_updated`` moves when the content changes."""
+this day. ``last_updated`` moves when the content changes. ``input_versions``: those of all inputs, as JSON, from which a
+part was computed the last time, or by which a change of an input's part was seen."""
 
 
 @dataclass(frozen=True)
@@ -306,6 +307,7 @@ def _input_again(by: Recorded) -> dict[str, exp.Expr]:
             ifs=[exp.If(this=is_new, true=total)], default=exp.column("row_count", table="target")
         ),
         "last_updated": _at(by),
+        "input_versions": exp.Literal.string(by.versions),
         "refresh": exp.Literal.number(by.refresh),
     }
 

@@ -1,0 +1,120 @@
+"""The catalog of parts: from which versions each part was computed, and which have changed since somebody looked."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from datetime import timezone
+
+from fivm_dbt.parts.length import Length
+from fivm_dbt.parts.parted import TimeParts
+from viewdf_bench import Bench, Model, Row, Table, at, minutes
+
+MINUTE = TimeParts("ts", Length.of("minute"))
+OLDEST = {"fivm_start": "oldest"}
+FIRST = Length.of("minute").part_of(at("10:00").replace(tzinfo=timezone.utc))
+
+SUMS = Model("sums", "select k, sum(v) as s from {m:j} group by k", None, OLDEST)
+LAST_TWO = Model("last_two", "select k, sum(s) as s from {sums:j-1..j} group by k", None, OLDEST)
+JOINED = Model(
+    "joined",
+    "select m.k, m.v, d.name from {m:j} as m join {d} as d on m.k = d.k",
+    None,
+    {**OLDEST, "fivm_plain_change": "future"},
+)
+
+
+def _stream(*values: int) -> Table:
+    rows = [("k", value, minutes("10:00", minute)) for minute, value in enumerate(values)]
+    return Table("m", [("k", "string"), ("v", "int"), ("ts", "timestamp")], rows, MINUTE)
+
+
+def _versions(b: Bench, model: str) -> dict[tuple[str, int], dict[str, int]]:
+    """By relation and minute the versions that the catalog tells."""
+    rows = b.catalog(model, "relation, part, input_versions")
+    return {(relation, part - FIRST): json.loads(text) for relation, part, text in rows}
+
+
+def test_from_which_versions_each_part_was_computed() -> None:
+    dimension = Table("d", [("k", "string"), ("name", "string")], [("k", "old")])
+    with closing(Bench([_stream(1, 2, 3), dimension], [JOINED])) as b:
+
+        def now() -> dict[str, int]:
+            heads = {name: b.bench.engine.commits(name, None)[0].version for name in ("m", "d")}
+            b.run()
+            b.check_catalog()
+            return heads
+
+        built = now()
+        own = {("joined", minute): built for minute in range(3)}
+        seen = {("m", minute): built for minute in range(3)}
+        assert _versions(b, "joined") == own | seen
+
+        b.change("m", [("k", 4, at("10:03"))])
+        with_one_more = now()
+        own["joined", 3] = seen["m", 3] = with_one_more
+        assert _versions(b, "joined") == own | seen
+
+        # A late row, with a new part and a newer dimension: what neither concerns is as it was.
+        b.change("d", [("k", "new")], [("k", "old")])
+        b.change("m", [("k", 9, at("10:01:30")), ("k", 5, at("10:04"))])
+        late = now()
+        assert late["d"] == built["d"] + 1 and late["m"] == built["m"] + 2
+        own |= {("joined", 1): late, ("joined", 4): late}
+        seen |= {("m", 1): late, ("m", 4): late}
+        assert _versions(b, "joined") == own | seen
+
+        # Computed again, and its rows are the same: they come from the newer versions all the same.
+        before = b.last_updated("joined")
+        b.change("m", [("nobody", 9, at("10:04:10"))])
+        same = now()
+        own["joined", 4] = seen["m", 4] = same
+        assert _versions(b, "joined") == own | seen
+        assert b.last_updated("joined") == before
+
+
+def _changed_since(b: Bench, looked: object) -> set[Row]:
+    """The query of the documentation, over all models."""
+    rows = b.bench.engine.query(
+        "select relation, part_timestamp, row_count from fivm_parts "
+        f"where relation = model and last_updated > timestamp '{looked}'"
+    )
+    return {tuple(row) for row in rows}
+
+
+def test_which_parts_have_changed_since_somebody_looked() -> None:
+    with closing(Bench([_stream(1, 2, 3)], [SUMS, LAST_TWO])) as b:
+
+        def look() -> object:
+            (found,) = b.bench.engine.query("select max(last_updated) from fivm_parts")
+            return found[0]
+
+        assert not b.bench.engine.exists("fivm_parts")
+        b.run()
+        everything = {("sums", minutes("10:00", m), 1) for m in range(3)}
+        everything |= {("last_two", minutes("10:00", m), 1) for m in range(1, 3)}
+        assert _changed_since(b, "2000-01-01") == everything
+        looked = look()
+        b.run()
+        assert _changed_since(b, looked) == set()
+
+        b.change("m", [("k", 4, at("10:03")), ("late", 5, at("10:00:30"))])
+        b.run()
+        first = {
+            ("sums", at("10:00"), 2),
+            ("sums", at("10:03"), 1),
+            ("last_two", at("10:01"), 2),
+            ("last_two", at("10:03"), 1),
+        }
+        assert _changed_since(b, looked) == first
+        looked_again = look()
+
+        # A part that loses its rows has changed; one of which another sum comes out the same has not.
+        b.change("m", [("k", 2, at("10:02:10")), ("k", 1, at("10:02:20"))], [("k", 3, at("10:02"))])
+        b.change("m", delete=[("k", 4, at("10:03"))])
+        b.run()
+        second = {("sums", at("10:03"), 0), ("last_two", at("10:03"), 1)}
+        assert _changed_since(b, looked_again) == second
+        assert {r[:2] for r in _changed_since(b, looked)} == {r[:2] for r in first | second}
+        b.check()
+        b.check_catalog()

@@ -247,3 +247,94 @@ def test_a_backfill_of_ten_years_of_days() -> None:
             where d.day >= timestamp '2005-01-07' group by m.k, d.day"""
         )
         assert b.rows("weekly") == Counter(tuple(row) for row in expected)
+
+
+# What is missing
+
+
+def _waiting(b: Bench, name: str) -> str | None:
+    parts = b.run()[name].parts
+    assert parts is not None
+    b.check()
+    b.check_computed()
+    return parts.waiting
+
+
+def _beside(*numbers: int) -> Table:
+    return _table("n", "minute", _every_minute(*numbers))
+
+
+PAIRED = Model(
+    "paired", "select m.k, m.v, n.v as w from {m:j} as m join {n:j-1..j} as n on m.k = n.k", None, OLDEST
+)
+
+
+def test_a_gap_in_one_of_two_inputs() -> None:
+    """The first part that cannot be computed, and for which parts of which input; the later ones do not wait for it."""
+    with closing(
+        Bench([_table("m", "minute", _every_minute(*range(8))), _beside(0, 1, 2, 4, 5, 6, 7)], [PAIRED])
+    ) as b:
+        assert _waiting(b, "paired") == f"part {_part('10:03')} for n[{_part('10:03')}]"
+        assert (
+            b.known("paired")["computed"]
+            == f"{_part('10:01')}..{_part('10:02')}, {_part('10:05')}..{_part('10:07')}"
+        )
+        # A gap in the other one too: each part says what it misses itself.
+        b.change("m", _every_minute(9))
+        b.change("n", _every_minute(8, 9))
+        assert _waiting(b, "paired") == f"part {_part('10:03')} for n[{_part('10:03')}]"
+        b.change("n", _every_minute(3))
+        assert _waiting(b, "paired") == f"part {_part('10:08')} for m[{_part('10:08')}]"
+        assert b.run()["paired"].parts == b.run()["paired"].parts, "told as long as it holds"
+        b.change("m", _every_minute(8))
+        assert _waiting(b, "paired") is None
+        assert b.known("paired")["computed"] == f"{_part('10:01')}..{_part('10:09')}"
+
+
+def test_a_gap_in_both_inputs_at_once() -> None:
+    tables = [_table("m", "minute", _every_minute(0, 1, 2, 4)), _beside(0, 1, 2, 5)]
+    with closing(Bench(tables, [PAIRED])) as b:
+        three = _part("10:03")
+        assert _waiting(b, "paired") == f"part {three} for m[{three}], n[{three}]"
+        b.change("n", _every_minute(3))
+        assert _waiting(b, "paired") == f"part {three} for m[{three}]"
+
+
+def test_nothing_is_missing_where_nothing_later_is_there() -> None:
+    """The next part is not late: it has not come yet. An input without any part keeps the model from its first one."""
+    with closing(Bench([_table("m", "minute", _every_minute(0, 1)), _beside()], [PAIRED])) as b:
+        assert _waiting(b, "paired") == "the first part of n"
+        b.change("n", _every_minute(0))
+        assert _waiting(b, "paired") is None, "n has come to ten o'clock, and m to a minute later"
+        b.change("n", _every_minute(1))
+        assert _waiting(b, "paired") is None
+        assert b.known("paired")["computed"] == str(_part("10:01"))
+
+
+@pytest.mark.parametrize("lateness", [None, timedelta(minutes=5)])
+def test_an_hour_waits_for_its_minutes(lateness: timedelta | None) -> None:
+    """For those that are missing of it, in the input's numbers; with a declared lateness until that is over."""
+    hourly = Model(
+        "hourly",
+        "select k, sum(v) as s from {m:j*60..j*60+59} group by k",
+        None,
+        {**OLDEST, "fivm_part_length": "hour"},
+    )
+    rows = _every_minute(*(n for n in range(64) if n not in (20, 21, 58)))
+    with closing(Bench([_table("m", "minute", rows, lateness)], [hourly])) as b:
+        ten = _part("10:00", "hour")
+        late = "" if lateness else f"{_part('10:20')}..{_part('10:21')}, "
+        assert _waiting(b, "hourly") == f"part {ten} for m[{late}{_part('10:58')}]"
+        b.change("m", _every_minute(64))
+        if lateness:
+            assert _waiting(b, "hourly") is None, "minute 58 ended five minutes ago"
+        else:
+            assert "10:58" not in (_waiting(b, "hourly") or "")
+            b.change("m", _every_minute(58, 21))
+            assert _waiting(b, "hourly") == f"part {ten} for m[{_part('10:20')}]"
+            b.change("m", _every_minute(20))
+            assert _waiting(b, "hourly") is None
+        assert b.known("hourly")["computed"] == str(ten)
+        # The next hour has come to its fifth minute, and waits for nothing that would be late.
+        b.change("m", _every_minute(65))
+        assert _waiting(b, "hourly") is None

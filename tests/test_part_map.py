@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from datetime import date, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -14,8 +15,9 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.part_maps import part_map_lines
 from fivm_dbt.explain.text import explain
 from fivm_dbt.parts.length import Length
-from fivm_dbt.plan.part_map import PartMap
+from fivm_dbt.plan.part_map import InputParts
 from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.refresh.engine import Row
 from fixtures.models import Bench, relation
 
 PINGS = Relation(
@@ -209,8 +211,33 @@ def test_map(name: str) -> None:
     assert _map(sql) == lines
 
 
-def test_a_session_in_another_zone_has_the_same_map() -> None:
-    assert _map(DAILY, "Europe/Vienna") == MAPS["equal parts of another length"][1]
+AT_THESE_TIMES = "m[j] ← pings at these times, in parts of a minute"
+HOURLY = DAILY.replace("day", "hour")
+
+
+@pytest.mark.parametrize("zone", ["Europe/Vienna", "Asia/Kolkata"])
+@pytest.mark.parametrize("name", MAPS)
+def test_a_session_in_another_zone_has_the_same_times(zone: str, name: str) -> None:
+    """But for what is counted: minutes are numbered in UTC, and days of the zone do not begin with theirs."""
+    sql, lines = MAPS[name]
+    if name.startswith("a window") or name == "a sliding window":
+        # That they begin with whole minutes is known in UTC alone: elsewhere the numbers reach one part farther.
+        assert [x for x in _map(sql, zone) if " with " in x] == [x for x in lines if " with " in x]
+        return
+    is_daily = lines[0].endswith("in parts of a day")
+    numbered = [
+        AT_THESE_TIMES if is_daily and line.endswith("in parts of a minute") else line for line in lines
+    ]
+    assert _map(sql, zone) == numbered
+
+
+def test_numbers_that_depend_on_the_zone_are_not_told() -> None:
+    """Hours of a zone may begin at half past, and two days of it are not always 2,880 minutes."""
+    two_days = "select a.ts, p.ms from raw.pings a join raw.pings p on p.ts between a.ts - interval '2' days and a.ts"
+    assert "m[j] ← pings[j*60 .. j*60+59], in parts of a minute" in _map(HOURLY)
+    assert AT_THESE_TIMES in _map(HOURLY, "Asia/Kolkata")
+    assert "m[j] ← pings[j*60-2880 .. j*60+59], in parts of a minute" in _map(two_days, batch_size="hour")
+    assert AT_THESE_TIMES in _map(two_days, "Europe/Vienna", batch_size="hour")
 
 
 @pytest.mark.parametrize(
@@ -229,7 +256,7 @@ def test_no_time_no_map(sql: str) -> None:
 def test_parts_of_the_model_may_be_longer_than_its_periods() -> None:
     lines = _map(DAILY, batch_size="month")
     assert lines[:2] == ["m, by day, in parts of a month", MAPS["equal parts of another length"][1][1]]
-    assert not any("←" in line and "[" in line for line in lines), "minutes of a month are no linear numbers"
+    assert AT_THESE_TIMES in lines, "minutes of a month are no linear numbers"
     hourly = "select date_trunc('hour', ts) as hour, count(*) as n from raw.pings group by 1"
     assert "m[j] ← pings[j*1440 .. j*1440+1439], in parts of a minute" in _map(hourly, batch_size="day")
     shorter = _map(DAILY, batch_size="hour")
@@ -258,56 +285,73 @@ def test_lengths_that_cannot_be_read() -> None:
 
 
 BY_PARTS = {
-    "daily": (DAILY.replace("raw.pings", "raw.alerts"), "day"),
+    "daily": (DAILY.replace("raw.pings", "raw.alerts"), 7 * 60),
+    "daily from minutes": (DAILY, 7 * 60),
     "band": (
         "select a.ts, b.level from raw.alerts a join raw.alerts b on b.ts between a.ts - interval '5' minutes and a.ts",
-        "minute",
+        1,
     ),
-    "week before": (MAPS["a week before"][0], "day"),
-    "shifted": (MAPS["shifted"][0], "day"),
-    "weekly": (MAPS["weeks begin on Mondays"][0], "week"),
-    "monthly": (MAPS["months"][0], "month"),
+    "week before": (MAPS["a week before"][0], 7 * 60),
+    "shifted": (MAPS["shifted"][0], 7 * 60),
+    "weekly": (MAPS["weeks begin on Mondays"][0], 7 * 60),
+    "monthly": (MAPS["months"][0], 7 * 60),
+    "window": (MAPS["a window"][0], 1),
+    "sliding window": (MAPS["a sliding window"][0], 10),
+    "frames": (MAPS["frames"][0], 7 * 60),
+    "frames of rows that come after": (MAPS["frames that look ahead"][0], 7 * 60),
+    "running totals": (MAPS["running totals"][0], 7 * 60),
 }
+"""Queries over one input, and how many minutes lie between rows."""
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Vienna"])
 @pytest.mark.parametrize("name", BY_PARTS)
-def test_a_part_is_computed_from_the_parts_of_the_map_alone(name: str) -> None:
-    """A change in part p of the input changes no parts of the model but those whose references have p in them."""
-    sql, unit = BY_PARTS[name]
+def test_a_part_is_computed_from_the_parts_of_the_map_alone(name: str, zone: str) -> None:
+    """A change in part p of the input changes no parts of the model but those whose references have p in them.
+
+    DuckDB's times are those that clocks of the zone show, which go forward in the middle of the rows.
+    """
+    sql, many = BY_PARTS[name]
     rng = random.Random(name)
-    step = timedelta(minutes=1) if unit == "minute" else timedelta(hours=7)
-    start = datetime(2024, 2, 27, 22)
-    rows = [(rng.choice("ab"), start + step * rng.randint(0, 60), rng.randint(0, 3)) for _ in range(40)]
-    bench = Bench.built(
-        plan_model(ModelRequest("m", sql, CATALOG, load_config({}), (("timezone", "UTC"),))),
-        {"raw.alerts": list(rows)},
-    )
-    (found,) = bench.plan.part_maps[:1]
-    own, seen = Length.of(unit), set()
+    step = timedelta(minutes=many)
+    start = datetime(2024, 3, 31) - 30 * step
+    rows: list[Row] = [
+        (rng.choice("ab"), start + step * rng.randint(0, 60), rng.randint(0, 3)) for _ in range(40)
+    ]
+    plan = plan_model(ModelRequest("m", sql, CATALOG, load_config({}), (("timezone", zone),)))
+    (source,) = plan.inputs
+    bench = Bench.built(plan, {source.name: rows})
+    found, seen, kept = plan.part_maps[0], 0, 0
+    column = [c.name for c in plan.output].index(found.column)
     for _ in range(12):
-        row = ("a", start + step * rng.randint(0, 60), 7)
+        row: Row = ("a", start + step * rng.randint(0, 60), 7)
         before = bench.shown()
-        bench.engine.change("raw.alerts", insert=[row])
+        bench.engine.change(source.name, insert=[row])
         bench.refresh()
         after = bench.shown()
-        changed = {own.part_of(_instant(r[0])) for r in (before - after) + (after - before)}
-        assert changed <= set(_dependents(found, _instant(row[1]))), name
-        seen |= changed
-    assert len(seen) > 1
+        bench.check()
+        changed = {r[column] for r in (before - after) + (after - before)}
+        for own in {r[column] for r in after}:
+            is_among = any(_is_among(i, found.part, own, row[1], zone) for i in found.inputs)
+            assert is_among or own not in changed, (own, row[1])
+            kept += not is_among
+        seen += bool(changed)
+    assert seen and kept, "a map that says of all parts that they may change would be right too"
 
 
-def _dependents(found: PartMap, time: datetime) -> set[int]:
-    parts: set[int] = set()
-    for item in found.inputs:
-        assert item.parts is not None and item.part is not None
-        number = Length.of(item.part).part_of(time)
-        own = Length.of(found.part).part_of(time)
-        parts |= {j for j in range(own - 20, own + 20) if number in item.parts.parts(j)}
-    return parts
+def _is_among(item: InputParts, part: str, own: object, time: datetime, zone: str) -> bool:
+    """Whether a row of an input at this time is one of those from which the view's rows at their ``own`` come."""
+    if item.parts is not None and item.part is not None:
+        number = Length.of(item.part, zone).part_of(_instant(time, zone))
+        return number in item.parts.parts(Length.of(part, zone).part_of(_instant(own, zone)))
+    distance = _instant(time, "UTC") - _instant(own, "UTC")
+    low, high = (None if s is None else timedelta(microseconds=s.micros) for s in (item.low, item.high))
+    return (low is None or low <= distance) and (high is None or distance <= high)
 
 
-def _instant(value: object) -> datetime:
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=timezone.utc)
-    assert isinstance(value, date)
-    return datetime(value.year, value.month, value.day, tzinfo=timezone.utc)
+def _instant(value: object, zone: str) -> datetime:
+    """The instant of a local time."""
+    if not isinstance(value, datetime):
+        assert isinstance(value, date)
+        value = datetime(value.year, value.month, value.day)
+    return value.replace(tzinfo=ZoneInfo(zone)).astimezone(timezone.utc)

@@ -16,9 +16,10 @@ def part_map_lines(maps: tuple[PartMap, ...]) -> Iterator[str]:
         yield f"{found.relation}, by {found.column}, in parts of {_a(found.part)}"
         for item in found.inputs:
             yield f"  ← {_times(item, found.column)}"
-            if item.parts is not None and item.part is not None:
+            if item.part is not None:
                 in_parts = f", in parts of {_a(item.part)}" if item.part != found.part else ""
-                yield f"    {split_name(found.relation)[-1]}[j] ← {item.parts}{in_parts}"
+                numbers = item.parts or f"{split_name(item.relation)[-1]} at these times"
+                yield f"    {split_name(found.relation)[-1]}[j] ← {numbers}{in_parts}"
             if item.lateness is not None:
                 yield f"    {_final(item, found)}"
 

@@ -21,6 +21,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.moments import Unit, kind_of, length_of
 from fivm_dbt.ir.nodes import Field, Node, Scan
 from fivm_dbt.naming import split_name
+from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.moved import default_length, length, reference
 from fivm_dbt.parts.reference import PartReference
 from fivm_dbt.parts.shift import DAY, Shift
@@ -35,8 +36,9 @@ class InputParts:
 
     The rows whose ``column`` is from ``low`` after the view's own time to ``high`` after it, None for all that are
     earlier or later; without a column all rows. ``within`` are limits that do not depend on the part. ``parts`` are
-    their numbers, of parts that are a ``part`` long, where these can be told from those of the view. Rows come at most
-    ``lateness`` late, where that is declared.
+    their numbers, of parts that are a ``part`` long, where these can be told from those of the view: months have no
+    fixed number of days, nor days of a time zone of minutes. Rows come at most ``lateness`` late, where that is
+    declared.
     """
 
     relation: str
@@ -90,7 +92,7 @@ def part_map(
         seen = _Seen(node, field, times, is_utc)
         found = tuple(i for place, scan in scans if (i := seen.input(place, scan)) is not None)
         if any(i.column is not None for i in found):
-            return _in_parts(PartMap(relation, name, part or "", seen.unit, found), times)
+            return _in_parts(PartMap(relation, name, part or "", seen.unit, found), times, is_utc=is_utc)
     return None
 
 
@@ -178,7 +180,8 @@ def _longest(shifts: list[Shift | None]) -> Shift | None:
 
 
 def _negated(shift: Shift) -> Shift:
-    return Shift(-shift.months, -shift.micros)
+    """The other way; its slack is that of the other end."""
+    return Shift(-shift.months, -shift.micros, shift.slack)
 
 
 def _limits(time: int, way: Way) -> Iterator[str]:
@@ -200,17 +203,18 @@ def _seen_from(name: str, shift: Shift) -> str:
     return f"{text} {Shift(shift.months)}" if shift.months else text
 
 
-def _in_parts(found: PartMap, times: Mapping[str, EventTime]) -> PartMap:
+def _in_parts(found: PartMap, times: Mapping[str, EventTime], *, is_utc: bool) -> PartMap:
     """With the numbers of parts: as long as they are declared to be, or as everything is whole numbers of."""
     shifts = [s for i in found.inputs for s in (i.low, i.high)]
     part = found.part or found.unit or default_length(*shifts)
     if found.unit is not None and found.rest.most > length(part, "batch_size").most:
         part = found.unit
-    inputs = tuple(_numbered(i, replace(found, part=part), times.get(i.relation)) for i in found.inputs)
-    return replace(found, part=part, inputs=inputs)
+    found = replace(found, part=part)
+    inputs = tuple(_numbered(i, found, times.get(i.relation), is_utc=is_utc) for i in found.inputs)
+    return replace(found, inputs=inputs)
 
 
-def _numbered(item: InputParts, of: PartMap, time: EventTime | None) -> InputParts:
+def _numbered(item: InputParts, of: PartMap, time: EventTime | None, *, is_utc: bool) -> InputParts:
     if item.column is None:
         return item
     if time is not None and time.lateness is not None:
@@ -222,7 +226,20 @@ def _numbered(item: InputParts, of: PartMap, time: EventTime | None) -> InputPar
     if part is not None and length(part, "fivm_part_length").is_nothing:
         raise FivmError("FIVM201", f"fivm_part_length: {part!r} is no length", remedy="give one above zero")
     part = part or default_length(item.low, item.high, length(of.part, "batch_size"))
+    if not (is_utc or _is_same_in_zones(item, of.part, part)):
+        return replace(item, part=part)
     # The last time in a part, or what is just short of its end.
     last = item.high + (Shift(0, -1) if of.unit is None else _negated(of.rest))
     parts = reference(split_name(item.relation)[-1], of.part, part, item.low, last)
-    return item if parts is None else replace(item, parts=parts, part=part)
+    return replace(item, parts=parts, part=part)
+
+
+def _is_same_in_zones(item: InputParts, own: str, other: str) -> bool:
+    """Whether part numbers follow from distances whatever the time zone is.
+
+    Days and longer parts are counted in local time, shorter ones in UTC: between the two they do not, and among the
+    latter only where no distance depends on the zone.
+    """
+    assert item.low is not None and item.high is not None
+    is_fixed = Length.of(own).is_fixed
+    return is_fixed == Length.of(other).is_fixed and not (is_fixed and (item.low.slack or item.high.slack))

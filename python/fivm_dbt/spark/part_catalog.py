@@ -36,8 +36,8 @@ COLUMNS: Mapping[str, str] = {
     "merged_into": "DATE",
 }
 """``status``: there (of an input), computed, dropped, or merged, ``merged_into`` the files of the period that begins on
-this day. ``last_updated`` moves when the content changes. ``input_versions``: those of all inputs, as JSON, from which a
-part was computed the last time, or by which a change of an input's part was seen."""
+this day. ``last_updated`` moves when the content changes. ``input_versions``: those of all inputs, as JSON, from
+which a part was computed the last time, or at which the last change of an input's part was seen."""
 
 
 @dataclass(frozen=True)

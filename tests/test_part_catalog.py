@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from datetime import timezone
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
 
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import TimeParts
@@ -118,3 +121,42 @@ def test_which_parts_have_changed_since_somebody_looked() -> None:
         assert {r[:2] for r in _changed_since(b, looked)} == {r[:2] for r in first | second}
         b.check()
         b.check_catalog()
+
+
+DAYS = "select cast(ts as date) as day, sum(v) as s from m group by cast(ts as date)"
+HOURS = "select date_trunc('hour', ts) as hour, sum(v) as s from m group by date_trunc('hour', ts)"
+VIENNA, UTC = {"fivm_time_zone": "Europe/Vienna"}, {"fivm_time_zone": "UTC"}
+
+
+@pytest.mark.parametrize(
+    ("session", "sql", "meta", "begins"),
+    [
+        ("UTC", DAYS, {"batch_size": "day"}, ["2024-03-30T00", "2024-03-31T00", "2024-04-01T00"]),
+        ("UTC", DAYS, {"batch_size": "day", **VIENNA}, ["2024-03-29T23", "2024-03-30T23", "2024-03-31T22"]),
+        ("Europe/Vienna", DAYS, {"batch_size": "day"}, ["2024-03-29T23", "2024-03-30T23", "2024-03-31T22"]),
+        ("Europe/Vienna", DAYS, {"batch_size": "day", **UTC}, ["2024-03-30T00", "2024-03-31T00", "2024-04-01T00"]),
+        ("UTC", DAYS, VIENNA, ["2024-02-29T23", "2024-03-31T22"]),
+        ("Asia/Kolkata", DAYS, {}, ["2024-02-29T18:30", "2024-03-31T18:30"]),
+        # The days of instants are those of the session.
+        ("UTC", HOURS, {"batch_size": "day", **VIENNA}, ["2024-03-30T00", "2024-03-31T00", "2024-04-01T00"]),
+        ("Europe/Vienna", HOURS, {"batch_size": "hour"}, ["2024-03-30T12", "2024-03-31T12", "2024-04-01T12"]),
+    ],
+)  # fmt: skip
+def test_a_partition_of_a_fivm_model_begins_when_the_catalog_says(
+    session: str, sql: str, meta: dict[str, Any], begins: list[str]
+) -> None:
+    """In the zone of the days, whoever reads it in whatever zone; on the second day clocks change in Vienna."""
+    rows: list[Row] = [("k", 1, datetime(2024, 3, 30, 12)), ("k", 2, datetime(2024, 3, 31, 12))]
+    table = Table("m", [("k", "string"), ("v", "int"), ("ts", "timestamp")], rows)
+    with closing(Bench([table], [], session)) as b:
+        b.add_fivm("summed", sql, {"fivm_part_timestamp": True, **meta})
+        b.run_fivm("summed")
+        b.change("m", [("k", 3, datetime(2024, 4, 1, 12))])
+        b.run_fivm("summed")
+        expected = {datetime.fromisoformat(text) for text in begins}
+        assert {moment for (moment,) in b.rows("summed", "part_timestamp")} == expected
+        assert {moment for (moment,) in b.catalog("summed", "part_timestamp")} == expected
+        length = b.plans["summed"].partition_length
+        assert length is not None
+        numbers = {length.part_of(moment.replace(tzinfo=timezone.utc)) for moment in expected}
+        assert {part for (part,) in b.catalog("summed", "part")} == numbers

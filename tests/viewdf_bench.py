@@ -157,7 +157,8 @@ class Bench:
                     parts = replace(plan.parts, readers=(*plan.parts.readers, name))
                     self.plans[other] = replace(plan, parts=parts)
         config = load_config(meta, model=name)
-        self.plans[name] = plan_model(ModelRequest(name, sql, Catalog.of(relations), config))
+        session = (("timezone", self.zone),)
+        self.plans[name] = plan_model(ModelRequest(name, sql, Catalog.of(relations), config, session))
 
     def run_fivm(self, name: str) -> Report:
         return refresh(self.plans[name], self.bench.engine, self.journal)

@@ -8,7 +8,8 @@ from dataclasses import replace
 import sqlglot
 from sqlglot import exp
 
-from fivm_dbt.catalog import Presentation
+from fivm_dbt.catalog import Presentation, SparkType
+from fivm_dbt.catalog.types import DATE
 from fivm_dbt.config import Config
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.dialect import SparkText
@@ -16,7 +17,7 @@ from fivm_dbt.ir.moments import session_zone
 from fivm_dbt.naming import PARTITION
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import PART_TIMESTAMP
-from fivm_dbt.plan.plan import View
+from fivm_dbt.plan.plan import StateTable, View
 
 
 def with_part_timestamp(
@@ -41,9 +42,28 @@ def with_part_timestamp(
         )
     query = sqlglot.parse_one(top.presentation.sql, dialect=SparkText)
     assert isinstance(query, exp.Select)
-    begins = exp.cast(exp.column(PARTITION), "timestamp", dialect="spark")
+    length = Length.of(config.batch_size or "month", _zone(top.state, config, session))
+    begins = _begins(top.state.partitioning.type, length.zone)
     shown = query.select(exp.alias_(begins, PART_TIMESTAMP), copy=False)
     presentation = Presentation(top.presentation.root, shown.sql(dialect="spark"))
-    zone = config.fivm_time_zone or session_zone(tuple(session.items()))
-    length = Length.of(config.batch_size or "month", zone)
     return (*views[:-1], replace(top, presentation=presentation)), length
+
+
+def _zone(state: StateTable, config: Config, session: Mapping[str, str]) -> str:
+    """Whose days the partitions are: of instants those of the session, dates may be those of any zone."""
+    by = state.partitioning.expression
+    assert by is not None
+    of_dates = all(k.type == DATE for k in state.keys if ("", k.name) in by.columns)
+    return (config.fivm_time_zone if of_dates else None) or session_zone(tuple(session.items()))
+
+
+def _begins(type_: SparkType, zone: str) -> exp.Expr:
+    """When a partition begins, as the catalog of parts has it: a cast would ask for the zone of whoever reads."""
+    if type_ != DATE:
+        return exp.column(PARTITION)
+    days = exp.Anonymous(this="UNIX_DATE", expressions=[exp.column(PARTITION)])
+    seconds = exp.Mul(this=days, expression=exp.Literal.number(86_400))
+    in_utc = exp.Anonymous(this="TIMESTAMP_SECONDS", expressions=[seconds])
+    if zone == "UTC":
+        return in_utc
+    return exp.Anonymous(this="TO_UTC_TIMESTAMP", expressions=[in_utc, exp.Literal.string(zone)])

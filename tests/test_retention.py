@@ -16,6 +16,8 @@ from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.length import Length
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.engine import Row
+from fivm_dbt.refresh.oracle import runnable_sql
+from fivm_dbt.sql.splice import splice_inputs
 from fixtures.models import Bench, Interrupted, Interrupting, plan_of, relation
 
 DAYS = Retention("ts", Length.of("day"), timedelta(days=3))
@@ -40,6 +42,8 @@ QUERIES = {
     "running": "select k, ts, v, sum(v) over (partition by k order by ts) as s from m",
     "first ones": "select k, v from m order by v desc, k limit 4",
     "above average": "select k, v from m where v > (select avg(v) from m)",
+    "patterns": "select * from m match_recognize (partition by k order by ts measures count(*) as n, sum(b.v) as s "
+    "pattern (a b+) define b as b.v <> a.v) as f",
     "nested": "select n, count(*) as keys from (select k, count(*) as n from m group by k) as c group by n",
 }
 
@@ -70,7 +74,7 @@ def _drop(bench: Bench, before: date) -> None:
 
 def _check(bench: Bench) -> None:
     """The model is what its text gives for all rows that have ever been there, but for those really deleted."""
-    ever = bench.plan.sql.replace("from m", "from m_ever as m").replace("join m", "join m_ever as m")
+    ever = splice_inputs(runnable_sql(bench.plan), {"m": "(SELECT * FROM m_ever)"})
     columns = ", ".join(f"`{c.name}`" for c in bench.plan.output)
     expected = Counter(bench.engine.query(f"select {columns} from ({ever}) as expected"))
     assert bench.shown() == expected

@@ -299,6 +299,15 @@ def test_skipping_to_a_variable_without_a_row_is_an_error() -> None:
     assert matched(clause, {1: stream(1, 2)}, random.Random(0)) == Counter([(1, 2)])
 
 
+@pytest.mark.parametrize("name", ["b", "`b`", "B"])
+def test_skip_to_is_skip_to_last(name: str) -> None:
+    sql = (
+        "select * from p match_recognize (partition by k order by t measures count(*) as n "
+        "after match skip to{} pattern (a b+ c) define b as b.x > 1) as f"
+    )
+    assert lower(sql.format(f" {name}"), CATALOG).node == lower(sql.format(f" last {name}"), CATALOG).node
+
+
 REFUSED = {
     "pattern (a+? b)": ("FIVM105", "?"),
     "pattern (a {- b -})": ("FIVM105", "{-"),
@@ -316,6 +325,9 @@ REFUSED = {
     "after match skip to first a pattern (a b)": ("FIVM105", None),
     "after match skip to last a pattern (a b)": ("FIVM105", None),
     "after match skip to first z pattern (a b)": ("FIVM102", None),
+    "after match skip to a pattern (a b)": ("FIVM105", None),
+    "after match skip to z pattern (a b)": ("FIVM102", None),
+    "after match skip to pattern (a b)": ("FIVM101", None),
     "pattern (a b) define z as x > 1": ("FIVM102", "z as x > 1"),
     "pattern (a b) define a as x > 1, A as x > 2": ("FIVM102", "A as x > 2"),
     "pattern (a b) define a as x + 1": ("FIVM105", "x + 1"),

@@ -51,6 +51,9 @@ def in_brackets(tokens: list[Token]) -> list[Token]:
             # What fivm adds to the clause; sql/parse.py notes where it stood.
             result.append(_put_in(TokenType.VAR, "MATCH", token))
             continue
+        if _is_skipped_to(tokens, number):
+            # SQL's short form of TO LAST, which sqlglot does not know.
+            result.append(_put_in(TokenType.VAR, "LAST", token))
         for _ in range(before.get(number, 0)):
             result += [_put_in(kind, text, token) for kind, text in _HEAD]
         result.append(token)
@@ -65,6 +68,15 @@ def is_per_part(tokens: Sequence[Token], number: int) -> bool:
     if number < 0 or [t.text.upper() for t in tokens[number : number + 4]] != list(words):
         return False
     return tokens[number + 3].token_type is not TokenType.STRING
+
+
+def _is_skipped_to(tokens: Sequence[Token], number: int) -> bool:
+    """Whether a token is the variable of AFTER MATCH SKIP TO, with neither FIRST nor LAST before it."""
+    words = ["AFTER", "MATCH", "SKIP", "TO"]
+    if number < 4 or [t.text.upper() for t in tokens[number - 4 : number]] != words:
+        return False
+    token = tokens[number]
+    return token.token_type is TokenType.IDENTIFIER or token.text.upper() not in ("FIRST", "LAST", "NEXT")
 
 
 _HEAD = (

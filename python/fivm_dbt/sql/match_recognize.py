@@ -41,7 +41,7 @@ INPUT = f"{PREFIX}match_input"
 """The relation that stands for what a pattern reads, in :class:`fivm_dbt.ir.match.WrittenMatch`."""
 
 _SKIPS = re.compile(
-    r"AFTER MATCH SKIP (PAST LAST ROW|TO NEXT ROW|TO FIRST|TO LAST|TO)(?: (\S+))?", re.IGNORECASE
+    r"AFTER MATCH SKIP (PAST LAST ROW|TO NEXT ROW|TO FIRST|TO LAST)(?: (\S+))?", re.IGNORECASE
 )
 
 

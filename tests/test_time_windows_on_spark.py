@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,7 +16,10 @@ from fivm_dbt.config import load_config
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.executor import refresh
+from fivm_dbt.testing.load import load_scenarios
+from fivm_dbt.testing.replay import replay_scenario
 from fivm_dbt.testing.spark_workbench import SparkWorkbench
+from random_windows import random_scenario, random_sessions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,8 +44,9 @@ MODELS = {
     ),
     "sequence": (f"select k, ts, v, lag(v, 2) {BY_TIME} as l from r", "k, unix_seconds(ts), v, l"),
     "running": (
-        f"select k, ts, v, sum(v) {BY_TIME} as s, min(v) {BY_TIME} as m, row_number() {BY_TIME} as n from r",
-        "k, unix_seconds(ts), v, s, m, n",
+        f"select k, ts, v, sum(v) {BY_TIME} as s, min(v) {BY_TIME} as m, row_number() {BY_TIME} as n, "
+        f"first_value(v) {BY_TIME} as f, last(v, true) {BY_TIME} as l from r",
+        "k, unix_seconds(ts), v, s, m, n, f, l",
     ),
 }
 
@@ -107,3 +113,16 @@ def test_days_on_which_clocks_change(workbench: SparkWorkbench, name: str) -> No
     if name == "session":
         assert ("a", at("2024-03-30T21:30:00"), at("2024-03-31T02:30:00"), 47, 32) in later
         assert ("a", at("2024-03-30T21:30:00"), at("2024-03-31T00:30:00"), 35, 32) in last
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(1000, 1008))
+@pytest.mark.parametrize("made", [random_scenario, random_sessions])
+def test_random_windows_on_spark(
+    spark: SparkSession, made: Callable[[int], dict[str, Any]], seed: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "windows.jsonl"
+    path.write_text(json.dumps(made(seed)), encoding="utf-8")
+    (located,) = load_scenarios([path])
+    result = replay_scenario(located.scenario, lambda: SparkWorkbench(spark, "fivm_random_windows"))
+    assert result.outcome == "passed", "\n".join([result.line(), result.message or "", *result.details()])

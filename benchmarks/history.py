@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import product
 from pathlib import Path
 
 import click
@@ -72,6 +73,7 @@ class Measured:
 
     model: str
     history: int
+    keys: int
     what: str
     computed: str
     again: str
@@ -87,7 +89,12 @@ class Measured:
     "--history", multiple=True, default=(240, 720, 1440), show_default=True, help="Minutes; repeatable."
 )
 @click.option(
-    "--keys", default=50, show_default=True, type=click.IntRange(1), help="Sources, a row each per minute."
+    "--keys",
+    multiple=True,
+    default=(50,),
+    show_default=True,
+    type=click.IntRange(1),
+    help="Sources, a row each per minute; repeatable.",
 )
 @click.option(
     "--models", default=",".join(MODELS), show_default=True, help="Which models, with those they read."
@@ -95,10 +102,17 @@ class Measured:
 @click.option("--engine", type=click.Choice(ENGINES), default="duckdb", show_default=True)
 @click.option("--report", type=click.Path(path_type=Path), help="Write the figures as JSON too.")
 @click.option(
-    "--images", type=click.Path(path_type=Path), help="Draw what one more minute takes, in this directory."
+    "--images",
+    type=click.Path(path_type=Path),
+    help="Draw what one more minute reads of histories, or takes with some numbers of sources, in this directory.",
 )
 def main(
-    history: tuple[int, ...], keys: int, models: str, engine: str, report: Path | None, images: Path | None
+    history: tuple[int, ...],
+    keys: tuple[int, ...],
+    models: str,
+    engine: str,
+    report: Path | None,
+    images: Path | None,
 ) -> None:
     """Exits with 1 if one of the models differs from its recompute."""
     chosen = models.split(",")
@@ -108,12 +122,12 @@ def main(
     measured: list[Measured] = []
     with tempfile.TemporaryDirectory() as directory:
         open_workbench = opener(engine, Path(directory))
-        for many in history:
+        for many, sources in product(history, keys):
             with closing(open_workbench()) as workbench:
-                measured += _Stream(workbench, many, keys, chosen, Path(directory)).follow()
+                measured += _Stream(workbench, many, sources, chosen, Path(directory)).follow()
     _print(measured)
     if images is not None:
-        _draw(measured, images / "time_parts_history.svg")
+        _draw(measured, images)
     conclude(measured, report)
 
 
@@ -148,7 +162,7 @@ class _Stream:
 
     def follow(self) -> list[Measured]:
         """Build the models; then a minute more, then a late row."""
-        click.echo(f"history of {self._history:,} minutes: building", err=True)
+        click.echo(f"{self._history:,} minutes of {self._keys:,} sources: building", err=True)
         for name in self._models.plans:
             self._models.refresh(name)
         is_compared = {"panes", "sliding"} <= set(self._models.plans)
@@ -198,7 +212,9 @@ class _Stream:
         differing = len(set(ours) ^ set(by_hand))
         rows = self._keys
         return [
-            Measured("by hand", self._history, "one more minute", "", "", 2, 0, 2 * rows, seconds, differing)
+            Measured(
+                "by hand", self._history, rows, "one more minute", "", "", 2, 0, 2 * rows, seconds, differing
+            )
         ]
 
     def _refresh(self, what: str) -> list[Measured]:
@@ -214,6 +230,7 @@ class _Stream:
         return Measured(
             name,
             self._history,
+            self._keys,
             what,
             report.parts.computed,
             report.parts.again,
@@ -230,6 +247,7 @@ def _print(measured: Sequence[Measured]) -> None:
     for heading in (
         "model",
         "history",
+        "sources",
         "what came",
         "statements",
         "rows read",
@@ -238,22 +256,26 @@ def _print(measured: Sequence[Measured]) -> None:
         "equal",
     ):
         table.add_column(heading, justify="left" if heading in ("model", "what came", "equal") else "right")
-    for m in sorted(measured, key=lambda m: ([*MODELS, "by hand"].index(m.model), m.what, m.history)):
+    for m in sorted(measured, key=lambda m: ([*MODELS, "by hand"].index(m.model), m.what, m.history, m.keys)):
         table.add_row(
-            m.model, f"{m.history:,}", m.what, str(m.statements), f"{m.rows_read:,}", f"{m.rows_written:,}",
-            f"{m.seconds:.2f}", "yes" if not m.differing else "NO",
+            m.model, f"{m.history:,}", f"{m.keys:,}", m.what, str(m.statements),
+            f"{m.rows_read:,}", f"{m.rows_written:,}", f"{m.seconds:.2f}", "yes" if not m.differing else "NO",
         )  # fmt: skip
     Console(width=120).print(table)
 
 
-def _draw(measured: Sequence[Measured], path: Path) -> None:
+def _draw(measured: Sequence[Measured], images: Path) -> None:
+    """Rows read over the history; of several numbers of sources, and one history, the seconds over these."""
+    is_by_keys = len({m.keys for m in measured}) > 1
     lines = []
     for model in dict.fromkeys(m.model for m in measured if m.rows_read):
         points = [m for m in measured if (m.model, m.what) == (model, "one more minute")]
-        lines.append(
-            Line(model, tuple(float(m.history) for m in points), tuple(float(m.rows_read) for m in points))
-        )
-    plot(path, lines, "minutes of history", "rows read by one more minute")
+        xs = tuple(float(m.keys if is_by_keys else m.history) for m in points)
+        lines.append(Line(model, xs, tuple(float(m.seconds if is_by_keys else m.rows_read) for m in points)))
+    if is_by_keys:
+        plot(images / "time_parts_sources.svg", lines, "sources", "seconds of one more minute")
+    else:
+        plot(images / "time_parts_history.svg", lines, "minutes of history", "rows read by one more minute")
 
 
 if __name__ == "__main__":

@@ -102,6 +102,9 @@ models:
     assert shop.dbt("run").actions() == {"big_orders": "refreshed"}
     assert (77, 2, Decimal("3.50")) in shop.rows("big_orders")
     shop.dbt("test")
+    assert "PARSE_SYNTAX_ERROR" in shop.dbt("show", "--select", "big_orders", expect=False).text
+    shown = shop.dbt("show", "--inline", "select total from {{ ref('big_orders') }} where customer_id = 77")
+    assert "3.5" in shown.text
     shop.write("models/contract.yml", contract.format("string"))
     broken = shop.dbt("run", expect=False)
     assert "This model has an enforced contract that failed" in str(broken.results["big_orders"].message)

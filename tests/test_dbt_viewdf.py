@@ -178,6 +178,29 @@ select src, sum(loss) as total from {{ fivm.part(source('raw', 'measurements'), 
 """
 
 
+UNIT_TEST = """
+unit_tests:
+  - name: sums_of_given_rows
+    model: sums
+    given:
+      - input: source('raw', 'measurements')
+        rows: [{src: s, loss: 3}, {src: s, loss: 4}, {src: t, loss: 5}]
+    expect:
+      rows: [{src: s, total: 7}, {src: t, total: 5}]
+"""
+
+
+def test_dbt_runs_the_text_over_all_rows(shop: Project) -> None:
+    """A unit test over those that it gives, ``dbt show`` over those that there are."""
+    shop.write("models/sums.sql", SUMS)
+    shop.write("models/sums.yml", UNIT_TEST)
+    _insert(shop, ("s", "10:00:00", 20), ("s", "11:00:00", 22))
+    assert "42" in shop.dbt("show", "--select", "sums").text
+    shop.dbt("test")
+    shop.write("models/sums.yml", UNIT_TEST.replace("total: 7", "total: 8"))
+    assert "sums_of_given_rows" in shop.dbt("test", expect=False).text
+
+
 def test_a_change_100_parts_back(shop: Project) -> None:
     """Only what depends on it is computed, at once, and last_updated tells what has changed."""
     shop.write("models/sums.sql", SUMS)

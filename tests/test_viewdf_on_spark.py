@@ -1,0 +1,83 @@
+"""What one more part of a viewdf model reads of Delta tables, whose files are skipped by what is written of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from benchmarks.part_models import PartModels, initialize, part
+from benchmarks.streams import keep_statistics
+
+from fivm_dbt.catalog import Column
+from fivm_dbt.testing.spark_workbench import TINY, SparkWorkbench
+from fivm_dbt.testing.workbench import TableSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+START = datetime(2024, 1, 1)
+STREAM = TableSpec("m", (Column.of("src", "int"), Column.of("ts", "timestamp"), Column.of("loss", "int")))
+_TEN = "'j-9', 'j'"
+MODELS = {
+    "tops": f"select src, max(loss) as top from {part('m')} group by src",
+    "sliding": f"select src, max(top) as top from {part('tops', _TEN)} group by src",
+    "in_a_row": initialize(f"select src, 1 as ct from {part('m')} where loss > 1".replace("'j'", "'i'"))
+    + f"select new.src, coalesce(prev.ct, 0) + 1 as ct from {part('m')} as new "
+    + f"left join {part('in_a_row', repr('j-1'))} as prev on new.src = prev.src where new.loss > 1",
+}
+SOURCES = 4
+
+
+@pytest.fixture
+def workbench(spark: SparkSession) -> Iterator[SparkWorkbench]:
+    with closing(SparkWorkbench(spark, "fivm_parts_read")) as found:
+        keep_statistics(found)
+        yield found
+        for key in ("collect", "skipping"):
+            name = f"spark.databricks.delta.stats.{key}"
+            spark.conf.set(name, TINY[name])
+
+
+def test_one_more_part_reads_the_same_after_any_history(workbench: SparkWorkbench) -> None:
+    models = PartModels(workbench, STREAM, "ts")
+    workbench.create(STREAM, [])
+    for name, sql in MODELS.items():
+        models.add(name, sql)
+    minutes = 0
+
+    def arrive(many: int) -> dict[str, tuple[int, int | None]]:
+        """So many minutes come; by model the statements of its refresh, and the rows that it reads."""
+        nonlocal minutes
+        times = [START + timedelta(minutes=minutes + n) for n in range(many)]
+        workbench.change(STREAM, [(s, t, s + t.minute % 3) for t in times for s in range(SOURCES)], ())
+        minutes += many
+        models.begin()
+        reports = {name: models.refresh(name) for name in MODELS}
+        return {name: (len(r.statements), r.rows_read) for name, r in reports.items()}
+
+    for many in (20, 10):
+        arrive(many)
+    early = arrive(1)
+    for many in (400, 10):
+        arrive(many)
+    assert arrive(1) == early
+    # The feed is counted and read; ten parts of the model below, which lie in two files, and one of its own.
+    assert early["tops"] == (3, 2 * SOURCES)
+    statements, rows = early["sliding"]
+    assert statements == 3
+    assert rows is not None and 10 * SOURCES < rows <= 13 * SOURCES
+    assert [list(r) for r in workbench.engine.query("select count(*) from tops")] == [[minutes * SOURCES]]
+    expected = (
+        "select src, ts, max(loss) over (partition by src order by ts rows between 9 preceding and current row) "
+        "as top, row_number() over (partition by src order by ts) as n from m"
+    )
+    differing = workbench.engine.query(
+        f"select count(*) from (select src, top, ts from ({expected}) as e where n >= 10 "
+        "except all select src, top, part_timestamp from sliding)"
+    )
+    assert [list(r) for r in differing] == [[0]]

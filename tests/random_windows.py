@@ -195,7 +195,7 @@ def random_running(rng: random.Random) -> str:
         calls.append(f"{call} over (partition by {by} order by {order}{frame})")
     calls.append(f"row_number() over (partition by {by} order by {order}, x, y, z)")
     calls += [f"rank() over (partition by {by} order by {order}{then})" for then in ("", ", x")]
-    for call in ("first_value(x)", "first(y) ignore nulls", "last_value(x) ignore nulls", "last_value(y)"):
+    for call in ("first_value(x)", "first(y) ignore nulls", "last(x, true)", "last_value(y)"):
         frame = rng.choice(("", f" rows between {up}"))
         calls.append(f"{call} over (partition by {by} order by {order}, x, y{frame})")
     window = f"over (partition by {by} order by {order})"

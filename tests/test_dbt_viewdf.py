@@ -178,6 +178,31 @@ select src, sum(loss) as total from {{ fivm.part(source('raw', 'measurements'), 
 """
 
 
+def test_old_parts_are_merged(shop: Project) -> None:
+    """The files of a day that is over become one; late rows change its parts as before."""
+    one = SUMS.replace("'j-9', 'j'", "'j'")
+    shop.write("models/sums.sql", one.replace("'oldest'}", "'oldest', 'fivm_rollup': '1 hour'}"))
+    for minute, loss in (("23:58:00", 20), ("23:59:00", 30)):
+        _insert(shop, ("s", minute, loss))
+        shop.dbt("run")
+    of_day = "SELECT count(DISTINCT input_file_name()) FROM shop.sums__fivm_root WHERE __fivm_partition = '2015-01-01'"
+    assert shop.sql(of_day) == [(2,)]
+    shop.sql("INSERT INTO raw.measurements VALUES ('s', TIMESTAMP'2015-01-02 01:05:00', 40)")
+    shop.dbt("run")
+    assert shop.sql(of_day) == [(1,)]
+    merged = (
+        "SELECT count(*) FROM shop.fivm_parts WHERE relation LIKE '%sums' AND merged_into = DATE'2015-01-01'"
+    )
+    assert shop.sql(merged) == [(2,)]
+    _insert(shop, ("s", "23:58:00", 1))
+    late = shop.dbt("run").figures("sums")
+    assert late["parts"]["changed"] == late["parts"]["again"] != "none"
+    assert shop.sql("SELECT total FROM shop.sums ORDER BY part_timestamp") == [(21,), (30,), (40,)]
+    assert shop.sql("SELECT total FROM shop.sums WHERE part_timestamp = TIMESTAMP'2015-01-01 23:58:00'") == [
+        (21,)
+    ]
+
+
 UNIT_TEST = """
 unit_tests:
   - name: sums_of_given_rows

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
@@ -175,6 +176,78 @@ def test_rows_later_than_that_are_an_error_where_they_are_needed() -> None:
         assert raised.value.code.number == "FIVM206"
 
 
+# Interruptions
+
+
+class _Stop(Exception):
+    pass
+
+
+@contextmanager
+def _stopping(b: Bench, write: int) -> Iterator[None]:
+    """The engine stops before its write of this number, if there are as many."""
+    engine: Any = b.bench.engine
+    run, written = engine.run, 0
+
+    def counted(sql: str) -> None:
+        nonlocal written
+        written += 1
+        if written == write:
+            raise _Stop
+        run(sql)
+
+    engine.run = counted
+    try:
+        yield
+    except _Stop:
+        pass
+    finally:
+        engine.run = run
+
+
+WRITES = 4
+"""Those of a refresh that drops parts: what is new, its record, what is old, and that it was dropped."""
+
+
+@pytest.mark.parametrize("are_read", [False, True])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(first, second, marks=[] if (first, second) in ((3, 3), (4, 1)) else pytest.mark.more)
+        for first in range(1, WRITES + 1)
+        for second in range(WRITES + 1)
+    ],
+)
+def test_cut_off_at_every_write_and_once_more(first: int, second: int, are_read: bool) -> None:
+    """With models behind it refreshed in between or not, everything is as if nothing had happened."""
+    copy = Model("copy", PLAIN.replace("m:", "plain:"), None, OLDEST)
+    with _bench(_source(_rows(0, 0)), Model("plain", PLAIN, None, _keeping("2 minutes")), copy) as b:
+        b.run()
+        b.add_fivm("total", "select k, count(*) as n, sum(v) as v from plain group by k", {})
+        b.run_fivm("total")
+        for minute in range(1, 6):
+            b.change("m", _rows(minute, minute))
+            b.run()
+            b.run_fivm("total")
+        b.change("m", _rows(6, 6))
+        for write in (first, second):
+            with _stopping(b, write):
+                b.run("plain")
+            if are_read:
+                b.run("copy")
+                b.run_fivm("total")
+        for minute in (7, 8):
+            b.change("m", _rows(minute, minute))
+            b.run()
+            b.run_fivm("total")
+        gone = set(_numbers(b.known("plain")["dropped"]))
+        stored = {MINUTE.part_of(r[0].replace(tzinfo=timezone.utc)) for r in b.rows("plain", PART_TIMESTAMP)}
+        assert gone and stored == set(_numbers(b.known("plain")["computed"])) - gone
+        assert {r[1] for r in b.catalog("plain") if r[0] == "plain" and r[2] == "dropped"} == gone
+        assert b.rows("copy").total() == 9
+        assert set(b.rows("total")) == {("a", 9, 180)}
+
+
 # Random ones
 
 
@@ -210,8 +283,11 @@ def _models(pick: random.Random, is_kept: bool) -> list[Model]:
 
 
 def _twins(seed: int) -> int:
-    """Two benches go through the same stream, one of which drops parts; how many are dropped in the end."""
-    pick = random.Random(seed)
+    """Two benches go through the same stream, one of which drops parts, and is cut off at times.
+
+    Returns how many parts are dropped in the end.
+    """
+    pick, cuts = random.Random(seed), random.Random(-seed)
     lateness = pick.choice((None, 0, 2, 6))
     late = lateness or 0
     first = _some(pick, 0, 3, 6)
@@ -233,6 +309,10 @@ def _twins(seed: int) -> int:
             names = pick.sample(["plain", "sums", "recent", "coarse"], pick.choice((0, 0, 1, 2)))
             for b in (dropping, keeping):
                 b.change("m", come, gone)
+            if cuts.random() < 0.4:
+                with _stopping(dropping, cuts.randint(1, 8)):
+                    dropping.run(cuts.choice(list(dropping.models)))
+            for b in (dropping, keeping):
                 for name in (n for n in b.models if n in names):
                     b.run(name)
             for row in gone:

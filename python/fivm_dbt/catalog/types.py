@@ -64,6 +64,15 @@ class SparkType:
         return self.text in ("float", "double")
 
     @property
+    def is_exact(self) -> bool:
+        """Whether values that are equal in an order are the same: 0.0 and -0.0 are not, alone or in a struct.
+
+        >>> SparkType.of("struct<a:int,b:double>").is_exact, SparkType.of("array<int>").is_exact
+        (False, True)
+        """
+        return self.is_groupable and re.search(r"\b(float|double)\b|collate", self.text) is None
+
+    @property
     def is_numeric(self) -> bool:
         return self.is_decimal or self.is_integral or self.is_floating
 

@@ -245,6 +245,13 @@ def _sorted(node: exp.Expr) -> exp.Expr:
     )
 
 
+def _ignoring_nulls(node: exp.Expr) -> exp.Expr:
+    """FIRST and LAST of a window, of which DuckDB's generator leaves IGNORE NULLS out."""
+    names = {exp.First: exp.FirstValue, exp.Last: exp.LastValue}
+    name = names.get(type(node.this)) if isinstance(node.parent, exp.Window) else None
+    return node if name is None else exp.IgnoreNulls(this=name(this=node.this.this.copy()))
+
+
 def _select(node: exp.Expr) -> exp.Expr:
     return to_duckdb_select(node) if isinstance(node, exp.Select) else node
 
@@ -288,6 +295,7 @@ _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.RegrCount: _regr_count,
     exp.Anonymous: _anonymous,
     exp.GenerateSeries: _series,
+    exp.IgnoreNulls: _ignoring_nulls,
     exp.Quantile: _quantile,
     exp.Reduce: to_duckdb_aggregate_array,
     exp.Transform: with_index_from_one,

@@ -175,7 +175,7 @@ class _Columns:
             fields.append((f"has_{number}", is_there, BOOLEAN))
             fields.append((f"by_{number}", key.ast(), key_type))
         fields.append((_VALUE, value.ast(), type_))
-        if len(fields) == 1 or any(t.is_floating or not t.is_groupable for _, _, t in fields):
+        if len(fields) == 1 or any(not t.is_exact for _, _, t in fields):
             return None
         parts = [exp.PropertyEQ(this=exp.to_identifier(n), expression=v) for n, v, _ in fields]
         types = ",".join(f"{n}:{t.text}" for n, _, t in fields)

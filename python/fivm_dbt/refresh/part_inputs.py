@@ -10,6 +10,7 @@ from fivm_dbt.plan.binding import BoundInput, staged_input
 from fivm_dbt.plan.part_plan import PartInput, PartPlan
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.bind import Staged, tell_change
+from fivm_dbt.refresh.dropped import being_dropped
 from fivm_dbt.refresh.engine import ChangeFeedUnavailable, Commit, Row, VersionUnavailable
 from fivm_dbt.refresh.journal import Entry, Journal
 from fivm_dbt.refresh.known_parts import KnownParts
@@ -161,7 +162,9 @@ class PartInputs:
 
 
 def _asked(journal: Journal, relation: str) -> Upstream:
-    return _told(read_state(journal.entries(relation)).finished)
+    state = read_state(journal.entries(relation))
+    told, dropping = _told(state.finished), being_dropped(state)
+    return replace(told, computed=told.computed - dropping, dropped=told.dropped | dropping)
 
 
 def _told(finished: Entry | None) -> Upstream:

@@ -19,7 +19,7 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.apply import publish, write_snapshots
 from fivm_dbt.refresh.bind import Staged, bind, stage_inputs, versions_read
 from fivm_dbt.refresh.decide import changed_by_others, lost_inputs, unreadable, why_rebuild
-from fivm_dbt.refresh.dropped import check_rebuild, recorded_drops
+from fivm_dbt.refresh.dropped import DROPPING, being_dropped, check_rebuild, recorded_drops
 from fivm_dbt.refresh.engine import ChangeFeedUnavailable, VersionUnavailable
 from fivm_dbt.refresh.journal import Entry, Journal, create_once, now
 from fivm_dbt.refresh.known_parts import (
@@ -169,9 +169,8 @@ class PartRun(Run):
             return self._build(state, upstream, lost[0], lost[1])
         known = KnownParts.of(state.finished.detail["parts"])
         before = known
-        if state.unfinished is not None and "dropping" in state.unfinished.detail:
-            dropped_before = Intervals.read(state.unfinished.detail["dropping"])
-            known = replace(known, dropped=known.dropped | dropped_before)
+        dropping = being_dropped(state)
+        known = replace(known, dropped=known.dropped | dropping)
         new_upstream = {name: u.computed - known.seen.get(name, Intervals()) for name, u in upstream.items()}
         has_moved = any(o.moved for o in observed.values()) or any(new_upstream.values())
         if not has_moved and state.unfinished is None and not self.wanted.has_work(known):
@@ -194,11 +193,13 @@ class PartRun(Run):
             )
         except (ChangeFeedUnavailable, VersionUnavailable) as error:
             return self._build(state, upstream, f"an interrupted refresh cannot be gone on with: {error}")
-        claim = self._claim(state, {"kind": "parts"})
+        claim = self._claim(state, {"kind": "parts", **({DROPPING: str(dropping)} if dropping else {})})
         self._ready_catalog()
         if state.unfinished is not None:
             was_known = {self.plan.relation: before.computed, **before.seen}
             self.engine.run(forget_attempt(self.plan, claim.refresh, was_known))
+        if dropping:
+            self._drop(dropping)
         by = self._recorded(claim, binding)
         changed: dict[str, Intervals] = {}
         inputs: list[InputParts] = []
@@ -267,7 +268,7 @@ class PartRun(Run):
         writer.record()
         show(self.plan, self.building, self.engine)
         known = replace(known, watermark=watermark(self.parts, known, found.watermarks))
-        claim, known = self._put_away(claim, known, found.is_build, writer.changed)
+        claim, known = self._put_away(claim, known, found.is_build, writer.changed | found.touched)
         if found.is_build or not self.engine.exists(self.plan.relation):
             publish(self.plan, self.engine, {})
         recorded = write_snapshots(self.plan, self.engine, found.binding, self._snapshots(found))
@@ -314,12 +315,12 @@ class PartRun(Run):
             self.engine.progress(
                 f"{self.plan.model}: dropping {len(gone):,} parts ({gone}), older than fivm_retention"
             )
-            detail = {**claim.detail, "dropping": str(gone)}
+            earlier = Intervals.read(claim.detail.get(DROPPING, "none"))
+            detail = {**claim.detail, DROPPING: str(earlier | gone)}
             claim = replace(claim, attempt=claim.attempt + 1, detail=detail, recorded_at=now())
             if not self.journal.claim(claim):
                 raise Overtaken
-            self.engine.run(drop_parts(self.plan, gone))
-            self.engine.run(mark_dropped(self.plan, self.plan.relation, gone))
+            self._drop(gone)
             known = replace(known, dropped=known.dropped | gone)
         merged = merged_now(self.parts, known)
         if merged:
@@ -333,6 +334,10 @@ class PartRun(Run):
                 self.engine.run(mark_merged(self.plan, parts, period))
                 known = replace(known, merged=known.merged | parts)
         return claim, known
+
+    def _drop(self, parts: Intervals) -> None:
+        self.engine.run(drop_parts(self.plan, parts))
+        self.engine.run(mark_dropped(self.plan, self.plan.relation, parts))
 
     # Telling
 

@@ -148,6 +148,6 @@ def _not_needed(
     if "parts" in detail and NEEDS not in detail:
         return Intervals()  # an entry of before models said what they need
     if model not in detail.get(NEEDS, {}):
-        return parts  # read as a whole: the results of what has been seen are kept
+        return parts  # read as a whole, as it is at the time
     needed = detail[NEEDS][model]
     return parts & Intervals.of((parts.first, needed - 1)) if parts and needed is not None else Intervals()

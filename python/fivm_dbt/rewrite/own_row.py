@@ -17,8 +17,7 @@ def own_rows(node: Node) -> Node:
     node = node.with_inputs(tuple(own_rows(child) for child in node.inputs))
     if type(node) is not Window:
         return node
-    # 0.0 and -0.0 are equal in an order.
-    exact = frozenset(f.scalar for f in node.input.fields if not f.type.is_floating)
+    exact = frozenset(f.scalar for f in node.input.fields if f.type.is_exact)
     items = tuple(replace(item, value=with_own_values(item.value, exact)) for item in node.items)
     if any(has_window(i.value) for i in items):
         return replace(node, items=items)

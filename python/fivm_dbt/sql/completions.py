@@ -183,6 +183,9 @@ class _Select:
         if order is None:
             raise _depends(window, "has no ORDER BY, so it", "add ORDER BY to the window")
         given = [*(definition.args.get("partition_by") or []), *(o.this for o in order.expressions)]
+        if name in _FIRST | _LAST and not frame.by_rows and self._is_given(_argument(call), given):
+            self.found.settle(call)  # rows that are equal in the order begin and end frames together
+            return
         if self.is_grouped:
             missing = self._missing_keys(given)
         else:
@@ -195,6 +198,11 @@ class _Select:
         if missing:
             self._complete_window(window, call, definition, "".join(f", {m}" for m in missing))
         self.found.settle(call)
+
+    def _is_given(self, value: exp.Expr, given: Sequence[exp.Expr]) -> bool:
+        """Whether rows that are equal in what is given have equal values."""
+        column = self._column(unparenthesized(value))
+        return column is not None and any(column == self._column(unparenthesized(g)) for g in given)
 
     def _named(self, window: exp.Window) -> exp.Window | None:
         """The definition of ``OVER w``."""

@@ -23,12 +23,13 @@ pytestmark = pytest.mark.spark
 START = datetime(2024, 1, 1)
 STREAM = TableSpec("m", (Column.of("src", "int"), Column.of("ts", "timestamp"), Column.of("loss", "int")))
 _TEN = "'j-9', 'j'"
+_FIRST, _BEFORE = part("m", "'i'"), part("sums", "'j-1'")
 MODELS = {
     "tops": f"select src, max(loss) as top from {part('m')} group by src",
     "sliding": f"select src, max(top) as top from {part('tops', _TEN)} group by src",
-    "in_a_row": initialize(f"select src, 1 as ct from {part('m')} where loss > 1".replace("'j'", "'i'"))
-    + f"select new.src, coalesce(prev.ct, 0) + 1 as ct from {part('m')} as new "
-    + f"left join {part('in_a_row', repr('j-1'))} as prev on new.src = prev.src where new.loss > 1",
+    "sums": initialize(f"select src, sum(loss) as lost from {_FIRST} group by src")
+    + f"select src, sum(lost) as lost from (select src, sum(loss) as lost from {part('m')} group by src "
+    + f"union all select src, lost from {_BEFORE}) as both group by src",
 }
 SOURCES = 4
 

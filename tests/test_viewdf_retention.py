@@ -297,8 +297,8 @@ def _twins(seed: int) -> int:
     newest, rows = max(_minute(r) for r in first), list(first)
     try:
         for b in (dropping, keeping):
-            b.run()
             b.add_fivm("total", fivm, {})
+            b.run()
             b.run_fivm("total")
         for _ in range(8):
             oldest = newest - late

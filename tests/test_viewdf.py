@@ -16,7 +16,7 @@ from fivm_dbt.parts.parted import TimeParts
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.journal import ReadAhead, SqlJournal
 from fivm_dbt.refresh.report import Report
-from viewdf_bench import Bench, Model, Row, Table, at, minutes
+from viewdf_bench import Bench, Interrupted, Model, Row, Table, at, minutes, stopping
 
 MINUTE = TimeParts("ts", Length.of("minute"))
 PATIENT = TimeParts("ts", Length.of("minute"), lateness=timedelta())
@@ -614,28 +614,6 @@ def test_late_data_in_turn_is_two_statements_per_part_and_one_to_write_it() -> N
 # Interruptions
 
 
-class _Stop(Exception):
-    pass
-
-
-@contextmanager
-def stopping(b: Bench, write: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The engine stops before its write of this number, and says so with _Stop."""
-    engine: Any = b.bench.engine
-    written, run = 0, engine.run
-
-    def counted(sql: str) -> None:
-        nonlocal written
-        written += 1
-        if written == write:
-            raise _Stop
-        run(sql)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(engine, "run", counted)
-        yield
-
-
 @contextmanager
 def watching(engine: Any, asked: list[str]) -> Iterator[None]:
     """Take down what is asked of the journal's table."""
@@ -663,20 +641,18 @@ LATE: dict[str, list[Row]] = {
     "what_follows",
     ["undone", "more", *(pytest.param(what, marks=pytest.mark.more) for what in ("nothing", "earlier"))],
 )
-def test_an_interrupted_refresh_leaves_nothing_out(
-    what_follows: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_refresh_leaves_nothing_out(what_follows: str) -> None:
     """Stopped before each of its writes in turn; then all of what it had seen is undone, or more comes, or nothing."""
     stopped = 0
     while True:
         with bench([loss(TWENTY)], [HELPER, CSUM]) as b:
             b.run()
             b.change("m", **LATE)
-            with stopping(b, stopped + 1, monkeypatch):
+            with stopping(b, stopped + 1):
                 try:
                     b.run()
                     break
-                except _Stop:
+                except Interrupted:
                     stopped += 1
             if what_follows == "undone":
                 b.change("m", LATE["delete"], LATE["insert"])
@@ -692,15 +668,13 @@ def test_an_interrupted_refresh_leaves_nothing_out(
     assert stopped > 9, "each part is a write"
 
 
-def test_a_part_of_which_nothing_is_left_when_an_interrupted_refresh_goes_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_part_of_which_nothing_is_left_when_an_interrupted_refresh_goes_on() -> None:
     """It is no part then: the attempt's rows of it go, and the part before the first one has none either."""
     with bench([loss(TWENTY[2:])], [HELPER]) as b:
         b.run()
         later = [("s", "d", at("10:01"), 30), ("s", "d", at("10:06"), 30)]
         b.change("m", later)
-        with stopping(b, 4, monkeypatch), pytest.raises(_Stop):
+        with stopping(b, 4), pytest.raises(Interrupted):
             b.run()
         b.change("m", delete=later)
         b.run()
@@ -775,7 +749,7 @@ def test_what_another_model_says_is_asked_anew_where_it_has_been_written_since(o
             b.check()
 
 
-def test_an_interrupted_build_is_a_build(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_build_is_a_build() -> None:
     """Stopped before each of its writes: what was there is shown, and the next run builds."""
     stopped = 0
     while True:
@@ -783,11 +757,11 @@ def test_an_interrupted_build_is_a_build(monkeypatch: pytest.MonkeyPatch) -> Non
             b.run()
             before = b.rows("helper")
             b.change("m", [("s", "d", at("10:02"), 25)], TWENTY[2:3])
-            with stopping(b, stopped + 1, monkeypatch):
+            with stopping(b, stopped + 1):
                 try:
                     b.run(full_refresh=True)
                     break
-                except _Stop:
+                except Interrupted:
                     stopped += 1
             shown = b.rows("helper")
             assert b.run()["helper"].reason == "a build was interrupted"

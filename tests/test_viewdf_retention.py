@@ -5,16 +5,15 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta, timezone
-from typing import Any
 
 import pytest
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
-from viewdf_bench import Bench, Model, Row, Table, _numbers, at, minutes
+from viewdf_bench import Bench, Interrupted, Model, Row, Table, _numbers, at, minutes, stopping
 
 MINUTE = Length.of("minute")
 COLUMNS = [("k", "string"), ("v", "int"), ("ts", "timestamp")]
@@ -179,32 +178,6 @@ def test_rows_later_than_that_are_an_error_where_they_are_needed() -> None:
 # Interruptions
 
 
-class _Stop(Exception):
-    pass
-
-
-@contextmanager
-def _stopping(b: Bench, write: int) -> Iterator[None]:
-    """The engine stops before its write of this number, if there are as many."""
-    engine: Any = b.bench.engine
-    run, written = engine.run, 0
-
-    def counted(sql: str) -> None:
-        nonlocal written
-        written += 1
-        if written == write:
-            raise _Stop
-        run(sql)
-
-    engine.run = counted
-    try:
-        yield
-    except _Stop:
-        pass
-    finally:
-        engine.run = run
-
-
 WRITES = 4
 """Those of a refresh that drops parts: what is new, its record, what is old, and that it was dropped."""
 
@@ -231,7 +204,7 @@ def test_cut_off_at_every_write_and_once_more(first: int, second: int, are_read:
             b.run_fivm("total")
         b.change("m", _rows(6, 6))
         for write in (first, second):
-            with _stopping(b, write):
+            with suppress(Interrupted), stopping(b, write):
                 b.run("plain")
             if are_read:
                 b.run("copy")
@@ -311,7 +284,7 @@ def _twins(seed: int) -> int:
                 b.change("m", come, gone)
             if cuts.random() < 0.4:
                 name, reader = cuts.choice(list(dropping.models)), cuts.choice(["sums", "recent", "coarse"])
-                with _stopping(dropping, cuts.randint(1, 8)):
+                with suppress(Interrupted), stopping(dropping, cuts.randint(1, 8)):
                     dropping.run(name)
                 dropping.run(reader)
                 for b in (dropping, keeping):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -309,6 +310,30 @@ class Bench:
         declared = self.tables[name].parts
         assert declared is not None and declared.length is not None
         return declared.length
+
+
+class Interrupted(Exception):
+    """What :func:`stopping` raises in place of a write."""
+
+
+@contextmanager
+def stopping(bench: Bench, write: int) -> Iterator[None]:
+    """The engine stops before its write of this number, if there are as many, and says so with Interrupted."""
+    engine: Any = bench.bench.engine
+    run, written = engine.run, 0
+
+    def counted(sql: str) -> None:
+        nonlocal written
+        written += 1
+        if written == write:
+            raise Interrupted
+        run(sql)
+
+    engine.run = counted
+    try:
+        yield
+    finally:
+        engine.run = run
 
 
 class Oracle:

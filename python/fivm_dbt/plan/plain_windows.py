@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT
+from fivm_dbt.ir.frames import has_window
 from fivm_dbt.ir.nodes import AggregateCall, Item, Map, Window
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import storable, unique_name
@@ -151,14 +152,9 @@ class _Columns:
             return None
         struct, struct_type = row
         if ignores_nulls:
-            has_value = exp.Is(this=exp.paren(value.ast()), expression=exp.Null()).not_()
-            struct = Scalar(exp.Case(ifs=[exp.If(this=has_value, true=struct.ast())]))
-        if struct not in self.arguments:
-            self.arguments[struct] = (f"argument_{len(self.arguments) + 1}", struct_type)
-        argument = Scalar.column("", self.arguments[struct][0])
-        self.types[argument] = struct_type
+            struct = Scalar(exp.Case(ifs=[exp.If(this=_is_there(value), true=struct.ast())]))
         end = "min" if name in _FIRST else "max"
-        found = self._column(end, _over(window, end, argument), struct_type, over)
+        found = self._column(end, _over(window, end, self._kept(struct, struct_type)), struct_type, over)
         return Scalar(exp.Dot(this=found.ast(), expression=exp.to_identifier(_VALUE)))
 
     def _row(self, window: exp.Window, value: Scalar, type_: SparkType) -> tuple[Scalar, SparkType] | None:
@@ -171,8 +167,7 @@ class _Columns:
             if key_type is None or by.args.get("desc") or by.args.get("nulls_first") is False:
                 return None
             # Engines do not agree on where NULL stands in a struct.
-            is_there = exp.Is(this=exp.paren(key.ast()), expression=exp.Null()).not_()
-            fields.append((f"has_{number}", is_there, BOOLEAN))
+            fields.append((f"has_{number}", _is_there(key), BOOLEAN))
             fields.append((f"by_{number}", key.ast(), key_type))
         fields.append((_VALUE, value.ast(), type_))
         if len(fields) == 1 or any(not t.is_exact for _, _, t in fields):
@@ -190,21 +185,28 @@ class _Columns:
             return value, known
         # What stands for the clock is no column of the rows, and is not to be kept.
         is_of_rows = all(Scalar.column(*column) in self.types for column in value.columns)
-        if not value.columns or not is_of_rows or value.ast().find(exp.Window) is not None:
+        if not value.columns or not is_of_rows or has_window(value):
             return None
         type_ = INT if name == "count" else _argument_type(name, result)
         if type_ is None:
             return None
         if name == "count":
-            is_there = exp.Is(this=exp.paren(value.ast()), expression=exp.Null()).not_()
-            value = Scalar(exp.Case(ifs=[exp.If(this=is_there, true=exp.Literal.number(1))]))
+            value = Scalar(exp.Case(ifs=[exp.If(this=_is_there(value), true=exp.Literal.number(1))]))
         else:
             value = value.cast(type_.text)
+        return self._kept(value, type_), type_
+
+    def _kept(self, value: Scalar, type_: SparkType) -> Scalar:
+        """An expression as a column of the rows below the window."""
         if value not in self.arguments:
             self.arguments[value] = (f"argument_{len(self.arguments) + 1}", type_)
         column = Scalar.column("", self.arguments[value][0])
         self.types[column] = type_
-        return column, type_
+        return column
+
+
+def _is_there(value: Scalar) -> exp.Expr:
+    return exp.Is(this=exp.paren(value.ast()), expression=exp.Null()).not_()
 
 
 def _over(window: exp.Window, name: str, value: Scalar) -> Scalar:

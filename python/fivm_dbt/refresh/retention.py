@@ -70,11 +70,10 @@ def open_from(plan: PartPlan, known: KnownParts) -> int | None:
 
 def needs(plan: PartPlan, known: KnownParts) -> dict[str, int | None]:
     """By viewdf model that is read by parts the first part that is still needed; None where all are."""
-    since = open_from(plan, known)
     found: dict[str, int | None] = {}
-    for item in plan.inputs:
-        if not item.is_computed or item.relation == plan.model:
-            continue
+    items = [i for i in plan.inputs if i.is_computed and i.relation != plan.model]
+    since = open_from(plan, known) if items else None
+    for item in items:
         if since is None:
             found[item.relation] = None
         else:
@@ -96,11 +95,14 @@ def _first_read(plan: PartPlan, item: PartInput, known: KnownParts, since: int) 
 
 def too_old(plan: PartPlan, known: KnownParts) -> Intervals:
     """The parts that are older than ``fivm_retention``, but for those that the model itself still needs."""
-    kept, since = known.computed - known.dropped, open_from(plan, known)
-    if plan.retention is None or not kept or since is None:
+    kept = known.computed - known.dropped
+    if plan.retention is None or not kept:
         return Intervals()
     length = plan.length
     last = length.part_of(length.end_of(kept.last) - plan.retention) - 1
+    since = open_from(plan, known) if kept.first <= last else None
+    if since is None:
+        return Intervals()
     needed = min((r.low.at(since) for r in plan.recurrence.own), default=since)
     return kept & Intervals.of((kept.first, min(last, needed - 1)))
 

@@ -198,6 +198,19 @@ class TestWrites:
         state.run(MERGE)
         assert state.commits("db.state", None)[0].version == 0
 
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            "INSERT INTO db.state SELECT * FROM db.state WHERE a = 99",
+            "INSERT INTO db.state REPLACE WHERE a = 99 SELECT * FROM db.state WHERE a = 99",
+            "DELETE FROM db.state WHERE a = 99",
+            "UPDATE db.state SET n = n + 1 WHERE a = 99",
+        ],
+    )
+    def test_what_changes_nothing_is_no_commit(self, state: DuckDbEngine, statement: str) -> None:
+        state.run(statement)
+        assert state.commits("db.state", None)[0].version == 0
+
     def test_ambiguous_merge_fails(self, state: DuckDbEngine) -> None:
         state.stage("delta", "SELECT 1 AS a, CAST(1 AS BIGINT) AS n UNION ALL SELECT 1, 1")
         with pytest.raises(duckdb.Error):

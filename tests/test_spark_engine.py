@@ -63,6 +63,8 @@ def test_growth_is_what_the_commit_added(engine: SparkEngine) -> None:
         "DELETE FROM engine.grown WHERE id = 5",
         "INSERT INTO engine.grown REPLACE WHERE p IN (1, 9) SELECT id, 1 AS p FROM range(7)",
         "INSERT INTO engine.grown REPLACE WHERE (p IN (1) OR p IS NULL) SELECT 3L AS id, CAST(NULL AS BIGINT) AS p",
+        "INSERT INTO engine.grown VALUES (99, 1)",
+        "INSERT OVERWRITE engine.grown VALUES (99, 1), (100, 1)",
     ):
         before = engine.size("engine.grown")
         engine.run(statement)
@@ -70,8 +72,25 @@ def test_growth_is_what_the_commit_added(engine: SparkEngine) -> None:
         assert before is not None and after is not None
         [commit] = engine.commits("engine.grown", None)
         assert commit.growth == after - before, statement
-    engine.run("INSERT INTO engine.grown VALUES (99, 1)")
+    engine.run("ALTER TABLE engine.grown ADD COLUMNS (q INT)")
     assert engine.commits("engine.grown", None)[0].growth is None
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO engine.still SELECT id FROM range(0)",
+        "INSERT INTO engine.still REPLACE WHERE id = 9 SELECT id FROM range(3) WHERE id > 5",
+        "DELETE FROM engine.still WHERE id = 9",
+        "MERGE INTO engine.still AS t USING (SELECT 9 AS id) AS s ON t.id = s.id WHEN MATCHED THEN DELETE",
+    ],
+)
+def test_what_changes_nothing_is_no_commit(engine: SparkEngine, statement: str) -> None:
+    """Who counts rows by the newest commit must not take another one for its own."""
+    engine.run(f"CREATE OR REPLACE TABLE engine.still {FEED} AS SELECT id FROM range(3)")
+    before = engine.commits("engine.still", None)
+    engine.run(statement)
+    assert engine.commits("engine.still", None) == before
 
 
 def test_commits_of_what_has_none(engine: SparkEngine) -> None:

@@ -687,6 +687,57 @@ def test_a_part_of_which_nothing_is_left_when_an_interrupted_refresh_goes_on() -
         b.check_catalog()
 
 
+@contextmanager
+def _written_twice(b: Bench, model: str, times: int) -> Iterator[None]:
+    """The first statements that write a model's state are run again: by a process that seemed dead and is not."""
+    engine: Any = b.bench.engine
+    run = engine.run
+
+    def twice(sql: str) -> None:
+        nonlocal times
+        run(sql)
+        if times and sql.startswith(f"INSERT INTO {model}__fivm_"):
+            times -= 1
+            run(sql)
+
+    engine.run = twice
+    try:
+        yield
+    finally:
+        engine.run = run
+
+
+COUNTS = Model("counts", "select src, count(*) as n from {m:j} group by src", None, {"fivm_start": "oldest"})
+
+
+@pytest.mark.parametrize("model", [COUNTS, HELPER, CSUM], ids=["together", "in turn", "running sums"])
+def test_parts_that_somebody_else_writes_at_the_same_time(model: Model) -> None:
+    """They would be there twice. The refresh notices it, and computes again what has been written meanwhile."""
+    with bench([loss(TWENTY)], [model]) as b:
+        for step in ("build", "a new part", "late rows", "rebuild"):
+            if step == "a new part":
+                b.change("m", [("s", "d", at("10:06"), 30)])
+            elif step == "late rows":
+                b.change("m", [("s", "d", at("10:03"), 30), ("s", "d", at("10:07"), 30)])
+            with _written_twice(b, model.name, 1):
+                b.run(full_refresh=step == "rebuild")
+            b.check()
+            b.check_catalog()
+            b.check_computed()
+
+
+def test_somebody_else_writes_again_and_again() -> None:
+    """The refresh gives up; the next one finds what was left."""
+    with bench([loss(TWENTY)], [COUNTS]) as b:
+        b.run()
+        b.change("m", [("s", "d", at("10:06"), 30)])
+        with _written_twice(b, "counts", 9), pytest.raises(FivmError, match="FIVM403"):
+            b.run()
+        b.run()
+        b.check()
+        b.check_catalog()
+
+
 @pytest.mark.parametrize("model", [HELPER, CSUM], ids=["in turn", "running sums"])
 def test_readers_of_a_model_that_is_rebuilt_see_all_of_it(
     model: Model, monkeypatch: pytest.MonkeyPatch

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from benchmarks.part_models import PartModels, initialize, part
-from benchmarks.streams import keep_statistics
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.testing.spark_workbench import TINY, SparkWorkbench
@@ -36,12 +35,9 @@ SOURCES = 4
 
 @pytest.fixture
 def workbench(spark: SparkSession) -> Iterator[SparkWorkbench]:
-    with closing(SparkWorkbench(spark, "fivm_parts_read")) as found:
-        keep_statistics(found)
+    skipping = {f"spark.databricks.delta.stats.{key}": "true" for key in ("collect", "skipping")}
+    with closing(SparkWorkbench(spark, "fivm_parts_read", settings={**TINY, **skipping})) as found:
         yield found
-        for key in ("collect", "skipping"):
-            name = f"spark.databricks.delta.stats.{key}"
-            spark.conf.set(name, TINY[name])
 
 
 def test_one_more_part_reads_the_same_after_any_history(workbench: SparkWorkbench) -> None:
@@ -82,3 +78,23 @@ def test_one_more_part_reads_the_same_after_any_history(workbench: SparkWorkbenc
         "except all select src, top, part_timestamp from sliding)"
     )
     assert [list(r) for r in differing] == [[0]]
+
+
+def test_how_many_rows_new_parts_have(workbench: SparkWorkbench) -> None:
+    """Also one without rows, which makes no commit whose rows could be counted."""
+    models = PartModels(workbench, STREAM, "ts")
+    workbench.create(STREAM, [(s, START, 1) for s in range(SOURCES)])
+    models.add("high", f"select src, loss from {part('m')} where loss > 9")
+    models.refresh("high")
+    for minute, high in enumerate((3, 0, 2, 0, 0), 1):
+        time = START + timedelta(minutes=minute)
+        workbench.change(STREAM, [(s, time, 10 if s < high else 1) for s in range(SOURCES)], ())
+        report = models.refresh("high")
+        assert report.parts is not None and (report.parts.rows, report.rows_merged) == (high, high)
+    rows = workbench.engine.query("select row_count from fivm_parts where relation = 'high' order by part")
+    assert [count for (count,) in rows] == [0, 3, 0, 2, 0, 0]
+    found = workbench.engine.query(
+        "select count(*) from (select src, loss, ts from m where loss > 9 "
+        "except all select src, loss, part_timestamp from high)"
+    )
+    assert [list(r) for r in found] == [[0]]

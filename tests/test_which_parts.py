@@ -43,7 +43,7 @@ def _written(done: Report) -> list[list[str]]:
     """By statement that writes parts, in the order of execution, when the ranges begin that it writes."""
     writes = [s for s in done.statements if s.startswith(f"INSERT INTO {done.model}__fivm_root")]
     return [
-        re.findall(r"part_timestamp >= CAST\('2015-01-01 (\d+:\d+):00\+00:00'", s.split(" SELECT ")[0])
+        re.findall(r"part_timestamp >= CAST\('2015-01-01 (\d+:\d+):00\+00:00'", s.rsplit(" WHERE ", 1)[1])
         for s in writes
     ]
 

@@ -338,11 +338,11 @@ class DuckDbEngine:
         except Exception:
             self.tables.discard(new)
             raise
-        if statement.kind == "merge" and changed == (0,):
-            self.tables.discard(new)  # as Delta: a MERGE that touches no file is no commit
+        rows = int(changed[0]) if changed else 0
+        if removed == 0 and rows == 0:
+            self.tables.discard(new)  # as Delta: what changes nothing is no commit
             return 0
         self.tables.forget_rows(new)
-        rows = int(changed[0]) if changed else 0
         if statement.kind == "merge":
             self.tables.commit(table, new, "MERGE")
         else:

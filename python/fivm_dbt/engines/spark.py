@@ -111,7 +111,7 @@ class SparkEngine:
         names = ("version", "timestamp", "operation", "operationMetrics")
         values = (answer.values(column) for column in names)
         return tuple(
-            Commit(int(str(v)), _iso(t), str(o), _growth(m), _written(o, m), _appended(o, m))
+            Commit(int(str(v)), _iso(t), str(o), _growth(o, m), _written(o, m), _appended(o, m))
             for v, t, o, m in zip(*values, strict=True)
         )
 
@@ -212,15 +212,19 @@ _BYTES = (
 """Metrics of MERGE; of DELETE, UPDATE and OPTIMIZE; of what replaces partitions."""
 
 
-def _growth(metrics: object) -> int | None:
+def _growth(operation: object, metrics: object) -> int | None:
     """By how much a commit changed the size of its table, in bytes; a map comes as a dict or as its JSON.
 
-    >>> _growth({"numTargetBytesAdded": "900", "numTargetBytesRemoved": "650"})
+    >>> _growth("MERGE", {"numTargetBytesAdded": "900", "numTargetBytesRemoved": "650"})
     250
-    >>> _growth('{"numOutputRows": "3"}') is None
+    >>> _growth("WRITE", '{"numOutputRows": "3", "numOutputBytes": "800"}')
+    800
+    >>> _growth("WRITE", '{"numOutputRows": "3"}') is None
     True
     """
     known = _known(metrics)
+    if _appended(operation, metrics) is not None:
+        known = {"numRemovedBytes": "0", **known}
     for added, removed in _BYTES:
         if added in known and removed in known:
             return int(known[added]) - int(known[removed])

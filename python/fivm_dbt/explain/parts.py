@@ -9,7 +9,7 @@ from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.plan.part_plan import PartInput, PartPlan, PartQuery
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.spark.part_queries import part_query, together_query
-from fivm_dbt.spark.parts import changed_parts_query, replace_parts
+from fivm_dbt.spark.parts import append_parts, changed_parts_query, replace_parts
 from fivm_dbt.spark.reads import table
 
 _VERSION = 2
@@ -102,7 +102,7 @@ def _statements(plan: Plan, parts: PartPlan, part: int) -> list[str]:
         if parts.together is not None
         else part_query(plan, parts.update, part, versions)
     )
-    new = replace_parts(plan, query.subquery("computed"), alone)
+    new = append_parts(plan, query.subquery("computed"), alone)
     return [
         "-- a part that is new",
         new.sql(dialect="spark", pretty=True) + ";",

@@ -92,19 +92,19 @@ class PartInputs:
         by_name = {i.relation: i for i in self.parts.inputs if i.relation != self.plan.relation}
         return [by_name[name] for name in sorted(by_name)]
 
-    def touched(self, after: int) -> Intervals:
-        """The parts that interrupted attempts have written since this version of the root.
+    def touched(self, after: int) -> tuple[int, Intervals]:
+        """The version of the root now, and the parts that interrupted attempts have written since that one.
 
         Raises ChangeFeedUnavailable, VersionUnavailable.
         """
         root = self.plan.root.relation
         to = self.engine.commits(root, None)[0].version
         if to == after:
-            return Intervals()
+            return to, Intervals()
         if to < after:
             raise VersionUnavailable(f"{root} was dropped and created anew")
         rows = self.engine.query(touched_parts_query(self.plan, after, to))
-        return Intervals.numbers(int(str(row[0])) for row in rows)
+        return to, Intervals.numbers(int(str(row[0])) for row in rows)
 
     def look_at(self, item: PartInput, versions: Mapping[str, int], by: Recorded) -> Intervals:
         """Which parts an input has, by one scan of it: they are recorded at once."""

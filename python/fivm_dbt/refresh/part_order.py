@@ -17,6 +17,7 @@ from fivm_dbt.refresh.decide import raised_alarm
 from fivm_dbt.refresh.known_parts import KnownParts
 from fivm_dbt.refresh.part_writer import AT_ONCE, PartWriter
 from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.refresh.root_writes import RootWrites
 from fivm_dbt.spark.merge import OVERFLOW
 from fivm_dbt.spark.part_queries import part_query, parts_query
 from fivm_dbt.spark.part_shift import change_of_part, shift_parts, uncertain_changes
@@ -33,6 +34,7 @@ class PartOrder:
         self,
         plan: Plan,
         engine: Recorder,
+        root: RootWrites,
         writer: PartWriter,
         versions: Mapping[str, int],
         known: KnownParts,
@@ -42,6 +44,7 @@ class PartOrder:
         self._plan = plan
         self._parts: PartPlan = plan.parts
         self._engine = engine
+        self._root = root
         self._writer = writer
         self._versions = versions
         self._asked = asked
@@ -157,7 +160,7 @@ class PartOrder:
         return later if 3 * (waiting + 1) < len(later) else Intervals()
 
     def _version(self) -> int:
-        return self._engine.commits(self._plan.root.relation, None)[0].version
+        return self._root.commits()[0].version
 
     def _shift(self, part: int, later: Intervals, before: int) -> bool:
         """Add what a part has changed by, since a version, to later parts; whether that could be done."""
@@ -169,7 +172,7 @@ class PartOrder:
         if is_certain:
             engine.progress(f"{plan.model}: adding the change of part {part} to {len(later):,} later parts")
             for group in later.groups(AT_ONCE):
-                engine.run(shift_parts(plan, of, name, group))
+                self._root.run(shift_parts(plan, of, name, group))
             self._writer.note(later, later)
         engine.unstage(name)
         return is_certain

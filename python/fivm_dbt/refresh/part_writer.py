@@ -1,8 +1,8 @@
 """Writing parts of a viewdf model, those that are new or have changed, and recording them (ViewDF, sections 4.1, 4.3).
 
-A part that is new is one statement, straight from its query. One that was there is staged and compared first, so that
-it stays as it is, with its ``last_updated``, where its rows are the same. What is written is counted and recorded for
-many parts at a time.
+A part that is new is one statement, which appends it straight from its query. One that was there is staged and
+compared first, so that it stays as it is, with its ``last_updated``, where its rows are the same. What is written is
+counted and recorded for many parts at a time.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.known_parts import KnownParts
 from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.refresh.root_writes import RootWrites
 from fivm_dbt.spark.part_catalog import InputParts, PartEntry, Recorded, add_parts, record_parts
-from fivm_dbt.spark.parts import changed_parts_query, part_rows, replace_parts
+from fivm_dbt.spark.parts import append_parts, changed_parts_query, part_rows, replace_parts
 from fivm_dbt.spark.reads import table
 
 AT_ONCE = 500
@@ -30,12 +31,19 @@ class PartWriter:
     """
 
     def __init__(
-        self, plan: Plan, engine: Recorder, by: Recorded, before: KnownParts, touched: Intervals
+        self,
+        plan: Plan,
+        engine: Recorder,
+        root: RootWrites,
+        by: Recorded,
+        before: KnownParts,
+        touched: Intervals,
     ) -> None:
         assert plan.parts is not None
         self._plan = plan
         self._length = plan.parts.length
         self._engine = engine
+        self._root = root
         self._by = by
         self._before = before
         self._touched = touched
@@ -55,7 +63,8 @@ class PartWriter:
         Returns the parts that were written.
         """
         if not compared:
-            self._engine.run(replace_parts(self._plan, query.subquery("computed", copy=False), parts))
+            write = replace_parts if parts & self._touched else append_parts
+            self._root.run(write(self._plan, query.subquery("computed", copy=False), parts))
             self.note(parts, parts)
             self._appended = parts
             return parts
@@ -64,7 +73,7 @@ class PartWriter:
         different = self._engine.query(changed_parts_query(self._plan, name, compared))
         changed = (parts - compared) | Intervals.numbers(int(str(row[0])) for row in different)
         if changed:
-            self._engine.run(replace_parts(self._plan, table(name), changed))
+            self._root.run(replace_parts(self._plan, table(name), changed))
         self._engine.unstage(name)
         self.note(parts, changed)
         return changed
@@ -104,7 +113,7 @@ class PartWriter:
         if not parts:
             return {}
         if len(parts) == 1 and parts == self._appended:
-            appended = self._engine.commits(self._plan.root.relation, None)[0].appended
+            appended = self._root.appended()
             if appended is not None:
                 return {parts.first: appended}
         counted = self._engine.query(part_rows(self._plan, parts))

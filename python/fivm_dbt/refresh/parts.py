@@ -36,6 +36,7 @@ from fivm_dbt.refresh.parts_wanted import EventTime, PartsWanted
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InputChange, PartChange, Report
 from fivm_dbt.refresh.retention import NEEDS, needs, read_by_nobody, too_old, watermark
+from fivm_dbt.refresh.root_writes import RootWrites
 from fivm_dbt.refresh.run import Overtaken, Run
 from fivm_dbt.spark.part_catalog import (
     InputParts,
@@ -52,25 +53,26 @@ from fivm_dbt.spark.parts import (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Found:
     """What a refresh starts from: the inputs' versions, and what is known of parts with what has changed of them."""
 
     state: State
     observed: dict[str, Observed]
     binding: Binding
-    staged: Mapping[str, Staged]
+    staged: Mapping[str, Staged] = field(default_factory=dict)
     known: KnownParts
-    changed: Mapping[str, Intervals]
+    changed: Mapping[str, Intervals] = field(default_factory=dict)
     dropped: Mapping[str, Intervals]
     by: Recorded
+    root: RootWrites
     is_build: bool
-    is_again: bool
+    is_again: bool = False
     touched: Intervals = field(default_factory=Intervals)
     inputs: tuple[InputParts, ...] = ()
     before: KnownParts = field(default_factory=KnownParts)
     """What was known when the last refresh was finished."""
-    watermarks: Mapping[str, int | None] = field(default_factory=dict)
+    watermarks: Mapping[str, int | None]
     """Of inputs that are viewdf models."""
     snapshots: frozenset[str] = frozenset()
 
@@ -136,6 +138,8 @@ class PartRun(Run):
         self._ready_catalog()
         self.engine.run(forget_model(self.plan))
         self.building = begin(self.plan, self.engine)
+        building = self.building.root.relation
+        root = RootWrites(self.engine, building, self.engine.commits(building, None)[0].version)
         by = self._recorded(claim, binding)
         known = KnownParts()
         for item in self.inputs.others:
@@ -143,18 +147,15 @@ class PartRun(Run):
                 known = known.with_seen(item.relation, upstream[item.relation].computed)
             else:
                 known = known.with_seen(item.relation, self.inputs.look_at(item, self.versions, by))
-        gone = self._gone(upstream)
         found = _Found(
-            state,
-            observed,
-            binding,
-            {},
-            known,
-            {},
-            gone,
-            by,
-            True,
-            False,
+            state=state,
+            observed=observed,
+            binding=binding,
+            known=known,
+            dropped=self._gone(upstream),
+            by=by,
+            root=root,
+            is_build=True,
             watermarks=_watermarks(upstream),
             snapshots=snapshots,
         )
@@ -185,21 +186,20 @@ class PartRun(Run):
         self._note_dropped(staged)
         binding = bind(self.plan, observed, buckets=1, staged=staged)
         self.versions = {b.name: b.new for b in binding.inputs}
+        written, touched = self.states[self.plan.root.relation], Intervals()
         try:
-            touched = (
-                self.inputs.touched(self.states[self.plan.root.relation])
-                if state.unfinished is not None
-                else Intervals()
-            )
+            if state.unfinished is not None:
+                written, touched = self.inputs.touched(written)
         except (ChangeFeedUnavailable, VersionUnavailable) as error:
             return self._build(state, upstream, f"an interrupted refresh cannot be gone on with: {error}")
         claim = self._claim(state, {"kind": "parts", **({DROPPING: str(dropping)} if dropping else {})})
         self._ready_catalog()
+        root = RootWrites(self.engine, self.plan.root.relation, written)
         if state.unfinished is not None:
             was_known = {self.plan.relation: before.computed, **before.seen}
             self.engine.run(forget_attempt(self.plan, claim.refresh, was_known))
         if dropping:
-            self._drop(dropping)
+            self._drop(dropping, root)
         by = self._recorded(claim, binding)
         changed: dict[str, Intervals] = {}
         inputs: list[InputParts] = []
@@ -215,20 +215,21 @@ class PartRun(Run):
             if item.relation in staged and staged[item.relation].dropped:
                 self.engine.run(mark_dropped(self.plan, item.relation, staged[item.relation].dropped))
         found = _Found(
-            state,
-            observed,
-            binding,
-            staged,
-            known,
-            changed,
-            self._gone(upstream),
-            by,
-            False,
-            state.unfinished is not None,
-            touched,
-            tuple(inputs),
-            before,
-            _watermarks(upstream),
+            state=state,
+            observed=observed,
+            binding=binding,
+            staged=staged,
+            known=known,
+            changed=changed,
+            dropped=self._gone(upstream),
+            by=by,
+            root=root,
+            is_build=False,
+            is_again=state.unfinished is not None,
+            touched=touched,
+            inputs=tuple(inputs),
+            before=before,
+            watermarks=_watermarks(upstream),
         )
         return self._compute(found, claim, "refreshed", None)
 
@@ -242,7 +243,8 @@ class PartRun(Run):
 
     def _compute(self, found: _Found, claim: Entry, action: Action, reason: str | None) -> Report:
         known = found.known
-        writer = PartWriter(self.building, self.engine, found.by, found.before, found.touched)
+        root = found.root
+        writer = PartWriter(self.building, self.engine, root, found.by, found.before, found.touched)
         for parts in found.inputs:
             writer.note_input(parts)
         first = self.wanted.first(known)
@@ -255,20 +257,21 @@ class PartRun(Run):
         stray = found.touched - known.computed - ready
         if stray:
             # An interrupted attempt has computed them from rows that are gone.
-            self.engine.run(drop_parts(self.plan, stray))
+            root.run(drop_parts(self.plan, stray))
         if first is not None:
             asked = self.wanted.asked
             pending = affected - asked
             affected &= asked
             check_not_dropped(self.parts, ready | affected, gone)
             self._announce(ready, affected)
-            order = PartOrder(self.building, self.engine, writer, self.versions, known, asked)
+            order = PartOrder(self.building, self.engine, root, writer, self.versions, known, asked)
             pending |= order.compute(first, ready, affected)
             known = replace(known, first=first, computed=known.computed | ready, pending=pending)
         writer.record()
+        root.check()
         show(self.plan, self.building, self.engine)
         known = replace(known, watermark=watermark(self.parts, known, found.watermarks))
-        claim, known = self._put_away(claim, known, found.is_build, writer.changed | found.touched)
+        claim, known = self._put_away(claim, known, found, writer.changed | found.touched)
         if found.is_build or not self.engine.exists(self.plan.relation):
             publish(self.plan, self.engine, {})
         recorded = write_snapshots(self.plan, self.engine, found.binding, self._snapshots(found))
@@ -279,7 +282,8 @@ class PartRun(Run):
         detail |= {"parts": known.as_dict(), NEEDS: needs(self.parts, known)}
         if found.is_build:
             detail |= {"signature": self.plan.signature}
-        self._finish(claim, detail)
+        since_finished = None if found.is_build or found.is_again else root.commits()
+        self._finish(claim, detail, since_finished)
         late = Intervals() if first is None else self.wanted.too_late(first, found.known, found.changed)
         return self._part_report(found, claim, action, reason, ready, writer, known, late)
 
@@ -300,10 +304,10 @@ class PartRun(Run):
             )
 
     def _put_away(
-        self, claim: Entry, known: KnownParts, is_build: bool, written: Intervals
+        self, claim: Entry, known: KnownParts, start: _Found, written: Intervals
     ) -> tuple[Entry, KnownParts]:
         """Drop parts that are too old, and merge the files of others. What is dropped is written down before it is."""
-        version = None if is_build else self.states[self.plan.root.relation]
+        version = None if start.is_build else self.states[self.plan.root.relation]
         found = read_by_nobody(self.parts, too_old(self.parts, known), self.journal, version, written)
         if found.kept:
             self.engine.progress(
@@ -320,7 +324,7 @@ class PartRun(Run):
             claim = replace(claim, attempt=claim.attempt + 1, detail=detail, recorded_at=now())
             if not self.journal.claim(claim):
                 raise Overtaken
-            self._drop(gone)
+            self._drop(gone, start.root)
             known = replace(known, dropped=known.dropped | gone)
         merged = merged_now(self.parts, known)
         if merged:
@@ -329,14 +333,14 @@ class PartRun(Run):
                 f"{self.plan.model}: merging the files of {len(merged):,} periods up to {last}"
             )
             before = self.parts.period_of(merged[last].last + 1)
-            self.engine.compact(compact_periods(self.plan, before).sql(dialect="spark"))
+            start.root.compact(compact_periods(self.plan, before))
             for period, parts in sorted(merged.items()):
                 self.engine.run(mark_merged(self.plan, parts, period))
                 known = replace(known, merged=known.merged | parts)
         return claim, known
 
-    def _drop(self, parts: Intervals) -> None:
-        self.engine.run(drop_parts(self.plan, parts))
+    def _drop(self, parts: Intervals, root: RootWrites) -> None:
+        root.run(drop_parts(self.plan, parts))
         self.engine.run(mark_dropped(self.plan, self.plan.relation, parts))
 
     # Telling

@@ -72,9 +72,10 @@ class Run:
             raise Overtaken
         return entry
 
-    def _finish(self, claim: Entry, detail: dict[str, Any]) -> None:
+    def _finish(self, claim: Entry, detail: dict[str, Any], commits: Sequence[Commit] | None = None) -> None:
+        """Record the end; ``commits`` are the root's since the last finished refresh, where they are known."""
         seconds = round(perf_counter() - self.started, 3)
-        self._measure_state()
+        self._measure_state(commits)
         entry = Entry(
             claim.model,
             claim.refresh,
@@ -87,7 +88,7 @@ class Run:
         if claim.refresh % COMPACT_EVERY == 0:
             self.journal.compact(claim.model)
 
-    def _measure_state(self) -> None:
+    def _measure_state(self, commits: Sequence[Commit] | None) -> None:
         """Note the root's version and size; its history tells both, if it tells how much every commit added.
 
         Where there is no root it is the size of all that its rows are joined from.
@@ -98,7 +99,7 @@ class Run:
             return
         root = self.plan.root.relation
         since = self.states.get(root)
-        commits = self.engine.commits(root, since)
+        commits = self.engine.commits(root, since) if commits is None else commits
         growth = [c.growth for c in commits if since is not None and c.version > since]
         is_known = bool(growth) and commits[-1].version == since and None not in growth
         if self.state_bytes is not None and is_known:

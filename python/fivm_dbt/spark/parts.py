@@ -106,11 +106,22 @@ def part_rows(plan: Plan, parts: Intervals) -> exp.Select:
 # Writing
 
 
+def append_parts(plan: Plan, source: exp.Expr, parts: Intervals) -> exp.Insert:
+    """Write some parts that are not there from their rows in ``source``: Delta looks for nothing to replace."""
+    return exp.Insert(this=table(plan.root.relation), expression=_rows_of(plan, source, parts))
+
+
 def replace_parts(plan: Plan, source: exp.Expr, parts: Intervals) -> exp.Insert:
     """Write some parts anew from their rows in ``source``. Repeating it gives the same rows."""
     where = in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, parts_of(plan).length, parts)
+    return exp.Insert(this=table(plan.root.relation), expression=_rows_of(plan, source, parts), where=where)
+
+
+def _rows_of(plan: Plan, source: exp.Expr, parts: Intervals) -> exp.Select:
+    """The rows of these parts in ``source``, as they are stored."""
+    where = in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, parts_of(plan).length, parts)
     columns = [column_ast("", k.name) for k in plan.root.keys] + [exp.column(PARTITION)]
-    rows = exp.select(*columns).from_(source, copy=False).where(where.copy(), copy=False)
+    rows = exp.select(*columns).from_(source, copy=False).where(where, copy=False)
     files = -(-len(parts) // PARTS_PER_FILE)
     if files > 1:
         # Neighbours lie together, so that whoever reads some parts later reads few others with them.
@@ -118,7 +129,7 @@ def replace_parts(plan: Plan, source: exp.Expr, parts: Intervals) -> exp.Insert:
             this="REPARTITION_BY_RANGE", expressions=[whole(files), exp.column(PART_TIMESTAMP)]
         )
         rows.set("hint", exp.Hint(expressions=[ranges]))
-    return exp.Insert(this=table(plan.root.relation), expression=rows, where=where)
+    return rows
 
 
 def compact_periods(plan: Plan, before: date) -> exp.Expr:

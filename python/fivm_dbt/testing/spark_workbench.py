@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,11 +43,11 @@ TINY = {
 """Settings under which statements over a handful of rows take the least time."""
 
 
-def spark_workbenches(directory: Path) -> Callable[[], Workbench]:
+def spark_workbenches(directory: Path, settings: Mapping[str, str] = TINY) -> Callable[[], Workbench]:
     """Opens workbenches that share one local Spark session, whose tables are files in ``directory``."""
     session = local_session(directory)
     numbers = itertools.count(1)
-    return lambda: SparkWorkbench(session, f"{_SCHEMA}_{next(numbers)}")
+    return lambda: SparkWorkbench(session, f"{_SCHEMA}_{next(numbers)}", settings=settings)
 
 
 class SparkWorkbench:
@@ -56,13 +56,19 @@ class SparkWorkbench:
     Several may be open on one session, each in a thread.
     """
 
-    def __init__(self, session: SparkSession, schema: str, journal: Journal | None = None) -> None:
-        """``journal`` is one to use in place of a table of the schema."""
+    def __init__(
+        self,
+        session: SparkSession,
+        schema: str,
+        journal: Journal | None = None,
+        settings: Mapping[str, str] = TINY,
+    ) -> None:
+        """``journal`` is one to use in place of a table of the schema; ``settings`` are those of Spark and Delta."""
         # A session of its own, for its settings, its staged rows and its current schema.
         self._session = session.newSession()
         self._schema = schema
         self._made: list[str] = []
-        for key, value in TINY.items():
+        for key, value in settings.items():
             self._session.conf.set(key, value)
         self._sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
         self._sql(f"CREATE SCHEMA {schema}")

@@ -34,7 +34,7 @@ from benchmarks.conclude import conclude
 from benchmarks.part_models import PartModels, initialize, part
 from benchmarks.plots import Line, plot
 from benchmarks.queries.command import ENGINES, opener
-from benchmarks.streams import arrive, keep_statistics
+from benchmarks.streams import arrive
 from fivm_dbt.catalog import Column
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.spark.state import create_table
@@ -143,7 +143,6 @@ class _Stream:
     ) -> None:
         self._workbench, self._history, self._keys = workbench, history, keys
         self._file = directory / "minutes.parquet"
-        keep_statistics(workbench)
         workbench.create(STREAM, [])
         for first in range(0, history, _HOUR):
             self._arrive(first, min(first + _HOUR, history))

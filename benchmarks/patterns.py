@@ -36,7 +36,7 @@ from benchmarks.conclude import conclude
 from benchmarks.part_models import PartModels, initialize, part
 from benchmarks.plots import Line, plot
 from benchmarks.queries.command import ENGINES, opener
-from benchmarks.streams import arrive, keep_statistics
+from benchmarks.streams import arrive
 from fivm_dbt.catalog import Catalog, Column, Relation
 from fivm_dbt.config import load_config
 from fivm_dbt.plan.planner import ModelRequest, plan_model
@@ -158,7 +158,6 @@ class _Stream:
             case.history,
         )
         self._ways, self._directory = ways, directory
-        keep_statistics(workbench)
         file = directory / "history.parquet"
         duckdb.sql(self._measurements(0, case.history)).write_parquet(str(file))
         workbench.load(STREAM, file)

@@ -9,16 +9,6 @@ import duckdb
 from fivm_dbt.testing.workbench import TableSpec, Workbench
 
 
-def keep_statistics(workbench: Workbench) -> None:
-    """Let Delta write down which files have which values, as it does by default: a refresh skips files by them.
-
-    The sessions of tests leave them out, which saves time with tables of a few rows.
-    """
-    if workbench.engine.name == "spark":
-        for what in ("collect", "skipping"):
-            workbench.engine.run(f"SET spark.databricks.delta.stats.{what} = true")
-
-
 def arrive(workbench: Workbench, table: TableSpec, query: str, file: Path) -> None:
     """Add the rows of a query for DuckDB, in one commit; ``file`` is for them to travel in."""
     rows = duckdb.sql(query)

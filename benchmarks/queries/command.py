@@ -59,9 +59,12 @@ def run_command(
 
 
 def opener(engine: str, directory: Path) -> OpenWorkbench:
-    """How to open a workbench on an engine; what it writes is below ``directory``."""
+    """How to open a workbench on an engine; what it writes is below ``directory``.
+
+    Spark has its own settings: those of tests, for tables of a few rows, compile nothing and use one core.
+    """
     if engine == "duckdb":
         return DuckDbWorkbench
     from fivm_dbt.testing.spark_workbench import spark_workbenches
 
-    return spark_workbenches(directory)
+    return spark_workbenches(directory, settings={})

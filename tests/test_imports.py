@@ -48,7 +48,7 @@ SQLGLOT = {
     "spark.*",
     "explain.text", "refresh.apply", "refresh.layout", "refresh.journal", "refresh.recorder", "refresh.recompute",
     "refresh.compare", "refresh.model_parts", "refresh.oracle", "refresh.part_swap",
-    "refresh.part_writer", "refresh.tolerance", "refresh.writes",
+    "refresh.part_writer", "refresh.root_writes", "refresh.tolerance", "refresh.writes",
     "engines.duckdb", "engines.duckdb_aggregates", "engines.duckdb_functions", "engines.duckdb_lambdas",
     "engines.duckdb_literals",
     "engines.duckdb_pivot", "engines.duckdb_predicates", "engines.duckdb_shapes", "engines.duckdb_sql",

@@ -60,7 +60,7 @@ class Recorder:
     def has_change_feed(self, relation: str) -> bool:
         return self._engine.has_change_feed(relation)
 
-    def compact(self, sql: str) -> None:
+    def compact(self, sql: str | exp.Expr) -> None:
         self._engine.compact(self._record(sql))
 
     def size(self, relation: str) -> int | None:

@@ -36,7 +36,7 @@ class RootWrites:
     def compact(self, statement: exp.Expr) -> None:
         """Run a statement that puts files together."""
         self._commits = None
-        self._engine.compact(statement.sql(dialect="spark"))
+        self._engine.compact(statement)
 
     def commits(self) -> Sequence[Commit]:
         """The newest commits, back to the version at the beginning; asked for once, until something is written."""

@@ -123,8 +123,8 @@ def _replay(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Scenar
     "seed",
     [
         *range(2),
-        *(pytest.param(seed, marks=pytest.mark.more) for seed in range(2, 12)),
-        *(pytest.param(seed, marks=pytest.mark.long) for seed in range(12, 100)),
+        *(pytest.param(seed, marks=pytest.mark.more) for seed in range(2, 7)),
+        *(pytest.param(seed, marks=pytest.mark.long) for seed in range(7, 100)),
     ],
 )
 def test_maintained_matches(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,6 +167,6 @@ def test_more_random_models(seed: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(1000, 1600))
+@pytest.mark.parametrize("seed", [*range(124, 160), *range(1000, 1600)])
 def test_many_random_models(seed: int) -> None:
     _run(seed)

@@ -11,7 +11,7 @@ import pytest
 PYTHON = Path(__file__).resolve().parent.parent / "python"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "naming"),
+    ("errors", "naming", "suggest"),
     ("parts",),
     ("catalog",),
     ("declares",),

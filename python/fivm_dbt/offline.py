@@ -18,6 +18,7 @@ from fivm_dbt.plan.viewdf import plan_viewdf
 from fivm_dbt.sql.part_references import relations_of_parts
 from fivm_dbt.sql.relations import relations_read
 from fivm_dbt.sql.script import read_script
+from fivm_dbt.suggest import did_you_mean
 from fivm_dbt.viewtree.order_file import OrderFile, read_order
 
 logger = logging.getLogger(__name__)
@@ -66,8 +67,12 @@ def _sizes(catalog: Catalog, rows: Mapping[str, int]) -> TableStatistics:
     for written, number in rows.items():
         relation = catalog.find(canonical(written))
         if relation is None:
-            known = expected_one_of([r.name for r in catalog.relations])
-            raise FivmError("FIVM103", f"there is no table {written} ({known})", remedy="correct the name")
+            known = [r.name for r in catalog.relations]
+            raise FivmError(
+                "FIVM103",
+                f"there is no table {written} ({expected_one_of(known)})",
+                remedy=did_you_mean(written, known) or "correct the name",
+            )
         found[relation.name] = number
     return TableStatistics.of(found)
 

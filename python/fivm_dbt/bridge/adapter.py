@@ -51,6 +51,7 @@ from fivm_dbt.refresh.report import Report
 from fivm_dbt.sql.parse import has_match
 from fivm_dbt.sql.part_references import relations_of_parts
 from fivm_dbt.sql.splice import over_no_rows
+from fivm_dbt.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from fivm_dbt.explain.drawing import Measured
@@ -327,8 +328,12 @@ def _sql(adapter: Any, node: Any) -> str:
 def _model(adapter: Any, name: str) -> Any:
     node = _nodes(adapter).node(name)
     if node is None or node.config.materialized not in MAINTAINED:
-        known = ", ".join(str(n.name) for n in _nodes(adapter).fivm_models()) or "none"
-        raise FivmError("FIVM103", f"{name} is not a model with materialized='fivm' (there are: {known})")
+        known = [str(n.name) for n in _nodes(adapter).fivm_models()]
+        raise FivmError(
+            "FIVM103",
+            f"{name} is not a model with materialized='fivm' (there are: {', '.join(known) or 'none'})",
+            remedy=did_you_mean(name, known) or "correct the name",
+        )
     return node
 
 

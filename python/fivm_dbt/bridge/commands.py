@@ -11,6 +11,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.manifest import MAINTAINED, Nodes
 from fivm_dbt.offline import plan_of_compiled
 from fivm_dbt.plan.plan import Plan
+from fivm_dbt.suggest import did_you_mean
 
 _OFFLINE = (
     "--exclude",
@@ -28,8 +29,12 @@ def plan_of_model(model: str, project_dir: Path, profiles_dir: Path | None, targ
     nodes = Nodes(manifest)
     node = nodes.node(model)
     if node is None:
-        known = ", ".join(str(n.name) for n in nodes.fivm_models()) or "none"
-        raise FivmError("FIVM103", f"there is no model {model} (with materialized='fivm': {known})")
+        known = [str(n.name) for n in nodes.fivm_models()]
+        raise FivmError(
+            "FIVM103",
+            f"there is no model {model} (with materialized='fivm': {', '.join(known) or 'none'})",
+            remedy=did_you_mean(model, known) or "correct the name",
+        )
     maintained = [f"+{node.name},config.materialized:{kind}" for kind in MAINTAINED]
     select = ["--select", *maintained, node.name]
     done = _invoke(["compile", *select, *_OFFLINE, *options], manifest)

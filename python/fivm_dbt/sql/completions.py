@@ -25,6 +25,7 @@ from fivm_dbt.sql.aggregates import AROUND_AGGREGATES, COLLECTS, EXTREME_BY, cal
 from fivm_dbt.sql.edits import Edit, Text
 from fivm_dbt.sql.expressions import qualify, unparenthesized
 from fivm_dbt.sql.functions import function_name, is_aggregate
+from fivm_dbt.sql.named_windows import check_definitions, definition_of
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import OF_OUTER, Scope
 from fivm_dbt.sql.uniqueness import unique_keys
@@ -70,6 +71,7 @@ class Completions:
 
         Raises FIVM106 where a result depends on ties and no completion would be what the text says.
         """
+        check_definitions(node.args.get("windows") or [])
         select = _Select(self, lowering, node, scope, relation, projections)
         clauses = [node.args.get(key) for key in ("having", "qualify", "order")]
         for part in (*node.expressions, *(c for c in clauses if c is not None)):
@@ -172,8 +174,7 @@ class _Select:
         name = function_name(call) or ""
         if self.found.makes_exact(call):
             return
-        named = self._named(window)
-        definition = window if named is None else named
+        definition = self._definition(window)
         order, spec = definition.args.get("order"), definition.args.get("spec")
         frame = _Frame(spec)
         if not _depends_on_order(name, frame) or (name in COLLECTS and _is_sorted_list(window, frame)):
@@ -204,13 +205,8 @@ class _Select:
         column = self._column(unparenthesized(value))
         return column is not None and any(column == self._column(unparenthesized(g)) for g in given)
 
-    def _named(self, window: exp.Window) -> exp.Window | None:
-        """The definition of ``OVER w``."""
-        alias = window.args.get("alias")
-        if alias is None:
-            return None
-        definitions = self.node.args.get("windows") or []
-        return next((w for w in definitions if w.this.name.lower() == alias.name.lower()), None)
+    def _definition(self, window: exp.Window) -> exp.Window:
+        return definition_of(window, self.node.args.get("windows") or [])
 
     def _complete_window(self, window: exp.Window, call: exp.Expr, definition: exp.Window, text: str) -> None:
         framed = definition.args.get("spec") is not None
@@ -370,7 +366,7 @@ class _Select:
         parent = outer.parent
         if isinstance(parent, exp.Window) and parent.this is outer:
             outer = parent
-            definition = self._named(parent) or parent
+            definition = self._definition(parent)
             if definition.args.get("order") is not None or _Frame(definition.args.get("spec")).by_rows:
                 return
         place = self.text.call(call)

@@ -23,6 +23,7 @@ from fivm_dbt.sql.pivot import pivoted
 from fivm_dbt.sql.scope import Scope, Source
 from fivm_dbt.sql.subqueries import Around, filtered, has_subquery
 from fivm_dbt.sql.values import one_row, values
+from fivm_dbt.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.lower import Ctes, Lowered, Lowering
@@ -256,12 +257,14 @@ class _FromClause:
             return Part((source,), source.columns, (lowered.node,))
         relation = self.lowering.catalog.find(relation_name(*parts))
         if relation is None:
-            known = ", ".join(r.name for r in self.lowering.catalog.relations)
+            named = canonical(relation_name(*parts))
+            known = [r.name for r in self.lowering.catalog.relations]
+            known += [bound.cte.alias for bound in self.ctes.values()] if len(parts) == 1 else []
             raise FivmError(
                 "FIVM103",
-                f"{canonical(relation_name(*parts))} is not a relation of this model; there are {known or 'none'}",
+                f"{named} is not a relation of this model; there are {', '.join(known) or 'none'}",
                 span=span_of(node),
-                remedy="use ref() or source(), or correct the name",
+                remedy=did_you_mean(named, known) or "use ref() or source(), or correct the name",
             )
         columns = tuple((c.name, c.type) for c in relation.columns)
         scan = Scan(relation.name, self.lowering.alias(name), columns)

@@ -25,6 +25,7 @@ from fivm_dbt.sql.functions import function_name, is_aggregate
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import Scope, Source
 from fivm_dbt.sql.typing import Fields, Typer, known_type
+from fivm_dbt.suggest import did_you_mean
 
 _AGGREGATES = frozenset("count sum min max avg".split())
 _NAVIGATIONS = frozenset("prev next first last".split())
@@ -229,12 +230,12 @@ class Reader:
             return None
         variable = self.variables.get(parts[0].name.lower())
         if variable is None and parts[0].name.lower() not in self.rows.names:
-            known = ", ".join(self.variables.values())
+            known = list(self.variables.values())
             raise FivmError(
                 "FIVM102",
-                f"{parts[0].name} is no variable of the pattern; there are {known}",
+                f"{parts[0].name} is no variable of the pattern; there are {', '.join(known)}",
                 span=span_of(column),
-                remedy="correct the name",
+                remedy=did_you_mean(parts[0].name, known) or "correct the name",
             )
         return variable
 

@@ -14,6 +14,7 @@ from fivm_dbt.ir.scalar import ColumnId, column_ast
 from fivm_dbt.naming import CLOCK
 from fivm_dbt.sql.outer_scope import NeedsDomain, Outer
 from fivm_dbt.sql.parse import span_of
+from fivm_dbt.suggest import did_you_mean, near_name
 
 OF_OUTER = "fivm outer "
 """Stands before the relation of a column that is resolved already and put into a subquery, where names mean other
@@ -149,16 +150,30 @@ class Scope:
             "FIVM102",
             f"column {column.sql('spark')} does not exist; there are {listing or 'none'}",
             span=span_of(column),
-            remedy="correct the name",
+            remedy=self._meant(column) or "correct the name",
+        )
+
+    def _meant(self, column: exp.Column) -> str:
+        """The column that was meant by one that is not there, as a question; empty where none is like it."""
+        of_relation = [s for s in self.sources if s.name.lower() == column.table.lower()]
+        if column.table and not of_relation:
+            owners = [s.name for s in self.sources if s.find(column.name)]
+            owner = owners[0] if len(owners) == 1 else near_name(column.table, owners)
+            return f"did you mean {owner}.{column.name}?" if owner else ""
+        return did_you_mean(
+            column.name, [name for source in of_relation or self.sources for name, _ in source.columns]
         )
 
     def _source(self, table: str, node: exp.Expr) -> Source:
         for source in self.sources:
             if source.name.lower() == table.lower():
                 return source
-        names = ", ".join(s.name for s in self.sources)
+        names = [s.name for s in self.sources]
         raise FivmError(
-            "FIVM103", f"{table}.*: there is {names}", span=span_of(node), remedy="correct the name"
+            "FIVM103",
+            f"{table}.*: there is {', '.join(names)}",
+            span=span_of(node),
+            remedy=did_you_mean(table, names) or "correct the name",
         )
 
 

@@ -14,8 +14,9 @@ from fivm_dbt.sql.aggregates import called
 from fivm_dbt.sql.aggregation import aggregated_parts, is_aggregated
 from fivm_dbt.sql.expressions import check_row_level, qualify, unparenthesized
 from fivm_dbt.sql.functions import function_name
+from fivm_dbt.sql.named_windows import definition_of
 from fivm_dbt.sql.outer_scope import CARRIED
-from fivm_dbt.sql.parse import span_of, unsupported
+from fivm_dbt.sql.parse import span_of
 from fivm_dbt.sql.typing import known_type
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def windowed(
     """``Map(select list, Filter(QUALIFY, Window(...)))`` over the relation, or over its groups."""
     from fivm_dbt.sql.subqueries import with_subqueries
 
-    named = {w.this.name.lower(): w for w in node.args.get("windows") or []}
+    named = node.args.get("windows") or []
     qualify_ = node.args.get("qualify")
     conditions = conjuncts(qualify_.this) if qualify_ is not None else []
     listed = [(n, _spelled_out(v.copy(), named)) for n, v in (*projections, *(("", c) for c in conditions))]
@@ -182,19 +183,14 @@ def _replaced(scalar: Scalar, place: dict[Scalar, Scalar]) -> Scalar:
     return Scalar(visit(scalar.ast()))
 
 
-def _spelled_out(node: exp.Expr, named: dict[str, exp.Window]) -> exp.Expr:
-    """Windows by name with their definition: ``OVER w`` and ``OVER (w ORDER BY ...)``."""
+def _spelled_out(node: exp.Expr, definitions: list[exp.Window]) -> exp.Expr:
+    """Windows by name with their definition."""
     for window in list(node.find_all(exp.Window)):
-        name = window.args.get("alias")
-        base = named.get(name.name.lower()) if name is not None else None
-        if name is not None and base is None:
-            raise unsupported(
-                window, f"there is no window called {name.name}", "define it in WINDOW", code="FIVM102"
-            )
-        if base is None:
+        base = definition_of(window, definitions)
+        if base is window:
             continue
         for key in ("partition_by", "order", "spec"):
-            if not window.args.get(key) and base.args.get(key):
+            if base.args.get(key):
                 value = base.args[key]
                 window.set(key, [v.copy() for v in value] if isinstance(value, list) else value.copy())
         window.set("alias", None)

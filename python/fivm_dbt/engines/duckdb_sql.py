@@ -81,6 +81,8 @@ def transpile(template: str, views: Mapping[str, exp.Query]) -> Statement:
     ast = sqlglot.parse_one(template, dialect=SparkText)
     if isinstance(ast, exp.Query):
         return _read("query", ast, views)
+    if isinstance(ast, exp.Values):
+        return _read("query", exp.select(exp.Star()).from_(ast), views)
     if isinstance(ast, exp.Create):
         return _create(ast, views)
     if isinstance(ast, exp.Insert):

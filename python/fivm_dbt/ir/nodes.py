@@ -88,6 +88,13 @@ class Node:
                     f"{type(self).__name__}: {scalar.sql} uses {sorted(missing)}, not in {sorted(known)}"
                 )
 
+    def _check_names(self) -> None:
+        """No two columns of the result are called alike: whoever named one would get the other."""
+        names = [field.name.lower() for field in self.fields]
+        if len(names) != len(set(names)):
+            double = sorted({name for name in names if names.count(name) > 1})
+            raise ValueError(f"{type(self).__name__}: several columns are called {double}")
+
 
 @dataclass(frozen=True)
 class Scan(Node):
@@ -181,6 +188,7 @@ class Map(Node):
 
     def __post_init__(self) -> None:
         self._check(*(item.value for item in self.items))
+        self._check_names()
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -409,6 +417,7 @@ class Window(Node):
 
     def __post_init__(self) -> None:
         self._check(*(i.value for i in (*self.partition, *self.items)))
+        self._check_names()
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -511,6 +520,7 @@ class Aggregate(Node):
         else:
             used = (s for c in self.calls for s in (c.argument, c.written))
         self._check(*(k.value for k in self.keys), *(s for s in used if s is not None))
+        self._check_names()
 
     @property
     def fields(self) -> tuple[Field, ...]:

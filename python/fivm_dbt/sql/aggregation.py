@@ -29,12 +29,14 @@ from fivm_dbt.sql.functions import is_aggregate
 from fivm_dbt.sql.grouping_sets import SET_NUMBER, GroupingSets, read_grouping_sets, repeat_for_sets
 from fivm_dbt.sql.moments import spelled_out
 from fivm_dbt.sql.outer_scope import CARRIED
+from fivm_dbt.sql.over_nothing import completed
 from fivm_dbt.sql.parse import span_of, unsupported
-from fivm_dbt.sql.scope import GroupScope, Scope
+from fivm_dbt.sql.scope import GroupScope, Scope, resolved_outside
 from fivm_dbt.sql.typing import known_type
 from fivm_dbt.sql.window_bounds import group_parts
 
 if TYPE_CHECKING:
+    from fivm_dbt.sql.domains import Domain
     from fivm_dbt.sql.lower import Ctes, Lowering
     from fivm_dbt.sql.subqueries import Around
 
@@ -91,7 +93,8 @@ def _parts(
     outputs = [grouping.above(value) for _, value in projections]
     having = node.args.get("having")
     filters = [grouping.above_having(p) for p in conjuncts(having.this)] if having is not None else []
-    aggregate, place = grouping.with_subqueries(grouping.build(around.relation), around.ctes)
+    groups = grouping.build(around.relation, around.domain)
+    aggregate, place = grouping.with_subqueries(groups, around.ctes)
     filters = [f.substitute(place.get) for f in filters]
     if filters:
         aggregate = Filter(aggregate, tuple(filters))
@@ -102,7 +105,8 @@ def _without_inner_subqueries(
     around: Around, node: exp.Select, projections: Projections
 ) -> tuple[Around, exp.Select, Projections]:
     """Subqueries in GROUP BY and inside aggregates are computed for each row, before it is grouped."""
-    from fivm_dbt.sql.subqueries import below_groups, has_subquery, with_columns
+    from fivm_dbt.sql.membership import has_subquery
+    from fivm_dbt.sql.subqueries import below_groups, with_columns
 
     group, having = node.args.get("group"), node.args.get("having")
     changed = node.copy()
@@ -174,6 +178,8 @@ class _Grouping:
         self.calls: dict[tuple[str, Scalar | None], AggregateCall] = {}
         self.names: set[str] = set()
         self.is_global = False
+        self.lacks_rows = False
+        """Whether it is a total for each value of a correlation, of which those without rows are to be added."""
         self.sets: GroupingSets | None = None
         self.grouped_by: list[Scalar] = []
         self.subqueries: list[exp.Expr] = []
@@ -185,9 +191,11 @@ class _Grouping:
     def add_keys(self, node: exp.Select) -> None:
         group = node.args.get("group")
         carried = [(n, v) for n, v in self.projections if n.startswith(CARRIED)]
-        self.is_global = group is None and not carried
         if group is not None:
             self._add_written_keys(group)
+        is_total = not self.keys and self.sets is None
+        self.is_global = is_total and not carried
+        self.lacks_rows = is_total and bool(carried)
         # A correlated subquery is computed for each value of its correlation.
         scalars = [to_scalar(v, self.scope) for _, v in carried]
         types = self.lowering.typer.types(scalars, self.scope.types)
@@ -198,7 +206,7 @@ class _Grouping:
         self.sets = read_grouping_sets(group)
         if self.sets is not None and not self.sets.expressions and len(self.sets.sets) == 1:
             # GROUPING SETS (()) is no GROUP BY at all, also in that it has a row over nothing.
-            self.sets, self.is_global = None, not any(n.startswith(CARRIED) for n, _ in self.projections)
+            self.sets = None
             return
         wanted = _written_keys(group, self.sets, self.scope, self.projections)
         scalars = [to_scalar(e, self.scope) for e in wanted]
@@ -249,7 +257,7 @@ class _Grouping:
 
     def _without_subqueries(self, value: exp.Expr) -> exp.Expr:
         """``value`` with a mark for each subquery, which is joined to the groups once they are known."""
-        from fivm_dbt.sql.subqueries import has_subquery, outermost_query, spelled_out
+        from fivm_dbt.sql.membership import has_subquery, outermost_query, spelled_out
 
         if not has_subquery(value):
             return value
@@ -257,16 +265,25 @@ class _Grouping:
         while (found := outermost_query(node)) is not None:
             if any(is_aggregate(p) for p in _ancestors(found)):
                 raise unsupported(value, "a subquery inside an aggregate", "compute it in a subquery in FROM")
-            self.subqueries.append(found.copy())
+            self.subqueries.append(self._with_our_aggregates(found.copy()))
             mark = column_ast(MARKS, f"value_{len(self.subqueries)}")
             if found is node:
                 return mark
             found.replace(mark)
         return node
 
+    def _with_our_aggregates(self, query: exp.Expr) -> exp.Expr:
+        """A subquery with fields of the groups in place of the aggregates in its own conditions: there they can only be
+        those of the query around."""
+        for condition in own_conditions(query):
+            for call in outermost_aggregates(condition):
+                ours = self._rewrite(qualify(call, self.scope), call)
+                call.replace(resolved_outside(ours))
+        return query
+
     def with_subqueries(self, node: Node, ctes: Ctes) -> tuple[Node, dict[ColumnId, Scalar]]:
         """The groups with every subquery's value joined to them, and what the marks mean then."""
-        from fivm_dbt.sql.subqueries import Around, joined_value
+        from fivm_dbt.sql.subqueries import Around, with_columns
 
         place: dict[ColumnId, Scalar] = {}
         fields = {k: Field(self.alias, item.name, item.type) for k, item in self.keys.items()}
@@ -288,7 +305,7 @@ class _Grouping:
         scope = GroupScope(groups=resolve, group_types={f.id: f.type for f in node.fields})
         around = Around(self.lowering, node, scope, ctes)
         for number, query in enumerate(self.subqueries, start=1):
-            around, value = joined_value(around, query)
+            around, value = with_columns(around, query)
             place[(MARKS, f"value_{number}")] = Scalar(unparenthesized(qualify(value, around.scope)))
         return around.relation, place
 
@@ -424,11 +441,15 @@ class _Grouping:
         suffix = _plain(scalar.sql.split(".")[-1]) if scalar is not None and scalar.is_column else ""
         return self._name(label or (f"{function}_{suffix}" if suffix else function))
 
-    def build(self, relation: Node) -> Aggregate:
+    def build(self, relation: Node, domain: Domain | None) -> Node:
+        """The groups, with the fields that the expressions above them name."""
         if self.sets is not None:
             relation = repeat_for_sets(relation, self.sets_alias, self.sets)
-        keys = tuple(self.keys.values())
-        return Aggregate(relation, self.alias, keys, tuple(self.calls.values()), self.is_global)
+        keys, calls = tuple(self.keys.values()), tuple(self.calls.values())
+        if not self.lacks_rows or domain is None or domain.is_sparse:
+            return Aggregate(relation, self.alias, keys, calls, self.is_global)
+        found = Aggregate(relation, self.lowering.alias("found"), keys, calls)
+        return completed(self.lowering, found, domain, self.alias)
 
 
 def _is_double(type_: SparkType | None) -> bool:
@@ -464,6 +485,27 @@ def _with_children(node: exp.Expr, rewrite: Callable[[exp.Expr], exp.Expr]) -> e
         if new is not child:
             child.replace(new)
     return node
+
+
+def own_conditions(node: exp.Expr) -> list[exp.Expr]:
+    """What stands in WHERE and ON of a query, not of those inside it."""
+    select = node
+    while isinstance(select, (exp.Subquery, exp.Paren, exp.Exists)):
+        select = select.this
+    if isinstance(select, exp.SetOperation):
+        return [c for side in (select.left, select.right) for c in own_conditions(side)]
+    where = select.args.get("where")
+    on = [join.args.get("on") for join in select.args.get("joins") or []]
+    return [c for c in (where, *on) if c is not None]
+
+
+def outermost_aggregates(node: exp.Expr) -> list[exp.Expr]:
+    """Calls of aggregate functions, with what stands around them, but those of subqueries."""
+    if isinstance(node, exp.Query):
+        return []
+    if is_aggregate(node) or isinstance(node, AROUND_AGGREGATES):
+        return [node]
+    return [found for child in node.iter_expressions() for found in outermost_aggregates(child)]
 
 
 def grouped_expression(expression: exp.Expr, scope: Scope, projections: Projections) -> exp.Expr:

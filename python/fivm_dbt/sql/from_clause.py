@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlglot import exp
 
@@ -11,23 +12,25 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Field, Node, Scan, SemiJoin
 from fivm_dbt.ir.scalar import Scalar, conjuncts
 from fivm_dbt.naming import canonical, relation_name
+from fivm_dbt.sql.domains import equal_columns
 from fivm_dbt.sql.expressions import to_scalar
 from fivm_dbt.sql.generators import lateral_view
 from fivm_dbt.sql.lateral import lateral_join
 from fivm_dbt.sql.match_recognize import matched
+from fivm_dbt.sql.membership import has_subquery
 from fivm_dbt.sql.number_ranges import is_range, number_range
 from fivm_dbt.sql.outer_joins import Matching, as_one_item, behind_generators, outer_join
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.part import Part
 from fivm_dbt.sql.pivot import pivoted
 from fivm_dbt.sql.scope import Scope, Source
-from fivm_dbt.sql.subqueries import Around, filtered, has_subquery
+from fivm_dbt.sql.subqueries import Around, filtered
 from fivm_dbt.sql.values import one_row, values
 from fivm_dbt.suggest import did_you_mean
 
 if TYPE_CHECKING:
-    from fivm_dbt.sql.lower import Ctes, Lowered, Lowering
-    from fivm_dbt.sql.subqueries import Domain
+    from fivm_dbt.sql.domains import Domain
+    from fivm_dbt.sql.lower import BoundCte, Ctes, Lowered, Lowering
 
 _TABLE_PARTS = (
     ("version", "time travel"),
@@ -53,30 +56,39 @@ _KINDS = {
 }
 
 
-def from_clause(
-    lowering: Lowering, node: exp.Select, ctes: Ctes, domain: Domain | None
-) -> tuple[Scope, Node]:
-    """What a SELECT reads: the scope of its expressions and the joined relation.
+@dataclass(frozen=True)
+class Read:
+    """What a SELECT reads: the scope of its expressions, the joined relation, and the conditions of inner joins that
+    are decided with WHERE since they name columns of the query around."""
 
-    Spark reads the clause from left to right; a comma binds as tightly as JOIN.
-    """
-    clause = _FromClause(lowering, ctes)
+    scope: Scope
+    node: Node
+    deferred: tuple[exp.Expr, ...] = ()
+
+
+def from_clause(lowering: Lowering, node: exp.Select, ctes: Ctes, domain: Domain | None) -> Read:
+    """What a SELECT reads. Spark reads the clause from left to right; a comma binds as tightly as JOIN."""
+    clause = _FromClause(lowering, ctes, domain if domain is not None and domain.node is not None else None)
     if node.args.get("from_") is None:
         part = Part((), (), (one_row(lowering),))
     else:
         part = clause.source(node.args["from_"].this)
     if node.args.get("match") is not None:
         # It stands alone in its FROM clause: fivm_dbt.ir.match_tokens.
+        if part.carried:
+            what = "MATCH_RECOGNIZE over a query that depends on the query around the subquery"
+            raise unsupported(node.args["match"], what, "match in a model of its own")
         part = matched(lowering, part, node.args["match"])
     for join in node.args.get("joins") or []:
         part = clause.join(part, join)
     for lateral in node.args.get("laterals") or []:
-        part = lateral_view(lowering, part, lateral)
+        part = clause.generated(part, lateral)
     if any(has_subquery(e) for e in (*node.expressions, *_conditions(node))):
         part = behind_generators(lowering, part)
-    if domain is None:
-        return part.scope, part.node
-    return replace(part.scope, outer=domain.outer), part.node
+    scope = part.scope_in(domain.outer) if domain is not None else part.scope
+    if domain is not None and scope.outer is None:
+        scope = replace(scope, outer=domain.outer.at({}))
+    return Read(scope, part.node, part.deferred)
 
 
 def _conditions(node: exp.Select) -> list[exp.Expr]:
@@ -85,10 +97,57 @@ def _conditions(node: exp.Select) -> list[exp.Expr]:
     return [clause for clause in clauses if clause is not None]
 
 
+_Result = TypeVar("_Result")
+
+
 class _FromClause:
-    def __init__(self, lowering: Lowering, ctes: Ctes) -> None:
+    """Reads one FROM clause; ``domain`` is that of the subquery whose clause it is, None where it is correlated with
+    nothing."""
+
+    def __init__(self, lowering: Lowering, ctes: Ctes, domain: Domain | None) -> None:
         self.lowering = lowering
         self.ctes = ctes
+        self.domain = domain
+
+    # Correlation
+
+    def bound(self, part: Part) -> Part:
+        """The part for every value of the domain, with what was deferred decided."""
+        if self.domain is None:
+            return part
+        if not part.carried:
+            every = self.domain.again(self.lowering.alias)
+            assert every.node is not None
+            part = replace(part, factors=(*part.factors, every.node), carried=every.outer.fields)
+        scope = part.scope_in(self.domain.outer)
+        decided = tuple(to_scalar(p, scope) for p in part.deferred)
+        return replace(part, predicates=(*part.predicates, *decided), deferred=())
+
+    def scope(self, part: Part) -> Scope:
+        return part.scope_in(self.domain.outer if self.domain is not None else None)
+
+    def per_value(self, part: Part, read: Callable[[Part], _Result]) -> _Result:
+        """What ``read`` gives for a part; where it names columns of the query around, for the part that has them."""
+        try:
+            return read(part)
+        except FivmError as error:
+            if error.code.number != "FIVM102" or self.domain is None or part.carried:
+                raise
+        return read(self.bound(part))
+
+    def query(
+        self, node: exp.Expr, ctes: Ctes, name: str, *, may_look_out: bool = True
+    ) -> tuple[Lowered, tuple[Field, ...]]:
+        """A query in FROM; where it names columns of the query around, for each of their values, with these columns."""
+        try:
+            return self.lowering.query(node, ctes, name), ()
+        except FivmError as error:
+            if error.code.number != "FIVM102" or self.domain is None or not may_look_out:
+                raise
+        lowered = self.lowering.query(node, ctes, name, self.domain.again(self.lowering.alias))
+        return lowered, lowered.node.fields[len(lowered.names) :]
+
+    # Joins
 
     def product(self, left: Part, right: Part) -> Part:
         """Both side by side. Raises FIVM104 where two relations have one name."""
@@ -100,40 +159,104 @@ class _FromClause:
             left.sources + right.sources,
             left.outputs + right.outputs,
             left.factors + right.factors,
-            left.predicates + right.predicates,
+            left.predicates + right.predicates + _of_one_value(left, right),
+            left.carried or right.carried,
+            left.deferred + right.deferred,
         )
 
     def join(self, left: Part, join: exp.Join) -> Part:
         kind = _kind(join)
         if isinstance(join.this, exp.Lateral):
-            if kind not in ("inner", "left"):
-                raise unsupported(
-                    join, f"{kind.upper()} JOIN LATERAL is not Spark SQL", "use LEFT JOIN LATERAL"
-                )
-            if not isinstance(join.this.this, exp.Subquery):
-                return lateral_view(self.lowering, left, join.this, outer=kind == "left")
-            left = behind_generators(self.lowering, left)
-            around = Around(self.lowering, left.node, left.scope, self.ctes)
-            return lateral_join(around, left, join, outer=kind == "left")
+            return self.lateral(left, join, kind)
         right = self.source(join.this)
         asked = [p for p in _on(join) if has_subquery(p)]
         if kind != "inner":
             left = behind_generators(self.lowering, left)
         left, right = self._sides_asked(left, right, kind, asked)
-        if kind in ("semi", "anti"):
-            return self._semi(left, right, join, kind == "anti")
-        if kind != "inner":
+        if kind == "inner":
             both = self.product(left, right)
-            return outer_join(self.lowering, left, right, self._matching(left, right, both, join), kind)
+            matching, deferred = self._matching(left, right, both, join)
+            return replace(
+                both,
+                outputs=matching.outputs,
+                predicates=both.predicates + matching.predicates,
+                deferred=both.deferred + deferred,
+            )
+        left, right = self._bound_sides(left, right, kind, join)
+        right = as_one_item(self.lowering, right) if kind in ("semi", "anti") else right
         both = self.product(left, right)
-        matching = self._matching(left, right, both, join)
-        return Part(both.sources, matching.outputs, both.factors, both.predicates + matching.predicates)
+        matching, _ = self._matching(left, right, both, join)
+        matching = replace(matching, predicates=matching.predicates + _of_one_value(left, right))
+        if kind in ("semi", "anti"):
+            # The columns on the right are gone behind it.
+            node = SemiJoin(left.node, right.node, matching.predicates, kind == "anti")
+            return replace(left, factors=(node,), predicates=())
+        joined = outer_join(self.lowering, left, right, matching, kind)
+        return replace(joined, carried=(right if kind == "right" else left).carried)
+
+    def _bound_sides(self, left: Part, right: Part, kind: str, join: exp.Join) -> tuple[Part, Part]:
+        """The sides of an outer join or a semijoin: if its optional side or its condition depends on the query around,
+        the side whose rows are kept does too."""
+        if self.domain is None:
+            return left, right
+        kept, optional = (right, left) if kind == "right" else (left, right)
+        if optional.deferred or (kind == "full" and kept.deferred):
+            optional = self.bound(optional)
+        if kept.deferred:
+            kept = self.bound(kept)
+        both = self.product(left, right)
+        depends = bool(kept.carried or optional.carried) or any(
+            self._looks_out(p, both) for p in _on(join) if not has_subquery(p)
+        )
+        if depends and kind == "full":
+            raise unsupported(
+                join,
+                "a FULL JOIN that depends on the query around the subquery",
+                "write it as a LEFT JOIN and a UNION ALL of an ANTI JOIN",
+            )
+        if depends and not kept.carried:
+            kept = self.bound(kept)
+        return (optional, kept) if kind == "right" else (kept, optional)
+
+    def _looks_out(self, condition: exp.Expr, both: Part) -> bool:
+        """Whether a condition names columns of the query around the subquery."""
+        try:
+            to_scalar(condition, both.scope)
+        except FivmError as error:
+            if error.code.number != "FIVM102":
+                raise
+            return True
+        return False
+
+    def lateral(self, left: Part, join: exp.Join, kind: str) -> Part:
+        if kind not in ("inner", "left"):
+            raise unsupported(join, f"{kind.upper()} JOIN LATERAL is not Spark SQL", "use LEFT JOIN LATERAL")
+        if not isinstance(join.this.this, exp.Subquery):
+            return self.generated(left, join.this, outer=kind == "left")
+        left = behind_generators(self.lowering, left)
+
+        def joined(part: Part) -> Part:
+            around = Around(self.lowering, part.node, self.scope(part), self.ctes)
+            return lateral_join(around, part, join, outer=kind == "left")
+
+        return self.per_value(left, joined)
+
+    def generated(self, part: Part, lateral: exp.Lateral, *, outer: bool = False) -> Part:
+        return self.per_value(
+            part, lambda p: lateral_view(self.lowering, p, self.scope(p), lateral, outer=outer)
+        )
 
     def _asked(self, part: Part, predicate: exp.Expr) -> Part:
         """The rows of ``part`` for which a condition with a subquery holds."""
         part = behind_generators(self.lowering, part)
-        around = filtered(Around(self.lowering, part.node, part.scope, self.ctes), predicate)
-        return Part(around.scope.sources, around.scope.outputs, (around.relation,))
+        around = filtered(Around(self.lowering, part.node, self.scope(part), self.ctes), predicate)
+        return replace(
+            part,
+            sources=around.scope.sources,
+            outputs=around.scope.outputs,
+            factors=(around.relation,),
+            predicates=(),
+        )
 
     def _sides_asked(self, left: Part, right: Part, kind: str, asked: list[exp.Expr]) -> tuple[Part, Part]:
         """Conditions with subqueries decide which rows of a side there are: of either one of an inner join, of the
@@ -167,22 +290,25 @@ class _FromClause:
                 raise
             return None
 
-    def _matching(self, left: Part, right: Part, both: Part, join: exp.Join) -> Matching:
-        """The condition of a join, and the columns of ``*`` over its result."""
+    def _matching(
+        self, left: Part, right: Part, both: Part, join: exp.Join
+    ) -> tuple[Matching, tuple[exp.Expr, ...]]:
+        """The condition of a join with the columns of ``*`` over its result, and what of it is deferred."""
         if str(join.args.get("method") or "").upper() == "NATURAL":
             theirs = {name.lower() for name, _ in right.outputs}
-            return self._using(left, right, both, [n for n, _ in left.outputs if n.lower() in theirs], join)
+            return self._using(
+                left, right, both, [n for n, _ in left.outputs if n.lower() in theirs], join
+            ), ()
         if join.args.get("using"):
-            return self._using(left, right, both, [u.name for u in join.args["using"]], join)
-        on = tuple(to_scalar(p, both.scope) for p in _on(join) if not has_subquery(p))
-        return Matching(on, both.outputs)
-
-    def _semi(self, left: Part, right: Part, join: exp.Join, anti: bool) -> Part:
-        """LEFT SEMI and LEFT ANTI JOIN: the columns on the right are gone behind it."""
-        right = as_one_item(self.lowering, right)
-        matching = self._matching(left, right, self.product(left, right), join)
-        node = SemiJoin(left.node, right.node, matching.predicates, anti)
-        return Part(left.sources, left.outputs, (node,))
+            return self._using(left, right, both, [u.name for u in join.args["using"]], join), ()
+        on: list[Scalar] = []
+        deferred: list[exp.Expr] = []
+        for predicate in (p for p in _on(join) if not has_subquery(p)):
+            if self.domain is not None and not both.carried and self._looks_out(predicate, both):
+                deferred.append(predicate)
+            else:
+                on.append(to_scalar(predicate, self.scope(both)))
+        return Matching(tuple(on), both.outputs), tuple(deferred)
 
     def _using(self, left: Part, right: Part, both: Part, names: list[str], join: exp.Join) -> Matching:
         """Equal columns become one, which stands first and is the left one."""
@@ -216,10 +342,10 @@ class _FromClause:
         elif isinstance(node, exp.Subquery):
             self.lowering.check_modifiers(node)
             name = node.alias or self.lowering.alias("subquery")
-            part = _part(name, self.lowering.query(node.this, self.ctes, name), node)
+            part = _part(name, *self.query(node.this, self.ctes, name), node)
         elif isinstance(node, exp.Values):
             name = node.alias or self.lowering.alias("rows")
-            part = _part(name, values(self.lowering, node, name), node)
+            part = _part(name, values(self.lowering, node, name), (), node)
         elif isinstance(node, exp.Query):
             what = "a query in FROM stands in parentheses"
             raise unsupported(node, what, "correct the SQL", code="FIVM101")
@@ -227,11 +353,14 @@ class _FromClause:
             what = f"{node.key.upper()} in FROM is not maintained yet"
             raise unsupported(node, what, "read a table or a subquery")
         for pivot in node.args.get("pivots") or []:
+            if part.carried:
+                what = "PIVOT over a query that depends on the query around the subquery"
+                raise unsupported(pivot, what, "write the cells as aggregates with FILTER")
             part = pivoted(self.lowering, part, pivot, self.ctes)
         for join in node.args.get("joins") or []:
             part = self.join(part, join)
         for lateral in node.args.get("laterals") or []:
-            part = lateral_view(self.lowering, part, lateral)
+            part = self.generated(part, lateral)
         return part
 
     def _parenthesised(self, node: exp.Subquery) -> Part:
@@ -240,21 +369,23 @@ class _FromClause:
         if not node.alias:
             return inner
         source = Source(node.alias, _renamed(node, inner.outputs))
-        return Part((source,), source.columns, inner.factors, inner.predicates)
+        return replace(inner, sources=(source,), outputs=source.columns)
 
     def _table(self, node: exp.Table) -> Part:
         if is_range(node):
             name = node.alias or "range"
-            return _part(name, number_range(self.lowering, node, name), node)
+            return _part(name, number_range(self.lowering, node, name), (), node)
         self._refuse_parts(node)
         parts = [p.name for p in (node.args.get("catalog"), node.args.get("db"), node.this) if p]
         name = node.alias or parts[-1]
         bound = self.ctes.get(parts[0].lower()) if len(parts) == 1 else None
         if bound is not None:
-            lowered = self.lowering.query(bound.cte.this, bound.visible, name)
-            visible = tuple(zip(lowered.names, lowered.node.fields, strict=True))
+            lowered, carried = self.query(
+                bound.cte.this, bound.visible, name, may_look_out=self._is_own(bound)
+            )
+            visible = tuple(zip(lowered.names, lowered.node.fields, strict=False))
             source = Source(name, _renamed(node, _renamed(bound.cte, visible)))
-            return Part((source,), source.columns, (lowered.node,))
+            return Part((source,), source.columns, (lowered.node,), carried=carried)
         relation = self.lowering.catalog.find(relation_name(*parts))
         if relation is None:
             named = canonical(relation_name(*parts))
@@ -271,6 +402,10 @@ class _FromClause:
         qualifier = () if node.alias else tuple(part.lower() for part in parts[:-1])
         source = Source(name, _renamed(node, tuple((f.name, f) for f in scan.fields)), qualifier)
         return Part((source,), source.columns, (scan,))
+
+    def _is_own(self, bound: BoundCte) -> bool:
+        """Whether a CTE is one of this subquery, and may name columns of the query around it."""
+        return self.domain is not None and bound.captured is self.domain.outer.captured
 
     def _refuse_parts(self, node: exp.Table) -> None:
         if isinstance(node.this, exp.Func):
@@ -298,9 +433,16 @@ def _kind(join: exp.Join) -> str:
     return found
 
 
-def _part(name: str, lowered: Lowered, node: exp.Expr) -> Part:
-    source = Source(name, _renamed(node, tuple(zip(lowered.names, lowered.node.fields, strict=True))))
-    return Part((source,), source.columns, (lowered.node,))
+def _part(name: str, lowered: Lowered, carried: tuple[Field, ...], node: exp.Expr) -> Part:
+    source = Source(name, _renamed(node, tuple(zip(lowered.names, lowered.node.fields, strict=False))))
+    return Part((source,), source.columns, (lowered.node,), carried=carried)
+
+
+def _of_one_value(left: Part, right: Part) -> tuple[Scalar, ...]:
+    """That both parts are of the same value of the domain, where both depend on it."""
+    if not left.carried or not right.carried:
+        return ()
+    return equal_columns(tuple(f.scalar for f in left.carried), right.carried)
 
 
 def _renamed(node: exp.Expr, columns: tuple[tuple[str, Field], ...]) -> tuple[tuple[str, Field], ...]:

@@ -32,18 +32,26 @@ def is_generator(node: exp.Expr) -> bool:
     return function_name(node) in _KNOWN
 
 
-def lateral_view(lowering: Lowering, part: Part, lateral: exp.Lateral, *, outer: bool = False) -> Part:
-    """The rows of ``part``, each with every row that the generator makes of it."""
+def lateral_view(
+    lowering: Lowering, part: Part, scope: Scope, lateral: exp.Lateral, *, outer: bool = False
+) -> Part:
+    """The rows of ``part``, each with every row that the generator makes of it; ``scope`` is what it may name."""
     alias = lateral.args.get("alias")
     name = alias.name if alias is not None and alias.name else lowering.alias("generated")
     names = [c.name for c in alias.args.get("columns") or []] if alias is not None else []
     node, columns = _explode(
-        lowering, part.node, part.scope, lateral.this, names, outer or bool(lateral.args.get("outer"))
+        lowering, part.node, scope, lateral.this, names, outer or bool(lateral.args.get("outer"))
     )
     source = Source(name, columns)
     if any(s.name.lower() == name.lower() for s in part.sources):
         raise FivmError("FIVM104", f"two relations are called {name}", remedy="give each its own alias")
-    return Part((*part.sources, source), (*part.outputs, *columns), (node,))
+    return replace(
+        part,
+        sources=(*part.sources, source),
+        outputs=(*part.outputs, *columns),
+        factors=(node,),
+        predicates=(),
+    )
 
 
 def generated_columns(

@@ -14,29 +14,24 @@ from fivm_dbt.catalog import Catalog, Column
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.match import WrittenMatch
 from fivm_dbt.ir.nodes import Aggregate, Filter, Item, Map, Node
-from fivm_dbt.ir.scalar import Scalar, conjuncts
+from fivm_dbt.ir.scalar import ColumnId, Scalar, conjuncts
 from fivm_dbt.naming import unique_name
 from fivm_dbt.parts.length import DAY, Length
 from fivm_dbt.sql.aggregation import Projections, aggregated, is_aggregated
 from fivm_dbt.sql.completions import Completions
+from fivm_dbt.sql.domains import Domain, per_value, with_domain
 from fivm_dbt.sql.edits import Edit, edited, named
 from fivm_dbt.sql.expressions import to_scalar, unparenthesized
 from fivm_dbt.sql.from_clause import from_clause
 from fivm_dbt.sql.generators import generated_columns
 from fivm_dbt.sql.limits import limited_rows, order_items
+from fivm_dbt.sql.membership import has_subquery
 from fivm_dbt.sql.outer_joins import behind_generators
 from fivm_dbt.sql.parse import parse, span_of, unsupported
 from fivm_dbt.sql.part import Part
 from fivm_dbt.sql.scope import Scope
 from fivm_dbt.sql.set_operations import set_operation
-from fivm_dbt.sql.subqueries import (
-    Around,
-    Domain,
-    filtered,
-    has_subquery,
-    with_domain,
-    with_subqueries,
-)
+from fivm_dbt.sql.subqueries import Around, filtered, with_subqueries
 from fivm_dbt.sql.time_windows import with_time_windows
 from fivm_dbt.sql.typing import Describe, Fields, Typer, known_type
 from fivm_dbt.sql.values import values
@@ -45,10 +40,14 @@ from fivm_dbt.sql.windows import has_windows, windowed
 
 @dataclass(frozen=True)
 class BoundCte:
-    """A CTE with the CTEs that are visible in its body: those before it, so that none can see itself."""
+    """A CTE with the CTEs that are visible in its body: those before it, so that none can see itself.
+
+    ``captured`` is the correlation of the subquery whose CTE it is.
+    """
 
     cte: exp.CTE
     visible: Ctes
+    captured: dict[ColumnId, str] | None = None
 
 
 Ctes = dict[str, BoundCte]
@@ -191,7 +190,8 @@ class Lowering:
                 )
             ctes = dict(ctes)
             for cte in with_.expressions:
-                ctes[cte.alias.lower()] = BoundCte(cte, dict(ctes))
+                captured = domain.outer.captured if domain is not None else None
+                ctes[cte.alias.lower()] = BoundCte(cte, dict(ctes), captured)
         self.check_modifiers(node)
         if isinstance(node, exp.Select):
             return self._select(node, ctes, wanted, domain)
@@ -200,7 +200,7 @@ class Lowering:
         elif isinstance(node, exp.SetOperation):
             lowered = set_operation(self, node, ctes, wanted, domain)
         elif isinstance(node, exp.Values):
-            lowered = values(self, node, wanted)
+            lowered = per_value(self, values(self, node, wanted), domain)
         else:
             raise unsupported(node, f"{node.key.upper()} is not a query", "use SELECT")
         return limited_rows(self, node, lowered, wanted, len(_carried(domain)))
@@ -228,8 +228,11 @@ class Lowering:
     # SELECT
 
     def _select(self, node: exp.Select, ctes: Ctes, wanted: str, domain: Domain | None) -> Lowered:
-        scope, relation = from_clause(self, node, ctes, domain)
-        around = self._where(Around(self, relation, scope, ctes), node.args.get("where"), domain)
+        read = from_clause(self, node, ctes, domain)
+        around = Around(self, read.node, read.scope, ctes, domain)
+        where = node.args.get("where")
+        conditions = [*read.deferred, *(conjuncts(where.this) if where is not None else [])]
+        around = self._where(around, conditions)
         node, scope, relation = with_time_windows(self, node, around.scope, around.relation)
         around = replace(around, scope=scope, relation=relation)
         projections = self.projections(node, around.scope)
@@ -249,12 +252,11 @@ class Lowering:
         rows = self._rows(node, around, projections + carried + hidden, wanted)
         return limited_rows(self, node, Lowered(rows, names), wanted, len(carried), order)
 
-    def _where(self, around: Around, where: exp.Where | None, domain: Domain | None) -> Around:
-        conditions = conjuncts(where.this) if where is not None else []
+    def _where(self, around: Around, conditions: Sequence[exp.Expr]) -> Around:
         plain = [to_scalar(p, around.scope) for p in conditions if not has_subquery(p)]
-        relation = around.relation
-        if domain is not None and domain.node is not None:
-            relation, plain = with_domain(relation, plain, domain)
+        relation, domain, outer = around.relation, around.domain, around.scope.outer
+        if domain is not None and domain.node is not None and outer is not None:
+            relation, plain = with_domain(relation, plain, domain, outer)
         if plain:
             relation = Filter(relation, tuple(plain))
         around = replace(around, relation=relation)

@@ -10,7 +10,7 @@ and selects plain rows, its condition can name the outer columns directly, and n
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -66,6 +66,10 @@ class Outer:
         assert self.domain is not None
         known = self.inside.get(name)
         return known.ast() if known is not None else column_ast(self.domain, name)
+
+    def at(self, inside: dict[str, Scalar]) -> Outer:
+        """The same scope for a place in the subquery where the domain's columns are computed by ``inside``."""
+        return replace(self, inside=inside)
 
     @property
     def fields(self) -> tuple[Field, ...]:

@@ -26,6 +26,8 @@ def parse(sql: str) -> exp.Query:
     except (ParseError, TokenError) as error:
         message, span = _explain(error, sql)
         raise FivmError("FIVM101", message, sql=sql, span=span, remedy="correct the SQL") from None
+    if len(statements) == 1 and isinstance(statements[0], exp.Values):
+        statements = [exp.select(exp.Star()).from_(statements[0])]
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         what = (
             "nothing"

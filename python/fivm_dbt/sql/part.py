@@ -4,23 +4,42 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from sqlglot import exp
+
 from fivm_dbt.ir.nodes import Field, Join, Node
 from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.sql.outer_scope import Outer
 from fivm_dbt.sql.scope import Scope, Source
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some of the FROM clause: ``outputs`` are its columns in the order of ``*``, USING columns once and first."""
+    """Some of the FROM clause: ``outputs`` are its columns in the order of ``*``, USING columns once and first.
+
+    In a correlated subquery ``carried`` are the columns that have the value of the domain for which a row is, where
+    something so far depends on it. ``deferred`` are conditions of inner joins on the outer columns: they are decided
+    with WHERE, unless an outer join needs them before.
+    """
 
     sources: tuple[Source, ...]
     outputs: tuple[tuple[str, Field], ...]
     factors: tuple[Node, ...]
     predicates: tuple[Scalar, ...] = ()
+    carried: tuple[Field, ...] = ()
+    deferred: tuple[exp.Expr, ...] = ()
 
     @property
     def scope(self) -> Scope:
         return Scope(self.sources, self.outputs)
+
+    def scope_in(self, outer: Outer | None) -> Scope:
+        """The names here, and those of the query around, where the part carries the columns that they mean."""
+        if outer is None or not self.carried:
+            return self.scope
+        return replace(
+            self.scope,
+            outer=outer.at({f.name: c.scalar for f, c in zip(outer.fields, self.carried, strict=True)}),
+        )
 
     @property
     def node(self) -> Node:
@@ -33,4 +52,6 @@ class Part:
         sources = tuple(
             replace(s, columns=tuple((n, meaning.get(f.id, f)) for n, f in s.columns)) for s in self.sources
         )
-        return Part(sources, tuple((n, meaning.get(f.id, f)) for n, f in self.outputs), (node,))
+        outputs = tuple((n, meaning.get(f.id, f)) for n, f in self.outputs)
+        carried = tuple(meaning.get(f.id, f) for f in self.carried)
+        return Part(sources, outputs, (node,), (), carried, self.deferred)

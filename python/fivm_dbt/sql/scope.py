@@ -83,7 +83,14 @@ class Scope:
             return known
         if self.outer.domain is None:
             return {**self.outer.types, **known}
-        return {f.id: f.type for f in self.outer.fields} | known
+        fields = self.outer.fields
+        inside = {
+            c: f.type
+            for f in fields
+            if f.name in self.outer.inside
+            for c in self.outer.inside[f.name].columns
+        }
+        return inside | {f.id: f.type for f in fields} | known
 
     def star(self, table: str | None, node: exp.Expr) -> list[tuple[str, exp.Expr]]:
         """The columns of ``*`` or ``table.*`` in Spark's order, as the user could have written them."""
@@ -186,6 +193,9 @@ class GroupScope(Scope):
     group_types: Mapping[ColumnId, SparkType] = field(default_factory=dict)
 
     def resolve(self, column: exp.Column) -> exp.Expr | None:
+        meant = (column.table.removeprefix(OF_OUTER), column.name)
+        if column.table.startswith(OF_OUTER) and meant in self.group_types:
+            return column_ast(*meant)
         own = self._column_of([column.table], column.name) if column.table else None
         return own if own is not None else self.groups(column)
 

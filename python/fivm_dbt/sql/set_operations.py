@@ -20,8 +20,8 @@ from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.typing import cast
 
 if TYPE_CHECKING:
+    from fivm_dbt.sql.domains import Domain
     from fivm_dbt.sql.lower import Ctes, Lowered, Lowering
-    from fivm_dbt.sql.subqueries import Domain
 
 _LEFT, _RIGHT = f"{PREFIX}left", f"{PREFIX}right"
 
@@ -33,7 +33,9 @@ def set_operation(
     from fivm_dbt.sql.lower import Lowered
 
     alias = lowering.alias(wanted)
-    left, right = (lowering.query(part, ctes, f"{wanted}_branch", domain) for part in (node.left, node.right))
+    left = lowering.query(node.left, ctes, f"{wanted}_branch", domain)
+    again = domain.again(lowering.alias) if domain is not None and domain.node is not None else domain
+    right = lowering.query(node.right, ctes, f"{wanted}_branch", again)
     if node.args.get("by_name"):
         raise unsupported(node, "BY NAME is not Spark SQL", "list the columns in the same order")
     _check_width(left, right, node)

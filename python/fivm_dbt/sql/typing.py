@@ -105,13 +105,15 @@ class Typer:
             ) from error
         return tuple(column.type for column in columns[1:])
 
-    def common(self, types: Sequence[SparkType | None]) -> SparkType | None:
+    def common(self, types: Sequence[SparkType | None], *, to_string: bool = True) -> SparkType | None:
         """The type to which Spark widens all of ``types`` in UNION, VALUES and COALESCE; None where there is none."""
         # NULL alone has a type of its own, which every other one takes in.
         written = [t for t in types if t != VOID]
         known = [t for t in written if t is not None]
         if self._describe is None or len(known) < len(written) or len(set(known)) <= 1:
-            return common_type(types)
+            return common_type(types, to_string=to_string)
+        if not to_string and len({t.is_string for t in known}) > 1:
+            return None
         nulls = [exp.select(exp.alias_(cast_ast(exp.Null(), t), "c")) for t in known]
         with suppress(Exception):  # whatever Spark says: there is no such type
             return self._describe(exp.union(*nulls, distinct=False).sql(dialect="spark"))[0].type
@@ -343,11 +345,15 @@ def adjusted(precision: int, scale: int) -> SparkType:
     return SparkType.decimal(38, max(38 - whole, min(scale, 6)))
 
 
-def common_type(types: Sequence[SparkType | None]) -> SparkType | None:
+def common_type(types: Sequence[SparkType | None], *, to_string: bool = True) -> SparkType | None:
     """The type to which Spark widens all of ``types`` (CASE, COALESCE, UNION), None if unknown.
+
+    Without ``to_string`` a string beside something else has no type in common with it, as in VALUES.
 
     >>> str(common_type([SparkType("int"), SparkType.of("decimal(5,2)")]))
     'decimal(12,2)'
+    >>> str(common_type([SparkType("int"), STRING])), common_type([BOOLEAN, STRING])
+    ('string', None)
     """
     if any(t is None for t in types):
         return None
@@ -357,6 +363,8 @@ def common_type(types: Sequence[SparkType | None]) -> SparkType | None:
     result = known[0]
     for other in known[1:]:
         wider = _wider_pair(result, other)
+        if wider is None and to_string:
+            wider = _as_string(result, other)
         if wider is None:
             return None
         result = wider
@@ -380,6 +388,13 @@ def _wider_pair(a: SparkType, b: SparkType) -> SparkType | None:
     if {a.text, b.text} == {"date", "timestamp"}:
         return TIMESTAMP
     return None
+
+
+def _as_string(a: SparkType, b: SparkType) -> SparkType | None:
+    """STRING where one is a string, and the other one has a text; with ANSI off."""
+    other = b if a.is_string else a
+    has_text = other.is_numeric or other.text in ("date", "timestamp", "timestamp_ntz")
+    return STRING if (a.is_string or b.is_string) and has_text else None
 
 
 def _widest(a: SparkType, b: SparkType) -> SparkType:

@@ -33,13 +33,26 @@ def values(lowering: Lowering, node: exp.Values, wanted: str) -> Lowered:
     typed = [lowering.typer.types(row, {}) for row in scalars]
     types: list[SparkType] = []
     for position in range(width):
-        types.append(known_type(lowering.typer.common([row[position] for row in typed]), rows[0][position]))
+        types.append(_common(lowering, [row[position] for row in typed], rows[0][position]))
     cast_rows = tuple(
         tuple(Scalar(cast_ast(scalar.ast(), type_)) for scalar, type_ in zip(row, types, strict=True))
         for row in scalars
     )
     names = tuple(f"col{i + 1}" for i in range(width))
     return Lowered(Values(lowering.alias(wanted), tuple(zip(names, types, strict=True)), cast_rows), names)
+
+
+def _common(lowering: Lowering, types: list[SparkType | None], shown: exp.Expr) -> SparkType:
+    """Spark's type of a column of VALUES: a string and a number have none in common."""
+    found = lowering.typer.common(types, to_string=False)
+    if found is None and None not in types:
+        raise FivmError(
+            "FIVM113",
+            f"a column of VALUES is {' and '.join(dict.fromkeys(str(t) for t in types))}",
+            span=span_of(shown),
+            remedy="CAST its values to one type",
+        )
+    return known_type(found, shown)
 
 
 def _row(node: exp.Expr) -> list[exp.Expr]:

@@ -47,6 +47,7 @@ def unchanged(sql: str) -> tuple[str, str]:
         unchanged("select g, ts, row_number() over (partition by g order by ts) as n from r"),
         unchanged("select id, rank() over (order by ts) as n, sum(x) over (order by ts) as t from r"),
         unchanged("select id, last_value(g) over (order by id) as n from keyed"),
+        unchanged("select id, nth_value(x, 2) over (partition by g order by x) as n from r"),
         (
             "select g, row_number() over (order by ts) as n, row_number() over (order by ts desc) as d from keyed",
             "select g, row_number() over (order by ts, keyed.id) as n, "
@@ -165,6 +166,12 @@ def test_windows(sql: str, expected: str) -> None:
         ),
         ("listagg(s) within group (order by x, s)", "listagg(s) within group (order by x, s)"),
         ("listagg(distinct s) within group (order by s)", "listagg(distinct s) within group (order by s)"),
+        ("string_agg(s, ',')", "string_agg(s, ',') within group (order by s)"),
+        ("listagg(distinct s, '|')", "listagg(distinct s, '|') within group (order by s)"),
+        (
+            "listagg(s) filter (where (x > 1))",
+            "listagg(s) within group (order by s) filter (where (x > 1))",
+        ),
     ],
 )
 def test_aggregates(written: str, expected: str) -> None:
@@ -194,6 +201,49 @@ def test_aggregates(written: str, expected: str) -> None:
 )
 def test_limits(sql: str, expected: str) -> None:
     assert completed(sql) == expected
+
+
+def _filled(extreme: str, by: str, value: str = "x") -> str:
+    return f"{extreme}({value}, if(({value}) is null, null, named_struct({by}, 'value', {value})))"
+
+
+BY_TS = "'known_1', (ts) is not null, 'by_1', ts"
+BY_TS_NULLS_HIGH = "'known_1', (ts) is null, 'by_1', ts"
+
+
+@pytest.mark.parametrize(
+    ("call", "order", "expected"),
+    [
+        ("last_value(x, true)", "ts", _filled("max_by", BY_TS)),
+        ("last(x) ignore nulls", "ts desc", _filled("min_by", BY_TS)),
+        ("first_value(x) ignore nulls", "ts asc", _filled("min_by", BY_TS)),
+        ("any_value(x, true)", "ts desc nulls first", _filled("max_by", BY_TS_NULLS_HIGH)),
+        ("last_value(x, true)", "ts nulls last", _filled("max_by", BY_TS_NULLS_HIGH)),
+        ("last_value(x + 1, true)", "ts", _filled("max_by", BY_TS, "x + 1")),
+        (
+            "last_value(x, true)",
+            "date(ts), g /* , */ range between unbounded preceding and current row",
+            _filled(
+                "max_by",
+                "'known_1', (date(ts)) is not null, 'by_1', date(ts), 'known_2', (g) is not null, 'by_2', g",
+            ),
+        ),
+    ],
+)
+def test_values_that_pass_over_nulls(call: str, order: str, expected: str) -> None:
+    """Rows that are equal in the order begin and end a frame together, so the order cannot be completed."""
+    assert (
+        completed(f"select id, {call} over (partition by g order by {order}) as a from r")
+        == f"select id, {expected} over (partition by g order by {order}) as a from r"
+    )
+    assert completed(
+        f"select id, {call} over w as a, rank() over w as k from r window w as (order by {order})"
+    ) == (f"select id, {expected} over w as a, rank() over w as k from r window w as (order by {order})")
+
+
+def test_an_order_up_and_down_has_no_one_extreme() -> None:
+    with pytest.raises(FivmError, match="has rows that are equal in its ORDER BY"):
+        completed("select id, last_value(x, true) over (order by ts, g desc) as a from r")
 
 
 TWO = "select g, ntile(2) over (order by ts) as a, {} over (order by ts desc {}) as b from r"

@@ -219,8 +219,13 @@ def _anonymous(node: exp.Expr) -> exp.Expr:
         return time
     if node.name.lower() in _SYNONYMS:
         return exp.Anonymous(this=_SYNONYMS[node.name.lower()], expressions=node.expressions)
-    if node.name.lower() in ("listagg", "string_agg") and len(node.expressions) == 1:
-        node.append("expressions", exp.Literal.string(""))  # DuckDB would put commas
+    if node.name.lower() in ("listagg", "string_agg"):
+        distinct = node.expressions[0]
+        if isinstance(distinct, exp.Distinct) and len(distinct.expressions) == 2:
+            # The parser takes what stands between the values for one of them.
+            node.append("expressions", distinct.expressions[1].pop())
+        if len(node.expressions) == 1:
+            node.append("expressions", exp.Literal.string(""))  # DuckDB would put commas
     if node.name.lower() != "xxhash64":
         known = as_sqlglot_reads(node)
         rewrite = _REWRITES.get(type(known)) if known is not node else None

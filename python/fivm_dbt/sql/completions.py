@@ -24,6 +24,7 @@ from fivm_dbt.naming import quote
 from fivm_dbt.sql.aggregates import AROUND_AGGREGATES, COLLECTS, EXTREME_BY, called, is_sorted, names_its_ties
 from fivm_dbt.sql.edits import Edit, Text
 from fivm_dbt.sql.expressions import qualify, unparenthesized
+from fivm_dbt.sql.filled_values import filled
 from fivm_dbt.sql.functions import function_name, is_aggregate
 from fivm_dbt.sql.named_windows import check_definitions, definition_of
 from fivm_dbt.sql.parse import span_of, unsupported
@@ -41,6 +42,8 @@ _FROM_FRAME = frozenset("first_value last_value nth_value first last any_value".
 _RANKS = frozenset("rank dense_rank percent_rank cume_dist".split())
 _FIRST = frozenset("first_value first any_value".split())
 _LAST = frozenset("last_value last".split())
+_OF_ROW = _FIRST | _LAST | {"nth_value"}
+_JOINED = frozenset("listagg string_agg".split())
 
 
 _Order = tuple[frozenset[Scalar], tuple[Scalar, ...]]
@@ -184,8 +187,9 @@ class _Select:
         if order is None:
             raise _depends(window, "has no ORDER BY, so it", "add ORDER BY to the window")
         given = [*(definition.args.get("partition_by") or []), *(o.this for o in order.expressions)]
-        if name in _FIRST | _LAST and not frame.by_rows and self._is_given(_argument(call), given):
-            self.found.settle(call)  # rows that are equal in the order begin and end frames together
+        if name in _OF_ROW and not frame.by_rows and self._is_given(_argument(call), given):
+            # Rows that are equal in the order begin and end frames together, and have one value.
+            self.found.settle(call)
             return
         if self.is_grouped:
             missing = self._missing_keys(given)
@@ -194,11 +198,41 @@ class _Select:
             if _tells_equal_rows_apart(name, frame, window):
                 self._must_be_the_only_order(given, definition, window)
         if missing and not _may_complete(name, frame, window):
+            if name in _FIRST | _LAST and _ignores_nulls(window) and self._fill(window, call, definition):
+                return
             what = "has rows that are equal in its ORDER BY, among which it"
             raise _depends(window, what, "order by columns that tell all rows apart, or write a ROWS frame")
         if missing:
             self._complete_window(window, call, definition, "".join(f", {m}" for m in missing))
         self.found.settle(call)
+
+    def _fill(self, window: exp.Window, call: exp.Expr, definition: exp.Window) -> bool:
+        """Put the extreme by the order in the place of the first or last value that is not NULL."""
+        place = self.text.call(call)
+        over = self.text.behind(place[2], "OVER") if place is not None else None
+        opening = self._bracket(window, definition, over) if over is not None else None
+        if place is None or over is None or opening is None:
+            raise _not_found(window)
+        written = self.text.window_order(opening, framed=definition.args.get("spec") is not None)
+        value = self.text.slice(*self.text.arguments(place[1], place[2])[0])
+        order = definition.args["order"].expressions
+        text = filled(value, written, order, last=function_name(call) in _LAST)
+        if text is None or window.find(exp.Filter) is not None:
+            return False
+        if self.found.touches(place[0], over - 1):
+            raise _not_found(window)
+        self._must_be_ordered(call, _argument(call), "struct")
+        self.found.replace(place[0], over - 1, text)
+        self.found.settle(call)
+        return True
+
+    def _bracket(self, window: exp.Window, definition: exp.Window, over: int) -> int | None:
+        """The opening bracket of the definition of a window; None where it is not found."""
+        opening: int | None = over + 1
+        if definition is not window:
+            name = self.text.stands_at(definition.this)
+            opening = None if name is None else name + 2
+        return opening if opening is not None and self.text.tokens[opening].text == "(" else None
 
     def _is_given(self, value: exp.Expr, given: Sequence[exp.Expr]) -> bool:
         """Whether rows that are equal in what is given have equal values."""
@@ -212,16 +246,13 @@ class _Select:
         framed = definition.args.get("spec") is not None
         place = self.text.call(call)
         over = self.text.behind(place[2], "OVER") if place is not None else None
-        if over is None:
+        opening = self._bracket(window, definition, over) if over is not None else None
+        if over is None or opening is None:
             raise _not_found(window)
         if definition is window:
-            self.found.insert(self.text.end_of_window_order(over + 1, framed=framed), text)
+            self.found.insert(self.text.end_of_window_order(opening, framed=framed), text)
             return
         # The name may stand for other functions too, which are not to change: its definition is written out here.
-        name = self.text.stands_at(definition.this)
-        if name is None or self.text.tokens[name + 2].text != "(":
-            raise _not_found(window)
-        opening = name + 2
         closing, end = self.text.closing(opening), self.text.end_of_window_order(opening, framed=framed)
         if self.found.touches(opening, closing):
             raise _not_found(window)
@@ -355,7 +386,7 @@ class _Select:
             self._extreme_by(call)
         elif name == "mode":
             self._mode(call)
-        elif name in ("listagg", "string_agg"):
+        elif name in _JOINED:
             self._joined(call)
 
     def _collected(self, call: exp.Expr) -> None:
@@ -403,19 +434,24 @@ class _Select:
             self.found.settle(call)
 
     def _joined(self, call: exp.Expr) -> None:
-        """``listagg(x) WITHIN GROUP (ORDER BY y, x)``. With DISTINCT the order is already by the value."""
+        """``listagg(x) WITHIN GROUP (ORDER BY y, x)``. With DISTINCT an order that is given is by the value already."""
         within = call.parent
         value = call.expressions[0]
-        if not isinstance(within, exp.WithinGroup) or isinstance(value, exp.Distinct):
-            return
-        if any(o.this == value for o in within.expression.expressions):
+        given = within.expression.expressions if isinstance(within, exp.WithinGroup) else []
+        if given and (isinstance(value, exp.Distinct) or any(o.this == value for o in given)):
             return
         place = self.text.call(call)
-        group = self.text.within_group(place[2]) if place is not None else None
-        if place is None or group is None:
+        group = self.text.within_group(place[2]) if place is not None and given else None
+        if place is None or (given and group is None):
             raise _not_found(call)
-        value_text = self.text.slice(*self.text.arguments(place[1], place[2])[0])
-        self.found.insert(self.text.closing(group) - 1, f", {value_text}")
+        first, last = self.text.arguments(place[1], place[2])[0]
+        first += self.text.tokens[first].text.upper() in ("DISTINCT", "ALL")
+        value_text = self.text.slice(first, last)
+        if group is not None:
+            self.found.insert(self.text.closing(group) - 1, f", {value_text}")
+        else:
+            self.found.insert(place[2], f" within group (order by {value_text})")
+            self.found.settle(call)
 
     def _must_be_ordered(self, call: exp.Expr, value: exp.Expr, how: str) -> None:
         """FIVM106 where the values cannot be ordered, so that no tie between them can be broken."""
@@ -468,19 +504,21 @@ def _may_complete(name: str, frame: _Frame, window: exp.Window) -> bool:
     """
     if name in _BY_POSITION or frame.by_rows or frame.is_whole:
         return True
-    ignores = window.find(exp.IgnoreNulls) is not None
-    if name in _FIRST and not ignores:
-        return frame.from_first
-    return name in _LAST and not ignores and frame.to_last
+    if _ignores_nulls(window):
+        return False
+    return (name in _FIRST and frame.from_first) or (name in _LAST and frame.to_last)
 
 
 def _tells_equal_rows_apart(name: str, frame: _Frame, window: exp.Window) -> bool:
     """Whether rows that are equal in everything that is used may get different values, by their places."""
     if name in _BY_POSITION:
         return True
-    ignores = window.find(exp.IgnoreNulls) is not None
     from_an_end = (name in _FIRST and frame.from_first) or (name in _LAST and frame.to_last)
-    return frame.by_rows and (ignores or not from_an_end)
+    return frame.by_rows and (_ignores_nulls(window) or not from_an_end)
+
+
+def _ignores_nulls(window: exp.Window) -> bool:
+    return window.find(exp.IgnoreNulls) is not None
 
 
 def _is_sorted_list(window: exp.Window, frame: _Frame) -> bool:

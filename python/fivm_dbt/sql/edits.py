@@ -171,6 +171,22 @@ class Text:
                 frame = number
         return frame - 1
 
+    def window_order(self, opening: int, *, framed: bool) -> list[str]:
+        """The items of the ORDER BY of a window in brackets, without their directions."""
+        last, depth, first = self.end_of_window_order(opening, framed=framed), 0, None
+        for number in range(opening + 1, last + 1):
+            depth += self._depth(number)
+            if depth == 0 and self._is(number, "ORDER BY", "SORT BY"):
+                first = number + 1
+        if first is None:
+            return []
+        items = []
+        for start, end in self.arguments(first - 1, last + 1):
+            while self._is(end, "ASC", "DESC", "NULLS", "FIRST", "LAST"):
+                end -= 1
+            items.append(self.slice(start, end))
+        return items
+
     def end_of_order(self, order: exp.Expr) -> int | None:
         """The last token of the ORDER BY of a query; None where it is not found."""
         span = span_of(order)

@@ -12,8 +12,10 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Filter, Item, Map, Node, Window
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import PREFIX, unique_name
+from fivm_dbt.sql.aggregation import is_aggregated
 from fivm_dbt.sql.expressions import unparenthesized
 from fivm_dbt.sql.functions import is_aggregate
+from fivm_dbt.sql.generators import is_generator
 from fivm_dbt.sql.parse import span_of, unsupported
 
 if TYPE_CHECKING:
@@ -28,6 +30,30 @@ def order_of(node: exp.Expr) -> list[exp.Ordered]:
         return []
     order = node.args.get("order")
     return list(order.expressions) if order is not None else []
+
+
+def without_idle_limits(query: exp.Query) -> exp.Query:
+    """A query in which no aggregate without GROUP BY has a LIMIT that leaves the one row that it has.
+
+    >>> from fivm_dbt.sql.parse import parse
+    >>> without_idle_limits(parse("select count(*) as n from r order by n limit 1")).sql("spark")
+    'SELECT COUNT(*) AS n FROM r'
+    >>> without_idle_limits(parse("select explode(collect_set(x)) as e from r limit 1")).sql("spark")
+    'SELECT EXPLODE(COLLECT_SET(x)) AS e FROM r LIMIT 1'
+    """
+    for select in query.find_all(exp.Select):
+        limit, offset = select.args.get("limit"), select.args.get("offset")
+        if limit is None or select.args.get("group") or _generates(select):
+            continue
+        values = [("", value.unalias()) for value in select.expressions]
+        if _number(limit, 0) > 0 and _number(offset, 0) == 0 and is_aggregated(select, values):
+            for key in ("limit", "offset", "order"):
+                select.set(key, None)
+    return query
+
+
+def _generates(select: exp.Select) -> bool:
+    return any(is_generator(part) for item in select.expressions for part in item.walk())
 
 
 def order_items(node: exp.Expr, projections: Sequence[tuple[str, exp.Expr]]) -> list[int | exp.Expr]:

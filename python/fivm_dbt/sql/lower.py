@@ -24,7 +24,7 @@ from fivm_dbt.sql.edits import Edit, edited, named
 from fivm_dbt.sql.expressions import to_scalar, unparenthesized
 from fivm_dbt.sql.from_clause import from_clause
 from fivm_dbt.sql.generators import generated_columns
-from fivm_dbt.sql.limits import limited_rows, order_items
+from fivm_dbt.sql.limits import limited_rows, order_items, without_idle_limits
 from fivm_dbt.sql.membership import has_subquery
 from fivm_dbt.sql.outer_joins import behind_generators
 from fivm_dbt.sql.parse import parse, span_of, unsupported
@@ -101,7 +101,7 @@ def _lowered(
     sql: str, catalog: Catalog, describe: Describe | None, approximate: bool, part_length: Length
 ) -> Lowered:
     lowering = Lowering(catalog, Typer(describe), Completions(sql), approximate, part_length)
-    query = parse(sql)
+    query = without_idle_limits(parse(sql))
     lowered = lowering.query(query, {}, "result")
     names = lowered.names
     unusual = not all(name.isidentifier() for name in names)

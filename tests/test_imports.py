@@ -18,6 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("config",),
     ("patterns",),
     ("ir",),
+    ("functions",),
     # What an SQL aggregate means is asked while SQL is read, so rings come before sql.
     ("rings",),
     ("sql", "rewrite"),
@@ -39,7 +40,7 @@ STRANGERS = {("rewrite", "sql"), ("explain", "refresh")}
 
 SQLGLOT = {
     "ir.clock", "ir.dialect", "ir.frames", "ir.match_tokens", "ir.moments", "ir.scalar",
-    "sql.*", "rings.*",
+    "functions.*", "sql.*", "rings.*",
     "plan.blocks", "plan.correlation",
     "parts.reference", "plan.by_part", "plan.inequality", "plan.panes", "plan.part_timestamp", "plan.partitioning",
     "plan.parts", "plan.payload_views", "plan.plain_windows", "plan.ranges", "plan.reach", "plan.root",

@@ -168,4 +168,4 @@ def _split(text: str) -> list[str]:
 
 
 BOOLEAN, INT, BIGINT, DOUBLE = (SparkType(name) for name in ("boolean", "int", "bigint", "double"))
-STRING, DATE, TIMESTAMP = (SparkType(name) for name in ("string", "date", "timestamp"))
+STRING, BINARY, DATE, TIMESTAMP = (SparkType(name) for name in ("string", "binary", "date", "timestamp"))

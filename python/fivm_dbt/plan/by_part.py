@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.functions.nothing import named_over_nothing
 from fivm_dbt.ir.nodes import (
     Aggregate,
     AggregateCall,
@@ -37,17 +38,9 @@ from fivm_dbt.ir.nodes import (
     Window,
 )
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.sql.functions import function_name
 
 WANTED = "__fivm_parts_wanted"
 """The relation with the parts that are asked for: one column, their numbers."""
-
-_NONE_ARE_ZERO = frozenset({"count", "count_if", "approx_count_distinct", "regr_count"})
-_NONE_ARE_NULL = frozenset(
-    "sum min max avg stddev stddev_pop stddev_samp variance var_pop var_samp median any_value min_by max_by bool_and "
-    "bool_or every some corr covar_pop covar_samp percentile percentile_cont percentile_disc".split()
-)
-"""What aggregates are over no rows."""
 
 
 class OneByOne(Exception):
@@ -139,25 +132,19 @@ def _global(node: Aggregate, grouped: Aggregate, column: str) -> _Parted:
     items = []
     for call in node.calls:
         value = Scalar.column(alias, call.name)
-        if _over_nothing(call) == 0:
-            zero = exp.cast(exp.Literal.number(0), call.type.text, dialect="spark")
-            value = Scalar(exp.Case(ifs=[exp.If(this=is_none.copy(), true=zero)], default=value.ast()))
+        empty = _over_nothing(call)
+        if not isinstance(empty, exp.Null):
+            value = Scalar(exp.Case(ifs=[exp.If(this=is_none.copy(), true=empty)], default=value.ast()))
         items.append(Item(call.name, value, call.type))
     part = Item(column, wanted.fields[0].scalar, BIGINT)
     return _Parted(Map(joined, node.alias, (*items, part)), Field(node.alias, column, BIGINT))
 
 
-def _over_nothing(call: AggregateCall) -> int | None:
-    """Zero or NULL: what a call is over no rows."""
-    name = call.function.lower()
-    if call.written is not None:
-        ast = call.written.ast()
-        name = function_name(ast) or "an expression"
-    if name in _NONE_ARE_ZERO:
-        return 0
-    if name in _NONE_ARE_NULL:
-        return None
-    raise OneByOne(f"what {name} is over a part without rows is not known here")
+def _over_nothing(call: AggregateCall) -> exp.Expr:
+    found = named_over_nothing(call.function, call.type)
+    if found is None:
+        raise OneByOne(f"what {call.function} is over a part without rows is not known here")
+    return found
 
 
 def _window(node: Window, below: _Parted, column: str) -> _Parted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from fivm_dbt.functions.lookup import function_name as function_name
 from fivm_dbt.sql.parse import span_of
 
 NON_DETERMINISTIC = frozenset(
@@ -49,18 +50,6 @@ def is_special_time(text: str) -> bool:
     """Whether Spark reads a string as a time by the clock: ``now``, ``today`` and so on, maybe with a time zone."""
     words = text.strip().lower().split(" ")
     return words[0] in _SPECIAL_TIMES
-
-
-def function_name(node: exp.Expr) -> str | None:
-    """Spark's name of a function call in lower case, None for other nodes."""
-    if isinstance(node, exp.Anonymous):
-        return str(node.name).lower()
-    if isinstance(node, exp.Any):
-        of_patterns = isinstance(node.parent, (exp.Like, exp.ILike))
-        return None if of_patterns or isinstance(node.this, exp.Query) else "any"
-    if isinstance(node, exp.Func) and not isinstance(node, (exp.Connector, exp.Cast)):
-        return str(node.sql_name()).lower()
-    return None
 
 
 def is_aggregate(node: exp.Expr) -> bool:

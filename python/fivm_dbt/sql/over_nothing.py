@@ -12,29 +12,20 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import INT
+from fivm_dbt.functions.nothing import named_over_nothing, value_over_nothing
 from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Item, Map, OuterJoin
 from fivm_dbt.ir.scalar import Scalar, cast_ast
 from fivm_dbt.naming import PREFIX
-from fivm_dbt.sql.aggregates import AROUND_AGGREGATES, COLLECTS, called
+from fivm_dbt.sql.aggregates import AROUND_AGGREGATES, called
 from fivm_dbt.sql.domains import Domain, equal_columns
 from fivm_dbt.sql.expressions import unparenthesized
-from fivm_dbt.sql.functions import function_name, is_aggregate
+from fivm_dbt.sql.functions import is_aggregate
+from fivm_dbt.sql.parse import unsupported
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.lower import Lowering
 
 MATCHED = f"{PREFIX}matched"
-
-_ZERO_OVER_NOTHING = frozenset("count count_if approx_count_distinct approx_distinct regr_count".split())
-
-
-def value_over_nothing(function: str) -> exp.Expr:
-    """What an aggregate is where there are no rows."""
-    if function in _ZERO_OVER_NOTHING:
-        return exp.cast(exp.Literal.number(0), "bigint", dialect="spark")
-    if function in COLLECTS:
-        return exp.Array(expressions=[])
-    return exp.Null()
 
 
 def over_nothing(value: exp.Expr) -> exp.Expr | None:
@@ -53,7 +44,7 @@ def _over_nothing(part: exp.Expr) -> exp.Expr:
         return part  # its aggregates are of its own rows
     call = called(part) if isinstance(part, AROUND_AGGREGATES) else part
     if is_aggregate(call):
-        return value_over_nothing(function_name(call) or "")
+        return _known(value_over_nothing(call), call)
     for child in list(part.iter_expressions()):
         new = _over_nothing(child)
         if new is not child:
@@ -84,8 +75,17 @@ def completed(lowering: Lowering, groups: Aggregate, domain: Domain, alias: str)
 
 
 def _with_nothing(call: AggregateCall, value: Scalar, mark: Scalar) -> Scalar:
-    empty = value_over_nothing(call.function)
-    if isinstance(empty, exp.Null):
+    empty = named_over_nothing(call.function, call.type)
+    if call.written is not None:
+        empty = _known(empty, call.written.ast())
+    if empty is None or isinstance(empty, exp.Null):
         return value
     missing = exp.Is(this=mark.ast(), expression=exp.Null())
     return Scalar(exp.Case(ifs=[exp.If(this=missing, true=cast_ast(empty, call.type))], default=value.ast()))
+
+
+def _known(empty: exp.Expr | None, call: exp.Expr) -> exp.Expr:
+    if empty is None:
+        what = f"what {call.sql('spark')} is over no rows is not known here"
+        raise unsupported(call, what, "aggregate in a subquery in FROM, by the columns that are compared")
+    return empty

@@ -10,6 +10,7 @@ from fivm_dbt.ir.scalar import column_ast
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.sql.aggregation import is_aggregated
 from fivm_dbt.sql.expressions import is_subquery, qualify, unparenthesized
+from fivm_dbt.sql.generators import is_generator
 from fivm_dbt.sql.parse import unsupported
 from fivm_dbt.sql.scope import Scope, resolved_outside
 from fivm_dbt.sql.windows import has_windows
@@ -42,9 +43,7 @@ def existing(query: exp.Query) -> exp.Query:
     if limit is None or query.args.get("offset") is not None:
         return query
     number = unparenthesized(limit.expression) if isinstance(limit, exp.Limit) else None
-    if not isinstance(number, exp.Literal) or number.is_string or not number.this.isdigit():
-        return query
-    if int(number.this) == 0:
+    if not isinstance(number, exp.Literal) or not number.is_int or int(number.this) < 1:
         return query
     result = query.copy()
     result.set("limit", None)
@@ -58,6 +57,8 @@ def selects_plain_rows(query: exp.Select) -> bool:
     if any(query.args.get(key) for key in others):
         return False
     values = [("", e.unalias()) for e in query.expressions]
+    if any(is_generator(v.this if isinstance(v, exp.Aliases) else v) for _, v in values):
+        return False
     return not (has_windows(query, values) or is_aggregated(query, values))
 
 

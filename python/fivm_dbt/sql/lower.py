@@ -33,7 +33,6 @@ from fivm_dbt.sql.scope import Scope
 from fivm_dbt.sql.set_operations import set_operation
 from fivm_dbt.sql.subqueries import Around, filtered, with_subqueries
 from fivm_dbt.sql.time_windows import with_time_windows
-from fivm_dbt.sql.totals import without_idle_limit
 from fivm_dbt.sql.typing import Describe, Fields, Typer, known_type
 from fivm_dbt.sql.values import values
 from fivm_dbt.sql.windows import has_windows, windowed
@@ -229,7 +228,6 @@ class Lowering:
     # SELECT
 
     def _select(self, node: exp.Select, ctes: Ctes, wanted: str, domain: Domain | None) -> Lowered:
-        node = without_idle_limit(node)
         read = from_clause(self, node, ctes, domain)
         around = Around(self, read.node, read.scope, ctes, domain)
         where = node.args.get("where")

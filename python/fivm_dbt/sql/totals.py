@@ -11,7 +11,6 @@ from fivm_dbt.catalog.types import BOOLEAN
 from fivm_dbt.ir.scalar import cast_ast, column_ast, grouped
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.sql.aggregation import is_aggregated
-from fivm_dbt.sql.expressions import unparenthesized
 from fivm_dbt.sql.functions import is_aggregate
 from fivm_dbt.sql.over_nothing import MATCHED, over_nothing
 from fivm_dbt.sql.windows import has_windows
@@ -26,25 +25,6 @@ def is_one_group(query: exp.Query) -> bool:
         return False
     values = [("", e.unalias()) for e in query.expressions]
     return is_aggregated(query, values) and not has_windows(query, values)
-
-
-def without_idle_limit(query: exp.Select) -> exp.Select:
-    """A total without a LIMIT that leaves its one row, and without an order of that row.
-
-    >>> from sqlglot import parse_one
-    >>> print(without_idle_limit(parse_one("select count(*) from s limit 2", dialect="spark")).sql())
-    SELECT COUNT(*) FROM s
-    """
-    limit = query.args.get("limit")
-    if limit is None or query.args.get("offset") is not None:
-        return query
-    number = unparenthesized(limit.expression) if isinstance(limit, exp.Limit) else None
-    if not isinstance(number, exp.Literal) or not number.is_int or int(number.this) < 1:
-        return query
-    unlimited = query.copy()
-    unlimited.set("limit", None)
-    unlimited.set("order", None)
-    return unlimited if is_one_group(unlimited) else query
 
 
 @dataclass(frozen=True)

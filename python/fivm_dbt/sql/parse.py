@@ -26,8 +26,7 @@ def parse(sql: str) -> exp.Query:
     except (ParseError, TokenError) as error:
         message, span = _explain(error, sql)
         raise FivmError("FIVM101", message, sql=sql, span=span, remedy="correct the SQL") from None
-    if len(statements) == 1 and isinstance(statements[0], exp.Values):
-        statements = [exp.select(exp.Star()).from_(statements[0])]
+    statements = [_with_selected_values(s) for s in statements]
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         what = (
             "nothing"
@@ -40,6 +39,30 @@ def parse(sql: str) -> exp.Query:
     _place_clocks(statements[0], sql)
     _place_matches(statements[0], sql)
     return statements[0]
+
+
+def _with_selected_values(statement: exp.Expr) -> exp.Expr:
+    """The statement with ``SELECT * FROM VALUES ...`` where VALUES is a query of its own: alone, or in an expression.
+
+    >>> print(_with_selected_values(sqlglot.parse_one("select exists (values (1))", dialect="spark")).sql("spark"))
+    SELECT EXISTS(SELECT * FROM VALUES (1))
+    """
+    for rows in list(statement.find_all(exp.Values)):
+        above = rows.parent
+        while isinstance(above, (exp.Subquery, exp.Paren)):
+            above = above.parent
+        if isinstance(above, (exp.From, exp.Join, exp.Lateral, exp.SetOperation, exp.CTE)):
+            continue
+        if isinstance(above, exp.In):
+            raise unsupported(
+                rows, "VALUES after IN is not Spark SQL", "list the values alone, or SELECT * FROM VALUES"
+            )
+        query = exp.select(exp.Star())
+        if rows is statement:
+            return query.from_(rows)
+        rows.replace(query)
+        query.set("from_", exp.From(this=rows))
+    return statement
 
 
 def has_match(sql: str) -> bool:

@@ -51,12 +51,15 @@ def _with_selected_values(statement: exp.Expr) -> exp.Expr:
         above = rows.parent
         while isinstance(above, (exp.Subquery, exp.Paren)):
             above = above.parent
-        if isinstance(above, (exp.From, exp.Join, exp.Lateral, exp.SetOperation, exp.CTE)):
+        if isinstance(above, (exp.From, exp.Join, exp.SetOperation, exp.CTE)):
             continue
         if isinstance(above, exp.In):
             raise unsupported(
                 rows, "VALUES after IN is not Spark SQL", "list the values alone, or SELECT * FROM VALUES"
             )
+        if any(rows.args.get(key) for key in ("order", "limit", "offset")):
+            what = "ORDER BY and LIMIT behind VALUES are not maintained"
+            raise unsupported(rows, what, "SELECT * FROM VALUES (...) AS t ORDER BY ...")
         query = exp.select(exp.Star())
         if rows is statement:
             return query.from_(rows)

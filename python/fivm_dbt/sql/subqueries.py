@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.clock import clock_kinds, row_columns
@@ -322,18 +323,24 @@ def _with_single(around: Around, lowered: Lowered, outer: Outer) -> tuple[Around
     rows = AggregateCall("rows_found", "count", None, None, BIGINT)
     one = AggregateCall("value", "max", None, None, value.type, Scalar(exp.Max(this=value.scalar.ast())))
     single = Aggregate(lowered.node, lowering.alias("single"), keys, (one, rows), not keys)
+    by_key, (found, number) = single.fields[: len(keys)], single.fields[len(keys) :]
+    # One value for all rows is asked for once, where it is computed: DuckDB orders by nothing that may fail.
+    checked = found.scalar if keys else _checked(found.scalar, number.scalar, value.type)
+    items = (Item("value", checked, value.type), Item("rows_found", number.scalar, BIGINT))
     item = Map(
-        single,
-        lowering.alias("subquery"),
-        tuple(
-            Item(f.name, f.scalar, f.type) for f in (*single.fields[len(keys) :], *single.fields[: len(keys)])
-        ),
+        single, lowering.alias("subquery"), (*items, *(Item(f.name, f.scalar, f.type) for f in by_key))
     )
     name = lowering.alias("subquery_value")
     source = Source(name, (("value", item.fields[0]), ("rows_found", item.fields[1])))
     scope = replace(around.scope, sources=(*around.scope.sources, source))
     joined: Node = OuterJoin(around.relation, item, same(outer, item.fields[2:]))
-    error = raise_error("a scalar subquery returned more than one row", value.type.text)
-    many = exp.GT(this=column_ast(name, "rows_found"), expression=exp.Literal.number(1))
-    column = exp.Case(ifs=[exp.If(this=many, true=error)], default=column_ast(name, "value"))
-    return replace(around, relation=joined, scope=scope), exp.paren(column)
+    column = Scalar.column(name, "value")
+    if keys:
+        column = _checked(column, Scalar.column(name, "rows_found"), value.type)
+    return replace(around, relation=joined, scope=scope), grouped(column.ast())
+
+
+def _checked(value: Scalar, number: Scalar, type_: SparkType) -> Scalar:
+    error = raise_error("a scalar subquery returned more than one row", type_.text)
+    many = exp.GT(this=number.ast(), expression=exp.Literal.number(1))
+    return Scalar(exp.Case(ifs=[exp.If(this=many, true=error)], default=value.ast()))

@@ -116,9 +116,10 @@ class _Windows:
 
     def _partition(self, group: list[Scalar], place: dict[Scalar, Scalar], node: Node) -> tuple[Item, ...]:
         """What all windows of the group partition by."""
-        common = [
-            _replaced(p, place) for p in _partition_by(group[0]) if all(p in _partition_by(c) for c in group)
-        ]
+        every = [_partition_by(call) for call in group]
+        common = list(
+            dict.fromkeys(_replaced(p, place) for p in every[0] if all(p in others for others in every))
+        )
         types = self.lowering.typer.types(common, {f.id: f.type for f in node.fields})
         return tuple(
             Item(f"partition_{i + 1}", p, known_type(t, p.ast()))

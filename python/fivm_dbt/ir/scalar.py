@@ -72,6 +72,11 @@ class Scalar:
     def tables(self) -> frozenset[str]:
         return frozenset(table for table, _ in self.columns)
 
+    @cached_property
+    def may_raise(self) -> bool:
+        """Whether it stops the statement for some values, by :func:`raise_error`."""
+        return any(call.name.upper() == _RAISE for call in self._ast.find_all(exp.Anonymous))
+
     @property
     def is_column(self) -> bool:
         return isinstance(self._ast, exp.Column)
@@ -195,9 +200,12 @@ def replaced(scalar: Scalar, known: Mapping[Scalar, Scalar]) -> Scalar:
     return Scalar(_ungrouped(visit(scalar.ast())))
 
 
+_RAISE = "RAISE_ERROR"
+
+
 def raise_error(message: str, type_: str) -> exp.Expr:
     """An expression of a type that stops the statement with ``message`` when it is evaluated."""
-    call = exp.Anonymous(this="RAISE_ERROR", expressions=[exp.Literal.string(message)])
+    call = exp.Anonymous(this=_RAISE, expressions=[exp.Literal.string(message)])
     return exp.cast(call, type_, dialect="spark")
 
 

@@ -42,6 +42,12 @@ def flatten_joins(node: Node) -> Node:
         return Map(core, node.alias, _apply_items(node.items, meaning))
     if isinstance(node, Window):
         core, meaning = _dissolve(node.input)
+        if any(
+            meaning[c].may_raise
+            for i in (*node.partition, *node.items)
+            for c in i.value.columns & meaning.keys()
+        ):
+            core, meaning = node.input, {}  # DuckDB takes no such expression in the ORDER BY of a window
         parts = {
             "partition": _apply_items(node.partition, meaning),
             "items": _apply_items(node.items, meaning),

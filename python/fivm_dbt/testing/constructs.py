@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fivm_dbt.testing.generate_scalars import DATE, INT, Col
 
@@ -301,9 +301,13 @@ Whether it is depends on what stands above them: a subquery in HAVING, too, is j
 
 @dataclass(frozen=True)
 class Menu:
-    """The constructs to choose from, by weight."""
+    """The constructs to choose from, by weight.
+
+    ``composed`` is the share of queries that are of any kind in any position instead (:mod:`composed`).
+    """
 
     weights: Mapping[str, float] = field(default_factory=lambda: {n: c.weight for n, c in CONSTRUCTS.items()})
+    composed: float = 0.0
 
     @staticmethod
     def only(*names: str) -> Menu:
@@ -320,14 +324,14 @@ class Menu:
     @staticmethod
     def accepted() -> Menu:
         """What the planner maintains."""
-        return Menu().without(NOT_YET)
+        return Menu(composed=0.25).without(NOT_YET)
 
     def without(self, names: Iterable[str]) -> Menu:
         left_out = set(names) - ALWAYS
-        return Menu({n: w for n, w in self.weights.items() if n not in left_out})
+        return replace(self, weights={n: w for n, w in self.weights.items() if n not in left_out})
 
     def also(self, *names: str) -> Menu:
-        return Menu({**self.weights, **{n: CONSTRUCTS[n].weight or 1 for n in names}})
+        return replace(self, weights={**self.weights, **{n: CONSTRUCTS[n].weight or 1 for n in names}})
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from fivm_dbt.testing.cell_table import Seen
+from fivm_dbt.testing.cell_table import table as table_of_cells
 from fivm_dbt.testing.constructs import CONSTRUCTS
 from fivm_dbt.testing.generate_query import Nesting, Query
 from fivm_dbt.testing.scenario import Change, RawRow, Scenario, Step
@@ -22,8 +24,8 @@ Cell = tuple[str, str]
 class Coverage:
     """Counted in pairs of a model and a step, in distinct queries, and in constructs.
 
-    ``cells`` counts (construct, event), ``nestings`` (parent, child), ``accepted`` queries per construct and
-    ``refused`` (construct, code).
+    ``cells`` counts (construct, event), ``nestings`` (parent, child), ``accepted`` queries per construct,
+    ``refused`` (construct, code), ``queries_in`` what the table of positions and kinds has.
     """
 
     queries: int = 0
@@ -38,6 +40,7 @@ class Coverage:
     nestings: Counter[Nesting] = field(default_factory=Counter)
     accepted: Counter[str] = field(default_factory=Counter)
     refused: Counter[Cell] = field(default_factory=Counter)
+    queries_in: Seen = field(default_factory=Counter)
 
     def __add__(self, other: Coverage) -> Coverage:
         return Coverage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -92,8 +95,8 @@ class Coverage:
         return f"{counts}; {shares}; {self.refusals} other queries refused, {self.too_large} too large"
 
     def tables(self) -> str:
-        """Both tables, for people: per construct what the planner said and what happened, then all nestings."""
-        return f"{self._construct_table()}\n\n{self._nesting_table()}"
+        """For people: per construct what the planner said and what happened, all nestings, kinds and positions."""
+        return f"{self._construct_table()}\n\n{self._nesting_table()}\n\n{table_of_cells(self.queries_in)}"
 
     def _construct_table(self) -> str:
         lines = [f"{'construct':<26}{'accepted':>9}  {'refused':<16}" + "".join(f"{e:>12}" for e in EVENTS)]
@@ -125,6 +128,7 @@ class Events:
             for table, columns in scenario.tables.items()
         }
         self._newest: dict[str, str] = {}
+        self._sizes = {table: len(scenario.initial.get(table, ())) for table in scenario.tables}
         for table, rows in scenario.initial.items():
             self._see(table, rows)
 
@@ -133,7 +137,12 @@ class Events:
         found = {table: self._of_change(table, change) for table, change in step.delta.items()}
         for table, change in step.delta.items():
             self._see(table, change.insert)
+            self._sizes[table] += len(change.insert) - len(change.delete)
         return found
+
+    def is_empty(self, table: str) -> bool:
+        """Whether a table has no rows after the last step; a model always has some, as far as is known here."""
+        return self._sizes.get(table) == 0
 
     def _of_change(self, table: str, change: Change) -> set[str]:
         events = set()

@@ -15,6 +15,7 @@ from fivm_dbt.ir.nodes import Node
 from fivm_dbt.naming import quote
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.refresh.engine import Row
+from fivm_dbt.testing.cell_table import Seen
 from fivm_dbt.testing.compare import Difference, compare_rows, with_lists_sorted
 from fivm_dbt.testing.constructs import MAY_BE_REFUSED, NOT_YET, Menu
 from fivm_dbt.testing.coverage import Coverage, Events
@@ -255,9 +256,12 @@ class _Counted:
             query = self._queries.get(plan.model)
             uses = query.uses if query is not None and model.result == "equal" else ()
             cells = Counter((name, event) for name in uses for event in happened)
-            coverage += Coverage(
-                0, 1, int(has_deletes), int(has_nulls), int(rows > 0), refreshed, cells=cells
-            )
+            inside: Seen = Counter()
+            if query is not None and model.result == "equal":
+                for position, kind, way, read in query.cells:
+                    inside[position, kind, way, "empty" if self._events.is_empty(read) else "rows"] += 1
+            shares = (int(has_deletes), int(has_nulls), int(rows > 0), refreshed)
+            coverage += Coverage(0, 1, *shares, cells=cells, queries_in=inside)
         return coverage
 
     def _look(self, plan: Plan) -> tuple[int, bool]:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fivm_dbt.testing.composed import composed
 from fivm_dbt.testing.constructs import CONSTRUCTS, Menu
 from fivm_dbt.testing.generate_query import Columns, Query
 from fivm_dbt.testing.generate_scalars import type_of
@@ -96,7 +97,9 @@ def _queries(rng: random.Random, tables: _Tables, menu: Menu, seed: int, count: 
     for number in range(count):
         chained = dict(list(earlier.items())[-1:]) if rng.random() < _CHAINED else {}
         generator = Queries(rng, {**base, **chained}, menu)
-        if rng.random() < _DIRECTED:
+        if rng.random() < menu.composed:
+            query = composed(generator)
+        elif rng.random() < _DIRECTED:
             parent, child = directed(menu, seed * count + number, rng)
             query = generator.query([parent], child)
         else:

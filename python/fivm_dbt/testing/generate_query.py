@@ -15,7 +15,8 @@ Nesting = tuple[str, str]
 class Query:
     """SQL text with its output columns, and the constructs in it.
 
-    ``top`` are those of its outermost SELECT, ``uses`` all, ``nestings`` each (parent, child).
+    ``top`` are those of its outermost SELECT, ``uses`` all, ``nestings`` each (parent, child). ``cells`` are
+    those of the table of positions and kinds that it fills: position, kind, correlated or not, table that is read.
     """
 
     sql: str
@@ -23,6 +24,7 @@ class Query:
     top: frozenset[str] = frozenset()
     uses: frozenset[str] = frozenset()
     nestings: frozenset[Nesting] = frozenset()
+    cells: frozenset[tuple[str, str, str, str]] = frozenset()
 
     @property
     def keys(self) -> Columns:

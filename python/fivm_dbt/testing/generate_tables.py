@@ -100,8 +100,8 @@ class Stream:
     def _change(self, name: str) -> Delta:
         rng, delta = self._rng, Delta()
         kind = rng.choices(
-            ("insert", "delete", "update", "mixed", "copy", "blink", "empty", "nothing"),
-            (4, 6, 7, 7, 2, 3, 3, 1),
+            ("insert", "delete", "update", "mixed", "copy", "blink", "empty", "key", "no keys", "nothing"),
+            (4, 6, 7, 7, 2, 3, 3, 2, 1, 1),
         )[0]
         if len(self._rows[name]) < 4 and rng.random() < 0.7:
             delta.insert += random_rows(rng, self._tables[name], rng.randint(4, 8))
@@ -121,6 +121,14 @@ class Stream:
             side.append(self._blinker)
         if kind == "empty":
             delta.delete += self._rows[name]
+        if kind == "key" and self._rows[name]:
+            # All rows of a key go.
+            key = rng.choice(self._rows[name])[0]
+            delta.delete += [row for row in self._rows[name] if row[0] == key]
+        if kind == "no keys":
+            # All keys become NULL.
+            delta.delete += [row for row in self._rows[name] if row[0] is not None]
+            delta.insert += [(None, *row[1:]) for row in delta.delete]
         if kind == "nothing" and self._rows[name]:
             # A commit whose net change is nothing.
             row = rng.choice(self._rows[name])

@@ -28,12 +28,6 @@ if TYPE_CHECKING:
     from fivm_dbt.sql.domains import Domain
     from fivm_dbt.sql.lower import BoundCte, Ctes, Lowered, Lowering
 
-_TABLE_PARTS = (
-    ("version", "time travel"),
-    ("when", "time travel"),
-    ("sample", "a sample"),
-)
-
 
 @dataclass(frozen=True)
 class Read:
@@ -102,7 +96,6 @@ class _FromClause:
         elif isinstance(node, exp.Table):
             part = self._table(node)
         elif isinstance(node, exp.Subquery):
-            self.parts.lowering.check_modifiers(node)
             name = node.alias or self.parts.lowering.alias("subquery")
             part = _part(name, *self.parts.query(node.this, self.parts.ctes, name), node)
         elif isinstance(node, exp.Values):
@@ -126,7 +119,6 @@ class _FromClause:
         return part
 
     def _parenthesised(self, node: exp.Subquery) -> Part:
-        self.parts.lowering.check_modifiers(node)
         inner = self.source(node.this)
         if not node.alias:
             return inner
@@ -137,7 +129,10 @@ class _FromClause:
         if is_range(node):
             name = node.alias or "range"
             return _part(name, number_range(self.parts.lowering, node, name), (), node)
-        self._refuse_parts(node)
+        if isinstance(node.this, exp.Func):
+            raise unsupported(
+                node, "table functions are not maintained yet", "materialise the rows as a table"
+            )
         parts = [p.name for p in (node.args.get("catalog"), node.args.get("db"), node.this) if p]
         name = node.alias or parts[-1]
         bound = self.parts.ctes.get(parts[0].lower()) if len(parts) == 1 else None
@@ -168,15 +163,6 @@ class _FromClause:
     def _is_own(self, bound: BoundCte) -> bool:
         """Whether a CTE is one of this subquery, and may name columns of the query around it."""
         return self.parts.domain is not None and bound.captured is self.parts.domain.outer.captured
-
-    def _refuse_parts(self, node: exp.Table) -> None:
-        if isinstance(node.this, exp.Func):
-            raise unsupported(
-                node, "table functions are not maintained yet", "materialise the rows as a table"
-            )
-        for key, what in _TABLE_PARTS:
-            if node.args.get(key):
-                raise unsupported(node, f"{what} on an input cannot be maintained", "read the plain table")
 
 
 def _part(name: str, lowered: Lowered, carried: tuple[Field, ...], node: exp.Expr) -> Part:

@@ -18,6 +18,8 @@ from fivm_dbt.ir.scalar import ColumnId, Scalar, conjuncts
 from fivm_dbt.naming import unique_name
 from fivm_dbt.parts.length import DAY, Length
 from fivm_dbt.sql.aggregation import Projections, aggregated, is_aggregated
+from fivm_dbt.sql.check_syntax import check_syntax
+from fivm_dbt.sql.clause_order import check_clause_order
 from fivm_dbt.sql.completions import Completions
 from fivm_dbt.sql.domains import Domain, per_value, with_domain
 from fivm_dbt.sql.edits import Edit, edited, named
@@ -27,7 +29,7 @@ from fivm_dbt.sql.generators import generated_columns
 from fivm_dbt.sql.limits import limited_rows, order_items, without_idle_limits
 from fivm_dbt.sql.membership import has_subquery
 from fivm_dbt.sql.outer_joins import behind_generators
-from fivm_dbt.sql.parse import parse, span_of, unsupported
+from fivm_dbt.sql.parse import parse, unsupported
 from fivm_dbt.sql.part import Part
 from fivm_dbt.sql.scope import Scope
 from fivm_dbt.sql.set_operations import set_operation
@@ -36,6 +38,7 @@ from fivm_dbt.sql.time_windows import with_time_windows
 from fivm_dbt.sql.typing import Describe, Fields, Typer, known_type
 from fivm_dbt.sql.values import values
 from fivm_dbt.sql.windows import has_windows, windowed
+from fivm_dbt.sql.written_back import check_written_back
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,11 @@ def _lowered(
     sql: str, catalog: Catalog, describe: Describe | None, approximate: bool, part_length: Length
 ) -> Lowered:
     lowering = Lowering(catalog, Typer(describe), Completions(sql), approximate, part_length)
-    query = without_idle_limits(parse(sql))
+    query = parse(sql)
+    check_syntax(query)
+    check_clause_order(sql)
+    check_written_back(query, sql)
+    query = without_idle_limits(query)
     lowered = lowering.query(query, {}, "result")
     names = lowered.names
     unusual = not all(name.isidentifier() for name in names)
@@ -184,15 +191,10 @@ class Lowering:
         """A query as one node with its own alias; of a subquery, the fields of its domain come after its columns."""
         with_ = node.args.get("with_")
         if with_ is not None:
-            if with_.args.get("recursive"):
-                raise unsupported(
-                    with_, "recursive queries cannot be maintained", "materialise the result as a table"
-                )
             ctes = dict(ctes)
             for cte in with_.expressions:
                 captured = domain.outer.captured if domain is not None else None
                 ctes[cte.alias.lower()] = BoundCte(cte, dict(ctes), captured)
-        self.check_modifiers(node)
         if isinstance(node, exp.Select):
             return self._select(node, ctes, wanted, domain)
         if isinstance(node, exp.Subquery):
@@ -204,26 +206,6 @@ class Lowering:
         else:
             raise unsupported(node, f"{node.key.upper()} is not a query", "use SELECT")
         return limited_rows(self, node, lowered, wanted, len(_carried(domain)))
-
-    def check_modifiers(self, node: exp.Expr) -> None:
-        """Refuse the clauses around a query that are not maintained."""
-        refused = {
-            "sample": ("a sample differs at every evaluation", "leave it out"),
-            "connect": ("CONNECT BY cannot be maintained", "materialise the result as a table"),
-            "into": ("SELECT INTO is not a query", "leave it out"),
-            "locks": ("locking clauses have no meaning here", "leave it out"),
-            "operation_modifiers": ("this modifier of SELECT is not supported", "leave it out"),
-            "kind": ("SELECT AS STRUCT is not Spark SQL", "use struct(...)"),
-        }
-        for key, (what, remedy) in refused.items():
-            part = node.args.get(key)
-            if not part:
-                continue
-            where = part[0] if isinstance(part, list) else part
-            shown = where if isinstance(where, exp.Expr) and span_of(where) else node
-            if isinstance(node, exp.Select) and shown is node and node.expressions:
-                shown = node.expressions[0]
-            raise unsupported(shown, what, remedy, code="FIVM106" if key == "sample" else "FIVM105")
 
     # SELECT
 
@@ -289,8 +271,6 @@ class Lowering:
                 isinstance(expression, exp.Column) and isinstance(expression.this, exp.Star)
             ):
                 star = expression if isinstance(expression, exp.Star) else expression.this
-                if any(star.args.get(k) for k in ("replace", "rename", "ilike")):
-                    raise unsupported(expression, "* REPLACE / RENAME is not Spark SQL", "list the columns")
                 table = expression.table if isinstance(expression, exp.Column) else None
                 columns = scope.star(table or None, expression)
                 result += _without(columns, star.args.get("except_") or [], scope, expression)

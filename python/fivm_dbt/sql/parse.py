@@ -22,11 +22,14 @@ def parse(sql: str) -> exp.Query:
     """
     _refuse_in_matches(sql)
     try:
-        statements = [s for s in sqlglot.parse(sql, dialect=SparkText) if s is not None]
+        parsed = sqlglot.parse(sql, dialect=SparkText)
     except (ParseError, TokenError) as error:
         message, span = _explain(error, sql)
         raise FivmError("FIVM101", message, sql=sql, span=span, remedy="correct the SQL") from None
-    statements = [_with_selected_values(s) for s in statements]
+    # A comment behind the last semicolon is a statement to sqlglot.
+    statements = [
+        _with_selected_values(s) for s in parsed if s is not None and not isinstance(s, exp.Semicolon)
+    ]
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         what = (
             "nothing"

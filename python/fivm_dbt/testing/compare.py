@@ -128,8 +128,10 @@ def _without_numbers(row: Row) -> Row:
 
 
 def _hashable(value: object) -> object:
-    """A value with its lists as tuples, on every level."""
-    return tuple(_hashable(v) for v in value) if isinstance(value, list) else value
+    """A value with its lists and structs as tuples, on every level."""
+    if isinstance(value, dict):
+        return tuple(_hashable(v) for v in value.values())
+    return tuple(_hashable(v) for v in value) if isinstance(value, (list, tuple)) else value
 
 
 def _is_close(left: Row, right: Row) -> bool:
@@ -155,7 +157,7 @@ def _plain(row: Row, types: Sequence[SparkType]) -> Row:
 
 def _plain_value(value: object, type_: SparkType) -> object:
     """One Python object per value: sums are int or Decimal, dates come as datetimes, NaN equals itself."""
-    if isinstance(value, list):
+    if isinstance(value, (list, dict, tuple)):
         return _hashable(value)
     if isinstance(value, float) and math.isnan(value):
         return "NaN"

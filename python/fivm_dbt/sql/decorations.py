@@ -1,0 +1,66 @@
+"""What stands inside and behind the brackets of a call: which functions Spark lets have it."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from fivm_dbt.errors import FivmError
+from fivm_dbt.sql.functions import WINDOW_ONLY, function_name, is_aggregate
+from fivm_dbt.sql.parse import unsupported
+
+_WITHIN_GROUP = frozenset("listagg string_agg percentile_cont percentile_disc mode".split())
+
+_NULLS = frozenset("first first_value last last_value any_value nth_value lag lead".split())
+"""Functions with IGNORE NULLS and RESPECT NULLS."""
+
+_IGNORES_NULLS = frozenset("array_agg collect_list collect_set".split())
+"""Functions that leave NULLs out, so that IGNORE NULLS says nothing; RESPECT NULLS keeps them."""
+
+_DECORATIONS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+
+
+def check_decoration(node: exp.Expr) -> None:
+    """Raises FIVM105 where a call has a decoration that is not of its function in Spark."""
+    if isinstance(node, exp.Distinct) and isinstance(node.parent, exp.Func):
+        if not is_aggregate(node.parent):
+            raise _refusal(node, node.parent, "DISTINCT")
+        outer: exp.Expr = node.parent
+        while isinstance(outer.parent, _DECORATIONS) and outer.parent.this is outer:
+            outer = outer.parent
+        if isinstance(outer.parent, exp.Window) and outer.parent.this is outer:
+            what = "DISTINCT in a window function is not Spark SQL"
+            raise unsupported(outer, what, "use size(collect_set(...)) over the same window")
+    elif isinstance(node, exp.Filter):
+        call = _called(node)
+        if not is_aggregate(call):
+            raise _refusal(node, call, "FILTER")
+    elif isinstance(node, exp.WithinGroup):
+        call = _called(node)
+        if function_name(call) not in _WITHIN_GROUP:
+            raise _refusal(node, call, "WITHIN GROUP")
+    elif isinstance(node, (exp.IgnoreNulls, exp.RespectNulls)):
+        call = _called(node)
+        name = function_name(call)
+        words = "IGNORE NULLS" if isinstance(node, exp.IgnoreNulls) else "RESPECT NULLS"
+        if name in _IGNORES_NULLS and isinstance(node, exp.RespectNulls):
+            raise unsupported(node, f"{name} with RESPECT NULLS is not maintained", "leave RESPECT NULLS out")
+        if name not in _NULLS | _IGNORES_NULLS:
+            raise _refusal(node, call, words)
+    elif isinstance(node, exp.Window) and isinstance(node.parent, exp.Expr) and node.args.get("over"):
+        call = _called(node)
+        if not is_aggregate(call) and function_name(call) not in WINDOW_ONLY:
+            raise _refusal(node, call, "OVER")
+
+
+def _called(node: exp.Expr) -> exp.Expr:
+    """The call behind its decorations."""
+    call = node.this
+    while isinstance(call, _DECORATIONS):
+        call = call.this
+    assert isinstance(call, exp.Expr)
+    return call
+
+
+def _refusal(node: exp.Expr, call: exp.Expr, words: str) -> FivmError:
+    name = function_name(call) or call.sql(dialect="spark")
+    return unsupported(node, f"{name} with {words} is not Spark SQL", f"leave {words} out")

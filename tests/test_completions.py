@@ -246,19 +246,68 @@ def test_an_order_up_and_down_has_no_one_extreme() -> None:
         completed("select id, last_value(x, true) over (order by ts, g desc) as a from r")
 
 
-TWO = "select g, ntile(2) over (order by ts) as a, {} over (order by ts desc {}) as b from r"
+def _numbered(columns: str, number: int, name: str, text: str = "") -> str:
+    first = columns.split(", ")[0]
+    listed = f"{columns}, row_number() over (partition by {columns} order by {first})"
+    return f"(select {listed} as __fivm_number_{number} from {text or name}) as {name}"
 
 
-def test_only_one_order_may_decide_among_equal_rows() -> None:
-    """Which a goes with which b is open where two rows have one g and one ts."""
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (
+            "select g, row_number() over (order by ts) as a, row_number() over (order by ts desc) as b from r",
+            "select g, row_number() over (order by ts, r.g, r.__fivm_number_1) as a, "
+            "row_number() over (order by ts desc, r.g desc, r.__fivm_number_1 desc) as b "
+            f"from {_numbered('r.g, r.ts', 1, 'r')}",
+        ),
+        (
+            "select t.* except (l, m), lag(x) over (order by g) as a, lead(x) over (order by x) as b from r as t",
+            "select t.* except (__fivm_number_1), "
+            "lag(x) over (order by g, t.id, t.ts, t.x, t.s, t.__fivm_number_1) as a, "
+            "lead(x) over (order by x, t.id, t.g, t.ts, t.s, t.__fivm_number_1) as b "
+            f"from {_numbered('t.id, t.g, t.ts, t.x, t.s', 1, 't', 'r as t')}",
+        ),
+        (
+            # What has a key needs no number.
+            "select keyed.g, w, row_number() over (order by ts) as a, sum(w) over (order by w rows 1 preceding) as s "
+            "from keyed left join (select id, w from b) as c using (id)",
+            "select keyed.g, w, row_number() over (order by ts, keyed.id, c.id, c.w, c.__fivm_number_2) as a, "
+            "sum(w) over (order by w, keyed.id, c.id, c.__fivm_number_2 rows 1 preceding) as s "
+            f"from keyed left join {_numbered('c.id, c.w', 2, 'c', '(select id, w from b) as c')} using (id)",
+        ),
+        (
+            "select u.b, row_number() over w as n, ntile(2) over (order by u.b) as t from odd as u(a, b, c) "
+            "where u.a > 1 window w as (order by u.c)",
+            "select u.b, row_number() over (order by u.c, u.a, u.b, u.__fivm_number_1) as n, "
+            "ntile(2) over (order by u.b, u.a, u.c, u.__fivm_number_1) as t "
+            f"from {_numbered('u.a, u.b, u.c', 1, 'u', 'odd as u(a, b, c)')} where u.a > 1 window w as (order by u.c)",
+        ),
+        (
+            # Rows that are equal in the order of one of the two have equal values there.
+            "select g, ntile(2) over (order by ts) as a, first_value(g) over (order by ts desc) as b from r",
+            "select g, ntile(2) over (order by ts, r.g) as a, first_value(g) over (order by ts desc, r.g) as b from r",
+        ),
+    ],
+)
+def test_rows_in_several_orders_are_numbered(sql: str, expected: str) -> None:
+    """Otherwise it is open which a goes with which b where two rows have one g and one ts."""
+    assert completed(sql) == expected
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "r lateral view explode(l) e as k",
+        "(select g, ts, m from r) as q where m['a'] = 1",
+        "(select g, ts from r)",
+        "r full join (select id as other from b) as c on r.id = c.other",
+    ],
+)
+def test_what_cannot_be_numbered_is_refused(rest: str) -> None:
+    two = "row_number() over (order by ts) as a, row_number() over (order by ts desc) as b"
     with pytest.raises(FivmError, match="is ordered in another way than a window beside it"):
-        completed(TWO.format("row_number()", ""))
-    for function in ("rank()", "first_value(g)"):
-        assert completed(TWO.format(function, "")).startswith(
-            "select g, ntile(2) over (order by ts, r.g) as a"
-        )
-    with pytest.raises(FivmError, match="is ordered in another way"):
-        completed(TWO.format("sum(g)", "rows 1 preceding"))
+        completed(f"select g, {two} from {rest}")
 
 
 def test_columns_keep_the_names_of_the_text_as_written() -> None:

@@ -17,6 +17,9 @@ STEP = "__fivm_step"
 CLOCK = "__fivm_clock"
 """The clock: alias of its columns, and its name among what changed."""
 
+NUMBER = "__fivm_number_"
+"""Begins the names of columns that number equal rows in a completed text."""
+
 JOURNAL = "fivm_journal"
 """The one journal table of a schema."""
 

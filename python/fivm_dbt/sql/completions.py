@@ -11,7 +11,7 @@ the result, whichever comes first; but only if all windows put them in the same 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -27,6 +27,7 @@ from fivm_dbt.sql.expressions import qualify, unparenthesized
 from fivm_dbt.sql.filled_values import filled
 from fivm_dbt.sql.functions import function_name, is_aggregate
 from fivm_dbt.sql.named_windows import check_definitions, definition_of
+from fivm_dbt.sql.numbered_rows import NumberedRows, numbered_rows
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import OF_OUTER, Scope
 from fivm_dbt.sql.uniqueness import unique_keys
@@ -77,12 +78,13 @@ class Completions:
         check_definitions(node.args.get("windows") or [])
         select = _Select(self, lowering, node, scope, relation, projections)
         clauses = [node.args.get(key) for key in ("having", "qualify", "order")]
-        for part in (*node.expressions, *(c for c in clauses if c is not None)):
-            for found in _own(part):
-                if isinstance(found, exp.Window):
-                    select.window(found)
-                elif is_aggregate(found):
-                    select.aggregate(found)
+        own = [n for part in (*node.expressions, *(c for c in clauses if c is not None)) for n in _own(part)]
+        select.tell_rows_apart([found for found in own if isinstance(found, exp.Window)])
+        for found in own:
+            if isinstance(found, exp.Window):
+                select.window(found)
+            elif is_aggregate(found):
+                select.aggregate(found)
 
     def of_limit(
         self, node: exp.Expr, ordered_by: Sequence[int | exp.Expr], outputs: Sequence[Field]
@@ -107,6 +109,10 @@ class Completions:
             self.insert(end, "".join(f", {i + 1}" for i in missing))
 
     # Edits, by tokens
+
+    def add(self, edits: Iterable[Edit]) -> None:
+        """What has been found elsewhere."""
+        self._found.update(dict.fromkeys(edits))
 
     def insert(self, behind: int, text: str) -> None:
         """Put ``text`` behind a token."""
@@ -166,8 +172,8 @@ class _Select:
         conditions = [("", qualify_.this)] if qualify_ is not None else []
         visible = {f.id for s in scope.sources for _, f in s.columns} | {f.id for _, f in scope.outputs}
         self.keys = [key for key in unique_keys(relation, lowering.catalog) if key <= visible]
-        self.orders: set[_Order] = set()
-        """Of the windows where rows may be equal: these must be in one order for all."""
+        self.numbered: NumberedRows | None = None
+        """The key that the text is given where none is known and rows must be told apart."""
         self.is_grouped = is_aggregated(node, [*projections, *conditions])
 
     # Windows
@@ -191,12 +197,9 @@ class _Select:
             # Rows that are equal in the order begin and end frames together, and have one value.
             self.found.settle(call)
             return
-        if self.is_grouped:
-            missing = self._missing_keys(given)
-        else:
-            missing = self._missing_columns(given, window)
-            if _tells_equal_rows_apart(name, frame, window):
-                self._must_be_the_only_order(given, definition, window)
+        missing = (
+            self._missing_keys(given) if self.is_grouped else self._missing_columns(given, window, order)
+        )
         if missing and not _may_complete(name, frame, window):
             if name in _FIRST | _LAST and _ignores_nulls(window) and self._fill(window, call, definition):
                 return
@@ -260,30 +263,62 @@ class _Select:
         last = self.text.closing(over + 1) if self.text.tokens[over + 1].text == "(" else over + 1
         self.found.replace(over + 1, last, self.text.slice(opening, end) + text + rest)
 
-    def _must_be_the_only_order(
-        self, given: Sequence[exp.Expr], definition: exp.Window, window: exp.Window
-    ) -> None:
-        """FIVM106 for a second order of rows that may be equal: which of them goes with which of the first is open."""
-        if self.keys:
+    def tell_rows_apart(self, windows: Sequence[exp.Window]) -> None:
+        """Number the rows that may be equal where windows put them in several orders.
+
+        Otherwise it is open which place in one order goes with which in another. Raises FIVM106 where the text does
+        not allow it.
+        """
+        if self.keys or self.is_grouped:
             return
-        rows = frozenset(Scalar(p.copy()) for p in definition.args.get("partition_by") or [])
-        order = (rows, tuple(Scalar(o.copy()) for o in definition.args["order"].expressions))
-        if self.orders and order not in self.orders:
+        orders: dict[_Order, exp.Window] = {}
+        for window in windows:
+            order = self._order_of_equal_rows(window)
+            if order is not None:
+                orders.setdefault(order, window)
+        if len(orders) < 2:
+            return
+        numbered = numbered_rows(self.text, self.node, self.scope, self.relation, self.lowering.catalog)
+        if numbered is None:
             what = "is ordered in another way than a window beside it, so where rows are equal it"
             remedy = "compute one of the two in a subquery, and order the other by it too; or declare a key"
-            raise _depends(window, what, remedy)
-        self.orders.add(order)
+            raise _depends(list(orders.values())[1], what, remedy)
+        self.numbered = numbered
+        self.found.add(numbered.edits)
 
-    def _missing_columns(self, given: Sequence[exp.Expr], window: exp.Window) -> list[str]:
-        """The columns that the SELECT uses besides those of the window's PARTITION BY and ORDER BY."""
+    def _order_of_equal_rows(self, window: exp.Window) -> _Order | None:
+        """The order of a window that tells rows apart which are equal in all that is used; None of the others."""
+        call = called(window.this)
+        name = function_name(call) or ""
+        definition = self._definition(window)
+        order, frame = definition.args.get("order"), _Frame(definition.args.get("spec"))
+        if order is None or self.found.makes_exact(call) or not _tells_equal_rows_apart(name, frame, window):
+            return None
+        rows = frozenset(Scalar(p.copy()) for p in definition.args.get("partition_by") or [])
+        return rows, tuple(Scalar(o.copy()) for o in order.expressions)
+
+    def _missing_columns(self, given: Sequence[exp.Expr], window: exp.Window, order: exp.Expr) -> list[str]:
+        """The columns that the SELECT uses besides those of the window's PARTITION BY and ORDER BY.
+
+        Numbered rows go down where the order does: so the last of equal rows in one order is the first in the reverse.
+        """
         fixed = {c for g in given for c in [self._column(unparenthesized(g))] if c is not None}
+        if self.numbered is not None:
+            down = " desc" if all(o.args.get("desc") for o in order.expressions) else ""
+            columns = self._columns(self.numbered.fields, fixed, window)
+            return [f"{column}{down}" for column in (*columns, *self.numbered.numbers)]
         if any(key <= fixed for key in self.keys):
             return []
+        used: Collection[ColumnId]
         if self.keys:
             key = min(self.keys, key=lambda k: (len(k.difference(fixed)), sorted(k)))
-            used = set(key)
+            used = key
         else:
             used = self._used_columns()
+        return self._columns(used, fixed, window)
+
+    def _columns(self, used: Collection[ColumnId], fixed: set[ColumnId], window: exp.Window) -> list[str]:
+        """The columns that are used and not fixed, as they can be written."""
         missing = []
         for source in self.scope.sources:
             for name, field in source.columns:

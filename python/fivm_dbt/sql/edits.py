@@ -121,6 +121,26 @@ class Text:
         number = self._at.get(name.meta.get("start", -1))
         return number if number is not None and self.tokens[number].text == name.name else None
 
+    def token_at(self, position: int) -> int | None:
+        """The token that begins at a position of the text."""
+        return self._at.get(position)
+
+    def opening_before(self, alias: exp.Identifier) -> int | None:
+        """The opening bracket of the subquery that an alias stands behind."""
+        number = self.stands_at(alias)
+        number = number - 1 if number is not None else None
+        if number is not None and self._is(number, "AS"):
+            number -= 1
+        if number is None or not self._is(number, ")"):
+            return None
+        depth = 0
+        while number >= 0:
+            depth += self._depth(number)
+            if depth == 0:
+                return number
+            number -= 1
+        return None
+
     def arguments(self, opening: int, closing: int) -> list[tuple[int, int]]:
         """The first and last token of each argument between brackets."""
         if closing == opening + 1:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice, product
+
+from sqlglot import exp
 
 from fivm_dbt.catalog import Catalog
 from fivm_dbt.ir.nodes import (
@@ -13,11 +16,13 @@ from fivm_dbt.ir.nodes import (
     Join,
     Map,
     Node,
+    OuterJoin,
     Scan,
     SemiJoin,
     Window,
 )
-from fivm_dbt.ir.scalar import ColumnId
+from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.sql.expressions import unparenthesized
 
 Key = frozenset[ColumnId]
 _MANY = 8
@@ -27,7 +32,9 @@ _MANY = 8
 def unique_keys(node: Node, catalog: Catalog) -> tuple[Key, ...]:
     """Sets of fields in which no two rows of ``node`` are equal; none where nothing is known.
 
-    A key of ``R ⋈ S`` is one of R with one of S; what is grouped has its group keys; the rest keeps what it shows.
+    A key of ``R ⋈ S`` and of ``R LEFT JOIN S`` is one of R with one of S: of one row of R there are partners, or one
+    row without any. What is grouped has its group keys, ``ROW_NUMBER() OVER (PARTITION BY p)`` is one with ``p``, and
+    the rest keeps what it shows.
     """
     if isinstance(node, Scan):
         relation = catalog.find(node.relation)
@@ -42,12 +49,25 @@ def unique_keys(node: Node, catalog: Catalog) -> tuple[Key, ...]:
         shown = {item.value: (node.alias, item.name) for item in node.items}
         below = {f.id: shown[f.scalar] for f in node.input.fields if f.scalar in shown}
         keys = unique_keys(node.input, catalog)
-        return tuple(frozenset(below[c] for c in key) for key in keys if key <= below.keys())
+        kept = tuple(frozenset(below[c] for c in key) for key in keys if key <= below.keys())
+        return kept if isinstance(node, Map) else (*kept, *_numbered(node))
     if isinstance(node, Aggregate):
         return (frozenset((node.alias, key.name) for key in node.keys),)
     if isinstance(node, Distinct):
         return (frozenset(f.id for f in node.fields),)
-    if isinstance(node, Join):
-        choices = islice(product(*(unique_keys(factor, catalog) for factor in node.factors)), _MANY)
+    if isinstance(node, (Join, OuterJoin)):
+        factors = node.factors if isinstance(node, Join) else node.inputs
+        choices = islice(product(*(unique_keys(factor, catalog) for factor in factors)), _MANY)
         return tuple(frozenset[ColumnId]().union(*choice) for choice in choices)
     return ()
+
+
+def _numbered(node: Window) -> Iterator[Key]:
+    """``ROW_NUMBER()`` with what it partitions by, where that is shown."""
+    shown = {item.value: (node.alias, item.name) for item in node.items}
+    for item in node.items:
+        call = item.value.ast()
+        if isinstance(call, exp.Window) and isinstance(call.this, exp.RowNumber):
+            by = [Scalar(unparenthesized(p.copy())) for p in call.args.get("partition_by") or []]
+            if all(p in shown for p in by):
+                yield frozenset({(node.alias, item.name), *(shown[p] for p in by)})

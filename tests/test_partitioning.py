@@ -46,14 +46,14 @@ BY_TIME = "select ts, count(*) as c from raw.f group by ts"
         ("select cast(ts as date) as d, sum(v) as s from raw.f group by 1", {}, ("time", "TRUNC(d, 'MM')", "date")),
         ("select g, count(*) as c from raw.f group by g", {}, ("bucket", None, "int")),
         ("select count(*) as c from raw.f", {}, ("bucket", None, "int")),
-        (BY_DATE, {"fivm_partition_by": "g"}, ("value", "g", "string")),
-        (BY_DATE, {"fivm_partition_by": "G"}, ("value", "g", "string")),
+        (BY_DATE, {"fivm_partition_by": "g"}, ("value", "'v' || g", "string")),
+        (BY_DATE, {"fivm_partition_by": "G"}, ("value", "'v' || g", "string")),
         (BY_DATE, {"fivm_partition_by": "year(d)"}, ("value", "YEAR(d)", "int")),
         (BY_DATE, {"fivm_partition_by": "d"}, ("value", "d", "date")),
         (
             "select upper(g) as loud, count(*) as c from raw.f group by upper(g)",
             {"fivm_partition_by": "loud"},
-            ("value", "loud", "string"),
+            ("value", "'v' || loud", "string"),
         ),
     ],
 )  # fmt: skip

@@ -1,6 +1,7 @@
 """Which column partitions a state. The rule, also in docs/architecture.md:
 
-1. ``fivm_partition_by``: an output column that is a key of the state, by its value, or an expression over such columns;
+1. ``fivm_partition_by``: an output column that is a key of the state, by its value, or an expression over such columns
+   (text with a letter before it, as Delta takes the empty one for NULL);
 2. else the first key that is a date, or a timestamp truncated to a period: one partition per month of it (or per
    dbt's ``batch_size``), so that a late row touches one file and ten years are 120 partitions, not 3,650;
    of the matches of a pattern, which come in the order of time, any timestamp, by day where its parts are shorter;
@@ -13,7 +14,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.catalog.types import DATE, INT, TIMESTAMP
+from fivm_dbt.catalog.types import BINARY, DATE, INT, STRING, TIMESTAMP
 from fivm_dbt.config import Config
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.ir.nodes import Item
@@ -123,4 +124,20 @@ def _given(text: str, keys: tuple[Item, ...], outputs: dict[str, str | None], ty
         raise FivmError(
             "FIVM202", f"fivm_partition_by: the type of {text} is unknown", remedy="wrap it in CAST"
         )
-    return Partitioning("value", scalar, type_, f"fivm_partition_by: {text}")
+    stored, type_ = _stored(scalar, type_)
+    return Partitioning("value", stored, type_, f"fivm_partition_by: {text}")
+
+
+def _stored(value: Scalar, type_: SparkType) -> tuple[Scalar, SparkType]:
+    """A value as it is kept for the value of a partition, which Delta writes down as text.
+
+    An empty one, and Hive's word for none, would be read back as NULL; bytes need not be text. A letter before the text
+    tells them apart and leaves their order as it is; NULL stays NULL.
+    """
+    if type_.is_string:
+        text = value.ast() if isinstance(value.ast(), exp.Column) else exp.paren(value.ast())
+    elif type_ == BINARY:
+        text = exp.Anonymous(this="HEX", expressions=[value.ast()])
+    else:
+        return value, type_
+    return Scalar(exp.DPipe(this=exp.Literal.string("v"), expression=text)), STRING

@@ -21,7 +21,7 @@ from rich.table import Table
 from benchmarks.conclude import conclude
 from benchmarks.queries.tpch_data import tpch_files
 from benchmarks.timed import TimedEngine
-from fivm_dbt.catalog import Catalog, Relation
+from fivm_dbt.catalog import Catalog, Relation, TableStatistics
 from fivm_dbt.config import load_config
 from fivm_dbt.delta.term import scans
 from fivm_dbt.engines.session import local_session
@@ -32,7 +32,7 @@ from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.journal import MemoryJournal
-from fivm_dbt.refresh.layout import settled_plan
+from fivm_dbt.refresh.layout import Promises, settled_plan
 from fivm_dbt.refresh.oracle import recompute_sql
 
 if TYPE_CHECKING:
@@ -140,9 +140,11 @@ def _built(session: SparkSession, number: int, strategy: str, apply: str) -> _Mo
     config = load_config({"fivm_strategy": strategy, "fivm_apply": apply})
     request = ModelRequest(f"models.m{number}", QUERY, Catalog.of(relations), config)
     started = time.perf_counter()
-    plan = settled_plan(
-        lambda sizes: plan_model(replace(request, measured=sizes), engine.describe), engine, ()
-    )
+
+    def planner(measured: TableStatistics | None, promises: Promises | None = None) -> Plan:
+        return plan_model(replace(request, measured=measured), engine.describe)
+
+    plan = settled_plan(planner, engine, ())
     model = _Model(strategy, apply, plan, MemoryJournal())
     refresh(model.plan, engine, model.journal)
     click.echo(f"built by {strategy}, {apply}: {time.perf_counter() - started:.1f} s", err=True)

@@ -189,3 +189,27 @@ def test_a_model_that_cannot_be_planned_costs_its_own_helpers_alone(project: Pat
         (project / f"models/odd_{number}.sql").write_text("{{ config(materialized='fivm') }} " + sql)
     _dbt(project, "parse")
     assert len(_helpers(project)) == 3 and not _helpers(project, "odd")
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "what"),
+    [
+        ("models/amounts__fivm_root.sql", "select 1 as k", "the model amounts__fivm_root"),
+        ("models/other.sql", "{{ config(alias='AMOUNTS__fivm_view_1_x') }} select 1 as k", "the model other"),
+        ("seeds/amounts__fivm_snapshot_orders.csv", "k\n1\n", "the seed amounts__fivm_snapshot_orders"),
+        ("models/journal.sql", "{{ config(alias='fivm_journal') }} select 1 as k", "the model journal"),
+    ],
+    ids=["root", "alias", "seed", "journal"],
+)
+def test_a_name_of_fivms_own_is_refused(project: Path, file: str, text: str, what: str) -> None:
+    """FIVM207: its rows would be written over, or it would write over those of the state."""
+    (project / file).write_text(text)
+    refused = invoke(project, "shop", ["parse"])
+    assert not refused.success
+    assert f"FIVM207 name of a relation that fivm writes: {what} is shop." in refused.text
+    assert "fivm model amounts keeps its" in refused.text
+    (project / file).unlink()
+    (project / "models/amounts_fivm.sql").write_text(
+        "{{ config(schema='x', alias='amounts__fivm_root') }} select 1"
+    )
+    _dbt(project, "parse")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import fivm_dbt.viewtree.choice as choice
@@ -11,7 +13,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.layout import Planner, measure, recorded_statistics, settled_plan
+from fivm_dbt.refresh.layout import Planner, Promises, measure, recorded_statistics, settled_plan
 from fivm_dbt.refresh.observe import read_state
 from fivm_dbt.refresh.report import Report
 from fixtures.models import Bench, Interrupted, Interrupting, relation
@@ -41,8 +43,9 @@ class Laid:
         self.told: list[str] = []
 
     def planner(self, sql: str = SQL, **meta: object) -> Planner:
-        def plan(measured: TableStatistics | None) -> Plan:
+        def plan(measured: TableStatistics | None, promises: Promises | None = None) -> Plan:
             catalog = Catalog.of(self.relations)
+            catalog = catalog if promises is None else catalog.promising(promises)
             return plan_model(ModelRequest("analytics.m", sql, catalog, load_config(meta), measured=measured))
 
         return plan
@@ -146,3 +149,24 @@ def test_an_input_that_is_gone_is_said_by_the_build(laid: Laid) -> None:
     laid.bench.engine.tables.drop("c")
     with pytest.raises(FivmError, match="FIVM302"):
         laid.run()
+
+
+RANKED = "select day, ok, price, row_number() over (order by day) as n from l"
+
+
+def test_a_key_that_is_declared_later_is_used_from_the_next_build_on(laid: Laid) -> None:
+    """By it another one of several equal rows is the first: no row of the state need be right then."""
+    plain = laid.relations
+    declared = [replace(r, keys=(("price",),)) if r.name == "l" else r for r in plain]
+    ranked = laid.planner(RANKED)
+    assert laid.run(ranked).action == "built"
+    assert laid.bench.plan.completions
+    laid.relations = declared
+    assert ranked(None).plan_hash != laid.bench.plan.plan_hash
+    assert laid.run(ranked).action == "no change"
+    laid.bench.engine.change("l", insert=[(3, "2024-01-02", 77)])
+    assert laid.run(ranked).action == "refreshed"
+    assert laid.run(ranked, full_refresh=True).action == "rebuilt"
+    assert laid.bench.plan.plan_hash == ranked(None).plan_hash
+    laid.relations = plain
+    assert laid.run(ranked).action == "rebuilt", "what is not declared any more is not relied on"

@@ -133,3 +133,17 @@ def test_the_partitioning_of_a_state_is_kept_until_a_rebuild() -> None:
     bench.with_plan(meta={"fivm_buckets": 4, "fivm_merge": "per_partition"})
     assert bench.refresh().action == "refreshed"
     bench.check()
+
+
+RANKED = "select k, g, row_number() over (partition by g order by v) as n from raw.f"
+
+
+@pytest.mark.parametrize("sql", [SQL, RANKED], ids=["plain", "completed"])
+def test_comments_and_lines_do_not_matter(sql: str) -> None:
+    """As a line of ``config()`` above the SQL leaves an empty one."""
+    columns = f"k int, {COLUMNS}"
+    before = _plan(sql, columns)
+    after = _plan("\n\n  -- by group\n" + sql.replace(" from ", "  /* all */\nfrom\n  ") + "\n", columns)
+    assert before.completions or sql == SQL
+    assert _changed(before, after) == set()
+    assert _changed(before, _plan(sql.replace("as n", "as `n `").replace("as s", "as `s `"), columns))

@@ -188,6 +188,12 @@ class Nodes:
         models = (n for n in self._manifest.nodes.values() if n.resource_type == "model")
         return next((n for n in models if n.name == name), None) or self._by_name.get(without_catalog(name))
 
+    def written(self) -> list[Any]:
+        """The nodes that dbt writes a relation of: models, seeds and snapshots, in the order of their names."""
+        own = (n for n in self._manifest.nodes.values() if n.resource_type in ("model", "seed", "snapshot"))
+        found = [n for n in own if n.relation_name and _materialized(n) not in ("ephemeral", HELPER)]
+        return sorted(found, key=lambda n: str(n.unique_id))
+
     def viewdf_models(self) -> list[Any]:
         """The viewdf models of the project, in the order of their names."""
         return [n for n in self.fivm_models() if _materialized(n) == "viewdf"]

@@ -94,6 +94,17 @@ def sibling(relation: str, suffix: str) -> str:
     return relation_name(*schema, _fit(f"{last}{PREFIX}{suffix}"))
 
 
+def owner_of(name: str, relation: str) -> bool:
+    """Whether ``name`` is, or may become, that of a :func:`sibling` of ``relation``.
+
+    >>> owner_of("analytics.daily__fivm_root", "analytics.daily"), owner_of("analytics.daily_2", "analytics.daily")
+    (True, False)
+    """
+    *schema, last = split_name(name)
+    *own, model = split_name(relation)
+    return schema == own and last.startswith(f"{model}{PREFIX}"[: MAX_IDENTIFIER - 7])
+
+
 def journal_table(relation: str) -> str:
     """The journal of the schema in which the model ``relation`` lives."""
     *schema, _ = split_name(relation)

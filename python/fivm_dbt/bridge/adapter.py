@@ -20,9 +20,10 @@ from weakref import WeakKeyDictionary
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
+from fivm_dbt.bridge.name_checks import check_names
 from fivm_dbt.bridge.nodes import Compiled, add_helper_nodes, remember_helpers
 from fivm_dbt.bridge.part_checks import check_reference, check_viewdf_models
-from fivm_dbt.catalog import Relation
+from fivm_dbt.catalog import Relation, TableStatistics
 from fivm_dbt.checks import Finding, check_inputs
 from fivm_dbt.clean import drop, leftovers
 from fivm_dbt.config import Config, load_config
@@ -30,7 +31,9 @@ from fivm_dbt.drop_parts import drop_old_parts, old_parts
 from fivm_dbt.engines.documentation import Documentation, document
 from fivm_dbt.engines.environment import environment_error
 from fivm_dbt.engines.introspect import describe_relation
+from fivm_dbt.engines.session import silence_query_contexts
 from fivm_dbt.engines.spark import Answer, Execute, SparkEngine
+from fivm_dbt.engines.spark_errors import first_line, has_stack
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.text import explain
 from fivm_dbt.inputs import read_catalog, read_retained, read_time_parts, with_sql_names
@@ -43,7 +46,7 @@ from fivm_dbt.plan.viewdf import plan_viewdf
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.journal import Entry, ReadAhead, SqlJournal
-from fivm_dbt.refresh.layout import Planner, recorded_statistics, settled_plan
+from fivm_dbt.refresh.layout import Planner, Promises, recorded_plan, settled_plan
 from fivm_dbt.refresh.observe import read_state
 from fivm_dbt.refresh.oracle import runnable_sql
 from fivm_dbt.refresh.parts_wanted import EventTime
@@ -259,10 +262,12 @@ def fivm_check_reference(adapter: Any, model: str, relation: str, low: Any, high
 def fivm_add_nodes(adapter: Any, manifest: Any) -> None:
     """Add nodes for the inner views of fivm models to a finished manifest. What goes wrong costs these nodes alone.
 
-    Viewdf models whose parts do not fit together are refused here, in every command that reads the project.
+    Refused here, in every command that reads the project: relations with names of fivm's own, and viewdf models whose
+    parts do not fit together.
     """
     if not getattr(manifest, "flat_graph", None):
         return  # dbt is still reading macros
+    check_names(Nodes(manifest))
     check_viewdf_models(Nodes(manifest), Compiled(manifest, adapter.config).compile)
     try:
         add_helper_nodes(manifest, adapter.config)
@@ -276,7 +281,7 @@ def explained(error: Exception) -> Exception | None:
     known = environment_error(str(error))
     if known is None or known.code.number in str(error):
         return None
-    return DbtRuntimeError(f"{known}\n{getattr(error, 'msg', error)}")
+    return DbtRuntimeError(f"{known}\nSpark says: {first_line(error)}")
 
 
 def _planner(
@@ -298,10 +303,16 @@ def _planner(
         is_read=bool(readers),
         readers=readers,
     )
-    if is_viewdf:
-        time_parts = read_time_parts(catalog, _execute(adapter), nodes, zone)
-        return lambda measured: plan_viewdf(request, time_parts, engine.describe)
-    return lambda measured: plan_model(replace(request, measured=measured), engine.describe)
+    time_parts = read_time_parts(catalog, _execute(adapter), nodes, zone) if is_viewdf else {}
+
+    def plan(measured: TableStatistics | None, promises: Promises | None = None) -> Plan:
+        known = catalog if promises is None else catalog.promising(promises)
+        asked = replace(request, catalog=known, measured=measured)
+        if is_viewdf:
+            return plan_viewdf(replace(asked, measured=None), time_parts, engine.describe)
+        return plan_model(asked, engine.describe)
+
+    return plan
 
 
 def _plan_of_node(adapter: Any, node: Any) -> Plan:
@@ -312,7 +323,7 @@ def _plan_of_node(adapter: Any, node: Any) -> Plan:
     config = load_config(meta, model=node.name)
     entries = SqlJournal(engine, journal_table(name)).entries(name)
     planner = _planner(adapter, engine, relation, _sql(adapter, node), config, str(node.config.materialized))
-    return planner(recorded_statistics(entries))
+    return recorded_plan(planner, entries)
 
 
 def _sql(adapter: Any, node: Any) -> str:
@@ -365,6 +376,9 @@ def _engine(adapter: Any) -> SparkEngine:
 
 
 def _execute(adapter: Any) -> Execute:
+    if _is_session(adapter):
+        silence_query_contexts()
+
     def execute(sql: str, *, fetch: bool) -> Answer:
         _, table = adapter.execute(sql, fetch=fetch)
         return Answer(tuple(table.column_names), tuple(tuple(row.values()) for row in table.rows))
@@ -372,9 +386,14 @@ def _execute(adapter: Any) -> Execute:
     return execute
 
 
+def _is_session(adapter: Any) -> bool:
+    """Whether dbt's Spark is in this process."""
+    return str(getattr(adapter.config.credentials, "method", "")) == "session"
+
+
 def _spark_session(adapter: Any) -> Any | None:
     """The session in this process, for metrics; over a network there is none."""
-    if str(getattr(adapter.config.credentials, "method", "")) != "session":
+    if not _is_session(adapter):
         return None
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -462,3 +481,8 @@ def _told(model: Any) -> Iterator[None]:
         name = getattr(model, "identifier", None) or str(model)
         kind = CompilationError if error.code.fault in ("query", "config") else DbtRuntimeError
         raise kind(str(error.located(model=name))) from error
+    except Exception as error:
+        # The rest of Java's hundred lines is the cause of this one, which dbt logs with --debug.
+        if not has_stack(error):
+            raise
+        raise DbtRuntimeError(first_line(error)) from error

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
@@ -116,6 +116,20 @@ class Relation:
         every = tuple(c.name.lower() for c in self.columns)
         return (*(Dependency(key, every) for key in self.keys), *self.dependencies)
 
+    @property
+    def promises(self) -> tuple[str, ...]:
+        """What is declared of its rows, as text: keys, foreign keys and dependencies."""
+        return tuple(sorted(map(repr, (*self.keys, *self.foreign_keys, *self.dependencies))))
+
+    def promising(self, texts: Collection[str]) -> Relation:
+        """The relation with those of its promises alone that are among these."""
+        return replace(
+            self,
+            keys=tuple(key for key in self.keys if repr(key) in texts),
+            foreign_keys=tuple(key for key in self.foreign_keys if repr(key) in texts),
+            dependencies=tuple(d for d in self.dependencies if repr(d) in texts),
+        )
+
     def column(self, name: str) -> Column | None:
         """The column called ``name``, compared without case as Spark does."""
         return next((c for c in self.columns if c.name.lower() == name.lower()), None)
@@ -140,6 +154,10 @@ class Catalog:
     @staticmethod
     def of(relations: Iterable[Relation]) -> Catalog:
         return Catalog(tuple(sorted(relations, key=lambda r: r.name)))
+
+    def promising(self, recorded: Mapping[str, Collection[str]]) -> Catalog:
+        """With those of the promises of its relations alone that are recorded by relation."""
+        return Catalog(tuple(r.promising(recorded.get(r.name, ())) for r in self.relations))
 
     def find(self, name: str) -> Relation | None:
         """The relation written as ``name``, quoted or not."""

@@ -86,8 +86,46 @@ def cause(error: BaseException) -> Exception | None:
     return None
 
 
+_HEADING = re.compile(
+    r"(Runtime|Database|Compilation) Error.*|An error occurred while calling .*|JVM stacktrace:"
+)
+_THROWN = re.compile(r"^(?:: |\*|Caused by: )*(?:(?:[a-z]\w*\.)+[\w$]*(?:Exception|Error|Throwable)\b:? ?)+")
+_WRAPPED = re.compile(r"^(?:Error (?:running query|operating \w+|executing query)[^:\[]*: ?)")
+_MAX_LINE = 400
+
+
+def has_stack(error: BaseException) -> bool:
+    """Whether the text of an error goes on with where in Java it was thrown."""
+    return re.search(r"\n\s+at [\w.$/<>]+\(", str(error)) is not None
+
+
 def first_line(error: BaseException) -> str:
-    """The line of an error's text that says what is wrong, without dbt's heading."""
+    """What is wrong in one line: without headings and names of classes, with the last of Java's causes.
+
+    >>> hive = "org.apache.hive.service.cli.HiveSQLException: Error running query: "
+    >>> first_line(RuntimeError(f"Runtime Error\\n  {hive}[X_Y] no such thing\\n\\tat org.apache.A.b(A.scala:1)"))
+    '[X_Y] no such thing'
+    >>> java = "An error occurred while calling o2.localCheckpoint.\\n: org.apache.spark.SparkException: Job aborted."
+    >>> first_line(RuntimeError(f"{java}\\n\\tat org.apache.A.b(A.scala:1)\\nCaused by: java.io.IOException: No space"))
+    'Job aborted. (No space)'
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if not re.fullmatch(r"(Runtime|Database|Compilation) Error.*", line)]
-    return (told or lines or [type(error).__name__])[0]
+    told = [line for line in lines if not _HEADING.fullmatch(line) and not line.startswith("at ")]
+    causes = [_plain(line) for line in told if line.startswith("Caused by: ")]
+    own = [_plain(line) for line in told if not line.startswith("Caused by: ")]
+    what = next((line for line in own if line), type(error).__name__)
+    last = next((line for line in reversed(causes) if line), "")
+    if last and last not in what:
+        what = f"{_cut(what)} ({last})"
+    return _cut(what)
+
+
+def _plain(line: str) -> str:
+    """A line of a stack without what threw it; a condition is said first."""
+    line = _WRAPPED.sub("", _THROWN.sub("", line))
+    condition = re.search(r"\[[A-Z][A-Z0-9_.]+\]", line)
+    return line[condition.start() :] if condition is not None else line
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _MAX_LINE else f"{line[:_MAX_LINE]}..."

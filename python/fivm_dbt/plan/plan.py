@@ -29,9 +29,10 @@ from fivm_dbt.plan.part_map import PartMap
 from fivm_dbt.plan.part_plan import PartPlan
 from fivm_dbt.rings import Component
 from fivm_dbt.rings.products import sum_of_products
-from fivm_dbt.sql.edits import Edit, edited
+from fivm_dbt.sql.edits import Edit, edited, without_comments
+from fivm_dbt.sql.part_references import split_initialize
 
-STATE_VERSION = 2
+STATE_VERSION = 3
 """Raised when the layout of state tables or the journal changes; part of every plan hash."""
 
 _INNER_VIEW = "inner view "
@@ -427,28 +428,38 @@ class Plan:
         """
         parts = {
             "state version": str(STATE_VERSION),
-            "SQL": self.sql,
+            "SQL": without_comments(self.sql),
             "root layout": _layout(self.root),
             "presentation": self.presentation.sql,
             "partitioning": f"{self.root.partitioning.kind} {_partition_text(self.root)}",
             "fivm_static": ", ".join(i.name for i in self.inputs if i.is_static),
         }
         if self.parts is not None:
+            update, initialize = split_initialize(self.sql)
+            parts["SQL"] = without_comments(update)
+            if initialize is not None:
+                parts["INITIALIZE"] = without_comments(initialize)
             return parts | self.parts.signature | {f"session {k}": v for k, v in self.session}
         if self.recompute is not None:
             # Whatever changes in an input moves its version, and then everything is computed anew.
             return parts | {"maintenance": "recompute"} | {f"session {k}": v for k, v in self.session}
         if self.completions:
-            parts["completed SQL"] = self.completed_sql
+            parts["completed SQL"] = without_comments(self.completed_sql)
         for view in self.helpers:
             partitioned = f"{view.state.partitioning.kind} {_partition_text(view.state)}"
             parts[f"{_INNER_VIEW}{view.name}"] = f"{_layout(view.state)} {partitioned} {render(view.core)}"
         for item in self.inputs:
-            parts[f"columns of {item.name}"] = ", ".join(f"{c.name} {c.type}" for c in item.columns)
+            columns = sorted(f"{c.name} {c.type}" for c in item.columns)
+            parts[f"columns of {item.name}"] = ", ".join(columns)
             if item.relation.presentation is not None:
                 parts[f"definition of {item.name}"] = item.relation.presentation.sql
         parts.update({f"session {key}": value for key, value in self.session})
         return parts
+
+    @property
+    def promises(self) -> dict[str, list[str]]:
+        """What is declared of the inputs' rows, by input, where anything is."""
+        return {i.name: list(i.relation.promises) for i in self.inputs if i.relation.promises}
 
     @cached_property
     def plan_hash(self) -> str:

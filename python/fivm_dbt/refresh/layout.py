@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Protocol
 
 from sqlglot import exp
 
@@ -20,8 +21,17 @@ from fivm_dbt.spark.reads import table
 
 logger = logging.getLogger(__name__)
 
-Planner = Callable[[TableStatistics | None], Plan]
-"""The plan of a model, given the sizes of its inputs, or None where nobody has measured them."""
+Promises = Mapping[str, Collection[str]]
+"""What is declared of the rows of a model's inputs: keys and the like, as text."""
+
+
+class Planner(Protocol):
+    """The plan of a model, given the sizes of its inputs, or None where nobody has measured them.
+
+    With ``promises`` it makes use of those declared keys alone that are among these.
+    """
+
+    def __call__(self, measured: TableStatistics | None, promises: Promises | None = None) -> Plan: ...
 
 
 def settled_plan(
@@ -38,12 +48,30 @@ def settled_plan(
     where it is of another plan.
     """
     finished = read_state(entries).finished
-    plan = planner(recorded_statistics(entries))
+    plan = planner(recorded_statistics(entries)) if full_refresh else recorded_plan(planner, entries)
     is_same = finished is not None and finished.plan_hash == plan.plan_hash and not full_refresh
     if is_same or not plan.measurable:
         return plan
     progress(f"measuring {', '.join(name for name, _ in plan.measurable)}")
     return planner(measure(plan, engine))
+
+
+def recorded_plan(planner: Planner, entries: Sequence[Entry]) -> Plan:
+    """The plan by which the state was built, where the model has still one.
+
+    A key that has been declared since may lead to another plan: to another order among ties, of which each is right.
+    It is made use of when the state is built the next time, and is no reason to build it. A key that is not declared
+    any more is.
+    """
+    finished, measured = read_state(entries).finished, recorded_statistics(entries)
+    plan = planner(measured)
+    if finished is None or finished.plan_hash == plan.plan_hash:
+        return plan
+    promises = finished.detail.get("promises", {})
+    if promises == plan.promises:
+        return plan
+    earlier = planner(measured, promises)
+    return earlier if earlier.plan_hash == finished.plan_hash else plan
 
 
 def recorded_statistics(entries: Sequence[Entry]) -> TableStatistics | None:

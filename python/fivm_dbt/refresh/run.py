@@ -39,6 +39,8 @@ class Run:
         self.started = perf_counter()
         self.owner = new_owner()
         self.states: dict[str, int] = {}
+        self.shown_again = False
+        """Whether the model's view was gone, or altered, and has been put back."""
         self.state_bytes: int | None = None
         self.sizes: dict[str, StateSize] = {}
         self.anew: dict[str, int] = {}
@@ -122,6 +124,7 @@ class Run:
             "state_bytes": self.state_bytes,
             "sizes": {name: [size.rows, size.partitions] for name, size in self.sizes.items()},
             **({"measured": measured.as_dict()} if measured is not None else {}),
+            **({"promises": self.plan.promises} if self.plan.promises else {}),
             **({"dropped": {n: str(p) for n, p in self.dropped.items()}} if self.dropped else {}),
         }
 
@@ -152,7 +155,7 @@ class Run:
             model=self.plan.model,
             action=action,
             refresh=number,
-            reason=reason or ("an interrupted refresh was finished first" if rolled else None),
+            reason=reason or self._aside(rolled),
             inputs=inputs,
             partitions=sum(m.partitions for m in written),
             rows_merged=sum(m.rows for m in written),
@@ -167,6 +170,12 @@ class Run:
             rolled_forward=rolled,
             recomputed=self.plan.recompute.reason if self.plan.recompute is not None else None,
         )
+
+    def _aside(self, rolled: bool) -> str | None:
+        """What has been done besides."""
+        if rolled:
+            return "an interrupted refresh was finished first"
+        return "its view was dropped or altered, and has been put back" if self.shown_again else None
 
 
 def _inner_change(merged: Merged) -> InnerChange:

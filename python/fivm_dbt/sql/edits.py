@@ -54,6 +54,17 @@ def named(sql: str, edits: Iterable[Edit], names: Iterable[str]) -> tuple[Edit, 
     return tuple(sorted((around[0], *edits, around[1]), key=lambda e: e.position))
 
 
+def without_comments(sql: str) -> str:
+    """The text without what has no meaning: comments, and how it is broken into lines.
+
+    >>> without_comments("-- daily\\nselect a,  'two  spaces' /* c */ from `my  table`\\n group\\n by a")
+    "select a , 'two  spaces' from `my  table` group by a"
+    """
+    written = (sql[token.start : token.end + 1] for token in SparkText().tokenize(sql))
+    # Of words in quotes, what is between them has a meaning.
+    return " ".join(text if text[-1:] in "'\"`" else " ".join(text.split()) for text in written)
+
+
 class Text:
     """A query's text with its tokens, so that strings, comments and quoted names are never mistaken for clauses."""
 

@@ -1,0 +1,34 @@
+"""Names that the relations of a project may not have: those of fivm's own tables, which would be written over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbt_common.exceptions import CompilationError
+
+from fivm_dbt.errors import FivmError
+from fivm_dbt.manifest import Nodes
+from fivm_dbt.naming import canonical, journal_table, owner_of, part_catalog
+
+
+def check_names(nodes: Nodes) -> None:
+    """Raise dbt's error for a model, seed or snapshot whose relation is, or may become, one of fivm's."""
+    owners = {canonical(m.relation_name): m for m in nodes.fivm_models()}
+    shared: dict[str, Any] = {}
+    for name, model in owners.items():
+        for place in (journal_table(name), part_catalog(name)):
+            shared.setdefault(place, model)
+    for node in nodes.written():
+        name = canonical(node.relation_name)
+        whose, owner = "keeps its journal or its parts", shared.get(name)
+        if owner is None:
+            whose = "keeps its states"
+            owner = next((m for relation, m in owners.items() if owner_of(name, relation)), None)
+        if owner is None:
+            continue
+        error = FivmError(
+            "FIVM207",
+            f"the {node.resource_type} {node.name} is {name}, under which name fivm model {owner.name} {whose}",
+            remedy=f"rename {node.name}, or give it another alias or schema",
+        )
+        raise CompilationError(str(error))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fivm_dbt.engines.introspect import parse_description
 from fivm_dbt.engines.spark import Execute
-from fivm_dbt.naming import FACTORS_PROPERTY, ROOT_PROPERTY, quote
+from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, ROOT_PROPERTY, quote
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def document(execute: Execute, view: str, wanted: Documentation) -> bool:
     if new_columns == columns and new_comment == comment:
         return False
     listed = ", ".join(_column(name, new_columns.get(name.lower())) for name in names)
-    ours = {k: v for k, v in described.properties if k in (ROOT_PROPERTY, FACTORS_PROPERTY)}
+    ours = {k: v for k, v in described.properties if k in (ROOT_PROPERTY, FACTORS_PROPERTY, PART_PROPERTY)}
     kept = ", ".join(f"'{key}' = {_literal(value)}" for key, value in ours.items())
     execute(
         f"CREATE OR REPLACE VIEW {view} ({listed}){_comment(new_comment)} "

@@ -196,6 +196,10 @@ class DuckDbEngine:
         name = canonical(relation)
         return name in self.tables or name in self._views
 
+    def is_view_of(self, relation: str, query: str) -> bool:
+        view = self._views.get(canonical(relation))
+        return view is not None and view.sql(dialect="spark") == query
+
     def clock(self) -> Clock:
         """The time that was set, or now; sessions are in UTC."""
         return self.fixed_clock or Clock.at(datetime.now(timezone.utc))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from fivm_dbt.catalog import Column, Presentation
-from fivm_dbt.engines.spark import Execute
 from fivm_dbt.engines.spark_errors import cause
 from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, ROOT_PROPERTY, sibling
 from fivm_dbt.parts.length import Length
 from fivm_dbt.refresh.engine import MissingRelation
 
-"""Property of a fivm model's view that names its root state."""
+if TYPE_CHECKING:
+    from fivm_dbt.engines.spark import Execute
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Protocol
 
 from fivm_dbt.catalog import Column
+from fivm_dbt.engines.introspect import describe_relation
 from fivm_dbt.engines.metrics import SessionMetrics
 from fivm_dbt.engines.spark_errors import cause
 from fivm_dbt.ir.clock import Clock
@@ -108,11 +109,13 @@ class SparkEngine:
     def _history(self, relation: str, count: int) -> tuple[Commit, ...]:
         sql = f"DESCRIBE HISTORY {relation} LIMIT {count}"
         answer = _translated(lambda: self._execute(sql, fetch=True))
-        names = ("version", "timestamp", "operation", "operationMetrics")
+        names = ("version", "timestamp", "operation", "operationMetrics", "operationParameters")
         values = (answer.values(column) for column in names)
         return tuple(
-            Commit(int(str(v)), _iso(t), str(o), _growth(o, m), _written(o, m), _appended(o, m))
-            for v, t, o, m in zip(*values, strict=True)
+            Commit(
+                int(str(v)), _iso(t), str(o), _growth(o, m), _written(o, m), _appended(o, m), _overwrites(p)
+            )
+            for v, t, o, m, p in zip(*values, strict=True)
         )
 
     def has_change_feed(self, relation: str) -> bool:
@@ -174,6 +177,10 @@ class SparkEngine:
             raise
         shown = zip(answer.values("tableName"), answer.values("isTemporary"), strict=True)
         return any(str(name).lower() == table and not temporary for name, temporary in shown)
+
+    def is_view_of(self, relation: str, query: str) -> bool:
+        described = describe_relation(self._execute, relation)
+        return described is not None and described.is_view and described.view_text.split() == query.split()
 
     def clock(self) -> Clock:
         """The time that was set, or Spark's; of one query all functions of the clock have the same moment."""
@@ -250,6 +257,21 @@ def _appended(operation: object, metrics: object) -> int | None:
     True
     """
     return _written(operation, metrics) if _known(metrics).get("numRemovedFiles", "0") == "0" else None
+
+
+def _overwrites(parameters: object) -> bool:
+    """Whether an operation writes all rows anew, and not those of some partitions.
+
+    >>> _overwrites({"mode": "Overwrite", "partitionBy": "[]"}), _overwrites({"outputMode": "Complete"})
+    (True, True)
+    >>> _overwrites({"mode": "Append"}), _overwrites('{"mode": "Overwrite", "predicate": "(day = 1)"}')
+    (False, False)
+    """
+    known = _known(parameters)
+    if "Complete" in (known.get("outputMode"), known.get("mode")):
+        return True
+    is_part = known.get("predicate") or known.get("isDynamicPartitionOverwrite") == "true"
+    return known.get("mode") == "Overwrite" and not is_part
 
 
 def _known(metrics: object) -> Mapping[str, str]:

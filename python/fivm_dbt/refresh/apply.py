@@ -308,15 +308,31 @@ def publish(plan: Plan, engine: Recorder, versions: Mapping[str, int]) -> None:
     A result that is no table is joined from the inner views at these ``versions``: while these are written one after
     the other, readers see what was there before.
     """
+    query = _shown(plan, versions)
     if plan.is_factorized:
-        engine.run(create_view(plan.relation, joined_on_read(plan, versions), {FACTORS_PROPERTY: "true"}))
+        engine.run(create_view(plan.relation, query, {FACTORS_PROPERTY: "true"}))
         return
-    query = sqlglot.parse_one(plan.presentation.sql, dialect=SparkText)
-    assert isinstance(query, exp.Query)
     properties = {ROOT_PROPERTY: plan.root.relation}
     if plan.parts is not None:
         properties[PART_PROPERTY] = plan.parts.length.text
     engine.run(create_view(plan.relation, query, properties))
+
+
+def show_again(plan: Plan, engine: Recorder, versions: Mapping[str, int]) -> bool:
+    """Put the model's view back where it is gone, or shows something else; whether that was so."""
+    if engine.is_view_of(plan.relation, _shown(plan, versions).sql(dialect="spark")):
+        return False
+    publish(plan, engine, versions)
+    return True
+
+
+def _shown(plan: Plan, versions: Mapping[str, int]) -> exp.Query:
+    """The query of the model's view."""
+    if plan.is_factorized:
+        return joined_on_read(plan, versions)
+    query = sqlglot.parse_one(plan.presentation.sql, dialect=SparkText)
+    assert isinstance(query, exp.Query)
+    return query
 
 
 def _properties(plan: Plan, state: StateTable) -> dict[str, str]:

@@ -16,13 +16,41 @@ from fivm_dbt.ir.clock import Clock
 Row = tuple[object, ...]
 
 
+_KEEPS_COLUMNS = frozenset(
+    {
+        "WRITE",
+        "MERGE",
+        "UPDATE",
+        "DELETE",
+        "TRUNCATE",
+        "COPY INTO",
+        "STREAMING UPDATE",
+        "OPTIMIZE",
+        "REORG",
+        "CLUSTER BY",
+        "VACUUM START",
+        "VACUUM END",
+        "SET TBLPROPERTIES",
+        "UNSET TBLPROPERTIES",
+        "UPGRADE PROTOCOL",
+        "ADD COLUMNS",
+        "ADD CONSTRAINT",
+        "DROP CONSTRAINT",
+        "COMPUTE STATS",
+    }
+)
+"""Delta's operations after which every column that was there is the same one: its id, its place in the files, its type,
+and whether the table is partitioned by it. What is not known to be one of them may have changed that."""
+
+
 @dataclass(frozen=True)
 class Commit:
     """One version of a Delta table: number, commit time (ISO text) and operation, as its history says.
 
     The number alone does not identify a version: numbers restart when a table is dropped and created anew.
     ``growth`` is by how many bytes the commit made the table larger, ``written`` how many rows a WRITE wrote,
-    ``appended`` the same of one that took no file away, None where the history does not say.
+    ``appended`` the same of one that took no file away, None where the history does not say. ``overwrites`` says that
+    everything was written anew, by which the columns may be others too.
     """
 
     version: int
@@ -31,6 +59,12 @@ class Commit:
     growth: int | None = None
     written: int | None = None
     appended: int | None = None
+    overwrites: bool = False
+
+    @property
+    def keeps_columns(self) -> bool:
+        """Whether the columns before and after it are the same ones, so that a change feed can be read across it."""
+        return self.operation in _KEEPS_COLUMNS and not self.overwrites
 
 
 @dataclass(frozen=True)
@@ -106,6 +140,9 @@ class Engine(Versions, Protocol):
 
     def exists(self, relation: str) -> bool:
         """Whether a table or view of this name exists."""
+
+    def is_view_of(self, relation: str, query: str) -> bool:
+        """Whether there is a view of this name, and its text is this one."""
 
     def clock(self) -> Clock:
         """What the clock says now, all of it at one moment; the date and the local time are those of the session."""

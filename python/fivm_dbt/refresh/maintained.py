@@ -19,6 +19,7 @@ from fivm_dbt.refresh.apply import (
     drop_states,
     is_unchanged,
     publish,
+    show_again,
     write_snapshots,
 )
 from fivm_dbt.refresh.bind import bind, recorded_binding, stage_inputs, versions_read
@@ -47,6 +48,7 @@ from fivm_dbt.refresh.observe import (
     recorded_states,
 )
 from fivm_dbt.refresh.report import Action, InputChange, Report
+from fivm_dbt.refresh.resume import Gone, bound_again
 from fivm_dbt.refresh.run import Overtaken, Run
 from fivm_dbt.spark.merge import NEGATIVE, OVERFLOW
 from fivm_dbt.spark.state import TWICE
@@ -148,6 +150,10 @@ class MaintainedRun(Run):
         clock = read_clock(self.plan, self.engine, state.finished.detail)
         observed = observe(self.plan, self.engine, state.inputs)
         is_moved = any(o.moved for o in observed.values()) or (clock is not None and clock.moved)
+        if self.is_lazy or not is_moved:
+            foreign = self._changed_by_others()
+            if foreign is not None:
+                return self._build(state, foreign)
         if self.is_lazy and is_moved:
             return self._wait(state.finished, observed, movement(clock), rolled=rolled_forward)
         lost = lost_inputs(self.plan, observed, state.inputs)
@@ -227,6 +233,9 @@ class MaintainedRun(Run):
     def _advance(self, moved: _Moved) -> Report:
         """Versions moved, or the date, but the model is the same: only the journal goes forward."""
         state = moved.state
+        foreign = self._changed_by_others()
+        if foreign is not None:
+            return self._build(state, foreign)
         recorded = {name: record.snapshot for name, record in state.inputs.items()}
         detail = self._detail("advance", moved.observed, recorded, moved.binding) | self._state_detail()
         entry = Entry(self.plan.relation, state.next_refresh, 0, "finished", self.plan.plan_hash, detail)
@@ -279,10 +288,15 @@ class MaintainedRun(Run):
             rolled=moved.rolled_forward,
         )
 
+    def _changed_by_others(self) -> str | None:
+        """Why what is shown is not what the last refresh left, by a look at its version; None if it is."""
+        shown = self.plan.stored if self.plan.is_factorized else (self.plan.top,)
+        found = {v.name: self.engine.commits(v.name, self.states[v.name]) for v in shown}
+        return changed_by_others(self.plan, found, self.states)
+
     def _show(self) -> None:
-        """Put the model's view back where it is gone: dropped, or replaced by what has been removed since."""
-        if not self.engine.exists(self.plan.relation):
-            publish(self.plan, self.engine, self.states)
+        """Put the model's view back where it is gone or altered: what is shown is the states."""
+        self.shown_again = show_again(self.plan, self.engine, self.states) or self.shown_again
 
     def _show_new_versions(self) -> None:
         """Of a result that is joined when it is read, show what has been written."""
@@ -332,6 +346,10 @@ class MaintainedRun(Run):
         binding = bind(self.plan, {}, buckets=0, recorded=entry.detail["binding"])
         binding = replace(binding, before=tuple(before.items()))
         recorded = {name: RecordedInput.of(data) for name, data in entry.detail["inputs"].items()}
+        try:
+            binding = bound_again(self.plan, self.engine, binding, recorded)
+        except Gone as error:
+            return self._build(state, str(error), error.recreated)
         claim = self._claim(state, {k: v for k, v in entry.detail.items() if k != "owner"})
         done = {view.name: self._already_applied(view.name, before[view.name]) for view in self.plan.stored}
         try:

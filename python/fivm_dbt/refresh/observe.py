@@ -90,7 +90,11 @@ def locked(plan: Plan, by_whom: str) -> FivmError:
 
 @dataclass(frozen=True)
 class Observed:
-    """An input now: its table (of a fivm model its root state), newest commit, and how that relates to the record."""
+    """An input now: its table (of a fivm model its root state), newest commit, and how that relates to the record.
+
+    ``same_columns``: whether its columns have been the same ones ever since, so that a change feed tells what changed.
+    Else a column of the same name may be another one, of which the feed says nothing, or lie where it does not look.
+    """
 
     name: str
     table: str
@@ -98,17 +102,23 @@ class Observed:
     moved: bool
     recreated: bool
     forgotten: bool
+    same_columns: bool = True
 
 
 def observe(plan: Plan, engine: Versions, recorded: dict[str, RecordedInput]) -> dict[str, Observed]:
     """Every input's newest version. Raises FIVM301, FIVM302."""
-    return {item.name: _observe(plan, engine, item, recorded.get(item.name)) for item in plan.inputs}
+    return {item.name: observe_input(plan, engine, item, recorded.get(item.name)) for item in plan.inputs}
 
 
-def _observe(plan: Plan, engine: Versions, item: PlanInput, record: RecordedInput | None) -> Observed:
+def observe_input(
+    plan: Plan, engine: Versions, item: PlanInput, record: RecordedInput | None, since: int | None = None
+) -> Observed:
+    """An input's newest version, and whether its columns have been the same since the recorded one, or ``since``."""
     table = item.relation.presentation.root if item.relation.presentation else item.name
+    if since is None and record is not None:
+        since = record.commit.version
     try:
-        commits = engine.commits(table, record.commit.version if record else None)
+        commits = engine.commits(table, since)
     except MissingRelation:
         raise FivmError(
             "FIVM302",
@@ -132,4 +142,6 @@ def _observe(plan: Plan, engine: Versions, item: PlanInput, record: RecordedInpu
     if then is None:
         return Observed(item.name, table, head, True, False, True)
     same = then.timestamp == record.commit.timestamp and then.operation == record.commit.operation
-    return Observed(item.name, table, head, head.version > record.commit.version or not same, not same, False)
+    keeps = all(c.keeps_columns for c in commits if since is not None and c.version > since)
+    moved = head.version > record.commit.version or not same
+    return Observed(item.name, table, head, moved, not same, False, keeps)

@@ -133,7 +133,9 @@ class PartInputs:
         found = {}
         for item in self.others:
             now, before = observed[item.relation], recorded[item.relation]
-            if not now.moved or before.snapshot is not None or not self.engine.has_change_feed(now.table):
+            if not now.moved or not now.same_columns or before.snapshot is not None:
+                continue
+            if not self.engine.has_change_feed(now.table):
                 continue
             bound = BoundInput(now.name, "change feed", before.commit.version, now.head.version)
             rows = feed_query(self.plan, bound).subquery("feed", copy=False)

@@ -16,7 +16,7 @@ from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.part_plan import PartPlan
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.refresh.apply import publish, write_snapshots
+from fivm_dbt.refresh.apply import publish, show_again, write_snapshots
 from fivm_dbt.refresh.bind import Staged, bind, stage_inputs, versions_read
 from fivm_dbt.refresh.decide import changed_by_others, lost_inputs, unreadable, why_rebuild
 from fivm_dbt.refresh.dropped import DROPPING, being_dropped, check_rebuild, recorded_drops
@@ -272,8 +272,10 @@ class PartRun(Run):
         show(self.plan, self.building, self.engine)
         known = replace(known, watermark=watermark(self.parts, known, found.watermarks))
         claim, known = self._put_away(claim, known, found, writer.changed | found.touched)
-        if found.is_build or not self.engine.exists(self.plan.relation):
+        if found.is_build:
             publish(self.plan, self.engine, {})
+        else:
+            self.shown_again = show_again(self.plan, self.engine, {})
         recorded = write_snapshots(self.plan, self.engine, found.binding, self._snapshots(found))
         before = {n: r.snapshot for n, r in found.state.inputs.items()} if not found.is_build else {}
         detail = self._detail(
@@ -347,8 +349,7 @@ class PartRun(Run):
 
     def _show_unchanged(self, state: State) -> Report:
         assert state.finished is not None
-        if not self.engine.exists(self.plan.relation):
-            publish(self.plan, self.engine, {})
+        self.shown_again = show_again(self.plan, self.engine, {})
         self.state_bytes = state.finished.detail.get("state_bytes")
         known = KnownParts.of(state.finished.detail["parts"])
         report = self._report("no change", state.finished.refresh)

@@ -82,7 +82,9 @@ def find_touched(
     ranges: list[Range] = []
     for moved in (o for o in observed.values() if o.moved):
         reach = parts.reach(moved.name)
-        if reach is None or moved.recreated or moved.forgotten or not engine.has_change_feed(moved.table):
+        if reach is None or moved.recreated or moved.forgotten or not moved.same_columns:
+            return None
+        if not engine.has_change_feed(moved.table):
             return None
         found = _reached(plan, engine, reach, recorded[moved.name].commit.version, moved.head.version)
         if found is None:

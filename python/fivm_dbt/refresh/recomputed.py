@@ -24,6 +24,10 @@ class RecomputedRun(MaintainedRun):
         clock = read_clock(self.plan, self.engine, state.finished.detail)
         observed = observe(self.plan, self.engine, state.inputs)
         is_moved = any(o.moved for o in observed.values()) or (clock is not None and clock.moved)
+        if self.is_lazy or not is_moved:
+            foreign = self._changed_by_others()
+            if foreign is not None:
+                return self._write(state, foreign)
         if not is_moved and not self.plan.recompute.changes_by_itself:
             self._show()
             return self._report("no change", state.finished.refresh, rolled=rolled_forward)

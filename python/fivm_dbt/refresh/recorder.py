@@ -69,6 +69,9 @@ class Recorder:
     def exists(self, relation: str) -> bool:
         return self._engine.exists(relation)
 
+    def is_view_of(self, relation: str, query: str) -> bool:
+        return self._engine.is_view_of(relation, query)
+
     def clock(self) -> Clock:
         return self._engine.clock()
 

@@ -110,9 +110,13 @@ class SparkWorkbench:
         if not delete:
             self._sql(f"INSERT INTO {table.name} {came}")
             return
-        # EXCEPT ALL takes one copy per row; reading and writing the table in one statement makes one commit.
+        # EXCEPT ALL takes one copy per row; reading and writing the table in one statement makes one commit. Without a
+        # condition it would be one by which the columns may be others too.
         kept = f"SELECT * FROM {table.name} EXCEPT ALL {values_query(table, delete)}"
-        self._sql(f"INSERT OVERWRITE {table.name} SELECT * FROM (({kept}) UNION ALL {came})")
+        first = quote(table.columns[0].name)
+        every = f"{first} IS NULL OR {first} IS NOT NULL"
+        rows = f"SELECT * FROM (({kept}) UNION ALL {came})"
+        self._sql(f"INSERT INTO {table.name} REPLACE WHERE {every} {rows}")
 
     def replace(self, table: TableSpec, rows: Sequence[Row]) -> None:
         self._fill("CREATE OR REPLACE TABLE", table, values_query(table, rows))

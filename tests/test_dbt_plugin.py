@@ -231,3 +231,32 @@ def test_environment_errors_keep_what_spark_said() -> None:
     assert "before sending its port number" in str(known)
     assert explained(known) is None
     assert explained(DbtRuntimeError("[TABLE_OR_VIEW_NOT_FOUND]")) is None
+
+
+JAVA = """An error occurred while calling o29394.localCheckpoint.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 9.0 failed 1 times
+\tat org.apache.spark.scheduler.DAGScheduler.abortStage(DAGScheduler.scala:1)
+Caused by: java.io.IOException: No space left on device
+\tat java.base/java.io.FileOutputStream.writeBytes(Native Method)
+\t... 19 more
+"""
+
+
+def test_stacks_of_java_are_one_line() -> None:
+    """The rest is the cause of the error, which dbt logs with --debug."""
+    with pytest.raises(DbtRuntimeError) as caught, _told("m"):
+        raise RuntimeError(JAVA)
+    assert str(caught.value).endswith(
+        "Job aborted due to stage failure: Task 0 in stage 9.0 failed 1 times (No space left on device)"
+    )
+    assert JAVA in str(caught.value.__cause__)
+    with pytest.raises(KeyError), _told("m"):
+        raise KeyError("an error of our own keeps its traceback")
+
+
+def test_environment_errors_are_told_without_their_stacks() -> None:
+    stack = "\n".join(f"\tat org.apache.spark.sql.A.b{n}(A.scala:{n})" for n in range(100))
+    said = f"org.apache.hive.service.cli.HiveSQLException: Error running query: java.lang.NoSuchMethodError: 'x'\n{stack}"
+    known = str(explained(DbtRuntimeError(said)))
+    assert "FIVM503" in known and "Spark says: 'x'" in known
+    assert len(known.splitlines()) < 20

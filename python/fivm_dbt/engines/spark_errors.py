@@ -122,7 +122,7 @@ def first_line(error: BaseException) -> str:
 
 def _plain(line: str) -> str:
     """A line of a stack without what threw it; a condition is said first."""
-    line = _WRAPPED.sub("", _THROWN.sub("", line))
+    line = _THROWN.sub("", _WRAPPED.sub("", _THROWN.sub("", line)))
     condition = re.search(r"\[[A-Z][A-Z0-9_.]+\]", line)
     return line[condition.start() :] if condition is not None else line
 

@@ -10,7 +10,7 @@ from spark_bench import SparkBench
 
 pytestmark = pytest.mark.spark
 
-SUMS = "SELECT g, count(*) AS n, sum(x) AS x FROM foreign.r GROUP BY g"
+SUMS = "SELECT g, count(*) AS n, sum(x) AS x FROM meddled.r GROUP BY g"
 VALUES = (
     "('', 1), (NULL, 2), ('__HIVE_DEFAULT_PARTITION__', 3), ('a=b', 4), ('a/b', 5), ('50%', 6), ('é☃', 7)"
 )
@@ -39,8 +39,8 @@ class Killing:
 def test_what_others_do_to_a_models_tables(spark: SparkSession) -> None:
     created = f"CREATE TABLE r FEED AS SELECT * FROM VALUES {VALUES} AS v(g, x)"
     meta: dict[str, object] = {"fivm_partition_by": "g", "fivm_apply": "merge"}
-    bench = SparkBench.create(spark, "foreign", created, SUMS, meta)
-    root, view = "foreign.m__fivm_root", "foreign.m"
+    bench = SparkBench.create(spark, "meddled", created, SUMS, meta)
+    root, view = "meddled.m__fivm_root", "meddled.m"
     assert bench.refresh().action == "built"
     assert len(bench.check()) == 7
     assert len(bench.rows(f"SHOW PARTITIONS {root}")) == 7
@@ -79,7 +79,7 @@ def test_what_others_do_to_a_models_tables(spark: SparkSession) -> None:
     # Inputs that are gone before a refresh that was cut off is finished
     bench.run("INSERT INTO r VALUES ('new', 1)")
     with pytest.raises(Killed):
-        bench.refresh(Killing(bench.engine, "INSERT INTO foreign.m__fivm_root"))
+        bench.refresh(Killing(bench.engine, "INSERT INTO meddled.m__fivm_root"))
     bench.run("DROP TABLE r; CREATE TABLE r FEED AS SELECT * FROM VALUES ('', 1) AS v(g, x)")
     for number in range(9):
         bench.run(f"INSERT INTO r VALUES ('{number % 3}', {number})")

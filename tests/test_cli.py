@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -96,6 +98,43 @@ def test_explain_a_model_needs_the_types_of_its_inputs(shop: Path) -> None:
     text = fivm("explain", "revenue_by_segment", *options).output
     assert "a fivm model, read through its root state shop.revenue_by_day__fivm_root" in text
     assert "there is no model nothing" in fivm("explain", "nothing", *options, expect=2).output
+
+
+def test_explain_a_model_prints_the_document_alone(shop: Path) -> None:
+    """``fivm explain M --project-dir . --format json | python -m json.tool``; what dbt wrote last stays as it was."""
+    declare(shop)
+    target = shop / "target"
+    target.mkdir()
+    (target / "run_results.json").write_text("of the last run")
+    command = [
+        "-m",
+        "fivm_dbt",
+        "explain",
+        "revenue_by_segment",
+        "--project-dir",
+        str(shop),
+        "--profiles-dir",
+        str(shop),
+    ]
+    shown = subprocess.run([sys.executable, *command, "--format", "json"], check=True, capture_output=True)
+    tool = subprocess.run(
+        [sys.executable, "-m", "json.tool"], input=shown.stdout, check=True, capture_output=True
+    )
+    assert json.loads(tool.stdout)["relation"].endswith("revenue_by_segment")
+    assert {f.name: f.read_text() for f in target.iterdir()} == {"run_results.json": "of the last run"}
+    assert not (shop / "logs").exists()
+    page = fivm(
+        "explain", "revenue_by_segment", "--project-dir", shop, "--profiles-dir", shop, "--format", "html"
+    )
+    assert page.stdout.startswith("<!DOCTYPE html>")
+
+
+def test_explain_tells_what_dbt_says_when_it_fails(shop: Path) -> None:
+    (shop / "models/broken.sql").write_text("select {{ nothing_there() }}")
+    told = fivm("explain", "broken", "--project-dir", shop, "--profiles-dir", shop, expect=2)
+    assert told.stdout == ""
+    assert "FIVM201" in told.stderr
+    assert "nothing_there" in told.stderr
 
 
 def test_replay(tmp_path: Path) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from dbt.cli.main import dbtRunner
@@ -23,8 +27,16 @@ _OFFLINE = (
 
 
 def plan_of_model(model: str, project_dir: Path, profiles_dir: Path | None, target: str | None) -> Plan:
-    """The plan of a project's model without a connection: dbt parses and compiles, and nothing is run."""
-    options = _options(project_dir, profiles_dir, target)
+    """The plan of a project's model without a connection: dbt parses and compiles, and nothing is run.
+
+    What dbt writes goes to a directory of its own, so that ``target/`` stays what the last ``dbt run`` made it.
+    """
+    with TemporaryDirectory(prefix="fivm_explain_") as scratch:
+        options = [*_options(project_dir, profiles_dir, target), *_written_to(Path(scratch), project_dir)]
+        return _plan_of_model(model, options)
+
+
+def _plan_of_model(model: str, options: list[str]) -> Plan:
     manifest = _invoke(["parse", *options], None)
     nodes = Nodes(manifest)
     node = nodes.node(model)
@@ -54,9 +66,20 @@ def _options(project_dir: Path, profiles_dir: Path | None, target: str | None) -
     return options + (["--target", target] if target else [])
 
 
+def _written_to(scratch: Path, project_dir: Path) -> list[str]:
+    """Options by which dbt writes elsewhere, and reads what it has parsed before."""
+    options = ["--target-path", str(scratch / "target"), "--log-path", str(scratch / "logs")]
+    parsed = project_dir / "target" / "partial_parse.msgpack"
+    return [*options, "--partial-parse-file-path", str(parsed)] if parsed.is_file() else options
+
+
 def _invoke(arguments: list[str], manifest: Any | None) -> Any:
-    done = dbtRunner(manifest=manifest).invoke(arguments)
+    """What a dbt command gives. It prints what it compiles, ``--quiet`` or not: that is told only if it fails."""
+    told = StringIO()
+    with redirect_stdout(told):
+        done = dbtRunner(manifest=manifest).invoke(arguments)
     if not done.success:
+        sys.stderr.write(told.getvalue())
         reason = done.exception or "see dbt's messages above"
         what = f"dbt {arguments[0]} failed: {reason}"
         raise FivmError("FIVM201", what, remedy=f"make dbt {arguments[0]} pass first")

@@ -5,9 +5,14 @@ from __future__ import annotations
 import click
 
 from fivm_dbt.testing.alone import Alone, run_alone
+from fivm_dbt.testing.cell_runs import run_cells
+from fivm_dbt.testing.cell_table import table
+from fivm_dbt.testing.cells import each_cell_once
 from fivm_dbt.testing.constructs import CONSTRUCTS, Menu
 from fivm_dbt.testing.coverage import Coverage
 from fivm_dbt.testing.differential import run_random
+from fivm_dbt.testing.kinds import KINDS
+from fivm_dbt.testing.positions import POSITIONS
 
 
 @click.command()
@@ -17,10 +22,25 @@ from fivm_dbt.testing.differential import run_random
 @click.option("--weight", multiple=True, metavar="NAME=W", help="Another weight for a construct.")
 @click.option("--everything", is_flag=True, help="Also what the planner is said to refuse.")
 @click.option("--alone", is_flag=True, help="Only run the queries; do not maintain them.")
+@click.option(
+    "--coverage", is_flag=True, help="Every kind of query in every position instead, and their table."
+)
+@click.option("--position", multiple=True, help="With --coverage: only these positions.")
+@click.option("--kind", multiple=True, help="With --coverage: only these kinds of queries.")
 def main(
-    first: int, seeds: int, only: tuple[str, ...], weight: tuple[str, ...], everything: bool, alone: bool
+    first: int,
+    seeds: int,
+    only: tuple[str, ...],
+    weight: tuple[str, ...],
+    everything: bool,
+    alone: bool,
+    coverage: bool,
+    position: tuple[str, ...],
+    kind: tuple[str, ...],
 ) -> None:
     """Random queries over random changes, compared with full recompute after each step."""
+    if coverage:
+        return _cells(position, kind)
     menu = Menu() if everything or alone else Menu.accepted()
     menu = Menu.only(*only) if only else menu
     given = dict(part.rpartition("=")[::2] for part in weight)
@@ -33,13 +53,31 @@ def main(
         click.echo("\n\n".join(done.failures))
         click.echo(f"{len(done.queries)} queries, {done.with_rows} with rows, {len(done.failures)} failures")
         return
-    coverage = Coverage()
+    covered = Coverage()
     for seed in range(first, first + seeds):
         verdict = run_random(seed, menu=menu)
-        coverage += verdict.coverage
+        covered += verdict.coverage
         if verdict.failure is not None:
             click.echo(verdict.failure)
-    click.echo(f"{coverage.tables()}\n\n{coverage}")
+    click.echo(f"{covered.tables()}\n\n{covered}")
+
+
+def _cells(positions: tuple[str, ...], kinds: tuple[str, ...]) -> None:
+    """Run the table of positions and kinds, or a part of it, and show it; what is wrong first."""
+    for given, known in ((positions, POSITIONS), (kinds, KINDS)):
+        unknown = sorted(set(given) - set(known))
+        if unknown:
+            raise click.BadParameter(f"{', '.join(unknown)}: expected one of {', '.join(known)}")
+    wanted = [
+        cell
+        for cell in each_cell_once()
+        if (not positions or cell.position in positions) and (not kinds or cell.kind in kinds)
+    ]
+    run = run_cells(wanted)
+    for cell, outcome in run.outcomes.items():
+        if outcome != "equal":
+            click.echo(f"{cell}: {outcome}\n{cell.sql}\n{run.details.get(cell, '')}\n")
+    click.echo(table(run.seen))
 
 
 if __name__ == "__main__":

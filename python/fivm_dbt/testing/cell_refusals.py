@@ -7,8 +7,10 @@ fails as long as the list of what the planner refuses says too much.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from fivm_dbt.testing.cells import Cell
+if TYPE_CHECKING:
+    from fivm_dbt.testing.cells import Cell
 
 _CATEGORY = "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY"
 

@@ -173,8 +173,9 @@ def _on(side: str) -> Callable[[Around, Make], str]:
 
 
 def _order_by(o: Around, make: Make) -> str:
-    items, inner = f"{o.shown}, {o.number.ref} AS v", make("value", o.outside)
-    return f"SELECT {items} FROM {o.source.text} ORDER BY ({inner}), id, k, v LIMIT 3"
+    inner = make("value", o.outside)
+    items = ", ".join(dict.fromkeys((o.id.ref, o.key.ref, o.number.ref)))
+    return f"SELECT {items} FROM {o.source.text} ORDER BY ({inner}), {items} LIMIT 3"
 
 
 def _argument(o: Around, make: Make) -> str:

@@ -298,6 +298,11 @@ ON_SPARK = (
     "match/types-of-measures",
     "match/all-rows-with-running-measures",
     "match/joined-filtered-and-in-a-cte",
+    "correlated/exists-total",
+    "correlated/in-total-that-counts",
+    "correlated/lateral-total-with-constant",
+    "correlated/collect-list-over-nothing",
+    "correlated/exists-union",
 )
 """Those that depend on what only Spark and Delta do: types, captures, literals, names. The first few always run."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from dbt.cli.main import dbtRunner
 
 from dbt_project import TYPED_ORDERS, create_files
 from fivm_dbt import __version__
@@ -135,6 +136,24 @@ def test_explain_tells_what_dbt_says_when_it_fails(shop: Path) -> None:
     assert told.stdout == ""
     assert "FIVM201" in told.stderr
     assert "nothing_there" in told.stderr
+
+
+def test_dbt_warns_of_keys_that_nobody_reads(shop: Path) -> None:
+    file = shop / "models/revenue_by_day.sql"
+    config = "{{ config(fivm_strategy='recursive', unique_key='day', materialized='fivm') }}\n"
+    file.write_text(config + file.read_text())
+    told: list[str] = []
+    options = ["--project-dir", str(shop), "--profiles-dir", str(shop)]
+    runner = dbtRunner(callbacks=[lambda e: told.append(e.info.msg) if e.info.level == "warn" else None])
+    assert runner.invoke(["parse", *options]).success
+    warnings = [line for line in told if "fivm: revenue_by_day" in line]
+    assert len(warnings) == 1
+    assert (
+        "fivm_strategy has no effect outside meta: write config(meta={'fivm_strategy': 'recursive'})"
+        in warnings[0]
+    )
+    assert "unique_key has no effect on fivm models" in warnings[0]
+    assert not dbtRunner().invoke(["--warn-error", "parse", *options]).success
 
 
 def test_replay(tmp_path: Path) -> None:

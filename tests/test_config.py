@@ -9,6 +9,7 @@ import yaml
 
 from fivm_dbt.config import Config, load_config
 from fivm_dbt.errors import FivmError
+from fivm_dbt.unused_keys import unused_keys
 
 
 def _refusal(meta: dict[str, object]) -> FivmError:
@@ -46,7 +47,7 @@ def test_everything_wrong_is_told_at_once() -> None:
     assert error.code.number == "FIVM201"
     assert error.model == "daily"
     for part in (
-        "unknown key fivm_strategie (expected one of fivm_apply, fivm_buckets,",
+        "unknown key fivm_strategie: did you mean fivm_strategy?",
         "fivm_merge: 'all' is not allowed (expected one of 'grouped', 'per_partition')",
         "fivm_buckets: 0",
         "batch_size: 'week' is not allowed (expected one of 'hour', 'day', 'month', 'year')",
@@ -89,6 +90,55 @@ def test_later_values_are_refused(meta: dict[str, object], what: str) -> None:
     error = _refusal(meta)
     assert error.code.number == "FIVM203"
     assert what in error.message
+
+
+def test_names_that_were_probably_meant() -> None:
+    error = _refusal({"fivm_polici": "auto", "fivm_apply": "merg", "fivm_zzzzzz": 1})
+    for part in (
+        "unknown key fivm_polici: did you mean fivm_policy?",
+        "fivm_apply: 'merg' is not allowed (expected one of 'auto', 'merge', 'replace', 'append'): did you mean merge?",
+        "unknown key fivm_zzzzzz: expected one of fivm_apply, ",
+    ):
+        assert part in error.message
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        (
+            {"materialized": "fivm", "meta": {"fivm_policy": "auto"}, "file_format": "delta", "tags": ["a"]},
+            (),
+        ),
+        ({"on_schema_change": "ignore", "lookback": 1, "unique_key": None, "pre-hook": []}, ()),
+        (
+            {"fivm_strategy": "recursive"},
+            ("fivm_strategy has no effect outside meta: write config(meta={'fivm_strategy': 'recursive'})",),
+        ),
+        (
+            {"fivm_strategie": "auto"},
+            ("fivm_strategie has no effect outside meta: there is no such key; did you mean fivm_strategy?",),
+        ),
+        (
+            {"unique_key": ["id"], "incremental_strategy": "merge", "on_schema_change": "append_new_columns"},
+            (
+                "unique_key has no effect on fivm models: the rows that changed are found without it",
+                "incremental_strategy has no effect on fivm models: meta fivm_apply says how changes are written",
+                "on_schema_change has no effect on fivm models: meta fivm_on_change says what happens when "
+                "the query has changed",
+            ),
+        ),
+        (
+            {"partition_by": ["day"], "file_format": "parquet"},
+            (
+                "partition_by has no effect on fivm models: meta fivm_partition_by names the column that "
+                "partitions the state",
+                "file_format 'parquet' has no effect on fivm models: the state is always a Delta table",
+            ),
+        ),
+    ],
+)
+def test_keys_that_nobody_reads(config: dict[str, object], told: tuple[str, ...]) -> None:
+    assert tuple(unused_keys(config)) == told
 
 
 def test_all_later_values_at_once() -> None:

@@ -28,7 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("refresh", "explain"),
     ("engines",),
     ("manifest",),
-    ("inputs", "offline", "checks", "clean", "drop_parts", "testing"),
+    ("inputs", "offline", "checks", "clean", "drop_parts", "testing", "unused_keys"),
     ("bridge", "doctor"),
     ("cli",),
     ("__main__",),

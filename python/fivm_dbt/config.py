@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from fivm_dbt.declares import Declares
 from fivm_dbt.errors import FivmError, expected_one_of
+from fivm_dbt.suggest import did_you_mean
 
 Granularity = Literal["hour", "day", "month", "year"]
 
@@ -92,6 +93,9 @@ class Config(BaseModel):
     """dbt's own key: the length of the time partitions when the partition column is inferred."""
 
 
+KEYS = tuple(sorted(name for name in Config.model_fields if name.startswith("fivm_")))
+"""The keys under ``meta``."""
+
 # Values whose capability is not built yet, as (key, predicate on the value).
 _LATER: tuple[tuple[str, tuple[object, ...]], ...] = (
     ("fivm_apply", ("append",)),
@@ -126,11 +130,12 @@ def _problem(detail: dict[str, Any]) -> str:
         place = ".".join(str(part) for part in detail["loc"])
         return f"{place}: {detail['input']!r}: {detail['msg'].lower()}"
     if detail["type"] == "extra_forbidden":
-        names = sorted(name for name in Config.model_fields if name.startswith("fivm_"))
-        return f"unknown key {key} ({expected_one_of(names)})"
+        return f"unknown key {key}: {did_you_mean(key, KEYS) or expected_one_of(KEYS)}"
     if detail["type"] == "literal_error":
         allowed = detail["ctx"]["expected"].replace(" or ", ", ")
-        return f"{key}: {detail['input']!r} is not allowed (expected one of {allowed})"
+        meant = did_you_mean(str(detail["input"]), [name.strip("'") for name in allowed.split(", ")])
+        shown = f": {meant}" if meant else ""
+        return f"{key}: {detail['input']!r} is not allowed (expected one of {allowed}){shown}"
     return f"{key}: {detail['input']!r}: {detail['msg'].lower()}"
 
 

@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
+from fivm_dbt.bridge.key_warnings import warn_of_unused_keys
 from fivm_dbt.bridge.name_checks import check_names
 from fivm_dbt.bridge.nodes import Compiled, add_helper_nodes, remember_helpers
 from fivm_dbt.bridge.part_checks import check_reference, check_viewdf_models
@@ -269,6 +270,7 @@ def fivm_add_nodes(adapter: Any, manifest: Any) -> None:
         return  # dbt is still reading macros
     check_names(Nodes(manifest))
     check_viewdf_models(Nodes(manifest), Compiled(manifest, adapter.config).compile)
+    warn_of_unused_keys(adapter, Nodes(manifest))
     try:
         add_helper_nodes(manifest, adapter.config)
     except Exception as error:

@@ -133,6 +133,19 @@ class SparkType:
         """Whether Spark can group by and compare values of this type, bit for bit (no maps, variants, collations)."""
         return not any(word in self.text for word in _UNGROUPABLE) and " collate " not in self.text
 
+    @property
+    def why_ungroupable(self) -> str:
+        """What is missing of a type that is not groupable."""
+        if "map<" in self.text:
+            return "Spark groups by maps, but does not compare them (<=>, EXCEPT), as a refresh compares keys"
+        if " collate " in self.text:
+            return (
+                "strings that are equal by their collation may differ, and it is open which of them is shown"
+            )
+        if "interval" in self.text or "void" in self.text:
+            return "Delta has no columns of this type"
+        return "Spark neither groups by such values nor compares them"
+
     def __str__(self) -> str:
         return self.text
 

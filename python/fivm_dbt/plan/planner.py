@@ -315,7 +315,7 @@ def _check_comparable(name: str, columns: tuple[Column, ...]) -> None:
         if not column.type.is_groupable:
             raise FivmError(
                 "FIVM111",
-                f"{name}.{column.name} has type {column.type}: Spark cannot tell two such values apart",
+                f"{name}.{column.name} has type {column.type}: {column.type.why_ungroupable}",
                 remedy="extract what the model needs in a table model upstream, or list the input in fivm_static",
             )
 

@@ -275,6 +275,6 @@ def _check_key(key: Item) -> None:
     if not key.type.is_groupable:
         raise FivmError(
             "FIVM111",
-            f"{key.name} has type {key.type}: Spark cannot tell two such values equal",
+            f"{key.name} has type {key.type}: {key.type.why_ungroupable}",
             remedy="CAST it to a string or a struct, or leave the column out",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,9 +14,10 @@ from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 import dbt_fivm
 from dbt_project import create_files
-from fivm_dbt.bridge.adapter import FivmResponse, _told, explained
+from fivm_dbt.bridge.adapter import FivmResponse, _execute, _told, explained
 from fivm_dbt.catalog import Column, Dependency, EventTime, ForeignKey
 from fivm_dbt.config import Config
+from fivm_dbt.engines.documentation import Documentation, document
 from fivm_dbt.engines.spark import Answer
 from fivm_dbt.errors import FivmError
 from fivm_dbt.inputs import read_catalog, with_sql_names
@@ -261,3 +263,37 @@ def test_environment_errors_are_told_without_their_stacks() -> None:
     known = str(explained(DbtRuntimeError(said)))
     assert "FIVM503" in known and "Spark says: 'x'" in known
     assert len(known.splitlines()) < 20
+
+
+@pytest.mark.parametrize(("method", "is_quiet"), [("session", True), ("thrift", False)])
+def test_spark_in_this_process_does_not_print_its_errors(method: str, *, is_quiet: bool) -> None:
+    """pyspark logs each failed statement as kilobytes of JSON besides raising it: each relation not there yet."""
+    from pyspark.logger import PySparkLogger
+
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
+    before, logger.disabled = logger.disabled, False
+    try:
+        credentials = SimpleNamespace(method=method)
+        _execute(SimpleNamespace(config=SimpleNamespace(credentials=credentials)))
+        assert logger.disabled is is_quiet
+    finally:
+        logger.disabled = before
+
+
+def test_a_comment_leaves_the_properties_of_a_view() -> None:
+    """A viewdf model's view says how long its parts are, for those that read it."""
+    said: list[str] = []
+    rows = [
+        ("k", "int", None),
+        ("", "", ""),
+        ("Type", "VIEW", ""),
+        ("View Text", "SELECT k FROM a.m__fivm_root", ""),
+    ]
+    rows.append(("Table Properties", "[fivm.part_length=1 hour, fivm.root=a.m__fivm_root, other=x]", ""))
+
+    def execute(sql: str, *, fetch: bool) -> Answer:
+        said.append(sql)
+        return Answer(("col_name", "data_type", "comment"), tuple(rows) if fetch else ())
+
+    assert document(execute, "a.m", Documentation("what it is", {}))
+    assert "'fivm.part_length' = '1 hour'" in said[-1] and "'fivm.root' = 'a.m__fivm_root'" in said[-1]

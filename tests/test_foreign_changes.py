@@ -181,3 +181,29 @@ def test_versions_are_compared_across_a_replacement() -> None:
     bench.engine.change("raw.r", insert=[(3, 4)])
     assert [c.capture for c in bench.refresh().inputs] == ["change feed"]
     bench.check()
+
+
+class _Replacing:
+    """An engine beside which somebody replaces a table, right before its change feed is read."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._is_done = False
+
+    def stage(self, name: str, sql: str) -> None:
+        if "TABLE_CHANGES" in sql and not self._is_done:
+            self._is_done = True
+            self._bench.engine.replace("raw.r", [(8, 8)])
+        self._bench.engine.stage(name, sql)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._bench.engine, name)
+
+
+def test_a_table_is_replaced_while_its_feed_is_read() -> None:
+    bench = _bench()
+    bench.engine.change("raw.r", insert=[(3, 4)])
+    report = bench.refresh(_Replacing(bench))
+    assert [(c.capture, c.inserted, c.deleted) for c in report.inputs] == [("version difference", 1, 0)]
+    bench.refresh()
+    bench.check()

@@ -14,7 +14,7 @@ from fivm_dbt.refresh.clock import clock_detail, recorded_clock
 from fivm_dbt.refresh.dropped import dropped_in
 from fivm_dbt.refresh.engine import ChangeFeedUnavailable
 from fivm_dbt.refresh.journal import Journal
-from fivm_dbt.refresh.observe import Observed, RecordedInput
+from fivm_dbt.refresh.observe import Observed, RecordedInput, keeps_columns
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import InputChange
 from fivm_dbt.spark.capture import change_query, change_summary
@@ -82,7 +82,11 @@ def _capture(
         )
     elif engine.has_change_feed(observed.table):
         try:
-            return _stage(plan, engine, BoundInput(observed.name, "change feed", old, new), journal)
+            staged = _stage(plan, engine, BoundInput(observed.name, "change feed", old, new), journal)
+            if keeps_columns(engine, observed):
+                return staged
+            engine.unstage(staged_input(plan, observed.name))
+            engine.progress(f"{observed.name} was replaced meanwhile: comparing versions {old} and {new}")
         except ChangeFeedUnavailable as why:
             engine.progress(
                 f"change feed of {observed.name} does not reach back ({why}): comparing versions {old} and {new}"

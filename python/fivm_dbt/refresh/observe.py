@@ -105,6 +105,15 @@ class Observed:
     same_columns: bool = True
 
 
+def keeps_columns(engine: Versions, observed: Observed) -> bool:
+    """Whether the columns are those that were observed still: a replacement changes what a feed has of versions before.
+
+    Asked when a feed has been read.
+    """
+    since = observed.head.version
+    return all(c.keeps_columns for c in engine.commits(observed.table, since) if c.version > since)
+
+
 def observe(plan: Plan, engine: Versions, recorded: dict[str, RecordedInput]) -> dict[str, Observed]:
     """Every input's newest version. Raises FIVM301, FIVM302."""
     return {item.name: observe_input(plan, engine, item, recorded.get(item.name)) for item in plan.inputs}

@@ -14,7 +14,14 @@ from fivm_dbt.refresh.dropped import being_dropped
 from fivm_dbt.refresh.engine import ChangeFeedUnavailable, Commit, Row, VersionUnavailable
 from fivm_dbt.refresh.journal import Entry, Journal
 from fivm_dbt.refresh.known_parts import KnownParts
-from fivm_dbt.refresh.observe import Observed, RecordedInput, observe, read_state, recorded_states
+from fivm_dbt.refresh.observe import (
+    Observed,
+    RecordedInput,
+    keeps_columns,
+    observe,
+    read_state,
+    recorded_states,
+)
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import InputChange
 from fivm_dbt.spark.capture import feed_query
@@ -142,6 +149,8 @@ class PartInputs:
             try:
                 parts = self.engine.query(input_parts_query(item, rows, is_change=True, has_null=True))
             except ChangeFeedUnavailable:
+                continue
+            if not keeps_columns(self.engine, now):
                 continue
             if any(int(str(gone)) for _, _, gone in parts):
                 continue

@@ -14,7 +14,7 @@ from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import InputReach, Plan, RecomputedParts
 from fivm_dbt.refresh.apply import state_properties
 from fivm_dbt.refresh.engine import ChangeFeedUnavailable
-from fivm_dbt.refresh.observe import Observed, RecordedInput
+from fivm_dbt.refresh.observe import Observed, RecordedInput, keeps_columns
 from fivm_dbt.refresh.oracle import recompute_sql
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.near_changes import Range, daily, in_ranges, times_of
@@ -87,7 +87,7 @@ def find_touched(
         if not engine.has_change_feed(moved.table):
             return None
         found = _reached(plan, engine, reach, recorded[moved.name].commit.version, moved.head.version)
-        if found is None:
+        if found is None or not keeps_columns(engine, moved):
             return None
         ranges += found
     rows = in_ranges(parts.column, parts.type, ranges, or_null=True)

@@ -56,7 +56,13 @@ def test_explain_points_at_mistakes(tmp_path: Path) -> None:
     assert "FIVM102" in told
     assert "order_id, customer_id, amount" in told
     file.write_text(QUERY + "; select 1")
-    assert "expected one query, found 2" in fivm("explain", file, expect=2).output
+    assert "expected one query, found 2: select c.segment" in fivm("explain", file, expect=2).output
+    file.write_text(QUERY + "; insert into raw.orders\nselect 1, 2, 3")
+    told = fivm("explain", file, expect=2).output
+    assert (
+        "insert into raw.orders select 1, 2, 3: a statement that is neither CREATE TABLE nor a query" in told
+    )
+    assert "write CREATE TABLE name (column type, ...) for each input, and one SELECT" in told
     assert "there is no file" in fivm("explain", tmp_path / "none.sql", expect=2).output
 
 

@@ -183,7 +183,18 @@ class TestPlans:
 
     def test_an_order_needs_a_join(self) -> None:
         with pytest.raises(FivmError, match="is not over an inner join"):
-            plan_of("select ok, count(*) as n from o group by ok", fivm_variable_order={"ok": []})
+            plan_of(
+                "select o.ok, count(c.ck) as n from o left join c on o.ck = c.ck group by o.ok",
+                fivm_variable_order={"ok": ["ck"]},
+            )
+
+    def test_an_order_of_one_relation_changes_nothing(self) -> None:
+        query = "select ok, count(*) as n from o group by ok"
+        ordered = plan_of(query, fivm_variable_order={"ok": ["ck"]})
+        assert [v.name for v in ordered.views] == [v.name for v in plan_of(query).views]
+        with pytest.raises(FivmError, match="okk of the order is no column") as caught:
+            plan_of(query, fivm_variable_order={"okk": []})
+        assert caught.value.remedy == "did you mean ok?"
 
     def test_a_column_of_two_variables_needs_its_alias(self) -> None:
         query = "select a.nk, count(*) as n from c a, c b where a.ck < b.ck and a.nk = b.nk group by 1"

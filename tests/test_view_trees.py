@@ -306,6 +306,11 @@ T 3 C,D
             ("T 3 C,D", "T 9 C,D", "line 10: T hangs at variable 9, which is not declared"),
             ("T 3 C,D", "R 3 C,D", "line 10: R is declared twice"),
             ("T 3 C,D", "T", "line 10: expected `NAME id attribute,attribute...`"),
+            (
+                "T 3 C,D",
+                "IMPORT DTREE FROM FILE x",
+                "line 10: expected `NAME id attribute,attribute...`, not 'IMPORT DTREE FROM FILE x'",
+            ),
             ("T 3 C,D", "T 2 C,D", "T is said to hang at C, but D is its lowest variable"),
         ],
     )
@@ -315,6 +320,13 @@ T 3 C,D
         assert caught.value.code.number == "FIVM204"
         assert message in caught.value.message
         assert "order.txt" in caught.value.message
+
+    def test_comments_are_no_lines(self) -> None:
+        text = self.TEXT.replace("6 3", "# the order of a paper\n6 3 -- six variables")
+        text = text.replace("T 3 C,D", "// the last one\nT 3 C,D # with its columns\n")
+        assert read_order(text) == read_order(self.TEXT)
+        with pytest.raises(FivmError, match=r"line 4: expected"):
+            read_order(text.replace("1 B double 0 {0} 0", "1 B"))
 
     def test_an_empty_file_is_refused(self) -> None:
         with pytest.raises(FivmError, match=r"order\.txt is empty"):

@@ -47,6 +47,7 @@ from fivm_dbt.ir.nodes import (
     Map,
     Node,
     OuterJoin,
+    Scan,
     SemiJoin,
     UnionAll,
     Window,
@@ -57,6 +58,7 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.naming import unique_name
 from fivm_dbt.plan.correlation import Correlation, correlation_of
+from fivm_dbt.plan.factorise import GivenOrder
 from fivm_dbt.plan.helper_views import HelperViews, Topmost, Wanted
 from fivm_dbt.plan.inequality import InequalityHelpers
 from fivm_dbt.plan.join_parts import compared, connected, item_of
@@ -71,6 +73,7 @@ from fivm_dbt.plan.reach import with_reach
 from fivm_dbt.plan.root import leads_to
 from fivm_dbt.plan.running import split_running, with_running
 from fivm_dbt.plan.sequences import with_days
+from fivm_dbt.suggest import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -105,11 +108,7 @@ def keep_inner_views(
     over = keeper.top(query)
     trees = tuple(keeper.helpers.trees)
     if wanted.order is not None and not any(tree.chosen == "given" for tree in trees):
-        raise FivmError(
-            "FIVM204",
-            "fivm_variable_order is given, but the model, or its topmost aggregate, is not over an inner join",
-            remedy="leave it out",
-        )
+        _check_needless(query, wanted.order)
     if wanted.is_factorized and keeper.helpers.factors is None:
         raise FivmError(
             "FIVM201",
@@ -121,6 +120,21 @@ def keep_inner_views(
     measurable = {name: tuple(sorted(columns)) for name, columns in keeper.measurable.items()}
     is_grouped = keeper.helpers.factors is not None and keeper.helpers.factors.is_grouped
     return Kept(over, tuple(keeper.kept.views), trees, tuple(sorted(measurable.items())), is_grouped, chosen)
+
+
+def _check_needless(query: Node, given: GivenOrder) -> None:
+    """FIVM204 for an order that nothing goes by, except over one relation, where each order gives the same views."""
+    if sum(isinstance(node, Scan) for node in query.walk()) != 1:
+        raise FivmError(
+            "FIVM204",
+            "fivm_variable_order is given, but the model, or its topmost aggregate, is not over an inner join",
+            remedy="leave it out",
+        )
+    unknown = [v for v in given.order.variables if v.lower() not in given.columns]
+    if unknown:
+        what = f"{', '.join(unknown)} of the order is no column of the relation"
+        remedy = did_you_mean(unknown[0], sorted(given.columns)) or "correct the name"
+        raise FivmError("FIVM204", what, remedy=remedy)
 
 
 def _check_inequality(wanted: Wanted, chosen: tuple[InequalityHelper, ...]) -> None:

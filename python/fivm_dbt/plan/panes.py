@@ -36,6 +36,8 @@ def over_panes(node: Aggregate, alias: str) -> Aggregate | None:
     windows = node.input
     if not isinstance(windows, TimeWindows) or not has_plain_keys(node):
         return None
+    if any(s is not None and windows.alias in s.tables for c in node.calls for s in (c.argument, c.written)):
+        return None  # a pane does not know of which windows it is a part
     of_rows = tuple(k for k in node.keys if windows.alias not in k.value.tables)
     partials = _Partials(alias, {k.name.lower() for k in of_rows})
     calls = tuple(partials.call(c) for c in node.calls)

@@ -29,6 +29,7 @@ from fivm_dbt.plan.retention import Retained, retained
 from fivm_dbt.plan.time_class import with_time_classes
 from fivm_dbt.plan.views import Views
 from fivm_dbt.rewrite.pipeline import rewrite
+from fivm_dbt.sql.depth import within_the_stack
 from fivm_dbt.sql.lower import lower
 from fivm_dbt.sql.parse import has_match
 from fivm_dbt.sql.typing import Describe, Typer
@@ -90,12 +91,14 @@ def _by_policy(
     policy, reason = request.config.fivm_policy, None
     if policy != "full" and request.config.fivm_strategy != "reevaluate":
         try:
-            return _plan(relation, request, describe)
+            with within_the_stack(request.sql):
+                return _plan(relation, request, describe)
         except FivmError as error:
             if policy != "auto" or error.code.fault != "query" or has_match(request.sql):
                 raise
             reason = error
-    plan = recompute_plan(relation, request, columns_of or _columns_offline(request, reason), reason)
+    with within_the_stack(request.sql):
+        plan = recompute_plan(relation, request, columns_of or _columns_offline(request, reason), reason)
     assert plan.recompute is not None
     logger.info("%s is recomputed: %s", relation, plan.recompute.reason)
     return plan

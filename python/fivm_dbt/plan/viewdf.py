@@ -36,6 +36,7 @@ from fivm_dbt.plan.part_reads import PartReads
 from fivm_dbt.plan.plan import Partitioning, Plan, PlanInput, StateTable, View
 from fivm_dbt.plan.root import Root
 from fivm_dbt.rewrite.pipeline import rewrite
+from fivm_dbt.sql.depth import within_the_stack
 from fivm_dbt.sql.edits import edited
 from fivm_dbt.sql.lower import Lowered, lower
 from fivm_dbt.sql.parse import parse, span_of
@@ -66,7 +67,8 @@ def plan_viewdf(
     """
     relation = canonical(request.relation)
     try:
-        return _Planning(relation, request, time_parts, describe, columns_of or describe).plan()
+        with within_the_stack(request.sql):
+            return _Planning(relation, request, time_parts, describe, columns_of or describe).plan()
     except FivmError as error:
         raise error.located(sql=request.sql, model=split_name(relation)[-1]) from None
 

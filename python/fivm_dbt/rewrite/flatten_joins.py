@@ -49,7 +49,7 @@ def flatten_joins(node: Node) -> Node:
         ):
             core, meaning = node.input, {}  # DuckDB takes no such expression in the ORDER BY of a window
         parts = {
-            "partition": _apply_items(node.partition, meaning),
+            "partition": _without_constants(_apply_items(node.partition, meaning), node.near is not None),
             "items": _apply_items(node.items, meaning),
             "near": with_meaning(node.near, meaning),
         }
@@ -148,6 +148,12 @@ def _apply(scalar: Scalar, meaning: Meaning) -> Scalar:
 
 def _apply_items(items: tuple[Item, ...], meaning: Meaning) -> tuple[Item, ...]:
     return tuple(Item(i.name, _apply(i.value, meaning), i.type) for i in items)
+
+
+def _without_constants(partition: tuple[Item, ...], is_near: bool) -> tuple[Item, ...]:
+    """What rows are told apart by: a constant in PARTITION BY tells none apart. Of ``is_near`` block and day stay."""
+    of, rest = (partition[:-2], partition[-2:]) if is_near else (partition, ())
+    return (*(item for item in of if item.value.columns), *rest)
 
 
 def _apply_call(call: AggregateCall, meaning: Meaning) -> AggregateCall:

@@ -93,8 +93,8 @@ def _set_operation() -> Node:
             **_MODIFIERS,
             **refused,
             **words,
-            "this": READ,
-            "expression": READ,
+            "this": Read(exp.Query),
+            "expression": Read(exp.Query),
             "distinct": READ,
             "by_name": READ,
         }

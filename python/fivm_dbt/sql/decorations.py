@@ -21,6 +21,8 @@ _DECORATIONS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
 def check_decoration(node: exp.Expr) -> None:
     """Raises FIVM105 where a call has a decoration that is not of its function in Spark."""
+    if isinstance(node, exp.Func):
+        _check_arguments(node)
     if isinstance(node, exp.Distinct) and isinstance(node.parent, exp.Func):
         if not is_aggregate(node.parent):
             raise _refusal(node, node.parent, "DISTINCT")
@@ -30,6 +32,8 @@ def check_decoration(node: exp.Expr) -> None:
         if isinstance(outer.parent, exp.Window) and outer.parent.this is outer:
             what = "DISTINCT in a window function is not Spark SQL"
             raise unsupported(outer, what, "use size(collect_set(...)) over the same window")
+    elif isinstance(node, exp.Star):
+        _check_star(node)
     elif isinstance(node, exp.Filter):
         call = _called(node)
         if not is_aggregate(call):
@@ -50,6 +54,35 @@ def check_decoration(node: exp.Expr) -> None:
         call = _called(node)
         if not is_aggregate(call) and function_name(call) not in WINDOW_ONLY:
             raise _refusal(node, call, "OVER")
+
+
+def _check_star(star: exp.Star) -> None:
+    """``*`` is a list of columns in SELECT, and all rows in COUNT."""
+    written = star.parent if isinstance(star.parent, exp.Column) else star
+    assert isinstance(written, exp.Expr)
+    if not isinstance(written.parent, (exp.Select, exp.Count)):
+        raise unsupported(written, "* stands for the columns of a select list only", "list the columns")
+
+
+def _check_arguments(call: exp.Expr) -> None:
+    """Aggregates without an argument, and functions of a window without a window, which have nothing to work on."""
+    name = function_name(call) or ""
+    if name in WINDOW_ONLY:
+        outer = call
+        while isinstance(outer.parent, _DECORATIONS):
+            outer = outer.parent
+        if not isinstance(outer.parent, exp.Window):
+            raise unsupported(call, f"{name} without OVER is not Spark SQL", "write OVER (... ORDER BY ...)")
+    elif is_aggregate(call) and name not in _WITHOUT_ARGUMENT:
+        given = [
+            part for part in call.iter_expressions() if not isinstance(part, exp.Distinct) or part.expressions
+        ]
+        if not given:
+            raise unsupported(call, f"{name} without an argument is not Spark SQL", "write its argument")
+
+
+_WITHOUT_ARGUMENT = frozenset("mode grouping_id".split())
+"""``mode() within group (order by x)``, and grouping_id() of all keys."""
 
 
 def _called(node: exp.Expr) -> exp.Expr:

@@ -13,7 +13,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Explode, Field, Node
 from fivm_dbt.ir.scalar import Scalar, column_ast
 from fivm_dbt.naming import unique_name
-from fivm_dbt.sql.expressions import check_row_level, qualify
+from fivm_dbt.sql.expressions import check_row_level, qualify, unparenthesized
 from fivm_dbt.sql.functions import function_name
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.part import Part
@@ -131,7 +131,10 @@ def _types(
     call = generator.ast()
     function = function_name(call) or ""
     if function == "stack":
-        rows = int(call.this.name)
+        count = Scalar(unparenthesized(call.this)).as_number
+        if count is None or count < 1 or not call.expressions:
+            raise unsupported(shown, "STACK without a number of rows and values", "write STACK(2, a, b)")
+        rows = count
         values = [Scalar(e.copy()) for e in call.expressions]
         width = -(-len(values) // rows)
         types = lowering.typer.types(values[:width], scope.types)

@@ -12,6 +12,7 @@ from sqlglot.errors import ParseError, TokenError
 from fivm_dbt.errors import FivmError, Span
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.match_tokens import is_per_part, match_tokens
+from fivm_dbt.sql.depth import within_the_stack
 
 
 def parse(sql: str) -> exp.Query:
@@ -22,10 +23,16 @@ def parse(sql: str) -> exp.Query:
     """
     _refuse_in_matches(sql)
     try:
-        parsed = sqlglot.parse(sql, dialect=SparkText)
+        with within_the_stack(sql):
+            parsed = sqlglot.parse(sql, dialect=SparkText)
     except (ParseError, TokenError) as error:
         message, span = _explain(error, sql)
         raise FivmError("FIVM101", message, sql=sql, span=span, remedy="correct the SQL") from None
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        # sqlglot's own mistakes over text that is no SQL: it takes a query for a value, or reads beyond the end.
+        raise FivmError(
+            "FIVM101", "the parser cannot make sense of it", sql=sql, remedy="correct the SQL"
+        ) from None
     # A comment behind the last semicolon is a statement to sqlglot.
     statements = [
         _with_selected_values(s) for s in parsed if s is not None and not isinstance(s, exp.Semicolon)
@@ -120,6 +127,9 @@ def _place_matches(query: exp.Query, sql: str) -> None:
     nodes = list(query.find_all(exp.MatchRecognize))
     if not nodes:
         return
+    for node in nodes:
+        for key in ("measures", "define"):
+            node.set(key, node.args.get(key) or [])  # sqlglot cannot write one without
     tokens = _tokens(sql)
     for found in match_tokens(tokens):
         first, last = tokens[found.keyword].start, tokens[found.closing].end

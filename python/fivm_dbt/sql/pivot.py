@@ -45,6 +45,9 @@ def _pivot(
     others = [n for n, _ in part.outputs if n.lower() not in used]
     cells: list[tuple[str, exp.Expr, exp.Expr]] = []
     for value in turned.expressions:
+        if len(turned_columns(value)) != len(keys):
+            what = f"a value of PIVOT has {len(turned_columns(value))} parts for {len(keys)} columns"
+            raise unsupported(value, what, "give each value a part for each column")
         condition = exp.and_(
             *(
                 exp.NullSafeEQ(this=key.copy(), expression=v.copy())

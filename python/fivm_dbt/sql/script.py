@@ -13,7 +13,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from fivm_dbt.catalog import Catalog, Column, EventTime, ForeignKey, Relation, Retention
-from fivm_dbt.errors import FivmError, expected_one_of
+from fivm_dbt.errors import FivmError, Span, expected_one_of
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.naming import canonical, relation_name
 from fivm_dbt.parts.length import Length, duration
@@ -40,18 +40,48 @@ def read_script(text: str) -> Script:
     streams: set[str] = set()
     queries: list[str] = []
     for tokens in _split(text):
-        if tokens[0].text.lower() != "create":
-            queries.append(text[tokens[0].start : tokens[-1].end + 1])
+        statement = text[tokens[0].start : tokens[-1].end + 1]
+        if _begins_query(tokens):
+            queries.append(statement)
             continue
+        if tokens[0].text.lower() != "create":
+            raise FivmError(
+                "FIVM101",
+                f"{_shown(statement)}: a statement that is neither CREATE TABLE nor a query",
+                sql=text,
+                span=Span(tokens[0].start, tokens[-1].end + 1),
+                remedy=_REMEDY,
+            )
         relation = _relation(_parse(_create(tokens, text)))
         relations.append(relation)
         if _is_word(tokens[1:2], "stream"):
             streams.add(relation.name)
     if len(queries) != 1:
-        raise FivmError("FIVM101", f"expected one query, found {len(queries)}", remedy=_REMEDY)
+        listed = f": {'; '.join(map(_shown, queries))}" if queries else ""
+        raise FivmError("FIVM101", f"expected one query, found {len(queries)}{listed}", remedy=_REMEDY)
     if streams:
         relations = [replace(r, is_static=r.name not in streams) for r in relations]
     return Script(Catalog.of(relations), queries[0])
+
+
+_QUERY_WORDS = frozenset("select with from values table ( map reduce".split())
+
+
+def _begins_query(tokens: list[Token]) -> bool:
+    return tokens[0].text.lower() in _QUERY_WORDS
+
+
+def _shown(statement: str) -> str:
+    """The beginning of a statement, on one line.
+
+    >>> _shown("insert into r\\nvalues (1, 2), (3, 4), (5, 6), (7, 8), (9, 10)")
+    'insert into r values (1, 2), (3, 4), (5, 6)...'
+    """
+    words = " ".join(statement.split())
+    return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 3].rstrip(', ')}..."
+
+
+_LONGEST = 48
 
 
 def _is_word(tokens: list[Token], word: str) -> bool:

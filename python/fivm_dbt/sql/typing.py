@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 
 from fivm_dbt.catalog import Column, SparkType
@@ -135,7 +136,10 @@ def _annotated(scalar: Scalar, fields: Fields) -> SparkType | None:
     """
     if isinstance(scalar.ast(), exp.Null) or not scalar.columns <= fields.keys():
         return None
-    question = sqlglot.parse_one(_question([scalar], fields, in_front=False), dialect=SparkText)
+    try:
+        question = sqlglot.parse_one(_question([scalar], fields, in_front=False), dialect=SparkText)
+    except SqlglotError:
+        return None
     annotated = annotate_types(question, dialect="spark")
     assert isinstance(annotated, exp.Select)
     type_ = annotated.selects[0].type

@@ -7,10 +7,13 @@ not in it, neither itself nor by the word that stands for it, is refused.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from itertools import pairwise
 
+import sqlglot
 from sqlglot import Token, TokenType, exp
+from sqlglot.errors import SqlglotError
 
 from fivm_dbt.errors import FivmError, Span
 from fivm_dbt.ir.dialect import SparkText
@@ -89,7 +92,7 @@ def check_written_back(query: exp.Query, sql: str) -> None:
     _check_neighbours(tokens, sql)
     words = _words(tokens)
     missing = Counter(word for word, _ in words)
-    written = Counter(word for word, _ in _words(SparkText().tokenize(_spark(query))))
+    written = Counter(word for word, _ in _words(SparkText().tokenize(_readable(query, sql))))
     extra = written - missing
     missing -= written
     if not missing:
@@ -139,6 +142,21 @@ def _spark(query: exp.Query) -> str:
             select.set("qualify", None)
             select.set("having", exp.Having(this=both))
     return query.sql(dialect="spark", comments=False)
+
+
+def _readable(query: exp.Query, sql: str) -> str:
+    """The query as Spark SQL, which has to be read again: expressions are, while they are lowered."""
+    text = _spark(query)
+    try:
+        sqlglot.parse_one(text, dialect=SparkText)
+    except SqlglotError as error:
+        what = f"Spark would be given other SQL: {_first_line(error)}"
+        raise FivmError("FIVM105", what, sql=sql, remedy="write it in another way") from None
+    return text
+
+
+def _first_line(error: SqlglotError) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", str(error)).split("\n")[0]
 
 
 def _outside_of_patterns(tokens: list[Token]) -> list[Token]:

@@ -2,7 +2,8 @@
 
 The first line has the number of variables and of relations. A variable is a line ``id name type parent {ids} hint``:
 parent -1 is a root, the set are the ancestors that it depends on, hint 1 asks for its view to be kept. A relation is a
-line ``NAME id attributes`` with the id of its lowest variable (thesis, section 4.2, listing 4.2).
+line ``NAME id attributes`` with the id of its lowest variable (thesis, section 4.2, listing 4.2). What follows ``#``,
+``--`` or ``//`` is a comment.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from fivm_dbt.viewtree.variable_order import OrderNode, VariableOrder
 
 _VARIABLE = re.compile(r"(\d+)\s+(\S+)\s+(\S+)\s+(-1|\d+)\s+\{([\d,\s]*)\}\s+([01])")
 _RELATION = re.compile(r"(\S+)\s+(\d+)\s+(\S.*)")
+_COMMENT = re.compile(r"(^|\s)(#|--|//).*")
 _REMEDY = "correct it; a variable is a line `id name type parent {ids} hint`, a relation a line `NAME id attributes`"
 
 
@@ -49,7 +51,8 @@ def read_order(text: str, source: str = "variable order") -> OrderFile:
 
     ``notes`` say where the sets of ids differ from what the relations tell: those are computed and not believed.
     """
-    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    written = [(number, _COMMENT.sub("", line).strip()) for number, line in enumerate(text.splitlines(), 1)]
+    lines = [(number, line) for number, line in written if line]
 
     def refuse(number: int, message: str) -> FivmError:
         return FivmError("FIVM204", f"{source}, line {number}: {message}", remedy=_REMEDY)

@@ -1,0 +1,70 @@
+"""No text ends in a traceback: each gives a plan, or an error with a code and a remedy."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from functools import cache
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from fivm_dbt.testing.fuzz import Fuzzed, Source, deep, fuzzed, planned, sources
+from fivm_dbt.testing.load import load_scenarios
+
+HERE = Path(__file__).parent
+SEED = int(os.environ.get("FIVM_SEED", "22"))
+
+
+@cache
+def _sources() -> tuple[Source, ...]:
+    files = [*sorted((HERE / "scenarios").glob("*.jsonl")), *sorted((HERE / "saved_cases").glob("*.jsonl"))]
+    return sources([found.scenario for found in load_scenarios(files)])
+
+
+def _run(seed: int, number: int) -> tuple[Counter[str], list[str]]:
+    """How many texts ended how, and a crash of each kind with the shortest text that gives it."""
+    tally: Counter[str] = Counter()
+    crashes: dict[str, str] = {}
+    for text in islice(fuzzed(seed, _sources()), number):
+        ended = planned(text)
+        tally[ended.how] += 1
+        if ended.is_crash and len(text.sql) < len(crashes.get(ended.where, "x" * 10_000)):
+            crashes[ended.where] = text.sql
+            tally[f"crash: {ended.where}"] += 1
+    return tally, [f"{where}\n    {sql}" for where, sql in sorted(crashes.items())]
+
+
+def test_a_mutated_text_ends_in_a_plan_or_an_error() -> None:
+    tally, crashes = _run(SEED, 400)
+    assert crashes == []
+    assert tally["plan"] >= 40, tally
+    assert {"FIVM101", "FIVM102", "FIVM105"} <= set(tally), tally
+
+
+@pytest.mark.long
+def test_fifty_thousand_mutated_texts_end_in_a_plan_or_an_error() -> None:
+    tally, crashes = _run(SEED, 50_000)
+    print(f"seed {SEED}: {sum(tally.values())} texts")
+    for how, number in tally.most_common():
+        print(f"  {number:>6} {how}")
+    assert crashes == []
+
+
+@pytest.mark.parametrize("text", (*deep(40), *deep(300)), ids=lambda t: t.sql[:40])
+def test_text_that_nests_or_repeats_is_planned_or_refused(text: Fuzzed) -> None:
+    ended = planned(text)
+    assert not ended.is_crash, ended.trace
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("text", deep(3000), ids=lambda t: t.sql[:40])
+def test_text_that_nests_or_repeats_without_end_is_planned_or_refused(text: Fuzzed) -> None:
+    ended = planned(text, seconds=120)
+    assert not ended.is_crash, ended.trace
+
+
+def test_the_same_seed_gives_the_same_texts() -> None:
+    first, second = (list(islice(fuzzed(7, _sources()), 50)) for _ in range(2))
+    assert first == second and len({text.sql for text in first}) == 50

@@ -53,7 +53,7 @@ SQLGLOT = {
     "engines.duckdb", "engines.duckdb_aggregates", "engines.duckdb_functions", "engines.duckdb_lambdas",
     "engines.duckdb_literals",
     "engines.duckdb_pivot", "engines.duckdb_predicates", "engines.duckdb_shapes", "engines.duckdb_sql",
-    "engines.duckdb_times", "engines.duckdb_windows", "testing.minimise_sql", "testing.part_oracle",
+    "engines.duckdb_times", "engines.duckdb_windows", "testing.fuzz", "testing.minimise_sql", "testing.part_oracle",
 }  # fmt: skip
 DBT = {"bridge.*"}
 PYSPARK = {"engines.*", "testing.spark_workbench", "doctor", "bridge.adapter"}

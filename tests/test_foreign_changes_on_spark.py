@@ -6,7 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fivm_dbt.engines.spark import SparkEngine
+from fixtures.models import Interrupted
 from spark_bench import SparkBench
+from test_protocol_holes import ENDS, Zombie
 
 pytestmark = pytest.mark.spark
 
@@ -86,4 +88,21 @@ def test_what_others_do_to_a_models_tables(spark: SparkSession) -> None:
     report = bench.refresh()
     assert report.action == "rebuilt" and report.reason is not None
     assert "r was dropped and created anew before an interrupted refresh was finished" in report.reason
+    bench.check()
+
+
+@pytest.mark.xfail(strict=True, raises=AssertionError, reason=ENDS)
+def test_a_killed_client_whose_write_runs_on(spark: SparkSession) -> None:
+    """The rows of its change are there twice, and nobody notices."""
+    created = "CREATE TABLE r FEED AS SELECT * FROM VALUES (1, 10), (2, 5) AS v(g, x)"
+    sql = "SELECT g, count(*) AS n, sum(x) AS x FROM undead.r GROUP BY g"
+    bench = SparkBench.create(spark, "undead", created, sql, {"fivm_apply": "merge"})
+    bench.refresh()
+    bench.run("INSERT INTO r VALUES (1, 1), (3, 3)")
+    zombie = Zombie(bench.engine)
+    try:
+        bench.refresh(zombie)
+    except Interrupted:
+        bench.refresh(zombie)
+    assert zombie.left is not None
     bench.check()

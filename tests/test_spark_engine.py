@@ -147,8 +147,11 @@ def test_why_something_cannot_be_staged(engine: SparkEngine, spark: SparkSession
     engine.run("INSERT OVERWRITE engine.cleaned SELECT 2 AS k")
     old = spark.sql("SELECT input_file_name() AS f FROM engine.cleaned VERSION AS OF 0").collect()[0].f
     Path(old.removeprefix("file:")).unlink()
-    with pytest.raises(VersionUnavailable):
+    with pytest.raises(VersionUnavailable) as caught:
         engine.stage("fivm_no", "SELECT k FROM engine.cleaned VERSION AS OF 0")
+    # The reason of a rebuild: what is gone, and not what Python was calling.
+    assert str(caught.value).startswith("[") and old.rpartition("/")[2] in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
 
 
 def test_metrics_name_the_tables_and_count_each_row_once(engine: SparkEngine) -> None:

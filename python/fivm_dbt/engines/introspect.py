@@ -50,15 +50,27 @@ class Described:
 
 def describe_relation(execute: Execute, name: str) -> Described | None:
     """A relation as the database describes it, None where it does not exist."""
+    described = _described(execute, name)
+    if described is None:
+        return None
+    described = replace(described, properties=_readable(described.properties, name))
+    return _with_whole_types(execute, name, described)
+
+
+def view_text(execute: Execute, name: str) -> str | None:
+    """The query of a view, None where there is no view of this name."""
+    described = _described(execute, name)
+    return described.view_text if described is not None and described.is_view else None
+
+
+def _described(execute: Execute, name: str) -> Described | None:
     try:
         answer = execute(f"DESCRIBE TABLE EXTENDED {name}", fetch=True)
     except Exception as error:
         if isinstance(cause(error), MissingRelation):
             return None
         raise
-    described = parse_description([(str(row[0] or ""), str(row[1] or "")) for row in answer.rows])
-    described = replace(described, properties=_readable(described.properties, name))
-    return _with_whole_types(execute, name, described)
+    return parse_description([(str(row[0] or ""), str(row[1] or "")) for row in answer.rows])
 
 
 def parse_description(rows: list[tuple[str, str]]) -> Described:

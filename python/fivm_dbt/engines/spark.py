@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Protocol
 
 from fivm_dbt.catalog import Column
-from fivm_dbt.engines.introspect import describe_relation
+from fivm_dbt.engines.introspect import view_text
 from fivm_dbt.engines.metrics import SessionMetrics
 from fivm_dbt.engines.spark_errors import cause
 from fivm_dbt.ir.clock import Clock
@@ -179,8 +179,8 @@ class SparkEngine:
         return any(str(name).lower() == table and not temporary for name, temporary in shown)
 
     def is_view_of(self, relation: str, query: str) -> bool:
-        described = describe_relation(self._execute, relation)
-        return described is not None and described.is_view and described.view_text.split() == query.split()
+        text = view_text(self._execute, relation)
+        return text is not None and text.split() == query.split()
 
     def clock(self) -> Clock:
         """The time that was set, or Spark's; of one query all functions of the clock have the same moment."""

@@ -182,6 +182,11 @@ def explain(
 @click.option("--strict", is_flag=True, help="A refused model or a full recompute is a failure too.")
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write the results as JSON.")
 @click.option("--only", multiple=True, metavar="ID", help="Replay only this scenario; may be repeated.")
+@click.option(
+    "--second-oracle",
+    is_flag=True,
+    help="Compare with an interpreter of Spark's semantics too; it is for few rows.",
+)
 @_errors_shown
 def replay(
     files: tuple[Path, ...],
@@ -193,6 +198,7 @@ def replay(
     strict: bool,
     report: Path | None,
     only: tuple[str, ...],
+    second_oracle: bool,
 ) -> None:
     """Build the models of scenario FILES, change their tables step by step, compare with a full recompute.
 
@@ -207,7 +213,11 @@ def replay(
     from fivm_dbt.testing.scenario_plans import Forced
 
     forced = Forced(result is not None, refresh is not None, inequality)
-    sys.exit(replay_files(files, engine, strategy, strict, report, only, click.echo, forced))
+    sys.exit(
+        replay_files(
+            files, engine, strategy, strict, report, only, click.echo, forced, interprets=second_oracle
+        )
+    )
 
 
 @main.command()

@@ -31,7 +31,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class ModelRun:
-    """One model after one step: how it was maintained, and whether it is right; no ``report`` on an error."""
+    """One model after one step: how it was maintained, and whether it is right; no ``report`` on an error.
+
+    ``is_interpreted``: compared with the second oracle; ``not_interpreted`` is what that does not understand.
+    """
 
     model: str
     result: Result
@@ -39,13 +42,19 @@ class ModelRun:
     findings: tuple[Finding, ...] = ()
     error: str | None = None
     code: str | None = None
+    is_interpreted: bool = False
+    not_interpreted: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         data: dict[str, Any] = {"model": self.model, "result": self.result}
+        if self.is_interpreted or self.not_interpreted is not None:
+            data["second_oracle"] = self.not_interpreted or "equal"
         if self.report is not None:
             data |= self.report.as_dict()
         if self.error is not None:
             data |= {"error": self.error, "code": self.code}
+        if any(finding.right == "interpreter" for finding in self.findings):
+            data["second_oracle"] = "different"
         for finding in self.findings:
             data[f"only {finding.left}"] = _json_rows(finding.difference.only_left)
             data[f"only {finding.right}"] = _json_rows(finding.difference.only_right)

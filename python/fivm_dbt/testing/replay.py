@@ -5,6 +5,7 @@ The models go through the same planner and executor as in dbt. After every refre
 * its own text over the inputs at the versions of the refresh, a viewdf model with all its parts from scratch,
 * for a model over other fivm models: the whole chain as one query over the base tables,
 * the rows that the scenario expects, where it says so,
+* where the second oracle is asked for: what the interpreter of Spark's semantics makes of its text,
 
 always as bags. A model that is recomputed and has no one answer (``first``, LIMIT without ORDER BY, random values) is
 compared with the expected rows only, and the result says so.
@@ -28,10 +29,12 @@ from fivm_dbt.refresh.report import Report
 from fivm_dbt.sql.splice import splice_clock, splice_inputs
 from fivm_dbt.testing.check import column_types
 from fivm_dbt.testing.compare import Shown, compare_rows
+from fivm_dbt.testing.interpreter import NotUnderstood
 from fivm_dbt.testing.outcome import Finding, ModelRun, Outcome, Result, ScenarioResult, StepRun
 from fivm_dbt.testing.part_oracle import PartOracle
 from fivm_dbt.testing.scenario import RawRows, Scenario, Step
 from fivm_dbt.testing.scenario_plans import NOTHING, Forced, plan_models, table_specs
+from fivm_dbt.testing.second_oracle import SecondOracle
 from fivm_dbt.testing.values import to_rows
 from fivm_dbt.testing.workbench import Workbench
 
@@ -49,10 +52,12 @@ def replay_scenario(
     open_workbench: OpenWorkbench,
     strategy: str | None = None,
     forced: Forced = NOTHING,
+    *,
+    interprets: bool = False,
 ) -> ScenarioResult:
     """Replay with the scenario's own configuration, or with ``strategy`` for every model.
 
-    ``forced`` says what holds for all models besides.
+    ``forced`` says what holds for all models besides; ``interprets``: compare with the second oracle too.
     """
     start = perf_counter()
     result = ScenarioResult(scenario.id, strategy or "", "passed")
@@ -68,7 +73,7 @@ def replay_scenario(
     except FivmError as error:
         result = _refused(result, scenario, error)
     else:
-        result = _tried(result, scenario, plans, workbench, forced)
+        result = _tried(result, scenario, plans, workbench, forced, interprets)
     finally:
         workbench.close()
     return replace(result, seconds=perf_counter() - start)
@@ -80,10 +85,11 @@ def _tried(
     plans: tuple[Plan, ...],
     workbench: Workbench,
     forced: Forced,
+    interprets: bool,
 ) -> ScenarioResult:
     """The replay; what an engine does not accept, in the tables or their changes, fails this scenario and no other."""
     try:
-        return _replayed(result, scenario, plans, workbench, forced)
+        return _replayed(result, scenario, plans, workbench, forced, interprets)
     except FivmError:
         raise
     except Exception as error:
@@ -116,6 +122,7 @@ def _replayed(
     plans: tuple[Plan, ...],
     workbench: Workbench,
     forced: Forced,
+    interprets: bool,
 ) -> ScenarioResult:
     if scenario.expected_error is not None and _recomputes(result):
         message = f"{scenario.expected_error} is expected of models that are maintained"
@@ -123,7 +130,7 @@ def _replayed(
     if scenario.expected_error is not None:
         message = f"{scenario.expected_error} was expected, but the models were accepted"
         return replace(result, outcome="failed", message=message)
-    replay = Replay(scenario, plans, workbench, is_lazy=forced.is_lazy)
+    replay = Replay(scenario, plans, workbench, is_lazy=forced.is_lazy, interprets=interprets)
     steps = [replay.build()]
     for index, step in enumerate(scenario.steps, start=1):
         steps.append(replay.step(index, step))
@@ -139,8 +146,15 @@ class Replay:
     """
 
     def __init__(
-        self, scenario: Scenario, plans: tuple[Plan, ...], workbench: Workbench, *, is_lazy: bool = False
+        self,
+        scenario: Scenario,
+        plans: tuple[Plan, ...],
+        workbench: Workbench,
+        *,
+        is_lazy: bool = False,
+        interprets: bool = False,
     ) -> None:
+        self._second = SecondOracle(workbench.engine) if interprets else None
         self._is_lazy = is_lazy
         self.scenario = scenario
         self.plans = plans
@@ -243,7 +257,23 @@ class Replay:
             Exception
         ) as error:  # whatever an engine raises is a failure of this scenario, not of the replay
             return ModelRun(name, "error", error=f"{type(error).__name__}: {error}")
-        return _run(name, report, findings, plan.recompute is None or plan.recompute.not_repeatable is None)
+        run = _run(name, report, findings, plan.recompute is None or plan.recompute.not_repeatable is None)
+        return run if self._second is None else self._interpreted(run, plan, self._second)
+
+    def _interpreted(self, run: ModelRun, plan: Plan, oracle: SecondOracle) -> ModelRun:
+        """The run, compared with the second oracle as well, or why it could not be."""
+        if plan.recompute is not None and plan.recompute.not_repeatable is not None:
+            return replace(run, not_interpreted="no one answer")
+        try:
+            difference = oracle.difference(plan, self.workbench.engine.query(_shown_sql(plan)), self._clock)
+        except NotUnderstood as error:
+            return replace(run, not_interpreted=error.construct)
+        except Exception as error:  # a crash of the oracle is a finding about it, not an end of the replay
+            return replace(run, result="error", error=f"interpreter: {type(error).__name__}: {error}")
+        if not difference:
+            return replace(run, is_interpreted=True)
+        findings = (*run.findings, Finding("maintained", "interpreter", difference))
+        return replace(run, result="different", findings=findings, is_interpreted=True)
 
     def _findings(self, plan: Plan, expected: RawRows | None, oracle: PartOracle) -> tuple[Finding, ...]:
         shown = Shown(self.workbench.engine, _shown_sql(plan), plan.output)

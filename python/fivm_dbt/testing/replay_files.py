@@ -7,7 +7,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from fivm_dbt.config import Strategy
 from fivm_dbt.errors import FivmError, expected_one_of
@@ -33,12 +33,14 @@ def replay_files(
     only: Collection[str] = (),
     echo: Echo = print,
     forced: Forced = NOTHING,
+    interprets: bool = False,
 ) -> int:
     """Replay the scenarios of ``paths``; returns the exit code.
 
     ``strategy`` None takes each model's own configuration; ``forced`` is what holds for all besides.
     ``strict`` counts refusals, rebuilds and recomputes as failures, except refusals that a scenario expects. What is
-    only for another engine is skipped. Raises FIVM601 for files that are not valid.
+    only for another engine is skipped. ``interprets``: compare
+    with the second oracle too. Raises FIVM601 for files that are not valid.
     """
     strategies = _strategies(strategy)
     chosen = [located.scenario for located in load_scenarios(paths)]
@@ -58,13 +60,20 @@ def replay_files(
                         scenario.id, name or "", "skipped", message=f"only on {scenario.only_on}"
                     )
                 else:
-                    result = replay_scenario(scenario, open_workbench, name, forced)
+                    result = replay_scenario(scenario, open_workbench, name, forced, interprets=interprets)
                 results.append(result)
                 for line in [result.line(), *result.details()]:
                     echo(line)
     echo(summary(results))
+    content: dict[str, Any] = {"engine": engine_name}
+    if interprets:
+        checked, others = second_opinions(results)
+        echo(f"checked by a second oracle: {checked} of {checked + others.total()} steps")
+        for construct, count in others.most_common():
+            echo(f"  not understood, {count} times: {construct}")
+        content["second_oracle"] = {"checked": checked, "not_understood": dict(others.most_common())}
     if report is not None:
-        content = {"engine": engine_name, "scenarios": [r.as_dict() for r in results]}
+        content["scenarios"] = [r.as_dict() for r in results]
         Path(report).write_text(json.dumps(content, indent=2, default=str) + "\n", encoding="utf-8")
     return int(any(_is_failure(result, strict) for result in results))
 
@@ -83,6 +92,13 @@ def summary(results: Sequence[ScenarioResult]) -> str:
     return (
         f"{len(results)} scenarios: {counts['passed']} passed, {refused}, {counts['failed']} failed{skipped}"
     )
+
+
+def second_opinions(results: Sequence[ScenarioResult]) -> tuple[int, Counter[str]]:
+    """How many refreshes the second oracle has checked, and what it did not understand in the others."""
+    runs = [run for result in results for step in result.steps for run in step.models]
+    others = Counter(run.not_interpreted for run in runs if run.not_interpreted is not None)
+    return sum(run.is_interpreted for run in runs), others
 
 
 def _is_failure(result: ScenarioResult, strict: bool) -> bool:

@@ -321,7 +321,7 @@ def _on_spark(spark: SparkSession, seeds: Sequence[int], models: int, most_views
 def test_random_scenarios_on_spark(spark: SparkSession) -> None:
     """100 pairs of a query and a step."""
     first = SEED * 1000 + 300
-    coverage = _on_spark(spark, range(first, first + 4), models=7, most_views=4)
+    coverage = _on_spark(spark, range(first, first + 4), models=5, most_views=4)
     assert coverage.pairs >= 100
 
 
@@ -333,7 +333,7 @@ def test_many_random_scenarios_on_spark(spark: SparkSession, chunk: int, all_chu
     first = SEED * 1000 + 350 + 4 * chunk
     is_any = chunk % 4 == 3
     seeds = range(first, first + (2 if is_any else 4))
-    coverage = _on_spark(spark, seeds, models=4 if is_any else 7, most_views=None if is_any else 4)
+    coverage = _on_spark(spark, seeds, models=3 if is_any else 5, most_views=None if is_any else 4)
     total = all_chunks("long_spark", chunk, LONG_SPARK_CHUNKS, coverage)
     assert total is None or total.pairs >= 1000
 

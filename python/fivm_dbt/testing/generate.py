@@ -97,9 +97,7 @@ def _queries(rng: random.Random, tables: _Tables, menu: Menu, seed: int, count: 
     for number in range(count):
         chained = dict(list(earlier.items())[-1:]) if rng.random() < _CHAINED else {}
         generator = Queries(rng, {**base, **chained}, menu)
-        if rng.random() < menu.composed:
-            query = composed(generator)
-        elif rng.random() < _DIRECTED:
+        if rng.random() < _DIRECTED:
             parent, child = directed(menu, seed * count + number, rng)
             query = generator.query([parent], child)
         else:
@@ -108,6 +106,10 @@ def _queries(rng: random.Random, tables: _Tables, menu: Menu, seed: int, count: 
         found[name] = query
         if any(type_.can_be_key for _, type_ in query.columns):
             earlier[name] = query.columns
+    # Of their own numbers, so that the others are what they are without them.
+    generator = Queries(random.Random(f"composed {seed}"), base, menu)
+    for number in range(round(count * menu.composed)):
+        found[f"w{number}"] = composed(generator)
     return found
 
 

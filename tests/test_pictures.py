@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from fivm_dbt.cli import main
 from fivm_dbt.explain.drawing import Box, Drawing, Measured, laid_out, order_drawing, tree_drawing
+from fivm_dbt.explain.operator_drawing import operator_drawing
 from fivm_dbt.explain.page import colours, page
 from fivm_dbt.explain.pdf import pdf
 from fivm_dbt.plan.plan import Plan
@@ -111,6 +112,57 @@ def test_the_page_is_whole_and_refers_to_nothing() -> None:
     shown = [ElementTree.fromstring(p.replace("<svg ", "<svg xmlns:x='x' ", 1)) for p in pictures]
     assert len(shown[1].findall("g")) == len(tree.views)
     assert page(plan) == page(_plan()), "the same plan is the same page"
+
+
+MART = """
+select i.locn, i.units, w.rain, c.population, row_number() over (partition by i.ksn order by i.dateid, i.locn) as place
+from inventory i left join weather w on i.locn = w.locn
+left join (select zip, sum(population) as population from census group by zip) c on c.zip = i.locn
+where i.units > 0
+"""
+
+
+def _mart(**meta: object) -> Plan:
+    return plan_of(MART, [relation(n, c, is_static=n == "weather") for n, c in COLUMNS.items()], meta)
+
+
+def test_a_model_without_a_tree_shows_its_operators() -> None:
+    plan = _mart()
+    assert not plan.view_trees
+    drawing = operator_drawing(plan, Measured(3, 1.5, {plan.root.relation: 1234}))
+    _check(drawing)
+    model = drawing.box(f"view {plan.top.name}")
+    assert model.lines[0] == "m"
+    assert "1,234 rows when built" in model.lines
+    assert set(model.relations) == {"inventory", "weather", "census"}
+    # All that is kept, all inputs that are read, and each operator with its rule.
+    assert {b.key for b in drawing.boxes if b.is_kept} == {f"view {v.name}" for v in plan.stored}
+    assert {b.own: b.shape for b in drawing.boxes if b.own} == {
+        "inventory": "updatable",
+        "weather": "static",
+        "census": "updatable",
+    }
+    rules = {b.lines[0]: dict(b.notes)["Δ"] for b in drawing.boxes if "Δ" in dict(b.notes)}
+    assert rules["OuterJoin"].startswith("ring delta in the left side; affected left rows")
+    assert rules["Window"].startswith("affected keys (kept.ksn)")
+    for box in drawing.boxes:
+        assert box is model or any(below == box.key for _, below in drawing.edges)
+    census = [b for b in drawing.boxes if "census" in b.relations]
+    assert model in census and drawing.box("input census") in census
+
+
+def test_the_page_of_a_model_without_a_tree_says_what_each_change_makes() -> None:
+    plan = _mart()
+    shown = page(plan)
+    ElementTree.fromstring(re.search(r"<svg.*?</svg>", shown, re.DOTALL)[0])  # type: ignore[index]
+    assert "<summary>When inventory changes</summary>" in shown
+    assert "<summary>When census changes</summary>" in shown
+    assert "When weather changes" not in shown
+    assert "MERGE INTO" in shown
+    assert pdf(plan) == pdf(plan)
+    recomputed = page(_mart(fivm_policy="full"))
+    assert "the model is recomputed" in recomputed
+    assert ">census</text>" in recomputed
 
 
 def test_pages_without_a_tree() -> None:

@@ -102,14 +102,14 @@ def _below(node: Node, *, skip_local: bool, depth: int) -> Iterator[str]:
             yield "  " * (depth + 1) + f"Δ{_over(trigger.changed)} meets {met}"
         return
     if not isinstance(node, (Scan, Values)):
-        yield "  " * depth + f"{describe(node)}: {_rule(node, is_own=skip_local)}"
+        yield "  " * depth + f"{describe(node)}: {rule(node, is_own=skip_local)}"
     else:
         yield "  " * depth + describe(node)
     for child in node.inputs:
         yield from _below(child, skip_local=skip_local and isinstance(node, (Map, Filter)), depth=depth + 1)
 
 
-def _rule(node: Node, *, is_own: bool) -> str:
+def rule(node: Node, *, is_own: bool) -> str:
     if isinstance(node, (Filter, Map, Explode, UnionAll, Buckets)):
         return "ring delta, linear"
     if isinstance(node, (ClockFilter, ClockMap)):

@@ -1,13 +1,20 @@
-"""A plan as one self-contained page: query, variable orders, view trees, and the path of each relation's changes."""
+"""A plan as one self-contained page: query, variable orders, view trees, and the path of each relation's changes.
+
+A model without a view tree has its operators instead, with what each change makes and the statements.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from fivm_dbt.explain.drawing import LINE, PADDING, Box, Drawing, Measured, order_drawing, tree_drawing
+from fivm_dbt.explain.operator_drawing import operator_drawing
+from fivm_dbt.explain.parts import part_lines
+from fivm_dbt.explain.text import delta_lines, statement_lines
+from fivm_dbt.naming import CLOCK
 from fivm_dbt.plan.plan import Plan, ViewTree
 
 COLOURS = ("#4c78a8", "#e45756", "#54a24b", "#eeca3b", "#b279a2", "#f58518", "#72b7b2", "#9d755d", "#ff9da6")
@@ -22,13 +29,27 @@ def page(plan: Plan, measured: Measured | None = None) -> str:
         undefined=StrictUndefined,
         trim_blocks=True,
     )
-    why = "nothing is joined that one is kept of" if plan.recompute is None else "the model is recomputed"
     return environment.get_template("page.html.j2").render(
         model=plan.relation,
         sql=plan.sql.strip(),
         measured=measured.text if measured is not None else "",
-        trees=[_tree(plan, tree, measured) for tree in plan.view_trees],
-        why_none=why,
+        sections=[_tree(plan, tree, measured) for tree in plan.view_trees] or [_operators(plan, measured)],
+    )
+
+
+def input_colours(plan: Plan) -> dict[str, str]:
+    """The colour of each input of a model without a view tree."""
+    return {item.name: COLOURS[i % len(COLOURS)] for i, item in enumerate(plan.inputs)}
+
+
+def why_no_tree(plan: Plan) -> str:
+    """Why a model has no view tree."""
+    if plan.recompute is not None:
+        return f"the model is recomputed: {plan.recompute.reason}"
+    return (
+        "the model is computed by parts"
+        if plan.parts is not None
+        else "nothing is joined that one is kept of"
     )
 
 
@@ -44,23 +65,55 @@ def _tree(plan: Plan, tree: ViewTree, measured: Measured | None) -> dict[str, An
     pictures = [_picture(drawing, by_relation, "view tree")]
     if order is not None:
         pictures.insert(0, _picture(order, {}, f"variable order, {tree.chosen}"))
-    relations = [
-        {"name": name, "colour": colour, "is_static": name in tree.static}
-        for name, colour in by_relation.items()
-    ]
-    views = [
-        {"name": box.lines[0], "relations": " ".join(box.relations), "notes": box.notes}
-        for box in drawing.boxes
-    ]
+    implied = f" {tree.implied[0].upper()}{tree.implied[1:]}." if tree.implied else ""
     return {
-        "block": tree.block,
-        "query_class": tree.query_class,
-        "implied": tree.implied,
+        "heading": f"View tree of {tree.block}",
+        "about": f"Query class: {tree.query_class}.{implied}",
         "costs": tree.costs,
-        "relations": relations,
+        "relations": _legend(by_relation, tree.static),
         "pictures": pictures,
-        "views": views,
+        "views": _rows(drawing.boxes),
+        "texts": [],
     }
+
+
+def _operators(plan: Plan, measured: Measured | None) -> dict[str, Any]:
+    """The section of a model without a view tree."""
+    drawing, by_relation = operator_drawing(plan, measured), input_colours(plan)
+    return {
+        "heading": "Operators",
+        "about": f"No view tree: {why_no_tree(plan)}.",
+        "costs": (),
+        "relations": _legend(by_relation, {i.name for i in plan.inputs if i.is_static}),
+        "pictures": [_picture(drawing, by_relation, "operators, from the inputs up to the model")],
+        # The model comes first.
+        "views": _rows(drawing.boxes[::-1]),
+        "texts": list(_texts(plan)),
+    }
+
+
+def _texts(plan: Plan) -> Iterator[tuple[str, str]]:
+    """What a change of each input makes, and the statements."""
+    if plan.recompute is not None:
+        return
+    if plan.parts is not None:
+        yield "Parts and statements", "\n".join(part_lines(plan, plan.parts)).strip()
+        return
+    moved = [(item.name, f"When {item.name} changes") for item in plan.inputs if not item.is_static]
+    if plan.clock_kinds:
+        moved.append((CLOCK, "When the clock moves"))
+    yield from ((title, "\n".join(delta_lines(plan, name))) for name, title in moved)
+    yield "Statements", "\n".join(statement_lines(plan))
+
+
+def _legend(by_relation: Mapping[str, str], static: Collection[str]) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "colour": colour, "is_static": name in static} for name, colour in by_relation.items()
+    ]
+
+
+def _rows(boxes: Iterable[Box]) -> list[dict[str, Any]]:
+    return [{"name": box.lines[0], "relations": " ".join(box.relations), "notes": box.notes} for box in boxes]
 
 
 def _picture(drawing: Drawing, by_relation: dict[str, str], title: str) -> dict[str, Any]:

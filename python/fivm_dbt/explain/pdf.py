@@ -7,7 +7,8 @@ from typing import Any
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.drawing import LINE, PADDING, Box, Drawing, Measured, order_drawing, tree_drawing
-from fivm_dbt.explain.page import colours
+from fivm_dbt.explain.operator_drawing import operator_drawing
+from fivm_dbt.explain.page import colours, input_colours, why_no_tree
 from fivm_dbt.plan.plan import Plan, ViewTree
 
 _POINTS = 72.0
@@ -31,7 +32,8 @@ def pdf(plan: Plan, measured: Measured | None = None) -> bytes:
                 pages.savefig(_figure(order, {}, f"variable order of {tree.block}, {tree.chosen}"))
             pages.savefig(_figure(tree_drawing(plan, tree, measured), colours(tree), _title(plan, tree)))
         if not plan.view_trees:
-            pages.savefig(_figure(Drawing((), (), 400.0, 40.0), {}, f"{plan.relation}: no view tree"))
+            title = f"operators of {plan.relation}; no view tree: {why_no_tree(plan)}"
+            pages.savefig(_figure(operator_drawing(plan, measured), input_colours(plan), title))
     return stream.getvalue()
 
 

@@ -93,15 +93,18 @@ def explain(plan: Plan) -> str:
     parts += [_heading("how each operator is maintained (! marks what is read in full)"), *maintenance(plan)]
     for item in plan.inputs:
         if not item.is_static:
-            parts += [_heading(f"delta of {plan.model} when {item.name} changes"), *_delta(plan, item.name)]
+            parts += [
+                _heading(f"delta of {plan.model} when {item.name} changes"),
+                *delta_lines(plan, item.name),
+            ]
     if plan.clock_kinds:
-        parts += [_heading(f"delta of {plan.model} when the clock moves"), *_delta(plan, CLOCK)]
+        parts += [_heading(f"delta of {plan.model} when the clock moves"), *delta_lines(plan, CLOCK)]
     products = tuple(product_lines(plan))
     if products:
         parts += [_heading("changes that are products"), *products]
     parts += [
         _heading(f"statements (old side = version {_OLD}, new side = version {_NEW}{_times(plan)})"),
-        *_statements(plan),
+        *statement_lines(plan),
     ]
     return "\n".join(parts) + "\n"
 
@@ -231,7 +234,7 @@ def _pretty_sql(presentation: Presentation) -> str:
     return sqlglot.parse_one(presentation.sql, dialect=SparkText).sql(dialect="spark", pretty=True)
 
 
-def _delta(plan: Plan, moved: str) -> list[str]:
+def delta_lines(plan: Plan, moved: str) -> list[str]:
     """The terms that are left when just this input, or the clock, changed, view by view, with what each reads."""
     changed = frozenset({moved, old_rows(moved)})
     lines = []
@@ -325,7 +328,8 @@ def _reads(plan: Plan, view: View, term: Term) -> list[str]:
     return list(dict.fromkeys(lines)) or ["reads nothing but the change"]
 
 
-def _statements(plan: Plan) -> list[str]:
+def statement_lines(plan: Plan) -> list[str]:
+    """The statements of a build and of a refresh in which every input changed."""
     updatable = frozenset(i.name for i in plan.inputs if not i.is_static)
     everything = example(plan, updatable, _OLD, _NEW)
     lines = []

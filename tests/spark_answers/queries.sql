@@ -21,6 +21,9 @@ select id, (select count(*) filter (where x > 5) from s where s.k = o.k) as n fr
 select id, (select percentile_cont(0.5) within group (order by x) from s where s.k = o.k) as n from o
 select id, exists (select max(x) from s where s.k = o.k) as e from o
 select id from o where exists (select 1 from s where s.k = o.k limit 1) or id = 3
+select o.k from o group by o.k having exists (select 1 from s where s.x > max(o.id) and s.k = o.k)
+select o.k from o group by o.k having (select count(*) from s where s.x > max(o.id)) > 1
+select id, (select sort_array(collect_set(struct(x, k))) from s where s.k = o.k) as l from o
 -- IN and NOT IN as values and in conditions
 select k, a, a in (select b from q) as i, a not in (select b from q) as j, not (a in (select b from q)) as n from r
 select k, a, (a in (select b from q)) is null as i, a in (select b from q where q.k = r.k) as c, a not in (select b from q where q.k = r.k) as d from r
@@ -139,6 +142,7 @@ select to_date('05.01.2024', 'dd.MM.yyyy') as a, to_date('2024-1-5', 'yyyy-MM-dd
 select window.start as b, window.end as e, count(*) as n from r group by window(t, '30 days', '10 days')
 select session_window.start as b, session_window.end as e, count(*) as n from r group by session_window(t, '31 days')
 -- strings, lists
+select split('', '') as a, split('', ',') as b, split('ab', '') as c, split('a.b', '[.]', 1) as d
 select substring('abc', 0, 2) as a, substring('abc', -2, 1) as b, split('a,b,', ',') as c, concat('a', null) as d, concat_ws('-', 'a', null, 'b') as e, instr('abc', 'c') as f, lpad('a', 3, 'x') as g, initcap('ab cd') as h, trim('  a ') as i, replace('aba', 'a', 'x') as j, regexp_replace('a1b2', '[0-9]', '') as k, regexp_extract('a12', '([0-9]+)', 1) as l, md5('a') as m, hex('a') as n
 select g like 'a%' as a, g not like '%a' as b, g rlike '^[ab]' as c, upper(g) as d, length(g) as e, g || '!' as f from r
 select size(cast(null as array<int>)) as a, sort_array(array(2, null, 1)) as b, sort_array(array(2, null, 1), false) as c, array_sort(array(2, null, 1)) as d, array_contains(array(1, null), 2) as e, element_at(array(1, 2), -1) as f, array(1, 2)[5] as g, array_join(array('a', null, 'b'), ',') as h, transform(array(1, 2), (e, i) -> e * i) as i, filter(array(1, 2, 3), e -> e > 1) as j, exists(array(1, null), e -> e > 1) as k, aggregate(array(1, 2), 0, (s, e) -> s + e) as l, sequence(1, 5, 2) as m, array_distinct(array(1, 1, null)) as n

@@ -135,9 +135,9 @@ def order_of(order: exp.Expr | None) -> list[tuple[int, bool, bool]]:
 
 
 def in_groups(node: exp.Expr, context: Context) -> Expression:
-    """An aggregate where it stands: above groups, of this context or, in a lambda or in ORDER BY, of the one around."""
+    """An aggregate where it stands: of the nearest groups around, which in a WHERE are those of the outer query."""
     depth, place = 0, context
-    while place.groups is None and place.is_lambda and place.parent is not None:
+    while place.groups is None and place.parent is not None:
         depth, place = depth + 1, place.parent
     if place.groups is None:
         raise NotUnderstood("an aggregate where there are no groups", node)

@@ -199,12 +199,12 @@ def split(arguments: list[Expression], node: exp.Expr) -> Expression:
     limit = int(constant_of(arguments[2], node.expressions[2])) if len(arguments) > 2 else -1
 
     def of(s: str) -> tuple[str, ...]:
+        if s == "":
+            return ("",)
         if by.pattern == "":
             return (
                 tuple(s) if limit <= 0 else (*s[: limit - 1], *([s[limit - 1 :]] if len(s) >= limit else []))
             )
-        if s == "":
-            return ("",)
         places = [m.span() for m in by.finditer(s) if m.end() > 0 and m.end() > m.start()]
         if limit > 0:
             places = places[: limit - 1]

@@ -21,7 +21,7 @@ def _query(node: exp.Expr, context: Context) -> Relation:
     return compile_query(node, context, context.relations)
 
 
-@reads(exp.Subquery, exp.Select, exp.SetOperation, exp.Union)
+@reads(exp.Subquery, exp.Select, exp.Union, exp.Except, exp.Intersect, exp.Values)
 def scalar(node: exp.Expr, context: Context) -> Expression:
     query = _query(node, context)
     if len(query.columns) != 1:
@@ -49,7 +49,7 @@ _ALL: tuple[str, ...] = (
     "qualify",
 )
 _ALL += ("windows", "order", "limit", "offset", "distinct", "laterals", "operation_modifiers")
-for _class in (exp.Subquery, exp.Select, exp.Union):
+for _class in (exp.Subquery, exp.Select, exp.Union, exp.Except, exp.Intersect, exp.Values):
     uses(_class, *_ALL)
 
 

@@ -10,12 +10,19 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
+from fivm_dbt.catalog import Catalog
 from fivm_dbt.cli import main
+from fivm_dbt.config import load_config
 from fivm_dbt.explain.drawing import Box, Drawing, Measured, laid_out, order_drawing, tree_drawing
+from fivm_dbt.explain.graph import dot
 from fivm_dbt.explain.operator_drawing import operator_drawing
 from fivm_dbt.explain.page import colours, page
 from fivm_dbt.explain.pdf import pdf
+from fivm_dbt.parts.length import Length
+from fivm_dbt.parts.parted import TimeParts
 from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.planner import ModelRequest
+from fivm_dbt.plan.viewdf import plan_viewdf
 from fixtures.models import plan_of, relation
 
 COLUMNS = {
@@ -163,6 +170,19 @@ def test_the_page_of_a_model_without_a_tree_says_what_each_change_makes() -> Non
     recomputed = page(_mart(fivm_policy="full"))
     assert "the model is recomputed" in recomputed
     assert ">census</text>" in recomputed
+
+
+def test_a_model_that_is_computed_by_parts_shows_what_it_reads() -> None:
+    catalog = Catalog.of([relation("raw.e", "id int, ts timestamp, x int")])
+    config = load_config({"fivm_part_length": "day", "fivm_start": "2024-01-01"})
+    sql = "select id, sum(x) as s from (select /*+ fivm_part('j') */ * from raw.e) group by id"
+    request = ModelRequest("db.m", sql, catalog, config, session=(("timezone", "UTC"),))
+    plan = plan_viewdf(request, {"raw.e": TimeParts("ts", Length.of("day", "UTC"), None)})
+    assert operator_drawing(plan).edges == (("model", "input raw.e"),)
+    shown = page(plan)
+    assert "No view tree: the model is computed by parts." in shown
+    assert "<summary>Parts and statements</summary>" in shown
+    assert '"raw.e" -> "db.m__fivm_root"' in dot(plan)
 
 
 def test_pages_without_a_tree() -> None:

@@ -61,7 +61,7 @@ def _label(plan: Plan, view: View) -> str:
 def _read(plan: Plan, view: View) -> Iterator[tuple[str, bool]]:
     """What a view is computed from, and whether its change is one of the view; else it is looked up only."""
     core = view.core
-    if plan.recompute is not None:
+    if plan.recompute is not None or plan.parts is not None:
         yield from ((item.name, True) for item in plan.inputs)
         return
     if isinstance(core, HigherOrder):

@@ -315,7 +315,12 @@ _TYPES = tuple(
 )
 
 VALUES: dict[type[exp.Expr], Node] = {
-    exp.Alias: Node({"this": READ, "alias": READ}),
+    exp.Alias: Node(
+        {"this": READ, "alias": READ},
+        under=(exp.Select, exp.Pivot, exp.In, exp.MatchRecognize, exp.MatchRecognizeMeasure),
+        remedy="leave the name out",
+        called="a name with AS",
+    ),
     exp.Aliases: Node({"this": READ, "expressions": READ}, under=exp.Select),
     exp.Column: Node(
         {
@@ -374,7 +379,7 @@ VALUES: dict[type[exp.Expr], Node] = {
     ),
     exp.ColumnConstraint: Node({"kind": READ, "this": UNUSUAL}, under=exp.ColumnDef),
     exp.NotNullColumnConstraint: Node({"allow_null": UNUSUAL}, under=exp.ColumnConstraint),
-    exp.Paren: Node({"this": READ}),
+    exp.Paren: Node({"this": READ}, called="parentheses"),
     exp.Tuple: Node({"expressions": READ}),
     exp.Dot: Node({"this": READ, "expression": READ}),
     exp.Bracket: Node(

@@ -100,6 +100,14 @@ def _check_place(node: exp.Expr) -> None:
     of_from = any(node.args.get(key) for key in ("joins", "laterals", "pivots"))
     if isinstance(node, exp.Subquery) and of_from and not isinstance(node.parent, _SOURCES):
         raise _refusal(node, "a clause of FROM behind a query in parentheses", "put it into FROM")
+    if isinstance(node, exp.Subquery) and node.args.get("alias") and not isinstance(node.parent, _SOURCES):
+        raise _refusal(node, "a name for a query that is a value is not Spark SQL here", "leave the name out")
+    if isinstance(node, exp.Select) and not node.expressions:
+        raise _refusal(node, "a SELECT without columns is not Spark SQL", "list the columns")
+    if isinstance(node, exp.WindowSpec):
+        for bound in (node.args.get("start"), node.args.get("end")):
+            if isinstance(bound, exp.Expr) and bound.find(exp.Column) is not None:
+                raise _refusal(bound, "a column as the bound of a frame is not Spark SQL", "write a number")
     if isinstance(node, exp.Table) and node.args.get("joins") and not isinstance(node.parent, exp.Subquery):
         raise _refusal(node, "a join inside of a join without parentheses is not Spark SQL", "write (...)")
     if (

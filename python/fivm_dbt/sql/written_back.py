@@ -210,12 +210,29 @@ def _is_function(token: Token) -> bool:
     return kind in parser.FUNC_TOKENS and kind not in parser.TYPE_TOKENS and kind not in _BEFORE_BRACKET
 
 
+_BEHIND_LIST = {
+    TokenType.R_PAREN, TokenType.COMMA, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING,
+    TokenType.ORDER_BY, TokenType.LIMIT, TokenType.UNION, TokenType.SEMICOLON,
+}  # fmt: skip
+_BEFORE_LIST = {
+    TokenType.SELECT,
+    TokenType.DISTINCT,
+    TokenType.L_PAREN,
+    TokenType.GROUP_BY,
+    TokenType.ORDER_BY,
+}
+
+
 def _check_neighbours(tokens: list[Token], sql: str) -> None:
     """What only its neighbours show: alias strings, marks of outer joins, steps of pipes."""
     for number, (token, after) in enumerate(pairwise(tokens)):
         behind = tokens[number + 2] if number + 2 < len(tokens) else None
         if token.token_type is TokenType.ALIAS and after.token_type is TokenType.STRING:
             raise _refusal(after, sql, "an alias in quotes is not Spark SQL", "write it in backquotes")
+        if token.token_type is TokenType.COMMA and after.token_type in _BEHIND_LIST:
+            raise _refusal(token, sql, "a comma with nothing behind it is not Spark SQL", "leave it out")
+        if after.token_type is TokenType.COMMA and token.token_type in _BEFORE_LIST:
+            raise _refusal(after, sql, "a comma with nothing before it is not Spark SQL", "leave it out")
         if token.text == "(" and after.text == "+" and behind is not None and behind.text == ")":
             raise _refusal(
                 after, sql, "(+) for an outer join is not Spark SQL", "use LEFT JOIN or RIGHT JOIN"

@@ -154,6 +154,7 @@ def _checked(sql: str) -> None:
         "select transform(filter(a, x -> x > 1), (x, i) -> x + i) t, exists(a, x -> x is null) e from u",
         "select o.id, t.y from o lateral view outer posexplode(array(1, 2)) t as p, y where y > 1",
         "select date '2024-01-01' a, timestamp_ntz '2024-01-01 00:00:00' b, x'1F' c, r'a\\b' d, 'it''s' e from o",
+        "select * from values 1, 2 as t (id)",
         "select percentile_cont(0.5) within group (order by k desc) filter (where id > 1) p from o",
         "select from_utc_timestamp(ts, 'UTC') a, get_json_object(s, '$.a[0].b') b, date_trunc('month', ts) c from u",
     ],

@@ -317,7 +317,8 @@ _TYPES = tuple(
 VALUES: dict[type[exp.Expr], Node] = {
     exp.Alias: Node(
         {"this": READ, "alias": READ},
-        under=(exp.Select, exp.Pivot, exp.In, exp.MatchRecognize, exp.MatchRecognizeMeasure),
+        # VALUES 1, 2 AS t (x) is read with the name in the last of its rows.
+        under=(exp.Select, exp.Pivot, exp.In, exp.Tuple, exp.MatchRecognize, exp.MatchRecognizeMeasure),
         remedy="leave the name out",
         called="a name with AS",
     ),

@@ -144,6 +144,12 @@ def test_what_is_not_understood_is_said(sql: str, construct: str) -> None:
     assert raised.value.construct.startswith(construct)
 
 
+MAINTAINED_WRONG = {
+    "correlated/list-of-structs": "a list of structs over nothing is NULL where maintained, and [] on Spark",
+}
+"""Scenarios in which the interpreter, and Spark, say other rows than the model and the recompute on DuckDB show."""
+
+
 FAST = frozenset("bags nested nulls names".split())
 SCENARIOS = [
     located
@@ -154,13 +160,15 @@ SCENARIOS = [
 ]
 
 
+def _marks(located: Located) -> list[pytest.MarkDecorator]:
+    marks = [] if located.path.stem in FAST else [pytest.mark.more]
+    reason = MAINTAINED_WRONG.get(located.scenario.id)
+    return [*marks, pytest.mark.xfail(strict=True, reason=reason)] if reason else marks
+
+
 @pytest.mark.parametrize(
     "located",
-    [
-        pytest.param(s, id=s.scenario.id, marks=[] if s.path.stem in FAST else [pytest.mark.more])
-        for s in SCENARIOS
-        if s.scenario.only_on is None
-    ],
+    [pytest.param(s, id=s.scenario.id, marks=_marks(s)) for s in SCENARIOS if s.scenario.only_on is None],
 )
 def test_scenario_beside_the_interpreter(located: Located, monkeypatch: pytest.MonkeyPatch) -> None:
     cache_statements(monkeypatch)

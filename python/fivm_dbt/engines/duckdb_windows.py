@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from fivm_dbt.engines.duckdb_unsupported import UnsupportedStatement
+from fivm_dbt.functions.function import Kind
+from fivm_dbt.functions.lookup import function_name, is_kind
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.sql.functions import TIME_WINDOWS, function_name
 from fivm_dbt.sql.intervals import microseconds
 
 _ALIAS, _START, _SESSION = "fivm_time_window", "fivm_window_start", "fivm_session"
@@ -27,7 +28,7 @@ GROUP BY {'start': fivm_time_window.fivm_window_start, \
 'end': fivm_time_window.fivm_window_start + TO_MICROSECONDS(3600000000)}
     """
     for select in reversed(list(ast.find_all(exp.Select))):
-        calls = [part for part in _own_parts(select) if function_name(part) in TIME_WINDOWS]
+        calls = [part for part in _own_parts(select) if is_kind(part, Kind.TIME_WINDOW)]
         windows = [c for c in calls if function_name(c) != "window_time"]
         if windows:
             _spell_out(select, windows[0])

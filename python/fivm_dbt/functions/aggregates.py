@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from fivm_dbt.catalog.types import BIGINT, BINARY, BOOLEAN, DOUBLE, STRING
+from fivm_dbt.catalog.types import BIGINT, BINARY, BOOLEAN, DOUBLE
 from fivm_dbt.functions.function import Aggregate, Bits, Function, Order
-from fivm_dbt.functions.type_rules import average, first, list_of_first, percentiles, several, total
+from fivm_dbt.functions.type_rules import (
+    average,
+    first,
+    list_of_first,
+    listed,
+    of_share,
+    several,
+    total,
+    value_of_share,
+)
 
 _SKETCH = "its sketch depends on the order in which rows are read"
 _ZEROS, _ONES = "unhex(repeat('00', 4096))", "unhex(repeat('FF', 4096))"
@@ -31,12 +40,12 @@ AGGREGATES: tuple[Function, ...] = (
     # One of the values.
     Aggregate("min", first, of_itself=True),
     Aggregate("max", first, of_itself=True),
-    Aggregate("any_value", first, order=Order.ANY_ROW),
-    Aggregate("first", first, ("first_value",), order=Order.FROM_END),
-    Aggregate("last", first, ("last_value",), order=Order.FROM_END),
+    Aggregate("any_value", first, order=Order.ANY_ROW, takes_nulls=True),
+    Aggregate("first", first, ("first_value",), order=Order.FIRST, takes_nulls=True),
+    Aggregate("last", first, ("last_value",), order=Order.LAST, takes_nulls=True),
     Aggregate("max_by", several, order=Order.TIES),
     Aggregate("min_by", several, order=Order.TIES),
-    Aggregate("mode", first, order=Order.TIES),
+    Aggregate("mode", first, order=Order.TIES, within_group=True),
     # Truth values and bits.
     Aggregate("bool_and", BOOLEAN, ("every",), of_itself=True, duckdb="BOOL_AND"),
     Aggregate("bool_or", BOOLEAN, ("any", "some"), of_itself=True, duckdb="BOOL_OR"),
@@ -47,9 +56,9 @@ AGGREGATES: tuple[Function, ...] = (
     Aggregate("bitmap_or_agg", BINARY, nothing=_ZEROS),
     Aggregate("bitmap_and_agg", BINARY, nothing=_ONES),
     # Lists.
-    Aggregate("collect_list", list_of_first, ("array_agg",), nothing="ARRAY()", order=Order.ITEMS, bits=Bits.OTHER),
-    Aggregate("collect_set", list_of_first, nothing="ARRAY()", order=Order.ITEMS, bits=Bits.OTHER),
-    Aggregate("listagg", STRING, ("string_agg",), order=Order.ITEMS),
+    Aggregate("collect_list", list_of_first, ("array_agg",), nothing="ARRAY()", order=Order.LIST, bits=Bits.OTHER),
+    Aggregate("collect_set", list_of_first, nothing="ARRAY()", order=Order.LIST, bits=Bits.OTHER),
+    Aggregate("listagg", listed, ("string_agg",), order=Order.TEXT, within_group=True),
     # Moments and other statistics in doubles.
     _of_doubles("stddev_samp", "std", "stddev"),
     _of_doubles("stddev_pop"),
@@ -68,11 +77,11 @@ AGGREGATES: tuple[Function, ...] = (
     _of_doubles("regr_sxx"),
     _of_doubles("regr_sxy"),
     _of_doubles("regr_syy"),
-    Aggregate("median", DOUBLE),
-    Aggregate("percentile", percentiles(DOUBLE)),
-    Aggregate("percentile_cont", percentiles(DOUBLE)),
-    Aggregate("percentile_disc", percentiles(DOUBLE)),
-    Aggregate("approx_percentile", percentiles(None), ("percentile_approx",), bits=Bits.OTHER),
+    Aggregate("median", of_share),
+    Aggregate("percentile", of_share),
+    Aggregate("percentile_cont", of_share, within_group=True),
+    Aggregate("percentile_disc", of_share, within_group=True),
+    Aggregate("approx_percentile", value_of_share, ("percentile_approx",), bits=Bits.OTHER),
     # Of GROUPING SETS: not over rows, but over the sets of keys.
     Aggregate("grouping"),
     Aggregate("grouping_id", BIGINT),
@@ -97,5 +106,6 @@ AGGREGATES: tuple[Function, ...] = (
         for of in ("bigint", "double", "float")
     ),
     _refused("schema_of_variant_agg", "Spark does not say how it merges types, which may depend on the order of rows"),
+    *(_refused(f"vector_{name}", "it adds floats in the order in which rows are read") for name in ("avg", "sum")),
     _refused("measure", "it belongs to metric views, which are no inputs"),
 )  # fmt: skip

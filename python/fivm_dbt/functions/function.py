@@ -30,10 +30,26 @@ class Other(Enum):
     SESSION = "session"
 
 
+class Order(Enum):
+    """What the order of the rows decides in a result."""
+
+    FREE = "nothing"
+    ANY_ROW = "which row it is of: any will do"
+    FIRST = "which row it is of: the first of a frame"
+    LAST = "which row it is of: the last of a frame"
+    NTH = "which row it is of: one inside a frame"
+    TIES = "which of several equally good values it is"
+    LIST = "in which order its items stand"
+    TEXT = "in which order its texts stand"
+    ROW = "the place of a row itself"
+    PEERS = "the place of a row, the same for equal ones"
+
+
 @dataclass(frozen=True)
 class Arguments:
     """The arguments of a call, and how their types are found."""
 
+    call: exp.Expr
     nodes: tuple[exp.Expr, ...]
     type_of: Callable[[exp.Expr], SparkType | None]
 
@@ -61,8 +77,11 @@ class Function:
     type: Rule = None
     aliases: tuple[str, ...] = ()
     kind: Kind = Kind.SCALAR
+    order: Order = Order.FREE
     other: Other | None = None
     refused: str = ""
+    takes_nulls: bool = False
+    """Whether IGNORE NULLS and RESPECT NULLS may stand behind it."""
     parameters: tuple[str, ...] = ()
     duckdb: str = ""
     """DuckDB's name where that is all the difference."""
@@ -74,16 +93,6 @@ class Function:
     def type_over(self, arguments: Arguments) -> SparkType | None:
         """The type of a call, None where it is not written down."""
         return self.type(arguments) if callable(self.type) else self.type
-
-
-class Order(Enum):
-    """What the order of the rows decides in an aggregate's result."""
-
-    FREE = "nothing"
-    ANY_ROW = "which row it is of"
-    FROM_END = "which row it is of, from an end of a window too"
-    TIES = "which of several equally good values it is"
-    ITEMS = "in which order its items stand"
 
 
 class Bits(Enum):
@@ -105,7 +114,7 @@ class Aggregate(Function):
 
     kind: Kind = Kind.AGGREGATE
     nothing: str = "NULL"
-    order: Order = Order.FREE
     bits: Bits = Bits.SAME
+    within_group: bool = False
     is_sum: bool = False
     of_itself: bool = False

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, DATE, DOUBLE
+from fivm_dbt.functions.lookup import aggregate_of
 from fivm_dbt.ir.near import Near, block_of
 from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Item
 from fivm_dbt.ir.scalar import Scalar
@@ -20,12 +21,6 @@ from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.naming import unique_name
 from fivm_dbt.rings import Component, components, finish
 from fivm_dbt.rings.registry import ROWS
-
-_SAME = frozenset(
-    "min max bool_and bool_or every some any logical_and logical_or bit_and bit_or bit_xor bitwise_and_agg "
-    "bitwise_or_agg bitwise_xor_agg".split()
-)
-"""Aggregates of which those of parts are aggregated by the same function."""
 
 _DIGITS = 28
 """Decimals of more digits may have sums that overflow in a pane and not in a window, where others make up for it."""
@@ -110,7 +105,8 @@ class _Partials:
         assert call.written is not None
         whole = call.written.ast()
         inner = whole.this if isinstance(whole, exp.Filter) else whole
-        if call.function in _SAME and not isinstance(inner.this, exp.Distinct):
+        function = aggregate_of(inner)
+        if function is not None and function.of_itself and not isinstance(inner.this, exp.Distinct):
             return Scalar(_again(inner, self._partial(whole, call.type, call).ast()))
         if call.function == "count_if":
             return self._added(whole, BIGINT, "count_if")

@@ -8,33 +8,17 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.catalog.types import BIGINT, BOOLEAN, DOUBLE, STRING
 from fivm_dbt.errors import FivmError
+from fivm_dbt.functions.function import Bits, Order
+from fivm_dbt.functions.lookup import AROUND, aggregate_of, is_of
 from fivm_dbt.rings.quotient import averages_exactly
-from fivm_dbt.sql.functions import function_name
+from fivm_dbt.sql.functions import function_name, refusal
 from fivm_dbt.sql.parse import span_of, unsupported
 
-AROUND_AGGREGATES = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
-"""What may stand around the call of an aggregate function and belongs to it."""
+_ORDERLESS = ("sort_array", "array_sort", "size", "cardinality", "array_size")
+"""What asks of a list no more than its items."""
 
-_OF_ARGUMENT = frozenset(
-    "min max any_value first first_value last last_value mode max_by min_by arg_max arg_min bit_and bit_or bit_xor "
-    "bitwise_and_agg bitwise_or_agg bitwise_xor_agg percentile_approx approx_percentile approx_quantile".split()
-)
-_COUNTS = frozenset("count count_if approx_count_distinct approx_distinct regr_count".split())
-_TRUTHS = frozenset("bool_and bool_or every some any logical_and logical_or".split())
-_DOUBLES = frozenset(
-    "std stddev stddev_pop stddev_samp variance var_pop var_samp variance_pop corr covar_pop covar_samp skewness "
-    "kurtosis regr_avgx regr_avgy regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy median percentile "
-    "percentile_cont quantile percentile_disc".split()
-)
-_ADDS_DOUBLES = _DOUBLES - frozenset("median percentile percentile_cont quantile percentile_disc".split())
-COLLECTS = frozenset("collect_list collect_set array_agg array_unique_agg".split())
-_ORDER_DEPENDENT = frozenset("any_value first first_value last last_value".split())
-EXTREME_BY = frozenset("max_by min_by arg_max arg_min".split())
-_MAYBE_SEVERAL = frozenset("percentile quantile percentile_approx approx_percentile approx_quantile".split())
-"""Percentiles that are asked for several shares at once give arrays."""
-_ORDERLESS = frozenset("sort_array array_sort size cardinality array_size array_distinct_count".split())
+AROUND_AGGREGATES = AROUND
 
 
 def called(node: exp.Expr) -> exp.Expr:
@@ -74,10 +58,11 @@ def read_call(node: exp.Expr) -> Call:
         inner = inner.this
     name = function_name(inner) or ""
     distinct = isinstance(inner.this, exp.Distinct)
-    linear = name in ("count", "sum", "avg") and not distinct and inner.find(exp.Order) is None
-    if not linear:
+    function = aggregate_of(inner)
+    linear = function is not None and function.is_sum and not distinct and inner.find(exp.Order) is None
+    if function is None or not linear:
         return Call(name, inner, None, distinct, False)
-    return Call(name, inner, _filtered(_argument(inner), conditions), False, True)
+    return Call(function.name, inner, _filtered(_argument(inner), conditions), False, True)
 
 
 def _filtered(argument: exp.Expr | None, conditions: list[exp.Expr]) -> exp.Expr | None:
@@ -91,7 +76,7 @@ def _filtered(argument: exp.Expr | None, conditions: list[exp.Expr]) -> exp.Expr
 
 def _argument(node: exp.Expr) -> exp.Expr | None:
     """The argument of an aggregate; None for COUNT(*) and COUNT(literal). COUNT(a, b) counts rows without NULLs."""
-    first = node.this
+    first = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
     if isinstance(node, exp.Count):
         rest = node.expressions
         if isinstance(first, exp.Column) and isinstance(first.this, exp.Star):
@@ -128,21 +113,34 @@ def check_deterministic(node: exp.Expr, call: Call) -> None:
 
     :mod:`completions` makes most of these exact where they stand in a SELECT; those do not come here.
     """
-    shown = node.sql("spark")
-    if call.function in COLLECTS and not is_sorted(node) and not _is_ordered(call):
+    shown, function = node.sql("spark"), call.function_node
+    refused = refusal(function)
+    if refused is not None:
+        raise refused
+    is_given = isinstance(function, exp.Mode) and _is_ordered(call)
+    if is_of(function, Order.TIES) and not is_given:
+        _check_ties(node, call)
+    if _is_ordered(call):
+        return
+    if is_of(function, Order.LIST) and not is_sorted(node):
         raise _depends_on_order(node, f"write sort_array({shown}), whose order is fixed")
-    if call.function in EXTREME_BY and not names_its_ties(*call.function_node.expressions[:2]):
-        raise _depends_on_order(node, f"write {call.function}(x, struct(y, x)) where y is not NULL")
-    if call.function == "mode" and not call.function_node.args.get("deterministic") and not _is_ordered(call):
-        raise _depends_on_order(node, "write mode(x, true), the least of the most frequent values")
-    if call.function in _ORDER_DEPENDENT and not _is_ordered(call):
-        extreme = "max_by" if call.function.startswith("last") else "min_by"
+    if is_of(function, Order.ANY_ROW, Order.FIRST, Order.LAST):
+        extreme = "max_by" if is_of(function, Order.LAST) else "min_by"
         value = call.first_argument.sql("spark")
         raise _depends_on_order(
             node, f"say which row: {extreme}({value}, ...), or MIN({value}) where all are equal"
         )
-    if call.function in ("listagg", "string_agg", "group_concat") and not _is_ordered(call):
+    if is_of(function, Order.TEXT):
         raise _depends_on_order(node, "order it: listagg(x, ',') WITHIN GROUP (ORDER BY x)")
+
+
+def _check_ties(node: exp.Expr, call: Call) -> None:
+    function = call.function_node
+    if isinstance(function, exp.Mode):
+        if not function.args.get("deterministic"):
+            raise _depends_on_order(node, "write mode(x, true), the least of the most frequent values")
+    elif not names_its_ties(*function.expressions[:2]):
+        raise _depends_on_order(node, f"write {call.function}(x, struct(y, x)) where y is not NULL")
 
 
 def is_sorted(node: exp.Expr) -> bool:
@@ -186,43 +184,10 @@ def _depends_on_order(node: exp.Expr, remedy: str) -> FivmError:
 
 def is_repeatable(call: Call, type_of: Callable[[exp.Expr], SparkType | None]) -> bool:
     """Whether the call gives the same bits for the same rows in any order: additions of doubles do not."""
-    if call.function in _ADDS_DOUBLES or call.function in COLLECTS:
+    function = aggregate_of(call.function_node)
+    if function is None or function.bits is Bits.OTHER:
         return False
-    if call.function in ("sum", "avg", "try_sum", "try_avg"):
+    if function.bits is Bits.OF_EXACT:
         type_ = type_of(call.first_argument)
         return type_ is not None and not (type_.is_floating or type_.is_string)
-    return call.function not in ("percentile_approx", "approx_percentile", "approx_quantile")
-
-
-def static_aggregate_type(call: Call, type_of: Callable[[exp.Expr], SparkType | None]) -> SparkType | None:
-    """Spark's result type of an aggregate, None where it is not written down here."""
-    if call.function in _COUNTS:
-        return BIGINT
-    if call.function in _TRUTHS:
-        return BOOLEAN
-    if call.function in _MAYBE_SEVERAL and call.function_node.find(exp.Array) is not None:
-        return None
-    if call.function in _DOUBLES:
-        return DOUBLE
-    if call.function in ("listagg", "string_agg", "group_concat"):
-        return STRING
-    type_ = type_of(call.first_argument)
-    if type_ is None:
-        return None
-    if call.function in EXTREME_BY and len(call.function_node.expressions) > 2:
-        return SparkType(f"array<{type_.text}>")
-    if call.function in _OF_ARGUMENT:
-        return type_
-    if call.function in COLLECTS:
-        return SparkType(f"array<{type_.text}>")
-    if call.function in ("sum", "try_sum"):
-        return _sum_type(type_)
-    if call.function in ("avg", "try_avg"):
-        return SparkType.decimal(type_.precision + 4, type_.scale + 4) if type_.is_decimal else DOUBLE
-    return None
-
-
-def _sum_type(type_: SparkType) -> SparkType:
-    if type_.is_decimal:
-        return SparkType.decimal(type_.precision + 10, type_.scale)
-    return BIGINT if type_.is_integral else DOUBLE
+    return True

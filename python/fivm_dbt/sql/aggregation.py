@@ -422,7 +422,7 @@ class _Grouping:
         written = Scalar(node.copy())
         identity = ("", written)
         if identity not in self.calls:
-            type_ = self.lowering.typer.aggregate_type(written, call, self.scope.types)
+            type_ = self.lowering.typer.aggregate_type(written, call.function_node, self.scope.types)
             name = self._call_name(node, call.function, None)
             repeatable = is_repeatable(call, self._type_of)
             self.calls[identity] = AggregateCall(

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from fivm_dbt.errors import FivmError, Span
+from fivm_dbt.functions.function import Kind
+from fivm_dbt.functions.lookup import is_kind
 from fivm_dbt.sql.arguments import CALLS, FOREIGN, SYNTAX, Kinds, Read, Refused
 from fivm_dbt.sql.decorations import check_decoration
-from fivm_dbt.sql.functions import GENERATORS, function_name
+from fivm_dbt.sql.functions import function_name
 from fivm_dbt.sql.parse import span_of
 
 _NOT_SPARK = "write it as Spark SQL does"
@@ -117,7 +119,7 @@ def _check_place(node: exp.Expr) -> None:
         and node.expressions
     ):
         raise _refusal(node, "ALL or DISTINCT before a list in GROUP BY is not Spark SQL", "leave it out")
-    if isinstance(node, exp.Aliases) and function_name(node.this) not in GENERATORS:
+    if isinstance(node, exp.Aliases) and not is_kind(node.this, Kind.GENERATOR):
         raise _refusal(
             node, "an alias in parentheses behind what is no generator", "leave the parentheses out"
         )

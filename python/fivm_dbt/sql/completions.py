@@ -18,14 +18,16 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.errors import FivmError
+from fivm_dbt.functions.function import Order
+from fivm_dbt.functions.lookup import order_of
 from fivm_dbt.ir.nodes import Field
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast
 from fivm_dbt.naming import quote
-from fivm_dbt.sql.aggregates import AROUND_AGGREGATES, COLLECTS, EXTREME_BY, called, is_sorted, names_its_ties
+from fivm_dbt.sql.aggregates import AROUND_AGGREGATES, called, is_sorted, names_its_ties
 from fivm_dbt.sql.edits import Edit, Text
 from fivm_dbt.sql.expressions import qualify, unparenthesized
 from fivm_dbt.sql.filled_values import filled
-from fivm_dbt.sql.functions import function_name, is_aggregate
+from fivm_dbt.sql.functions import is_aggregate
 from fivm_dbt.sql.named_windows import check_definitions, definition_of
 from fivm_dbt.sql.numbered_rows import NumberedRows, numbered_rows
 from fivm_dbt.sql.parse import span_of, unsupported
@@ -38,14 +40,8 @@ if TYPE_CHECKING:
     from fivm_dbt.sql.aggregation import Projections
     from fivm_dbt.sql.lower import Lowering
 
-_BY_POSITION = frozenset("row_number ntile lag lead".split())
-_FROM_FRAME = frozenset("first_value last_value nth_value first last any_value".split()) | COLLECTS
-_RANKS = frozenset("rank dense_rank percent_rank cume_dist".split())
-_FIRST = frozenset("first_value first any_value".split())
-_LAST = frozenset("last_value last".split())
-_OF_ROW = _FIRST | _LAST | {"nth_value"}
-_JOINED = frozenset("listagg string_agg".split())
-
+_FIRST = (Order.FIRST, Order.ANY_ROW)
+_FROM_FRAME = (*_FIRST, Order.LAST, Order.NTH, Order.LIST)
 
 _Order = tuple[frozenset[Scalar], tuple[Scalar, ...]]
 """PARTITION BY and ORDER BY of a window."""
@@ -180,28 +176,33 @@ class _Select:
 
     def window(self, window: exp.Window) -> None:
         call = called(window.this)
-        name = function_name(call) or ""
+        by = order_of(call)
         if self.found.makes_exact(call):
             return
         definition = self._definition(window)
         order, spec = definition.args.get("order"), definition.args.get("spec")
         frame = _Frame(spec)
-        if not _depends_on_order(name, frame) or (name in COLLECTS and _is_sorted_list(window, frame)):
+        if not _depends_on_order(by, frame) or (by is Order.LIST and _is_sorted_list(window, frame)):
             return
-        if order is None and (name in COLLECTS) and not frame.by_rows:
+        if order is None and by is Order.LIST and not frame.by_rows:
             return  # a list over the whole partition is sorted: see aggregate
         if order is None:
             raise _depends(window, "has no ORDER BY, so it", "add ORDER BY to the window")
         given = [*(definition.args.get("partition_by") or []), *(o.this for o in order.expressions)]
-        if name in _OF_ROW and not frame.by_rows and self._is_given(_argument(call), given):
+        if (
+            by in (*_FIRST, Order.LAST, Order.NTH)
+            and not frame.by_rows
+            and self._is_given(_argument(call), given)
+        ):
             # Rows that are equal in the order begin and end frames together, and have one value.
             self.found.settle(call)
             return
         missing = (
             self._missing_keys(given) if self.is_grouped else self._missing_columns(given, window, order)
         )
-        if missing and not _may_complete(name, frame, window):
-            if name in _FIRST | _LAST and _ignores_nulls(window) and self._fill(window, call, definition):
+        if missing and not _may_complete(by, frame, window):
+            is_end = by in (*_FIRST, Order.LAST)
+            if is_end and _ignores_nulls(window) and self._fill(window, call, definition):
                 return
             what = "has rows that are equal in its ORDER BY, among which it"
             raise _depends(window, what, "order by columns that tell all rows apart, or write a ROWS frame")
@@ -219,7 +220,7 @@ class _Select:
         written = self.text.window_order(opening, framed=definition.args.get("spec") is not None)
         value = self.text.slice(*self.text.arguments(place[1], place[2])[0])
         order = definition.args["order"].expressions
-        text = filled(value, written, order, last=function_name(call) in _LAST)
+        text = filled(value, written, order, last=order_of(call) is Order.LAST)
         if text is None or window.find(exp.Filter) is not None:
             return False
         if self.found.touches(place[0], over - 1):
@@ -289,10 +290,10 @@ class _Select:
     def _order_of_equal_rows(self, window: exp.Window) -> _Order | None:
         """The order of a window that tells rows apart which are equal in all that is used; None of the others."""
         call = called(window.this)
-        name = function_name(call) or ""
+        by = order_of(call)
         definition = self._definition(window)
         order, frame = definition.args.get("order"), _Frame(definition.args.get("spec"))
-        if order is None or self.found.makes_exact(call) or not _tells_equal_rows_apart(name, frame, window):
+        if order is None or self.found.makes_exact(call) or not _tells_equal_rows_apart(by, frame, window):
             return None
         rows = frozenset(Scalar(p.copy()) for p in definition.args.get("partition_by") or [])
         return rows, tuple(Scalar(o.copy()) for o in order.expressions)
@@ -412,17 +413,19 @@ class _Select:
     # Aggregates
 
     def aggregate(self, call: exp.Expr) -> None:
-        name = function_name(call) or ""
+        by = order_of(call)
         if self.found.makes_exact(call):
             return  # a subquery may be read twice: the second time with what it needs of the query around it
-        if name in COLLECTS:
+        if by is Order.LIST:
             self._collected(call)
-        elif name in EXTREME_BY:
-            self._extreme_by(call)
-        elif name == "mode":
+        elif by is Order.TIES and isinstance(call, exp.Mode):
             self._mode(call)
-        elif name in _JOINED:
+        elif by is Order.TIES:
+            self._extreme_by(call)
+        elif by is Order.TEXT:
             self._joined(call)
+        elif by is Order.ANY_ROW:
+            self._any_value(call)
 
     def _collected(self, call: exp.Expr) -> None:
         """``sort_array(collect_list(x))``, where the list is not sorted, only counted, or in a window's order."""
@@ -467,6 +470,22 @@ class _Select:
             self._must_be_ordered(call, _argument(call), "mode(x, true)")
             self.found.insert(place[2] - 1, ", true")
             self.found.settle(call)
+
+    def _any_value(self, call: exp.Expr) -> None:
+        """``min(x)``, one of the values: NULL only where all are."""
+        place = self.text.call(call)
+        outer = call
+        while isinstance(outer.parent, AROUND_AGGREGATES):
+            outer = outer.parent
+        if place is None or isinstance(outer.parent, exp.Window):
+            return
+        first, last = self.text.arguments(place[1], place[2])[0]
+        if self.found.touches(place[0], place[2]):
+            raise _not_found(call)
+        self._must_be_ordered(call, _argument(call), "min")
+        end = self.text.end_of_nulls(place[2])
+        self.found.replace(place[0], end, f"min({self.text.slice(first, last)})")
+        self.found.settle(call)
 
     def _joined(self, call: exp.Expr) -> None:
         """``listagg(x) WITHIN GROUP (ORDER BY y, x)``. With DISTINCT an order that is given is by the value already."""
@@ -525,31 +544,32 @@ def _bound(value: object, otherwise: str) -> str:
     return value.upper() if isinstance(value, str) else ("a row" if value is not None else otherwise)
 
 
-def _depends_on_order(name: str, frame: _Frame) -> bool:
+def _depends_on_order(by: Order, frame: _Frame) -> bool:
     """Whether a window function looks at which of several equal rows comes first."""
-    if name in _RANKS:
+    if by is Order.PEERS:
         return False
-    return name in _BY_POSITION or name in _FROM_FRAME or frame.by_rows
+    return by is Order.ROW or by in _FROM_FRAME or frame.by_rows
 
 
-def _may_complete(name: str, frame: _Frame, window: exp.Window) -> bool:
+def _may_complete(by: Order, frame: _Frame, window: exp.Window) -> bool:
     """Whether more columns in ORDER BY only choose among equal rows, and leave the frame what it was.
 
     In a frame by RANGE all rows that are equal in the order begin and end together, which more columns would change.
     """
-    if name in _BY_POSITION or frame.by_rows or frame.is_whole:
+    if by is Order.ROW or frame.by_rows or frame.is_whole:
         return True
-    if _ignores_nulls(window):
-        return False
-    return (name in _FIRST and frame.from_first) or (name in _LAST and frame.to_last)
+    return not _ignores_nulls(window) and _is_from_an_end(by, frame)
 
 
-def _tells_equal_rows_apart(name: str, frame: _Frame, window: exp.Window) -> bool:
+def _tells_equal_rows_apart(by: Order, frame: _Frame, window: exp.Window) -> bool:
     """Whether rows that are equal in everything that is used may get different values, by their places."""
-    if name in _BY_POSITION:
+    if by is Order.ROW:
         return True
-    from_an_end = (name in _FIRST and frame.from_first) or (name in _LAST and frame.to_last)
-    return frame.by_rows and (_ignores_nulls(window) or not from_an_end)
+    return frame.by_rows and (_ignores_nulls(window) or not _is_from_an_end(by, frame))
+
+
+def _is_from_an_end(by: Order, frame: _Frame) -> bool:
+    return (by in _FIRST and frame.from_first) or (by is Order.LAST and frame.to_last)
 
 
 def _ignores_nulls(window: exp.Window) -> bool:

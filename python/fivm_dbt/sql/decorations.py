@@ -5,16 +5,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.sql.functions import WINDOW_ONLY, function_name, is_aggregate
+from fivm_dbt.functions.function import Aggregate, Kind, Order
+from fivm_dbt.functions.lookup import find, function_name, is_kind
+from fivm_dbt.sql.functions import is_aggregate
 from fivm_dbt.sql.parse import unsupported
-
-_WITHIN_GROUP = frozenset("listagg string_agg percentile_cont percentile_disc mode".split())
-
-_NULLS = frozenset("first first_value last last_value any_value nth_value lag lead".split())
-"""Functions with IGNORE NULLS and RESPECT NULLS."""
-
-_IGNORES_NULLS = frozenset("array_agg collect_list collect_set".split())
-"""Functions that leave NULLs out, so that IGNORE NULLS says nothing; RESPECT NULLS keeps them."""
 
 _DECORATIONS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
@@ -40,19 +34,23 @@ def check_decoration(node: exp.Expr) -> None:
             raise _refusal(node, call, "FILTER")
     elif isinstance(node, exp.WithinGroup):
         call = _called(node)
-        if function_name(call) not in _WITHIN_GROUP:
+        known = find(call)
+        if not (isinstance(known, Aggregate) and known.within_group):
             raise _refusal(node, call, "WITHIN GROUP")
     elif isinstance(node, (exp.IgnoreNulls, exp.RespectNulls)):
         call = _called(node)
-        name = function_name(call)
+        known = find(call)
         words = "IGNORE NULLS" if isinstance(node, exp.IgnoreNulls) else "RESPECT NULLS"
-        if name in _IGNORES_NULLS and isinstance(node, exp.RespectNulls):
-            raise unsupported(node, f"{name} with RESPECT NULLS is not maintained", "leave RESPECT NULLS out")
-        if name not in _NULLS | _IGNORES_NULLS:
+        is_list = known is not None and known.order is Order.LIST
+        if is_list and isinstance(node, exp.RespectNulls):
+            raise unsupported(
+                node, f"{function_name(call)} with RESPECT NULLS is not maintained", "leave RESPECT NULLS out"
+            )
+        if known is None or not (is_list or known.takes_nulls):  # lists leave NULLs out anyway
             raise _refusal(node, call, words)
     elif isinstance(node, exp.Window) and isinstance(node.parent, exp.Expr) and node.args.get("over"):
         call = _called(node)
-        if not is_aggregate(call) and function_name(call) not in WINDOW_ONLY:
+        if not is_aggregate(call) and not is_kind(call, Kind.WINDOW):
             raise _refusal(node, call, "OVER")
 
 
@@ -67,7 +65,7 @@ def _check_star(star: exp.Star) -> None:
 def _check_arguments(call: exp.Expr) -> None:
     """Aggregates without an argument, and functions of a window without a window, which have nothing to work on."""
     name = function_name(call) or ""
-    if name in WINDOW_ONLY:
+    if is_kind(call, Kind.WINDOW):
         outer = call
         while isinstance(outer.parent, _DECORATIONS):
             outer = outer.parent

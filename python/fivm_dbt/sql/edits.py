@@ -187,6 +187,14 @@ class Text:
             end = end if opening is None else max(end, self.closing(opening))
         return end
 
+    def end_of_nulls(self, closing: int) -> int:
+        """The last token of IGNORE NULLS or RESPECT NULLS behind the call that ends at ``closing``, else that."""
+        words = self.tokens[closing + 1 : closing + 3]
+        if words and words[0].text.upper() in ("IGNORE NULLS", "RESPECT NULLS"):
+            return closing + 1
+        is_pair = self._is(closing + 1, "IGNORE", "RESPECT") and self._is(closing + 2, "NULLS")
+        return closing + 2 if is_pair else closing
+
     def within_group(self, closing: int) -> int | None:
         """The opening bracket of the WITHIN GROUP that belongs to the call that ends at ``closing``."""
         found = self.behind(closing, "GROUP") or self.behind(closing, "WITHIN GROUP")

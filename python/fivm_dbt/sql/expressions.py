@@ -8,13 +8,12 @@ from dataclasses import replace
 from sqlglot import exp
 
 from fivm_dbt.errors import FivmError
+from fivm_dbt.functions.function import Kind
+from fivm_dbt.functions.lookup import is_kind
 from fivm_dbt.ir.clock import CLOCK_TYPES
 from fivm_dbt.ir.scalar import Scalar, column_ast, grouped
 from fivm_dbt.naming import CLOCK
 from fivm_dbt.sql.functions import (
-    GENERATORS,
-    TIME_WINDOWS,
-    WINDOW_ONLY,
     clock_column,
     function_name,
     is_aggregate,
@@ -47,12 +46,12 @@ def check_row_level(
             raise unsupported(
                 part, "a subquery in an expression is not maintained yet", "join the relations in FROM"
             )
-        if (isinstance(part, exp.Window) or name in WINDOW_ONLY) and not allow_windows:
+        if (isinstance(part, exp.Window) or is_kind(part, Kind.WINDOW)) and not allow_windows:
             raise unsupported(part, "a window function is not allowed here", "use it in SELECT or QUALIFY")
-        if name in TIME_WINDOWS:
+        if is_kind(part, Kind.TIME_WINDOW):
             what = f"{name} puts a row into several groups, which is not maintained yet"
             raise unsupported(part, what, "group by date_trunc(...)")
-        if name in GENERATORS or isinstance(part, (exp.Explode, exp.Posexplode, exp.Unnest)):
+        if is_kind(part, Kind.GENERATOR) or isinstance(part, (exp.Explode, exp.Posexplode, exp.Unnest)):
             raise unsupported(
                 part, f"{name or 'a generator'} is not maintained yet", "explode in a table model upstream"
             )

@@ -10,6 +10,8 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import INT
 from fivm_dbt.errors import FivmError
+from fivm_dbt.functions.function import Kind
+from fivm_dbt.functions.lookup import find
 from fivm_dbt.ir.nodes import Explode, Field, Node
 from fivm_dbt.ir.scalar import Scalar, column_ast
 from fivm_dbt.naming import unique_name
@@ -24,12 +26,11 @@ if TYPE_CHECKING:
     from fivm_dbt.sql.aggregation import Projections
     from fivm_dbt.sql.lower import Lowering
 
-_KNOWN = frozenset("explode explode_outer posexplode posexplode_outer inline inline_outer stack".split())
-
 
 def is_generator(node: exp.Expr) -> bool:
     """Whether a call makes several rows of one."""
-    return function_name(node) in _KNOWN
+    function = find(node)
+    return function is not None and function.kind is Kind.GENERATOR and not function.refused
 
 
 def lateral_view(
@@ -83,7 +84,7 @@ def _explode(
     lowering: Lowering, relation: Node, scope: Scope, call: exp.Expr, names: list[str], outer: bool
 ) -> tuple[Explode, tuple[tuple[str, Field], ...]]:
     function = function_name(call) or ""
-    if function not in _KNOWN:
+    if not is_generator(call):
         raise unsupported(
             call, f"{function or call.key} makes rows in a way that is not maintained yet", "use explode"
         )

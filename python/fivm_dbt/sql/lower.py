@@ -25,6 +25,7 @@ from fivm_dbt.sql.domains import Domain, per_value, with_domain
 from fivm_dbt.sql.edits import Edit, edited, named
 from fivm_dbt.sql.expressions import to_scalar, unparenthesized
 from fivm_dbt.sql.from_clause import from_clause
+from fivm_dbt.sql.functions import check_functions
 from fivm_dbt.sql.generators import generated_columns
 from fivm_dbt.sql.limits import limited_rows, order_items, without_idle_limits
 from fivm_dbt.sql.membership import has_subquery
@@ -106,6 +107,7 @@ def _lowered(
     lowering = Lowering(catalog, Typer(describe), Completions(sql), approximate, part_length)
     query = parse(sql)
     check_syntax(query)
+    check_functions(query, is_connected=describe is not None)
     check_clause_order(sql)
     check_written_back(query, sql)
     query = without_idle_limits(query)

@@ -14,12 +14,12 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING
 from fivm_dbt.errors import FivmError
+from fivm_dbt.functions.lookup import type_of_call
 from fivm_dbt.ir.match import FOUND, NUMBER, POSITION, ROW, TESTED, Kind, Register, Shift
 from fivm_dbt.ir.nodes import Field, Item
 from fivm_dbt.ir.scalar import Scalar, column_ast
 from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.rings.quotient import averages_exactly, decimal_average
-from fivm_dbt.sql.aggregates import read_call, static_aggregate_type
 from fivm_dbt.sql.expressions import check_row_level, qualify, unparenthesized
 from fivm_dbt.sql.functions import function_name, is_aggregate
 from fivm_dbt.sql.parse import span_of, unsupported
@@ -273,7 +273,7 @@ class Reader:
         counter: Register,
     ) -> exp.Expr:
         """SUM, and AVG as SUM by COUNT: NULL where there is no value."""
-        result = static_aggregate_type(read_call(node), lambda _: type_)
+        result = type_of_call(node, lambda _: type_)
         if result is None or not (type_.is_numeric or type_.is_string):
             raise unsupported(node, f"{name.upper()} over {type_} is not Spark SQL", "CAST it to a number")
         by_decimals = type_.is_decimal

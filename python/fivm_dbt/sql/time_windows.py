@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.functions.function import Kind
+from fivm_dbt.functions.lookup import is_kind
 from fivm_dbt.ir.instants import aligned
 from fivm_dbt.ir.nodes import Field, Filter, Item, Node
 from fivm_dbt.ir.scalar import Scalar, column_ast
@@ -22,7 +24,7 @@ from fivm_dbt.ir.sessions import SESSION_END, SESSION_START, Sessions
 from fivm_dbt.ir.time_windows import WINDOW_START, TimeWindows
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.expressions import check_row_level, qualify, to_scalar, unparenthesized
-from fivm_dbt.sql.functions import TIME_WINDOWS, function_name
+from fivm_dbt.sql.functions import function_name
 from fivm_dbt.sql.intervals import microseconds
 from fivm_dbt.sql.outer_scope import CARRIED
 from fivm_dbt.sql.parse import span_of, unsupported
@@ -54,7 +56,7 @@ def with_time_windows(
     lowering: Lowering, node: exp.Select, scope: Scope, relation: Node
 ) -> tuple[exp.Select, Scope, Node]:
     """A SELECT with the bounds of windows in place of the calls, over the rows with the windows that they lie in."""
-    if not any(function_name(part) in TIME_WINDOWS for part in _own_parts(node)):
+    if not any(is_kind(part, Kind.TIME_WINDOW) for part in _own_parts(node)):
         return node, scope, relation
     window = _the_window(lowering, node, scope)
     if window is None:

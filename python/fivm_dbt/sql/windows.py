@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from fivm_dbt.errors import FivmError
+from fivm_dbt.functions.function import Order
+from fivm_dbt.functions.lookup import is_of
 from fivm_dbt.ir.nodes import Filter, Item, Map, Node, Window
 from fivm_dbt.ir.scalar import Scalar, conjuncts
 from fivm_dbt.naming import unique_name
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from fivm_dbt.sql.aggregation import Projections
     from fivm_dbt.sql.lower import Lowering
     from fivm_dbt.sql.subqueries import Around
-
-_BY_POSITION = frozenset("row_number ntile lag lead first_value last_value nth_value first last".split())
 
 
 def has_windows(node: exp.Select, projections: Projections) -> bool:
@@ -131,8 +131,10 @@ class _Windows:
         window = call.ast()
         assert isinstance(window, exp.Window)
         function = _function(window)
-        name = function_name(function) or ""
-        if name in _BY_POSITION and window.args.get("order") is None:
+        if (
+            is_of(function, Order.ROW, Order.NTH, Order.FIRST, Order.LAST)
+            and window.args.get("order") is None
+        ):
             raise FivmError(
                 "FIVM106",
                 f"{window.sql('spark')} has no ORDER BY, so it depends on the order in which rows are read",

@@ -81,7 +81,8 @@ CASTS = set("smallint int bigint float double boolean string date timestamp".spl
 """Calls that are read as CAST."""
 
 LEFT = set(
-    "and array_size array_sort between bigint boolean date div double float grouping_id ilike in int like locate log2 ltrim mod named_struct not or rpad rtrim schema_of_avro smallint string timestamp".split()
+    "and array_size array_sort between bigint boolean date div double float grouping_id ilike in int like locate log2 "
+    "ltrim mod named_struct not or rpad rtrim schema_of_avro smallint string timestamp".split()
 )
 """What is read as an operator, a CAST or the call of another function."""
 

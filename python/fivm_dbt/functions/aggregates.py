@@ -45,7 +45,7 @@ AGGREGATES: tuple[Function, ...] = (
     Aggregate("last", first, ("last_value",), order=Order.LAST, takes_nulls=True),
     Aggregate("max_by", several, order=Order.TIES),
     Aggregate("min_by", several, order=Order.TIES),
-    Aggregate("mode", first, order=Order.TIES, within_group=True),
+    Aggregate("mode", first, order=Order.TIES, within_group=True, needs_argument=False),
     # Truth values and bits.
     Aggregate("bool_and", BOOLEAN, ("every",), of_itself=True, duckdb="BOOL_AND"),
     Aggregate("bool_or", BOOLEAN, ("any", "some"), of_itself=True, duckdb="BOOL_OR"),
@@ -84,7 +84,7 @@ AGGREGATES: tuple[Function, ...] = (
     Aggregate("approx_percentile", value_of_share, ("percentile_approx",), bits=Bits.OTHER),
     # Of GROUPING SETS: not over rows, but over the sets of keys.
     Aggregate("grouping"),
-    Aggregate("grouping_id", BIGINT),
+    Aggregate("grouping_id", BIGINT, needs_argument=False),
     # A table of counters that are added up: the same bytes in any order.
     Aggregate("count_min_sketch", BINARY, nothing=""),
     # Refused.

@@ -116,5 +116,6 @@ class Aggregate(Function):
     nothing: str = "NULL"
     bits: Bits = Bits.SAME
     within_group: bool = False
+    needs_argument: bool = True
     is_sum: bool = False
     of_itself: bool = False

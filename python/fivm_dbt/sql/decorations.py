@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.functions.function import Aggregate, Kind, Order
-from fivm_dbt.functions.lookup import find, function_name, is_kind
+from fivm_dbt.functions.lookup import aggregate_of, find, function_name, is_kind
 from fivm_dbt.sql.functions import is_aggregate
 from fivm_dbt.sql.parse import unsupported
 
@@ -71,16 +71,12 @@ def _check_arguments(call: exp.Expr) -> None:
             outer = outer.parent
         if not isinstance(outer.parent, exp.Window):
             raise unsupported(call, f"{name} without OVER is not Spark SQL", "write OVER (... ORDER BY ...)")
-    elif is_aggregate(call) and name not in _WITHOUT_ARGUMENT:
+    elif (known := aggregate_of(call)) is not None and known.needs_argument:
         given = [
             part for part in call.iter_expressions() if not isinstance(part, exp.Distinct) or part.expressions
         ]
         if not given:
             raise unsupported(call, f"{name} without an argument is not Spark SQL", "write its argument")
-
-
-_WITHOUT_ARGUMENT = frozenset("mode grouping_id".split())
-"""``mode() within group (order by x)``, and grouping_id() of all keys."""
 
 
 def _called(node: exp.Expr) -> exp.Expr:

@@ -80,6 +80,7 @@ select var_samp(w) as v, stddev_pop(w) as s, skewness(w) as sk, kurtosis(w) as k
 select sum(a) + count(*) as p, sum(a) / count(*) as q from r having count(*) > 1
 select sum(w) as s, try_sum(w * 4611686018427387904) as t, sum(w * 4611686018427387904) as u from r
 select sum(count(*)) over () as t, k, rank() over (order by count(*) desc) as p from r group by k
+select min_by(g, if(a is null, null, named_struct('y', a, 'x', g))) as m, max_by(g, if(a is null, null, named_struct('y', a, 'x', g))) as n, min(named_struct('x', g)).x as lo, max(named_struct('x', g)).x as hi from r
 -- grouping sets
 select k, g, grouping(k) as gk, grouping_id() as i, sum(a) as s from r group by rollup (k, g)
 select k, g, count(*) as n from r group by cube (k, g)

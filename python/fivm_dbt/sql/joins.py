@@ -62,6 +62,8 @@ class Joins:
         if kind != "inner":
             left = behind_generators(self.parts.lowering, left)
         left, right, answered = self._sides_asked(left, right, kind, asked)
+        merged = _merged(left, right, join) or []
+        left, right = _put_first(left, merged), _put_first(right, merged)
         if kind == "inner":
             both = self.product(left, right)
             matching, deferred = self._matching(left, right, both, join)
@@ -80,7 +82,9 @@ class Joins:
         if kind in ("semi", "anti"):
             # The columns on the right are gone behind it.
             node = SemiJoin(left.node, right.node, matching.predicates, kind == "anti")
-            return replace(left, factors=(node,), predicates=())
+            kept = {field.id for _, field in left.outputs}
+            outputs = tuple(output for output in matching.outputs if output[1].id in kept)
+            return replace(left, outputs=outputs, factors=(node,), predicates=())
         joined = outer_join(self.parts.lowering, left, right, matching, kind)
         return replace(joined, carried=(right if kind == "right" else left).carried)
 
@@ -192,13 +196,9 @@ class Joins:
         self, left: Part, right: Part, both: Part, join: exp.Join
     ) -> tuple[Matching, tuple[exp.Expr, ...]]:
         """The condition of a join with the columns of ``*`` over its result, and what of it is deferred."""
-        if str(join.args.get("method") or "").upper() == "NATURAL":
-            theirs = {name.lower() for name, _ in right.outputs}
-            return self._using(
-                left, right, both, [n for n, _ in left.outputs if n.lower() in theirs], join
-            ), ()
-        if join.args.get("using"):
-            return self._using(left, right, both, [u.name for u in join.args["using"]], join), ()
+        merged = _merged(left, right, join)
+        if merged is not None:
+            return self._using(left, right, both, merged, join), ()
         on: list[Scalar] = []
         deferred: list[exp.Expr] = []
         for predicate in (p for p in _on(join) if not has_subquery(p)):
@@ -230,6 +230,25 @@ class Joins:
             what = f"{name} is a column of several relations on one side of USING or NATURAL"
             raise unsupported(join, what, "join with ON", code="FIVM104")
         return found[0]
+
+
+def _merged(left: Part, right: Part, join: exp.Join) -> list[str] | None:
+    """The names of the columns that USING or NATURAL makes one; None of other joins."""
+    if str(join.args.get("method") or "").upper() == "NATURAL":
+        theirs = {name.lower() for name, _ in right.outputs}
+        return [n for n, _ in left.outputs if n.lower() in theirs]
+    using = join.args.get("using")
+    return [u.name for u in using] if using else None
+
+
+def _put_first(part: Part, merged: list[str]) -> Part:
+    """``t.*`` begins with columns that are made one too."""
+    places = {name.lower(): place for place, name in enumerate(merged)}
+    sources = tuple(
+        replace(s, columns=tuple(sorted(s.columns, key=lambda c: places.get(c[0].lower(), len(places)))))
+        for s in part.sources
+    )
+    return replace(part, sources=sources) if merged else part
 
 
 def _on(join: exp.Join) -> list[exp.Expr]:

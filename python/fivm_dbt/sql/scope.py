@@ -93,9 +93,16 @@ class Scope:
         return inside | {f.id: f.type for f in fields} | known
 
     def star(self, table: str | None, node: exp.Expr) -> list[tuple[str, exp.Expr]]:
-        """The columns of ``*`` or ``table.*`` in Spark's order, as the user could have written them."""
-        columns = self.outputs if table is None else self._source(table, node).columns
+        """The columns of ``*`` or ``table.*`` in Spark's order, as the user could have written them.
+
+        Of a table these are first those that ``*`` does not have, because a USING column of another one stands there.
+        """
+        columns = self.outputs if table is None else self._of_table(self._source(table, node))
         return [(name, self._written(name, field)) for name, field in columns]
+
+    def _of_table(self, source: Source) -> tuple[tuple[str, Field], ...]:
+        places = {field.id: place for place, (_, field) in enumerate(self.outputs)}
+        return tuple(sorted(source.columns, key=lambda column: places.get(column[1].id, -1)))
 
     def _written(self, output: str, wanted: Field) -> exp.Expr:
         for source in self.sources:

@@ -47,6 +47,8 @@ from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.report import InputChange, Report
 from fivm_dbt.sql.script import read_script
 from fivm_dbt.testing.load import load_scenarios
+from fivm_dbt.testing.scenario_plans import plan_models
+from fivm_dbt.testing.workbench import DuckDbWorkbench
 from staged_deltas import staged_deltas
 from viewdf_docs import played
 
@@ -153,7 +155,8 @@ class Reader:
             elif language == "json":
                 file = self.directory / "scenario.json"
                 file.write_text(text, encoding="utf-8")
-                load_scenarios([file])
+                for located in load_scenarios([file]):
+                    plan_models(located.scenario, DuckDbWorkbench(tiny=True))
             else:
                 self._plan(text)
         except FivmError as error:

@@ -60,6 +60,7 @@ CODES: dict[str, Code] = {
         Code("FIVM504", "environment", "the fivm-dbt wheel is missing from dbt's environment"),
         Code("FIVM505", "environment", "a required package is missing or too old"),
         Code("FIVM601", "config", "scenario file is not valid"),
+        Code("FIVM602", "config", "DuckDB does not evaluate this as Spark does"),
         Code("FIVM901", "fivm", "an emitted statement failed validation"),
     )
 }

@@ -360,10 +360,18 @@ def _count(changing: duckdb.DuckDBPyConnection) -> int:
     return int(found[0]) if found else 0
 
 
+def _fits_bigint(value: object) -> bool:
+    return not isinstance(value, int) or -(2**63) <= value < 2**63
+
+
 def _rows(result: duckdb.DuckDBPyConnection) -> list[Row]:
     """The rows of a result, with structs as tuples of their fields, as Spark gives them."""
-    has_structs = any(str(column[1]).startswith("STRUCT") for column in result.description or [])
+    types = [str(column[1]) for column in result.description or []]
+    has_structs = any(type_.startswith("STRUCT") for type_ in types)
     rows: list[Row] = result.fetchall()
+    sums = [index for index, type_ in enumerate(types) if type_ == "HUGEINT"]
+    if any(not _fits_bigint(row[index]) for row in rows for index in sums):
+        raise duckdb.OutOfRangeException("a sum of integers leaves BIGINT")
     if not has_structs:
         return rows
     return [tuple(tuple(v.values()) if isinstance(v, dict) else v for v in row) for row in rows]

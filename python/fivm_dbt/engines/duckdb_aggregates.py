@@ -10,10 +10,10 @@ MACROS = (
     # The mean is bound by a lambda, so that it is computed once and not for each element.
     "CREATE MACRO central_moment(l, k) AS list_transform([list_avg(l)], "
     "lambda m: list_sum(list_transform(l, lambda x: (x - m) ** k)))[1]",
-    "CREATE MACRO spark_skewness(l) AS CASE WHEN list_var_pop(l) <> 0 THEN "
-    "sqrt(list_count(l)) * central_moment(l, 3) / sqrt(central_moment(l, 2) ** 3) END",
-    "CREATE MACRO spark_kurtosis(l) AS CASE WHEN list_var_pop(l) <> 0 THEN "
-    "list_count(l) * central_moment(l, 4) / central_moment(l, 2) ** 2 - 3 END",
+    "CREATE MACRO spark_skewness(l) AS CASE WHEN list_contains(l, 'nan'::DOUBLE) THEN 'nan'::DOUBLE "
+    "WHEN list_var_pop(l) <> 0 THEN sqrt(list_count(l)) * central_moment(l, 3) / sqrt(central_moment(l, 2) ** 3) END",
+    "CREATE MACRO spark_kurtosis(l) AS CASE WHEN list_contains(l, 'nan'::DOUBLE) THEN 'nan'::DOUBLE "
+    "WHEN list_var_pop(l) <> 0 THEN list_count(l) * central_moment(l, 4) / central_moment(l, 2) ** 2 - 3 END",
 )
 """Skewness and kurtosis of a population that is a list: with ``m_k = Σ (x - x̄)^k`` they are ``√n·m_3 / √(m_2³)`` and
 ``n·m_4 / m_2² - 3``. NULL without variation, which DuckDB's VAR_POP tells exactly: it is zero for equal values."""
@@ -81,11 +81,22 @@ def _with_variation(*of: type[exp.Expr]) -> Callable[[exp.Expr, Around], exp.Exp
     return rewrite
 
 
+def _with_nan(call: exp.Expr, around: Around) -> exp.Expr:
+    """Of NaN alone it is NaN, where DuckDB says that one value does not vary."""
+    double = exp.Cast(this=call.this.copy(), to=exp.DataType.build("DOUBLE"))
+    is_one = exp.EQ(this=around(exp.Count(this=call.this.copy())), expression=exp.Literal.number(1))
+    value = around(exp.Max(this=double))
+    nothing = exp.Sub(this=value, expression=value.copy())  # 0, but of NaN NaN
+    return exp.Case(ifs=[exp.If(this=is_one, true=nothing)], default=around(call.copy()))
+
+
 RULES: dict[type[exp.Expr], Callable[[exp.Expr, Around], exp.Expr]] = {
     exp.ArrayAgg: _collected,
     exp.ArrayUniqueAgg: _collected,
     exp.Skewness: _over_list("SPARK_SKEWNESS"),
     exp.Kurtosis: _over_list("SPARK_KURTOSIS"),
+    exp.VariancePop: _with_nan,
+    exp.StddevPop: _with_nan,
     exp.Corr: _with_variation(exp.RegrSxx, exp.RegrSyy),
     exp.RegrSlope: _with_variation(exp.RegrSxx),
     exp.RegrIntercept: _with_variation(exp.RegrSxx),

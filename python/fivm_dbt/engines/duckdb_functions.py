@@ -7,12 +7,14 @@ from collections.abc import Callable
 import sqlglot
 from sqlglot import exp
 
-from fivm_dbt.engines import duckdb_aggregates, duckdb_predicates
+from fivm_dbt.engines import duckdb_aggregates, duckdb_casts, duckdb_predicates, duckdb_scalars
 from fivm_dbt.engines.duckdb_aggregates import to_duckdb_aggregate
+from fivm_dbt.engines.duckdb_casts import to_duckdb_cast
 from fivm_dbt.engines.duckdb_lambdas import to_duckdb_aggregate_array, with_index_from_one
 from fivm_dbt.engines.duckdb_pivot import without_pivots
 from fivm_dbt.engines.duckdb_predicates import to_array_condition, with_known_membership
-from fivm_dbt.engines.duckdb_shapes import to_duckdb_select
+from fivm_dbt.engines.duckdb_scalars import to_duckdb_call
+from fivm_dbt.engines.duckdb_shapes import to_duckdb_select, with_names
 from fivm_dbt.engines.duckdb_times import as_date, to_duckdb_interval, to_duckdb_time, truncated
 from fivm_dbt.engines.duckdb_unsupported import UnsupportedStatement
 from fivm_dbt.engines.duckdb_windows import without_time_windows
@@ -26,6 +28,8 @@ MACROS = (
     "CREATE MACRO timestamp_seconds(n) AS make_timestamp(n * 1000000)",
     "CREATE MACRO timestamp_micros(n) AS make_timestamp(n)",
     *duckdb_aggregates.MACROS,
+    *duckdb_casts.MACROS,
+    *duckdb_scalars.MACROS,
     *duckdb_predicates.MACROS,
 )
 
@@ -41,12 +45,6 @@ NO_OPTIMIZER = f"SET disabled_optimizers = '{_OPTIMIZERS}'"
 """For tables of a few dozen rows, where optimising takes longer than running: a third of the time."""
 
 
-_INTEGRAL = {
-    exp.DType.TINYINT,
-    exp.DType.SMALLINT,
-    exp.DType.INT,
-    exp.DType.BIGINT,
-}
 _SYNONYMS = {"some": "BOOL_OR", "every": "BOOL_AND", "try_sum": "SUM", "try_avg": "AVG"}
 
 
@@ -60,7 +58,7 @@ def to_duckdb_functions(ast: exp.Expr) -> exp.Expr:
     """The tree with Spark's meaning spelled for DuckDB. Changes ``ast`` in place and returns it.
 
     >>> to_duckdb_functions(sqlglot.parse_one("cast(1.5 as int)", dialect="spark")).sql("duckdb")
-    'TRY_CAST(TRUNC(TRY_CAST(1.5 AS DECIMAL(38, 10))) AS INT)'
+    'SPARK_AS_INTEGER(1.5)'
     """
     for node in reversed(list(ast.walk())):
         rewrite = _REWRITES.get(type(node))
@@ -81,17 +79,6 @@ def _data_type(node: exp.Expr) -> exp.Expr:
     if node.this in (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ):
         return exp.DataType(this=exp.DType.TIMESTAMP)
     return node
-
-
-def _cast(node: exp.Expr) -> exp.Expr:
-    """A cast that fails is NULL (ANSI off); one to an integral type cuts digits off where DuckDB rounds."""
-    to, operand = node.args["to"], node.this
-    is_whole = isinstance(operand, (exp.Null, exp.Count, exp.Literal)) and not operand.is_string
-    is_whole = is_whole and (not isinstance(operand, exp.Literal) or operand.is_int)
-    if to.this in _INTEGRAL and not is_whole:
-        wide = exp.DataType.build("DECIMAL(38, 10)")
-        operand = exp.Trunc(this=exp.TryCast(this=operand.copy(), to=wide))
-    return exp.TryCast(this=operand.copy(), to=to.copy())
 
 
 def _integer_division(node: exp.Expr) -> exp.Expr:
@@ -194,6 +181,13 @@ def _exploded(node: exp.Expr) -> exp.Expr:
 def _series(node: exp.Expr) -> exp.Expr:
     """A multiplicity that was just summed up is a HUGEINT, of which DuckDB makes no series."""
     start = node.args["start"]
+    step = node.args.get("step")
+    if isinstance(step, exp.Interval) and step.text("unit").upper().rstrip("S") in (
+        "MONTH",
+        "QUARTER",
+        "YEAR",
+    ):
+        raise UnsupportedStatement("SEQUENCE by months")
     if not (isinstance(start, exp.Literal) and start.is_int):
         return node
     end = exp.Cast(this=node.args["end"].copy(), to=exp.DataType.build("BIGINT"))
@@ -214,9 +208,10 @@ def _anonymous(node: exp.Expr) -> exp.Expr:
     """
     if node.name.lower() == "forall":
         return to_array_condition(node)
-    time = to_duckdb_time(node) if isinstance(node, exp.Anonymous) else None
-    if time is not None:
-        return time
+    if isinstance(node, exp.Anonymous):
+        known = to_duckdb_time(node) or to_duckdb_call(node)
+        if known is not None:
+            return known
     if node.name.lower() in _SYNONYMS:
         return exp.Anonymous(this=_SYNONYMS[node.name.lower()], expressions=node.expressions)
     if node.name.lower() in ("listagg", "string_agg"):
@@ -282,8 +277,8 @@ _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.AtTimeZone: _shifted,
     exp.Table: _named_range,
     exp.DataType: _data_type,
-    exp.Cast: _cast,
-    exp.TryCast: _cast,
+    exp.Cast: to_duckdb_cast,
+    exp.TryCast: to_duckdb_cast,
     exp.IntDiv: _integer_division,
     exp.DateTrunc: truncated,
     exp.TimestampTrunc: truncated,
@@ -314,4 +309,6 @@ _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Interval: to_duckdb_interval,
     type(_EXPLODE_OUTER): _exploded,
     exp.Select: _select,
+    exp.Values: with_names,
+    **duckdb_scalars.RULES,
 }

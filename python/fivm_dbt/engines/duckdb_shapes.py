@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from fivm_dbt.engines.duckdb_pivot import join_stack, stacked
+from fivm_dbt.engines.duckdb_unsupported import UnsupportedStatement
 
 
 def to_duckdb_select(node: exp.Select) -> exp.Select:
@@ -21,9 +22,51 @@ def to_duckdb_select(node: exp.Select) -> exp.Select:
         for view in views:
             node.append("joins", _joined(view))
     join_stack(node)
+    _put_merged_first(node)
     group = node.args.get("group")
     if group is not None:
         _spell_grouping(node, group)
+    return node
+
+
+def _put_merged_first(node: exp.Select) -> None:
+    """``*`` over USING begins with the columns that were merged, those of the last join first.
+
+    >>> import sqlglot
+    >>> sql = "select * from r join s using (a) join t using (b)"
+    >>> to_duckdb_select(sqlglot.parse_one(sql, dialect="spark")).sql("duckdb")
+    'SELECT b, a, * EXCLUDE (b, a) FROM r JOIN s USING (a) JOIN t USING (b)'
+    """
+    joins = node.args.get("joins") or []
+    merged = list(dict.fromkeys(c.name for j in reversed(joins) for c in j.args.get("using") or []))
+    if not merged or not any(isinstance(e, exp.Star) for e in node.expressions):
+        return
+    if not all(j.args.get("using") for j in joins):
+        raise UnsupportedStatement("* over a join with USING beside others without")
+    items: list[exp.Expr] = []
+    for item in node.expressions:
+        if isinstance(item, exp.Star):
+            left_out = item.args.get("except_") or []
+            gone = {e.name.lower() for e in left_out}
+            items += [exp.column(exp.to_identifier(c)) for c in merged if c.lower() not in gone]
+            names = dict.fromkeys(
+                [*(c for c in merged if c.lower() not in gone), *(e.name for e in left_out)]
+            )
+            item.set("except_", [exp.column(exp.to_identifier(c)) for c in names])
+        items.append(item)
+    node.set("expressions", items)
+
+
+def with_names(node: exp.Expr) -> exp.Expr:
+    """The columns of VALUES are called col1, col2, ... where they have no names; changes ``node``."""
+    alias = node.args.get("alias")
+    if not isinstance(node.parent, (exp.From, exp.Join)) or (alias is not None and alias.args.get("columns")):
+        return node
+    first = node.expressions[0]
+    width = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+    name = alias.this if alias is not None and alias.this else exp.to_identifier("fivm_values")
+    columns = [exp.to_identifier(f"col{number}") for number in range(1, width + 1)]
+    node.set("alias", exp.TableAlias(this=name, columns=columns))
     return node
 
 

@@ -6,6 +6,9 @@ import re
 
 from sqlglot import exp
 
+from fivm_dbt.engines.duckdb_casts import by_type
+from fivm_dbt.engines.duckdb_unsupported import UnsupportedStatement
+
 _FORMATS = {
     "yyyy": ("%Y", r"\d{4}"), "yy": ("%y", r"\d{2}"),
     "MM": ("%m", r"\d{2}"), "M": ("%-m", r"\d{1,2}"), "MMM": ("%b", None), "MMMM": ("%B", None),
@@ -70,7 +73,7 @@ def duckdb_format(pattern: str) -> tuple[str, str | None] | None:
 
 
 def to_duckdb_time(node: exp.Anonymous) -> exp.Expr | None:
-    """DATE_FORMAT, TO_DATE and TO_TIMESTAMP with a written pattern; None for other calls and other patterns.
+    """DATE_FORMAT, TO_DATE and TO_TIMESTAMP with a pattern; None for other calls.
 
     What does not fit the pattern is NULL in Spark; DuckDB would read it more generously.
     """
@@ -79,16 +82,16 @@ def to_duckdb_time(node: exp.Anonymous) -> exp.Expr | None:
         return None
     value, pattern = node.expressions
     if not (isinstance(pattern, exp.Literal) and pattern.is_string):
-        return None
+        raise UnsupportedStatement(f"{name} with a pattern that is no literal")
     known = duckdb_format(pattern.name)
     if known is None:
-        return None
+        raise UnsupportedStatement(f"{name} with the pattern {pattern.name}")
     format_, text = exp.Literal.string(known[0]), known[1]
     if name == "DATE_FORMAT":
-        moment = exp.TryCast(this=value.copy(), to=exp.DataType.build("TIMESTAMP"))
+        moment = by_type("SPARK_AS_TIMESTAMP", value)
         return exp.Anonymous(this="STRFTIME", expressions=[moment, format_])
     if text is None:
-        return None
+        raise UnsupportedStatement(f"{name} with the pattern {pattern.name}")
     given = exp.Cast(this=value.copy(), to=exp.DataType.build("TEXT"))
     fits = exp.Anonymous(this="REGEXP_FULL_MATCH", expressions=[given, exp.Literal.string(text)])
     read: exp.Expr = exp.Anonymous(this="TRY_STRPTIME", expressions=[given.copy(), format_])

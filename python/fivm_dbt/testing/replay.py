@@ -14,11 +14,14 @@ compared with the expected rows only, and the result says so.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from time import perf_counter
 
+from fivm_dbt.engines.duckdb_meaning import check_columns
+from fivm_dbt.engines.duckdb_unsupported import CODE as NOT_ON_DUCKDB
 from fivm_dbt.errors import CODES, FivmError
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import canonical, quote
@@ -41,6 +44,8 @@ from fivm_dbt.testing.workbench import Workbench
 OpenWorkbench = Callable[[], Workbench]
 
 logger = logging.getLogger(__name__)
+
+_RAISES = re.compile(r"raise_error|assert_true", re.IGNORECASE)
 
 
 _WITHOUT_A_TREE = ("first_order", "recursive", "reevaluate")
@@ -87,11 +92,14 @@ def _tried(
     forced: Forced,
     interprets: bool,
 ) -> ScenarioResult:
-    """The replay; what an engine does not accept, in the tables or their changes, fails this scenario and no other."""
+    """The replay; what an engine does not accept, in the tables or their changes, fails this scenario and no other.
+
+    It is refused, FIVM602, where DuckDB cannot evaluate a model's own text.
+    """
     try:
         return _replayed(result, scenario, plans, workbench, forced, interprets)
-    except FivmError:
-        raise
+    except FivmError as error:
+        return _refused(result, scenario, error)
     except Exception as error:
         logger.debug("replay of %s", scenario.id, exc_info=True)
         return replace(result, outcome="failed", message=f"{type(error).__name__}: {error}")
@@ -251,11 +259,14 @@ class Replay:
                 self._check_types(plan)
         except FivmError as error:
             code = error.code.number
+            if code == NOT_ON_DUCKDB and expected_error is None:
+                raise
             result: Result = "expected error" if code == expected_error else "error"
             return ModelRun(name, result, error=str(error), code=code)
         except (
             Exception
         ) as error:  # whatever an engine raises is a failure of this scenario, not of the replay
+            self._check_text(plan)
             return ModelRun(name, "error", error=f"{type(error).__name__}: {error}")
         run = _run(name, report, findings, plan.recompute is None or plan.recompute.not_repeatable is None)
         return run if self._second is None else self._interpreted(run, plan, self._second)
@@ -302,9 +313,31 @@ class Replay:
     def _recompute(self, plan: Plan) -> str:
         return recompute_sql(plan, self._versions(plan), self._clock)
 
+    def _check_text(self, plan: Plan) -> None:
+        """After an error on DuckDB: raise FIVM602 if the model's text fails there too, and the plan is not at fault.
+
+        What stops on Spark as well is no reason: a scalar subquery with several rows, errors that a text raises itself.
+        """
+        if self.workbench.describe is not None or plan.parts is not None:
+            return
+        try:
+            self.workbench.engine.query(self._recompute(plan))
+        except FivmError:
+            raise
+        except Exception as error:
+            message = str(error).strip().split("\n")[0]
+            if "More than one row" in message or _RAISES.search(plan.sql):
+                return
+            raise FivmError(
+                NOT_ON_DUCKDB, message, remedy="fivm replay --engine spark", model=self._names[plan.relation]
+            ) from error
+
     def _check_types(self, plan: Plan) -> None:
         """Where the engine's types are Spark's, a model must have the very types that its text has."""
-        if self.workbench.describe is None or plan.parts is not None:
+        if plan.parts is not None:
+            return
+        if self.workbench.describe is None:
+            check_columns(plan.output, self.workbench.columns_of(self._recompute(plan)))
             return
         shown = self.workbench.describe(f"SELECT * FROM {plan.relation}")
         wanted = self.workbench.describe(recompute_sql(plan, self._versions(plan)))

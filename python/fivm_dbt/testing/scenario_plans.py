@@ -116,6 +116,7 @@ class ScenarioPlanner:
             name, model.sql, catalog, config, is_read=is_read, measured=self._measured, session=_SESSION
         )
         plan = plan_model(request, self._workbench.describe, self._columns_of(request))
+        self._workbench.check_meaning(plan.query)
         self._know(model, plan)
         return plan
 

@@ -9,7 +9,9 @@ from typing import Protocol
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.engines.duckdb_meaning import check_meaning
 from fivm_dbt.ir.clock import Clock
+from fivm_dbt.ir.nodes import Node
 from fivm_dbt.refresh.engine import Engine, Row
 from fivm_dbt.refresh.journal import Journal, MemoryJournal
 from fivm_dbt.sql.typing import Describe
@@ -41,6 +43,9 @@ class Workbench(Protocol):
 
     def columns_of(self, sql: str) -> tuple[Column, ...]:
         """The columns of a query as this engine sees them, for models that are recomputed."""
+
+    def check_meaning(self, query: Node) -> None:
+        """Raise FIVM602 where this engine does not evaluate the query of a plan as Spark does."""
 
     def make_room(self, relation: str) -> None:
         """See to it that the schema of a model to come exists."""
@@ -91,6 +96,9 @@ class DuckDbWorkbench:
 
     def columns_of(self, sql: str) -> tuple[Column, ...]:
         return self._engine.describe(sql)
+
+    def check_meaning(self, query: Node) -> None:
+        check_meaning(query)
 
     def make_room(self, relation: str) -> None:
         pass  # names are flat here

@@ -57,7 +57,8 @@ def read_call(node: exp.Expr) -> Call:
             conditions.append(inner.expression.this)
         inner = inner.this
     name = function_name(inner) or ""
-    distinct = isinstance(inner.this, exp.Distinct)
+    first = inner.expressions[:1] if isinstance(inner, exp.Anonymous) else [inner.this]
+    distinct = any(isinstance(part, exp.Distinct) for part in first)
     function = aggregate_of(inner)
     linear = function is not None and function.is_sum and not distinct and inner.find(exp.Order) is None
     if function is None or not linear:

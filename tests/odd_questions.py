@@ -213,6 +213,8 @@ def same(spark: object, duck: object, type_: str) -> bool:
         return str(spark) == duck
     if type_ == "date" and isinstance(duck, str):
         return str(spark) == duck.removesuffix(" 00:00:00")
+    if isinstance(spark, list) and isinstance(duck, dict):  # a struct
+        duck = [value for _, value in duck["map"]]
     if isinstance(spark, list) and isinstance(duck, list):
         inner = type_[len("array<") : -1] if type_.startswith("array<") else ""
         return len(spark) == len(duck) and all(same(a, b, inner) for a, b in zip(spark, duck, strict=True))

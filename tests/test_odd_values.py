@@ -157,11 +157,11 @@ def asked(session: SparkSession) -> Iterator[dict[str, object]]:
 
 
 DIFFERENCES = {
-    "Types are derived": ("FIVM109", "texts: from_json(s, 'a int')"),
+    "Types are derived": ("FIVM109", "doubles: ceil(y, 1)"),
     "A string beside": ("FIVM602", "ints: coalesce(i, 'none')"),
     "A float beside": ("FIVM602", "doubles: f = 0.1"),
     "Numbers that leave": ("FIVM602", "ints: i * i"),
-    "The difference of": ("FIVM602", "times: d - e"),
+    "The difference of": ("FIVM602", "times: cast('1' as interval day)"),
     "Numbers as texts": ("FIVM602", "doubles: concat(x, 'a')"),
     "ROUND of a": ("FIVM602", "doubles: round(2.675D, 2)"),
     "Texts with a": ("FIVM602", "texts: cast('10:11' as timestamp)"),

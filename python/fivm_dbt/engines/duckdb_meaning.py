@@ -130,7 +130,7 @@ def _check(node: exp.Expr, types: Types, soft: frozenset[ColumnId]) -> None:
         elif isinstance(part, (exp.Case, exp.If)):
             _check_branches(part, types)
         elif isinstance(part, exp.DecodeCase):
-            _check_alike(part, part.expressions[2::2], types, has_common_type=True)
+            raise _refused(_shown(part))
         elif isinstance(part, (exp.DPipe, exp.Concat, exp.ConcatWs)):
             arguments = [part.this, part.expression] if isinstance(part, exp.DPipe) else part.expressions
             for argument in arguments:

@@ -145,7 +145,6 @@ def test_what_is_not_understood_is_said(sql: str, construct: str) -> None:
 
 
 MAINTAINED_WRONG = {
-    "correlated/list-of-structs": "a list of structs over nothing is NULL where maintained, and [] on Spark",
     **dict.fromkeys(
         ("ties/max-by-and-min-by", "ties/columns-without-a-name", "ties/chained"),
         "in a struct NULL comes last on DuckDB, and first on Spark",

@@ -16,11 +16,12 @@ from fivm_dbt.catalog import Column, SparkType
 from fivm_dbt.catalog.types import product_digits, sum_digits
 from fivm_dbt.engines.duckdb_unsupported import CODE
 from fivm_dbt.errors import FivmError
+from fivm_dbt.functions.widening import VOID
 from fivm_dbt.ir.clock import CLOCK_TYPES
 from fivm_dbt.ir.nodes import Aggregate, Node
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.sql.functions import function_name
-from fivm_dbt.sql.typing import VOID, static_type
+from fivm_dbt.sql.typing import static_type
 
 Types = Mapping[ColumnId, SparkType]
 

@@ -54,7 +54,7 @@ def test_wrong_configuration_is_told_all_at_once(shop: Project) -> None:
     meta = "'fivm_stratgy': 'auto', 'fivm_policy': 'sometimes', 'owner': 'me'"
     text = message(attempt(shop, "select order_id from {{ source('raw', 'orders') }}", meta))
     assert "FIVM201" in text
-    assert "unknown key fivm_stratgy (expected one of" in text
+    assert "unknown key fivm_stratgy: did you mean fivm_strategy?" in text
     assert "fivm_policy: 'sometimes' is not allowed (expected one of 'incremental', 'auto', 'full')" in text
     assert "owner" not in text
 

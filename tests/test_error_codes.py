@@ -40,7 +40,7 @@ QUERIES = {
         "select q.s, size(q.m) as n, count(*) as c from (select v, sum(x) as s, "
         "max_by(map('a', 1), k) as m from raw.a group by v) q group by q.s, size(q.m)"
     ),
-    "FIVM109": "select my_function(k) as p from raw.a",
+    "FIVM109": "select round(cast(v as decimal(10, 2)), k) as p from raw.a",
     "FIVM110": "select k, v, count(*) as c from raw.a group by k",
     "FIVM111": "select k, m from raw.a",
     "FIVM112": "select k, v as k from raw.a",

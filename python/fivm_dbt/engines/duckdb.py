@@ -338,6 +338,10 @@ class DuckDbEngine:
             removed: int | None = None if statement.kind == "overwrite" else 0
             if statement.before:
                 removed = _count(self._connection.execute(cut.fill(statement.fill(statement.before, tables))))
+            if statement.doubled:
+                doubled = self._connection.execute(cut.fill(statement.fill(statement.doubled, tables)))
+                if doubled.fetchone() is not None:
+                    raise duckdb.ConstraintException("several rows of the source match one row of the target")
             changed = self._connection.execute(cut.fill(statement.fill(statement.body, tables))).fetchone()
         except Exception:
             self.tables.discard(new)

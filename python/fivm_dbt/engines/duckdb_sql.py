@@ -50,7 +50,8 @@ class Statement:
     """A transpiled statement. ``body`` is what DuckDB runs (for ``create`` the query), with tokens for slots.
 
     ``before`` empties what REPLACE WHERE replaces; ``touches`` is the condition of a MERGE on the partitions of its
-    target; ``view`` is the Spark query of a view, ``properties`` are those of a created table.
+    target; ``doubled`` has a row where a MERGE would change one of its target twice; ``view`` is the Spark query of a
+    view, ``properties`` are those of a created table.
     """
 
     kind: Kind
@@ -61,6 +62,7 @@ class Statement:
     is_replacing: bool = False
     before: str = ""
     touches: str = ""
+    doubled: str = ""
     view: exp.Query | None = None
     properties: tuple[tuple[str, str], ...] = ()
 
@@ -151,7 +153,17 @@ def _merge(ast: exp.Merge, views: Mapping[str, exp.Query]) -> Statement:
             _check_before(when, [assignment.expression for assignment in then.expressions])
         elif isinstance(then, exp.Insert):
             _check_before(when, then.expression.expressions)
-    return Statement("merge", duckdb_text(ast), slots, target, touches=touches)
+    return Statement("merge", duckdb_text(ast), slots, target, touches=touches, doubled=_doubled(ast, alias))
+
+
+def _doubled(merge: exp.Merge, alias: str) -> str:
+    """A row where two rows of the source match one of the target: an error on Delta, of which DuckDB says nothing."""
+    row = exp.column("rowid", table=alias)
+    query = exp.select(exp.Literal.number(1)).from_(_target(alias))
+    query = query.join(merge.args["using"].copy(), on=merge.args["on"].copy()).group_by(row)
+    return duckdb_text(
+        query.having(exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(1))).limit(1)
+    )
 
 
 def _check_before(when: exp.When, values: Sequence[exp.Expr]) -> None:

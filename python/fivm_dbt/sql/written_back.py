@@ -82,7 +82,7 @@ def check_written_back(query: exp.Query, sql: str) -> None:
     Traceback (most recent call last):
     ...
     fivm_dbt.errors.FivmError: FIVM105 construct not supported incrementally: ASYMMETRIC is not read here
-    line 1, column 31
+    line 1, column 33
         select a from r where b between asymmetric 1 and 2
                                         ^^^^^^^^^^
     what to do: leave it out, or write it as Spark SQL does

@@ -31,9 +31,9 @@ _FUNCTIONS = (frozenset(Spark.Parser.FUNCTIONS) | frozenset(Spark.Parser.FUNCTIO
 class PlainSpark(Spark):
     """Spark SQL in which a call is :class:`exp.Anonymous` with the function's name in upper case.
 
-    >>> repr(sqlglot.parse_one("nvl(a, 'it''s')", dialect=PlainSpark).expressions[1].this), sqlglot.parse_one(
-    ...     "nvl(a, 1)", dialect=PlainSpark).this
-    ("it's", 'NVL')
+    >>> call = sqlglot.parse_one("nvl(a, 'it''s')", dialect=PlainSpark)
+    >>> call.this, call.expressions[1].this
+    ('NVL', "it's")
     """
 
     class Tokenizer(Spark.Tokenizer):

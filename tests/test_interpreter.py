@@ -144,36 +144,13 @@ def test_what_is_not_understood_is_said(sql: str, construct: str) -> None:
     assert raised.value.construct.startswith(construct)
 
 
-MAINTAINED_WRONG = {
-    **dict.fromkeys(
-        ("ties/max-by-and-min-by", "ties/columns-without-a-name", "ties/chained"),
-        "in a struct NULL comes last on DuckDB, and first on Spark",
-    ),
-}
-"""Scenarios in which the interpreter, and Spark, say other rows than the model and the recompute on DuckDB show."""
+SAVED = load_scenarios(sorted((HERE / "saved_cases").glob("*.jsonl")))
 
 
-FAST = frozenset("bags nested nulls names".split())
-SCENARIOS = [
-    located
-    for located in load_scenarios(
-        [*sorted((HERE / "scenarios").glob("*")), *sorted((HERE / "saved_cases").glob("*.jsonl"))]
-    )
-    if located.scenario.expected_error is None
-]
-
-
-def _marks(located: Located) -> list[pytest.MarkDecorator]:
-    marks = [] if located.path.stem in FAST else [pytest.mark.more]
-    reason = MAINTAINED_WRONG.get(located.scenario.id)
-    return [*marks, pytest.mark.xfail(strict=True, reason=reason)] if reason else marks
-
-
-@pytest.mark.parametrize(
-    "located",
-    [pytest.param(s, id=s.scenario.id, marks=_marks(s)) for s in SCENARIOS if s.scenario.only_on is None],
-)
-def test_scenario_beside_the_interpreter(located: Located, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.more
+@pytest.mark.parametrize("located", SAVED, ids=lambda located: str(located.scenario.id))
+def test_saved_case_beside_the_interpreter(located: Located, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scenarios are replayed beside it in tests/test_scenarios.py."""
     cache_statements(monkeypatch)
     skip_statement_checks(monkeypatch)
     result = replay_scenario(located.scenario, tiny_workbench, interprets=True)

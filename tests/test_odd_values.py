@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 QUESTIONS = questions()
 SECTIONS = list(dict.fromkeys(q.section for q in QUESTIONS))
 REFUSED = HERE / "refused.txt"
-WIDTH = 40
-"""So many expressions over a table are one query for Spark."""
 
 
 def _columns(text: str) -> tuple[Column, ...]:
@@ -116,7 +114,7 @@ def test_columns_that_were_merged_come_first(question: Question) -> None:
 
 def test_most_questions_are_answered() -> None:
     lines = REFUSED.read_text(encoding="utf-8").splitlines()
-    assert len(QUESTIONS) > 1300 and len(lines) < len(QUESTIONS) / 4
+    assert len(QUESTIONS) >= 1300 and len(lines) < len(QUESTIONS) / 4
 
 
 def test_every_question_is_there_once_and_has_an_answer() -> None:
@@ -142,18 +140,16 @@ def asked(session: SparkSession) -> Iterator[dict[str, object]]:
             continue
         table, _, is_whole = section.partition(" ")
         first = [] if is_whole else ["id"]
-        for some in (group[i : i + WIDTH] for i in range(0, len(group), WIDTH)):
-            items = [*first, *(f"{q.text} as v{number}" for number, q in enumerate(some))]
-            frame = session.sql(f"select {', '.join(items)} from {table}")
-            fields, rows = frame.schema.fields, [tuple(row) for row in frame.collect()]
-            for number, question in enumerate(some, start=len(first)):
-                places = [*range(len(first)), number]
-                yield {
-                    "question": question.id,
-                    "names": [*first, "v"],
-                    "types": [fields[place].dataType.simpleString() for place in places],
-                    "rows": sorted_rows([tuple(row[place] for place in places) for row in rows]),
-                }
+        # One at a time: a generator beside others takes rows from them, and several aggregates that sort in one
+        # SELECT are more than Spark 4.2 plans (ClassCastException).
+        for question in group:
+            frame = session.sql(f"select {', '.join([*first, f'{question.text} as v'])} from {table}")
+            yield {
+                "question": question.id,
+                "names": [*first, "v"],
+                "types": [f.dataType.simpleString() for f in frame.schema.fields],
+                "rows": sorted_rows([tuple(row) for row in frame.collect()]),
+            }
 
 
 DIFFERENCES = {
@@ -190,6 +186,7 @@ def test_every_difference_that_is_listed_has_a_question(repository: Path) -> Non
         assert (f"{code} {question}" in refused) is bool(code), entry
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_spark_still_says_what_was_recorded(spark: SparkSession) -> None:
     session = spark.newSession()

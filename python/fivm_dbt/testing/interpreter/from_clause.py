@@ -171,7 +171,7 @@ def _joined(left: Relation, join: exp.Join, outer: Context | None, relations: Re
                 r for r in left.rows(env) if any(matches((*r, *s), env) for s in rights(r, env)) is wanted
             ]
 
-        return Relation(left.columns, half)
+        return _with_first(Relation(left.columns, half), [a for a, _ in using])
     rows = _rows(left, right, rights, matches, side)
     found = Relation(both, rows)
     return _merged(found, using, side, left, right) if using else found
@@ -284,6 +284,16 @@ def _merged(found: Relation, using: Pairs, side: str, left: Relation, right: Rel
         return [(*(v(Env(row, None)) for v in values), *(row[i] for i in places)) for row in found.rows(env)]
 
     return Relation(tuple(columns), rows)
+
+
+def _with_first(found: Relation, first: list[int]) -> Relation:
+    """The relation with some columns before the others: USING and NATURAL put theirs first in a semijoin too."""
+    order = [*first, *(i for i in range(len(found.columns)) if i not in first)]
+
+    def rows(env: Env | None) -> list[Row]:
+        return [tuple(row[i] for i in order) for row in found.rows(env)]
+
+    return Relation(tuple(found.columns[i] for i in order), rows)
 
 
 def _either(first: Callable[[Env], object], second: Callable[[Env], object]) -> Callable[[Env], object]:

@@ -114,7 +114,7 @@ def test_columns_that_were_merged_come_first(question: Question) -> None:
 
 def test_most_questions_are_answered() -> None:
     lines = REFUSED.read_text(encoding="utf-8").splitlines()
-    assert len(QUESTIONS) >= 1300 and len(lines) < len(QUESTIONS) / 4
+    assert len(QUESTIONS) > 1300 and len(lines) < len(QUESTIONS) / 4
 
 
 def test_every_question_is_there_once_and_has_an_answer() -> None:

@@ -11,6 +11,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Field, Node, Scan
 from fivm_dbt.naming import canonical, relation_name
 from fivm_dbt.sql.bound_parts import BoundParts
+from fivm_dbt.sql.column_names import column_names
 from fivm_dbt.sql.generators import lateral_view
 from fivm_dbt.sql.joins import Joins, join_kind
 from fivm_dbt.sql.match_recognize import matched
@@ -174,13 +175,5 @@ def _renamed(node: exp.Expr, columns: tuple[tuple[str, Field], ...]) -> tuple[tu
     """The columns under the names of an alias like ``t(a, b)``, where there is one."""
     alias = node.args.get("alias")
     names = [c.name for c in alias.args.get("columns") or []] if isinstance(alias, exp.TableAlias) else []
-    if not names:
-        return columns
-    if len(names) != len(columns):
-        raise FivmError(
-            "FIVM102",
-            f"{len(names)} column names for {len(columns)} columns",
-            span=span_of(node),
-            remedy="name every column once",
-        )
-    return tuple((name, field) for name, (_, field) in zip(names, columns, strict=True))
+    shown = column_names(names, [name for name, _ in columns], node)
+    return tuple((name, field) for name, (_, field) in zip(shown, columns, strict=True))

@@ -15,9 +15,10 @@ from fivm_dbt.functions.lookup import find
 from fivm_dbt.ir.nodes import Explode, Field, Node
 from fivm_dbt.ir.scalar import Scalar, column_ast
 from fivm_dbt.naming import unique_name
+from fivm_dbt.sql.column_names import column_names
 from fivm_dbt.sql.expressions import check_row_level, qualify, unparenthesized
 from fivm_dbt.sql.functions import function_name
-from fivm_dbt.sql.parse import span_of, unsupported
+from fivm_dbt.sql.parse import unsupported
 from fivm_dbt.sql.part import Part
 from fivm_dbt.sql.scope import Scope, Source
 from fivm_dbt.sql.typing import known_type
@@ -92,15 +93,7 @@ def _explode(
         check_row_level(argument)
     generator = Scalar(qualify(call, scope))
     types = _types(lowering, generator, scope, call)
-    defaults = _default_names(function, len(types))
-    if names and len(names) != len(types):
-        raise FivmError(
-            "FIVM102",
-            f"{len(names)} column names for {len(types)} columns of {function}",
-            span=span_of(call),
-            remedy="name every column once",
-        )
-    shown = names or [n for n, _ in types] if function.startswith("inline") else names or defaults
+    shown = column_names(names, [n for n, _ in types], call, function)
     taken: set[str] = set()
     columns = []
     for name, (_, type_) in zip(shown, types, strict=True):
@@ -114,14 +107,6 @@ def _explode(
         for shown_name, (name, type_) in zip(shown, columns, strict=True)
     )
     return node, fields
-
-
-def _default_names(function: str, width: int) -> list[str]:
-    if function.startswith("pos"):
-        return ["pos", "col"] if width == 2 else ["pos", "key", "value"]
-    if function.startswith("explode"):
-        return ["col"] if width == 1 else ["key", "value"]
-    return [f"col{i}" for i in range(width)]
 
 
 def _types(

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
-from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Field, Filter, Item, Join, Map, Node, OuterJoin
 from fivm_dbt.ir.scalar import Scalar, conjuncts
 from fivm_dbt.naming import unique_name
+from fivm_dbt.sql.column_names import column_names
 from fivm_dbt.sql.domains import correlated, same
 from fivm_dbt.sql.expressions import to_scalar, unparenthesized
 from fivm_dbt.sql.membership import has_subquery, query_of
 from fivm_dbt.sql.outer_joins import as_one_item, gathered
-from fivm_dbt.sql.parse import span_of
 from fivm_dbt.sql.part import Part
 from fivm_dbt.sql.scope import Source
 from fivm_dbt.sql.subqueries import Around, joined_total, with_columns
@@ -37,7 +35,7 @@ def lateral_join(around: Around, left: Part, join: exp.Join, *, outer: bool) -> 
     item = as_one_item(around.lowering, Part((), (), (lowered.node,))).node
     width = len(lowered.names)
     conditions = same(scope, item.fields[width : width + len(scope.captured)])
-    columns = tuple(zip(_named(lateral, given, lowered.names), item.fields[:width], strict=True))
+    columns = tuple(zip(column_names(given, lowered.names, lateral), item.fields[:width], strict=True))
     both = replace(
         left,
         sources=(*left.sources, Source(name, columns)),
@@ -51,17 +49,6 @@ def lateral_join(around: Around, left: Part, join: exp.Join, *, outer: bool) -> 
         return replace(both, factors=(OuterJoin(left.node, item, (*conditions, *extra)),))
     joined = Join((left.node, item), conditions)
     return replace(both, factors=(Filter(joined, extra) if extra else joined,))
-
-
-def _named(lateral: exp.Expr, given: Sequence[str], names: Sequence[str]) -> Sequence[str]:
-    if given and len(given) != len(names):
-        raise FivmError(
-            "FIVM102",
-            f"{len(given)} column names for {len(names)} columns",
-            span=span_of(lateral),
-            remedy="name every column once",
-        )
-    return given or names
 
 
 def _with_total(
@@ -104,7 +91,7 @@ def _with_total(
         taken.add(made[-1].name.lower())
     columns = tuple(
         (n, Field(alias, item.name, item.type))
-        for n, item in zip(_named(query, given, names), made, strict=True)
+        for n, item in zip(column_names(given, names, query), made, strict=True)
     )
     if kept and not outer:
         around = replace(around, relation=Filter(around.relation, tuple(kept)))

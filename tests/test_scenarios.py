@@ -316,6 +316,7 @@ ON_SPARK = (
     "correlated/lateral-total-with-constant",
     "correlated/collect-list-over-nothing",
     "correlated/exists-union",
+    "generators/inline-of-structs",
 )
 """Those that depend on what only Spark and Delta do: types, captures, literals, names. The first few always run."""
 

@@ -11,7 +11,7 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import INT
 from fivm_dbt.errors import FivmError
 from fivm_dbt.functions.function import Kind
-from fivm_dbt.functions.lookup import find
+from fivm_dbt.functions.lookup import arguments, find
 from fivm_dbt.ir.nodes import Explode, Field, Node
 from fivm_dbt.ir.scalar import Scalar, column_ast
 from fivm_dbt.naming import unique_name
@@ -113,21 +113,21 @@ def _types(
     lowering: Lowering, generator: Scalar, scope: Scope, shown: exp.Expr
 ) -> list[tuple[str, SparkType]]:
     """Names and types of the generated columns."""
-
     call = generator.ast()
     function = function_name(call) or ""
+    given, *values = arguments(call)
     if function == "stack":
-        count = Scalar(unparenthesized(call.this)).as_number
-        if count is None or count < 1 or not call.expressions:
+        rows = Scalar(unparenthesized(given)).as_number
+        if rows is None or rows < 1 or not values:
             raise unsupported(shown, "STACK without a number of rows and values", "write STACK(2, a, b)")
-        rows = count
-        values = [Scalar(e.copy()) for e in call.expressions]
         width = -(-len(values) // rows)
-        types = lowering.typer.types(values[:width], scope.types)
+        types = lowering.typer.types([Scalar(v.copy()) for v in values[:width]], scope.types)
         return [(f"col{i}", known_type(t, shown)) for i, t in enumerate(types)]
-    (collection,) = lowering.typer.types([Scalar(call.this.copy())], scope.types)
+    (collection,) = lowering.typer.types([Scalar(given.copy())], scope.types)
     type_ = known_type(collection, shown)
-    made = type_.element_columns(inline=function.startswith("inline"))
+    is_inline = function.startswith("inline")
+    made = type_.element_columns(inline=is_inline)
     if made is None:
-        raise unsupported(shown, f"{function} over {type_}", "give it an array or a map")
+        wanted = "an array of structs" if is_inline else "an array or a map"
+        raise unsupported(shown, f"{function} over {type_}", f"give it {wanted}")
     return [("pos", INT), *made] if function.startswith("pos") else made

@@ -12,6 +12,7 @@ from fivm_dbt.catalog.types import INT
 from fivm_dbt.errors import FivmError
 from fivm_dbt.functions.function import Kind
 from fivm_dbt.functions.lookup import arguments, find
+from fivm_dbt.functions.widening import VOID
 from fivm_dbt.ir.nodes import Explode, Field, Node
 from fivm_dbt.ir.scalar import Scalar, column_ast
 from fivm_dbt.naming import unique_name
@@ -120,9 +121,14 @@ def _types(
         rows = Scalar(unparenthesized(given)).as_number
         if rows is None or rows < 1 or not values:
             raise unsupported(shown, "STACK without a number of rows and values", "write STACK(2, a, b)")
+        types = [
+            known_type(t, v)
+            for t, v in zip(
+                lowering.typer.types([Scalar(v.copy()) for v in values], scope.types), values, strict=True
+            )
+        ]
         width = -(-len(values) // rows)
-        types = lowering.typer.types([Scalar(v.copy()) for v in values[:width]], scope.types)
-        return [(f"col{i}", known_type(t, shown)) for i, t in enumerate(types)]
+        return [(f"col{i}", _one_type(types[i::width], shown)) for i in range(width)]
     (collection,) = lowering.typer.types([Scalar(given.copy())], scope.types)
     type_ = known_type(collection, shown)
     is_inline = function.startswith("inline")
@@ -131,3 +137,12 @@ def _types(
         wanted = "an array of structs" if is_inline else "an array or a map"
         raise unsupported(shown, f"{function} over {type_}", f"give it {wanted}")
     return [("pos", INT), *made] if function.startswith("pos") else made
+
+
+def _one_type(types: list[SparkType], shown: exp.Expr) -> SparkType:
+    """The type of a column of STACK; Spark converts nothing but NULLs there."""
+    found = dict.fromkeys(t for t in types if t != VOID)
+    if len(found) > 1:
+        what = f"STACK puts {' and '.join(t.text for t in found)} into one column"
+        raise unsupported(shown, what, "CAST them to one type")
+    return next(iter(found), VOID)

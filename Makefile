@@ -34,7 +34,7 @@ test-more: $(INSTALLED) ## scenarios of every construct and whole queries on Duc
 test-spark: setup ## tests on local Spark + Delta, in one session: some twenty minutes
 	$(BIN)/pytest tests -m "spark and not long" -q --durations=10
 
-test-long: setup ## the differential tests at length, on DuckDB and on Spark, some hours; ARGS='-k random_scenarios_on_spark' for a part
+test-long: setup ## the differential tests at length, on DuckDB and on Spark, some hours; ARGS='-k random_on_spark' for a part
 	$(BIN)/pytest tests -m long -q $(ARGS)
 
 golden: $(INSTALLED) ## write the golden plans anew; review the diff

@@ -318,7 +318,7 @@ def _on_spark(spark: SparkSession, seeds: Sequence[int], models: int, most_views
 
 
 @pytest.mark.spark
-def test_random_scenarios_on_spark(spark: SparkSession) -> None:
+def test_random_on_spark(spark: SparkSession) -> None:
     """100 pairs of a query and a step."""
     first = SEED * 1000 + 300
     seeds = (*range(first, first + 4), first + 5)  # with one that has many models of few views
@@ -329,7 +329,7 @@ def test_random_scenarios_on_spark(spark: SparkSession) -> None:
 @pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.parametrize("chunk", range(LONG_SPARK_CHUNKS))
-def test_many_random_scenarios_on_spark(spark: SparkSession, chunk: int, all_chunks: AddChunk) -> None:
+def test_many_random_on_spark(spark: SparkSession, chunk: int, all_chunks: AddChunk) -> None:
     """1,000 pairs, of other queries; in every fourth chunk of queries with any number of inner views."""
     first = SEED * 1000 + 350 + 4 * chunk
     is_any = chunk % 4 == 3

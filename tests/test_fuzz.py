@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fivm_dbt.catalog import Catalog, Column, Relation
 from fivm_dbt.testing.fuzz import Fuzzed, Source, deep, fuzzed, planned, sources
 from fivm_dbt.testing.load import load_scenarios
 
@@ -41,6 +42,23 @@ def test_a_mutated_text_ends_in_a_plan_or_an_error() -> None:
     assert crashes == []
     assert tally["plan"] >= 40, tally
     assert {"FIVM101", "FIVM102", "FIVM105"} <= set(tally), tally
+
+
+CRASHED = (
+    "select id, max_by(ts) over (partition by g) as m from r",
+    "select o.id from o left join lateral ((null)) as q(a) on o.id = q.a",
+    "select id, size((select null from s where s.k = o.k)) as f from o",
+    "select k, (select null from s where s.k = r.k) as n, (select sum(y) from s where s.k = r.k) as t from r",
+)
+"""Texts that once ended in a traceback."""
+
+
+@pytest.mark.parametrize("sql", CRASHED)
+def test_a_text_that_crashed_ends_in_a_plan_or_an_error(sql: str) -> None:
+    columns = tuple(Column.of(c, "int") for c in ("id", "k", "g", "ts", "x", "y"))
+    catalog = Catalog.of([Relation(f"main.{name}", columns) for name in ("o", "r", "s")])
+    ended = planned(Fuzzed(sql, Source(sql, catalog), "auto"))
+    assert not ended.is_crash, ended.trace
 
 
 @pytest.mark.long

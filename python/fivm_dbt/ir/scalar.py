@@ -206,7 +206,8 @@ _RAISE = "RAISE_ERROR"
 def raise_error(message: str, type_: str) -> exp.Expr:
     """An expression of a type that stops the statement with ``message`` when it is evaluated."""
     call = exp.Anonymous(this=_RAISE, expressions=[exp.Literal.string(message)])
-    return exp.cast(call, type_, dialect="spark")
+    # The call by itself has the type of NULL, which cannot be written down.
+    return call if type_ == "void" else exp.cast(call, type_, dialect="spark")
 
 
 def never_null(value: exp.Expr, message: str, type_: str) -> exp.Expr:

@@ -24,11 +24,14 @@ def has_subquery(node: exp.Expr) -> bool:
 
 
 def query_of(node: exp.Expr) -> exp.Query:
-    """The query in parentheses, or what has a clause of its own around it."""
+    """The query in parentheses, or what has a clause of its own around it. Raises FIVM101 where none is there."""
     inner = node
     while isinstance(inner, (exp.Subquery, exp.Paren)) and not inner.args.get("limit"):
         inner = inner.this
-    assert isinstance(inner, exp.Query)
+    if not isinstance(inner, exp.Query):
+        raise unsupported(
+            node, "a query is expected in the parentheses", "write SELECT there", code="FIVM101"
+        )
     return inner
 
 

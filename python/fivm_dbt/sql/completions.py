@@ -448,7 +448,7 @@ class _Select:
     def _extreme_by(self, call: exp.Expr) -> None:
         """``max_by(x, y)``: of the rows with the greatest y that with the greatest x."""
         if len(call.expressions) < 2:
-            name = call.sql_name()
+            name = type(call).sql_name() if isinstance(call, exp.Func) else call.key.upper()
             raise unsupported(call, f"{name} of one argument", "say by what the row is chosen, too")
         value, by = call.expressions[:2]
         column = self._column(unparenthesized(by))

@@ -70,7 +70,9 @@ class Composer:
     def _make(self, shape: Shape, outside: Sequence[Col]) -> str:
         """A query of the kind, or now and then rows that pass a condition with such a query in it."""
         rng = self._rng
-        if self._depth + 1 < _DEEPEST and rng.random() < _NESTED:
+        is_nested = self._depth + 1 < _DEEPEST and rng.random() < _NESTED
+        # VALUES in the brackets of IN is a call of a function: it stays in the position that it was chosen for.
+        if is_nested and self._kind.name != "VALUES":
             self._depth += 1
             form = FORMS[rng.choice(("equality", "null-safe", "inequality"))]
             return passing(rng, self._other, rng.choice(CONDITIONS), self._make, shape, outside, form)

@@ -153,6 +153,7 @@ def test_a_few_random_scenarios(monkeypatch: pytest.MonkeyPatch) -> None:
     coverage, failures = _run(_seeds(0)[:2], models=7)
     assert not failures, "\n\n".join(failures)
     assert coverage.pairs >= 60
+    assert coverage.share_interpreted >= 0.9, coverage.not_understood
 
 
 @pytest.mark.more
@@ -175,6 +176,8 @@ def test_random_scenarios(
     if total is not None:
         print(total.tables())
         assert total.pairs >= 2000
+        assert total.interpreted + total.not_understood.total() == total.pairs
+        assert total.share_interpreted >= 0.9, total.not_understood
         _check_cells(total)
         assert total.too_large <= 0.01 * total.queries
 
@@ -200,6 +203,7 @@ def test_many_random_scenarios(
     if total is not None:
         print(total.tables())
         assert total.pairs >= 20_000
+        assert total.share_interpreted >= 0.9, total.not_understood
         _check_cells(total)
         missing = total.missing_nestings(ACCEPTED)
         assert len(missing) <= 0.05 * len(Menu().families) ** 2, missing
@@ -302,7 +306,9 @@ def _on_spark(spark: SparkSession, seeds: Sequence[int], models: int, most_views
         return SparkWorkbench(spark, f"fivm_random_{seed}", MemoryJournal())
 
     def run(seed: int) -> Verdict:
-        return run_random(seed, lambda: workbench(seed), models=models, most_views=most_views)
+        return run_random(
+            seed, lambda: workbench(seed), models=models, most_views=most_views, interprets=False
+        )
 
     coverage, failures = Coverage(), []
     with ThreadPoolExecutor(max_workers=2) as pool:

@@ -179,26 +179,26 @@ def _exploded(node: exp.Expr) -> exp.Expr:
 
 
 def _series(node: exp.Expr) -> exp.Expr:
-    """A multiplicity that was just summed up is a HUGEINT, of which DuckDB makes no series."""
-    start = node.args["start"]
-    step = node.args.get("step")
+    """Without a step Spark's SEQUENCE of numbers counts downwards by itself; DuckDB would have no numbers.
+
+    A multiplicity that was just summed up is a HUGEINT, of which DuckDB makes no series.
+    """
+    start, step = node.args["start"], node.args.get("step")
     if isinstance(step, exp.Interval) and step.text("unit").upper().rstrip("S") in (
         "MONTH",
         "QUARTER",
         "YEAR",
     ):
         raise UnsupportedStatement("SEQUENCE by months")
-    if not (isinstance(start, exp.Literal) and start.is_int):
+    if step is not None and not (isinstance(start, exp.Literal) and start.is_int):
         return node
-    end = exp.Cast(this=node.args["end"].copy(), to=exp.DataType.build("BIGINT"))
-    step = node.args.get("step")
+    ends = [start.copy(), node.args["end"].copy()]
     if step is None:
-        # Spark's SEQUENCE counts downwards by itself.
-        step = exp.Case(
-            ifs=[exp.If(this=exp.LTE(this=start.copy(), expression=end.copy()), true=exp.Literal.number(1))],
-            default=exp.Literal.number(-1),
-        )
-    return exp.GenerateSeries(this=node.this, start=start.copy(), end=end, step=step)
+        is_upwards = exp.LTE(this=exp.paren(ends[0]), expression=exp.paren(ends[1]))
+        ifs = [exp.If(this=is_upwards, true=exp.Literal.number(1))]
+        step = exp.Case(ifs=ifs, default=exp.Neg(this=exp.Literal.number(1)))
+    first, last = (exp.Cast(this=end, to=exp.DataType.build("BIGINT")) for end in ends)
+    return exp.GenerateSeries(this=node.this, start=first, end=last, step=step)
 
 
 def _anonymous(node: exp.Expr) -> exp.Expr:

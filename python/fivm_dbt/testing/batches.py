@@ -52,7 +52,7 @@ class Ended:
 def end_states(scenario: Scenario, open_workbench: OpenWorkbench = tiny_workbench) -> Ended:
     """Replay a scenario, with all its comparisons, and read the models."""
     with closing(open_workbench()) as workbench:
-        replay = Replay(scenario, plan_models(scenario, workbench), workbench)
+        replay = Replay(scenario, plan_models(scenario, workbench), workbench, interprets=True)
         runs = [replay.build(), *(replay.step(i, step) for i, step in enumerate(scenario.steps, start=1))]
         failure = next((described(run) for run in runs if not run.is_good), None)
         states = [

@@ -134,7 +134,7 @@ def _together(group: Sequence[Cell], contents: Sequence[Tables], open_workbench:
             except Exception as error:  # a crash of the planner is an outcome
                 done += _not_planned(cell, error)
         scenario = scenario.model_copy(update={"models": tuple(model for _, model, _ in planned)})
-        replay = Replay(scenario, tuple(plan for _, _, plan in planned), workbench)
+        replay = Replay(scenario, tuple(plan for _, _, plan in planned), workbench, interprets=True)
         is_good = replay.build().is_good
         for number, step in enumerate(scenario.steps, start=1):
             is_good = is_good and replay.step(number, step).is_good
@@ -168,7 +168,7 @@ def alone(
             plans = plan_models(scenario, workbench)
         except Exception as error:  # a crash of the planner is an outcome
             return _not_planned(cell, error)
-        replay = Replay(scenario, plans, workbench)
+        replay = Replay(scenario, plans, workbench, interprets=True)
         run = replay.build()
         for number, step in enumerate(scenario.steps, start=1):
             if not run.is_good:

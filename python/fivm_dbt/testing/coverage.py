@@ -11,6 +11,7 @@ from fivm_dbt.testing.cell_table import Seen
 from fivm_dbt.testing.cell_table import table as table_of_cells
 from fivm_dbt.testing.constructs import CONSTRUCTS
 from fivm_dbt.testing.generate_query import Nesting, Query
+from fivm_dbt.testing.outcome import ModelRun
 from fivm_dbt.testing.scenario import Change, RawRow, Scenario, Step
 
 EVENTS = ("insert", "delete", "update", "NULL key", "late row", "empty group")
@@ -25,7 +26,8 @@ class Coverage:
     """Counted in pairs of a model and a step, in distinct queries, and in constructs.
 
     ``cells`` counts (construct, event), ``nestings`` (parent, child), ``accepted`` queries per construct,
-    ``refused`` (construct, code), ``queries_in`` what the table of positions and kinds has.
+    ``refused`` (construct, code), ``queries_in`` what the table of positions and kinds has. ``interpreted`` are the
+    pairs that were compared with the second oracle too; ``not_understood`` counts, among the others, why not.
     """
 
     queries: int = 0
@@ -41,6 +43,9 @@ class Coverage:
     accepted: Counter[str] = field(default_factory=Counter)
     refused: Counter[Cell] = field(default_factory=Counter)
     queries_in: Seen = field(default_factory=Counter)
+    interpreted: int = 0
+    queries_interpreted: int = 0
+    not_understood: Counter[str] = field(default_factory=Counter)
 
     def __add__(self, other: Coverage) -> Coverage:
         return Coverage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -53,6 +58,21 @@ class Coverage:
     @staticmethod
     def of_refusal(query: Query, code: str) -> Coverage:
         return Coverage(refusals=1, refused=Counter((name, code) for name in query.uses))
+
+    @staticmethod
+    def of_interpreted(runs: Iterable[ModelRun], *, is_build: bool = False) -> Coverage:
+        """The pairs of a step that were compared with the second oracle; those of the build count as queries."""
+        runs = tuple(runs)
+        checked = sum(run.is_interpreted for run in runs)
+        if is_build:
+            return Coverage(queries_interpreted=checked)
+        others = Counter(run.not_interpreted for run in runs if run.not_interpreted is not None)
+        return Coverage(interpreted=checked, not_understood=others)
+
+    @property
+    def share_interpreted(self) -> float:
+        """The pairs that the second oracle has checked, as a share of those that it was asked for."""
+        return self.interpreted / max(1, self.interpreted + self.not_understood.total())
 
     def shares(self) -> dict[str, float]:
         """Each kind of pair as a share of all pairs."""
@@ -92,11 +112,19 @@ class Coverage:
     def __str__(self) -> str:
         shares = ", ".join(f"{name.replace('_', ' ')} {share:.0%}" for name, share in self.shares().items())
         counts = f"{self.queries} queries, {self.pairs} pairs of query and step"
-        return f"{counts}; {shares}; {self.refusals} other queries refused, {self.too_large} too large"
+        asked = self.interpreted + self.not_understood.total()
+        second = f"; {self.interpreted} of {asked} pairs, {self.queries_interpreted} queries, interpreted"
+        rest = f"{self.refusals} other queries refused, {self.too_large} too large"
+        return f"{counts}; {shares}; {rest}{second if asked else ''}"
 
     def tables(self) -> str:
-        """For people: per construct what the planner said and what happened, all nestings, kinds and positions."""
-        return f"{self._construct_table()}\n\n{self._nesting_table()}\n\n{table_of_cells(self.queries_in)}"
+        """For people: per construct what the planner said and what happened, all nestings, kinds and positions,
+        and what the second oracle did not understand, most frequent first."""
+        parts = [self._construct_table(), self._nesting_table(), table_of_cells(self.queries_in)]
+        if self.not_understood:
+            others = self.not_understood.most_common()
+            parts.append("\n".join(f"not understood, {n} times: {construct}" for construct, n in others))
+        return "\n\n".join(parts)
 
     def _construct_table(self) -> str:
         lines = [f"{'construct':<26}{'accepted':>9}  {'refused':<16}" + "".join(f"{e:>12}" for e in EVENTS)]

@@ -22,7 +22,7 @@ from fivm_dbt.testing.coverage import Coverage, Events
 from fivm_dbt.testing.generate import Case, random_case
 from fivm_dbt.testing.generate_query import Query
 from fivm_dbt.testing.minimise import minimised
-from fivm_dbt.testing.outcome import StepRun
+from fivm_dbt.testing.outcome import ModelRun, StepRun
 from fivm_dbt.testing.replay import OpenWorkbench, Replay
 from fivm_dbt.testing.scenario import Model, RawRow, Scenario, Step
 from fivm_dbt.testing.scenario_plans import NOTHING, Forced, ScenarioPlanner, plan_models
@@ -67,10 +67,13 @@ def run_random(
     most_views: int | None = None,
     strategy: str | None = None,
     forced: Forced = NOTHING,
+    *,
+    interprets: bool = True,
 ) -> Verdict:
     """Run the random case of ``seed``; a failure names the seed. Plans of more than ``most_views`` are left out.
 
-    ``strategy`` is the ``fivm_strategy`` of all models, ``forced`` is what holds for them besides.
+    ``strategy`` is the ``fivm_strategy`` of all models, ``forced`` is what holds for them besides. ``interprets``:
+    the models are compared with the second oracle too.
 
     Of the queries that the planner refuses it is only counted what they are made of; but each has to have a
     construct in it that is said to be refused, and no query that is accepted may have one.
@@ -80,9 +83,10 @@ def run_random(
         planned = plan_case(case, workbench, most_views, strategy, forced)
         if planned.failures:
             return Verdict(planned.coverage, f"seed {seed}: " + "\n".join(planned.failures))
-        verdict = _replayed(
-            Replay(planned.scenario, planned.plans, workbench, is_lazy=forced.is_lazy), case.queries
+        replay = Replay(
+            planned.scenario, planned.plans, workbench, is_lazy=forced.is_lazy, interprets=interprets
         )
+        verdict = _replayed(replay, case.queries)
     failure = None if verdict.failure is None else f"seed {seed}: {verdict.failure}"
     return Verdict(planned.coverage + verdict.coverage, failure, planned.scenario)
 
@@ -144,7 +148,7 @@ def reasons(query: Query) -> list[str]:
 
 
 def run_scenario(scenario: Scenario, open_workbench: OpenWorkbench = tiny_workbench) -> Verdict:
-    """Replay a scenario up to the first failure.
+    """Replay a scenario, beside the second oracle, up to the first failure.
 
     A refusal is a failure. Where the steps undo themselves, the states must be what they were at the start.
     """
@@ -154,20 +158,21 @@ def run_scenario(scenario: Scenario, open_workbench: OpenWorkbench = tiny_workbe
             plans = plan_models(scenario, workbench)
         except FivmError as error:
             return Verdict(coverage, f"refused: {error}")
-        verdict = _replayed(Replay(scenario, plans, workbench), {})
+        verdict = _replayed(Replay(scenario, plans, workbench, interprets=True), {})
     return replace(verdict, coverage=coverage + verdict.coverage)
 
 
 def _replayed(replay: Replay, queries: Mapping[str, Query]) -> Verdict:
     """``queries`` tells what the models are made of."""
-    coverage, scenario = Coverage(), replay.scenario
+    scenario = replay.scenario
     run = replay.build()
+    coverage = Coverage.of_interpreted(run.models, is_build=True)
     if not run.is_good:
         return Verdict(coverage, described(run))
     first, counted = _states(replay), _Counted(replay, queries)
     for index, step in enumerate(scenario.steps, start=1):
         run = replay.step(index, step)
-        coverage += counted.add(run, step)
+        coverage += counted.add(run, step) + Coverage.of_interpreted(run.models)
         if not run.is_good:
             return Verdict(coverage, described(run))
     back = _not_back(replay, first, _states(replay)) if undoes_itself(scenario) else None
@@ -305,7 +310,9 @@ def _kind(failure: str | None) -> str | None:
     """
     if failure is None:
         return None
-    found = re.search(r"FIVM\d+|\w+(Exception|Error)\b|not equal|does not lead back", failure)
+    found = re.search(
+        r"FIVM\d+|\w+(Exception|Error)\b|not equal|not as interpreted|does not lead back", failure
+    )
     return found.group() if found else failure
 
 
@@ -314,6 +321,11 @@ def described(run: StepRun) -> str:
     lines = [f"step {run.step}"]
     for model in run.models:
         if model.result in ("different", "error"):
-            lines.append(f"model {model.model}: {model.error or 'not equal'}")
+            lines.append(f"model {model.model}: {model.error or _what_differs(model)}")
             lines += [line for finding in model.findings for line in finding.lines()]
     return "\n".join(lines)
+
+
+def _what_differs(model: ModelRun) -> str:
+    only_second = all(finding.right == "interpreter" for finding in model.findings)
+    return "not as interpreted" if only_second else "not equal"

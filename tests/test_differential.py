@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from sqlglot import exp
 
 from cached_statements import cache_statements, skip_statement_checks
 from fivm_dbt.delta.term import Derive, Term, at_side
@@ -375,4 +376,22 @@ def test_a_wrong_delta_rule_is_found_and_saved(wrong_rule: pytest.MonkeyPatch, t
     assert len(path.read_text()) < len(json.dumps(scenario.model_dump(mode="json", exclude_defaults=True)))
     assert run_scenario(saved.scenario).failure is not None
     wrong_rule.undo()
+    assert run_scenario(saved.scenario).failure is None
+
+
+def test_a_wrong_translation_is_found_and_saved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Model and recompute are wrong alike where DuckDB takes a text otherwise than Spark; the interpreter is not."""
+    cache_statements(monkeypatch)
+    skip_statement_checks(monkeypatch)
+    rewrites = sys.modules["fivm_dbt.engines.duckdb_functions"]._REWRITES
+    menu = Menu.only("lateral view sequence", "project")
+    with monkeypatch.context() as patch:
+        patch.delitem(rewrites, exp.GenerateSeries)  # SEQUENCE would not count downwards
+        verdicts = (run_random(seed, menu=menu, models=3, steps=2) for seed in range(SEED, SEED + 30))
+        scenario = next((v.scenario for v in verdicts if v.failure is not None), None)
+        assert scenario is not None, "no random scenario notices a wrong translation"
+        (saved,) = load_scenarios([save_case(scenario, tmp_path, seconds=3)])
+        failure = run_scenario(saved.scenario).failure
+        assert failure is not None
+        assert "not as interpreted" in failure
     assert run_scenario(saved.scenario).failure is None

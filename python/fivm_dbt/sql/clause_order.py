@@ -1,6 +1,8 @@
-"""The clauses of a SELECT stand in Spark's order; sqlglot reads them in any."""
+"""The clauses of a SELECT stand in Spark's order, and those of rows behind a SELECT; sqlglot reads them in any."""
 
 from __future__ import annotations
+
+from enum import Enum
 
 from sqlglot import Token, TokenType
 
@@ -22,7 +24,19 @@ _ORDER = {
 
 _OF_FROM = {TokenType.JOIN, TokenType.LATERAL}
 
-_BEGINS = {TokenType.SELECT, TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT, TokenType.PIPE_GT}
+_SET = {TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT}
+
+_BEGINS = {TokenType.SELECT, TokenType.PIPE_GT, *_SET}
+
+_OF_ROWS = {TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.QUALIFY}
+
+
+class _Stage(Enum):
+    """What of a query has been read: Spark lets it begin with FROM."""
+
+    NOTHING = "nothing"
+    FROM = "FROM"
+    SELECT = "SELECT"
 
 
 def check_clause_order(sql: str) -> None:
@@ -40,16 +54,25 @@ def check_clause_order(sql: str) -> None:
     see docs/errors.md#fivm105
     """
     reached: list[Token | None] = [None]
+    stages = [_Stage.NOTHING]
     before: Token | None = None
     for token in SparkText().tokenize(sql):
         kind = token.token_type
         last = reached[-1]
         if kind is TokenType.L_PAREN:
             reached.append(None)
+            stages.append(_Stage.NOTHING)
         elif kind is TokenType.R_PAREN and len(reached) > 1:
             reached.pop()
+            stages.pop()
         elif kind in _BEGINS:
             reached[-1] = None
+            if kind not in _SET:
+                stages[-1] = _Stage.SELECT
+            elif before is None or before.token_type is not TokenType.STAR:  # * EXCEPT (a) is a list
+                stages[-1] = _Stage.NOTHING
+        elif kind is TokenType.FROM and stages[-1] is _Stage.NOTHING:
+            stages[-1] = _Stage.FROM
         elif kind is TokenType.COMMA and last is not None and last.token_type is TokenType.LIMIT:
             what = "LIMIT with two numbers is not Spark SQL"
             raise _refusal(token, sql, what, "write LIMIT ... OFFSET ...")
@@ -57,6 +80,9 @@ def check_clause_order(sql: str) -> None:
             what = f"{token.text.upper()} behind {last.text.upper()} is not Spark SQL"
             raise _refusal(token, sql, what, f"put it before {last.text.upper()}")
         elif kind in _ORDER and not _is_name(before, token):
+            if kind in _OF_ROWS and stages[-1] is _Stage.FROM:
+                what = f"{token.text.upper()} behind FROM without SELECT is not Spark SQL"
+                raise _refusal(token, sql, what, "write SELECT before FROM, or before this clause")
             if last is not None and _ORDER[last.token_type] >= _ORDER[kind]:
                 what = f"{token.text.upper()} behind {last.text.upper()} is not Spark SQL"
                 raise _refusal(token, sql, what, f"put it before {last.text.upper()}")

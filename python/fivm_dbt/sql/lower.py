@@ -28,13 +28,13 @@ from fivm_dbt.sql.from_clause import from_clause
 from fivm_dbt.sql.functions import check_functions
 from fivm_dbt.sql.generators import generated_columns
 from fivm_dbt.sql.limits import limited_rows, order_items, without_idle_limits
-from fivm_dbt.sql.membership import has_subquery
+from fivm_dbt.sql.membership import UNREAD, has_subquery
 from fivm_dbt.sql.outer_joins import behind_generators
 from fivm_dbt.sql.parse import parse, unsupported
 from fivm_dbt.sql.part import Part
 from fivm_dbt.sql.scope import Scope
 from fivm_dbt.sql.set_operations import set_operation
-from fivm_dbt.sql.subqueries import Around, filtered, with_subqueries
+from fivm_dbt.sql.subqueries import Around, check_unread, filtered, with_subqueries
 from fivm_dbt.sql.time_windows import with_time_windows
 from fivm_dbt.sql.typing import Describe, Fields, Typer, known_type
 from fivm_dbt.sql.values import values
@@ -217,6 +217,8 @@ class Lowering:
         where = node.args.get("where")
         conditions = [*read.deferred, *(conjuncts(where.this) if where is not None else [])]
         around = self._where(around, conditions)
+        if UNREAD in node.meta:
+            check_unread(around, node.meta[UNREAD])
         node, scope, relation = with_time_windows(self, node, around.scope, around.relation)
         around = replace(around, scope=scope, relation=relation)
         projections = self.projections(node, around.scope)

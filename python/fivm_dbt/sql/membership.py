@@ -15,6 +15,9 @@ from fivm_dbt.sql.parse import unsupported
 from fivm_dbt.sql.scope import Scope, resolved_outside
 from fivm_dbt.sql.windows import has_windows
 
+UNREAD = "unread"
+"""In the meta of a SELECT: the one that was written, of which only the rows count."""
+
 _ROWS = f"{PREFIX}rows"
 
 
@@ -209,6 +212,7 @@ def _number_of_rows(query: exp.Query) -> exp.Expr:
 
 def _counted(query: exp.Select, condition: exp.Expr | None) -> exp.Expr:
     counted = query.copy()
+    counted.meta[UNREAD] = query.copy()
     counted.set("distinct", None)
     counted.set("order", None)
     counted.set("expressions", [exp.Count(this=exp.Star())])

@@ -46,6 +46,7 @@ def parse(sql: str) -> exp.Query:
         raise FivmError(
             "FIVM101", f"expected one query, found {what}", sql=sql, remedy="write a single SELECT"
         )
+    _join_in_select(statements[0])
     _place_clocks(statements[0], sql)
     _place_matches(statements[0], sql)
     return statements[0]
@@ -76,6 +77,19 @@ def _with_selected_values(statement: exp.Expr) -> exp.Expr:
         rows.replace(query)
         query.set("from_", exp.From(this=rows))
     return statement
+
+
+def _join_in_select(query: exp.Query) -> None:
+    """Put the joins of a query that begins with FROM where those of others are.
+
+    >>> print(parse("from r join s on r.k = s.k select r.k").sql("spark"))
+    SELECT r.k FROM r JOIN s ON r.k = s.k
+    """
+    for clause in query.find_all(exp.From):
+        select, table = clause.parent, clause.this
+        if isinstance(select, exp.Select) and isinstance(table, exp.Table) and table.args.get("joins"):
+            select.set("joins", [*table.args["joins"], *(select.args.get("joins") or [])])
+            table.set("joins", None)
 
 
 def has_match(sql: str) -> bool:

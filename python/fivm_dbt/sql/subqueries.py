@@ -16,7 +16,7 @@ from fivm_dbt.ir.rename import moved, renamed
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, conjuncts, grouped, raise_error
 from fivm_dbt.sql.aggregation import outermost_aggregates
 from fivm_dbt.sql.domains import correlated, same
-from fivm_dbt.sql.expressions import is_subquery, to_scalar, unparenthesized
+from fivm_dbt.sql.expressions import is_subquery, qualify, to_scalar, unparenthesized
 from fivm_dbt.sql.membership import (
     existing,
     has_subquery,
@@ -170,7 +170,9 @@ def _plain_rows(around: Around, query: exp.Select, width: int) -> _Rows:
         else:
             conditions.append(scalar)
     values: list[Scalar] = []
-    if width:
+    if not width:
+        check_unread(inner, query)
+    else:
         shown = lowering.projections(query, inner.scope)
         for _, value in shown[:width]:
             inner, rest = with_columns(inner, value) if has_subquery(value) else (inner, value)
@@ -206,6 +208,18 @@ def _any_rows(around: Around, query: exp.Query, width: int) -> _Rows:
     values = tuple(f.scalar for f in fields[: len(lowered.names)])
     keys = fields[len(lowered.names) : len(lowered.names) + len(outer.captured)]
     return _Rows(part.node, same(outer, keys), values[:width])
+
+
+def check_unread(around: Around, query: exp.Select) -> None:
+    """FIVM102 where the list of a query of which only the rows count names a column that does not exist."""
+    scope = around.scope
+    if scope.outer is not None:
+        # What is named here is not computed, so that it needs no domain.
+        scope = replace(scope, outer=Outer(scope.outer.resolve, scope.outer.types))
+    around, shown = with_subqueries(around, around.lowering.projections(query, scope))
+    scope = replace(scope, sources=around.scope.sources, aliases={n.lower(): v for n, v in reversed(shown)})
+    for _, value in shown:
+        qualify(value, scope)
 
 
 # Columns

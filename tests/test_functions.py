@@ -10,11 +10,14 @@ import pytest
 import sqlglot
 from tests.function_types import FIELDS, NAMES, read, recorded
 
-from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog import Column, SparkType
+from fivm_dbt.errors import FivmError
 from fivm_dbt.functions.lookup import TABLE, find, named
 from fivm_dbt.functions.nothing import value_over_nothing
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.sql.typing import Typer
+from fivm_dbt.sql.functions import check_functions
+from fivm_dbt.sql.parse import parse
+from fivm_dbt.sql.typing import Describe, Typer
 
 PYTHON = Path(__file__).resolve().parent.parent / "python" / "fivm_dbt"
 
@@ -133,3 +136,41 @@ def _lists_of_words(text: str) -> Iterator[list[str]]:
         words = node.func.value
         if isinstance(words, ast.Constant) and isinstance(words.value, str):
             yield words.value.lower().split()
+
+
+def _describe(known: str) -> Describe:
+    """What a session says that has one function of the user's, with an argument."""
+
+    def describe(sql: str) -> tuple[Column, ...]:
+        if f"{known}()" in sql.lower():
+            raise RuntimeError(f"[WRONG_NUM_ARGS.WITHOUT_SUGGESTION] The `{known}` requires 1 parameters")
+        raise RuntimeError("[UNRESOLVED_ROUTINE] Cannot resolve routine on search path")
+
+    return describe
+
+
+@pytest.mark.parametrize("describe", [None, _describe("own")], ids=["offline", "connected"])
+def test_the_function_that_was_meant(describe: Describe | None) -> None:
+    sql = "select k, uper(own(s)) as u from r"
+    if describe is None:
+        sql = sql.replace("own(s)", "s")
+    with pytest.raises(FivmError) as caught:
+        check_functions(parse(sql), describe)
+    assert caught.value.code.number == "FIVM105" and caught.value.span is not None
+    assert sql[caught.value.span.start : caught.value.span.end].startswith("uper")
+    assert caught.value.remedy == "did you mean upper?"
+
+
+def test_functions_of_the_user_are_asked_for_once() -> None:
+    asked = []
+
+    def describe(sql: str) -> tuple[Column, ...]:
+        asked.append(sql)
+        return _describe("own")(sql)
+
+    check_functions(
+        parse("select own(own(s)) as u, max(own(s)) over (partition by upper(s)) as m from r"), describe
+    )
+    assert asked == ["SELECT OWN()"]
+    with pytest.raises(FivmError, match="zzyzx is no function of Spark"):
+        check_functions(parse("select zzyzx(s) as u from r"), describe)

@@ -8,6 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.function_types import COLUMNS, NAMES, TYPES, recorded
 
+from fivm_dbt.catalog import Catalog, Column, Relation
+from fivm_dbt.errors import FivmError
+from fivm_dbt.sql.lower import lower
+
 pytestmark = pytest.mark.spark
 
 
@@ -31,3 +35,19 @@ def test_types(spark: SparkSession) -> None:
     if os.environ.get("FIVM_UPDATE"):
         TYPES.write_text("".join(f"{call}\t{type_}\n" for call, type_ in found), encoding="utf-8")
     assert found == recorded()
+
+
+def test_a_function_that_the_session_does_not_have(spark: SparkSession) -> None:
+    def describe(sql: str) -> tuple[Column, ...]:
+        found = spark.sql(f"describe query {sql}").collect()
+        return tuple(Column.of(row[0], row[1]) for row in found)
+
+    spark.udf.register("fivm_own", lambda text: text)
+    relation = Relation("raw.r", (Column.of("s", "string"),))
+    catalog = Catalog.of([relation])
+    lowered = lower("select fivm_own(upper(s)) as u from raw.r", catalog, describe)
+    assert [c.type.text for c in lowered.columns] == ["string"]
+    with pytest.raises(FivmError) as caught:
+        lower("select fivm_own(uper(s)) as u from raw.r", catalog, describe)
+    assert caught.value.code.number == "FIVM105"
+    assert caught.value.remedy == "did you mean upper?"

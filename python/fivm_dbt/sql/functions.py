@@ -10,6 +10,7 @@ from fivm_dbt.functions.function import Aggregate, Kind, Other
 from fivm_dbt.functions.lookup import NAMES, aggregate_of, find
 from fivm_dbt.functions.lookup import function_name as function_name
 from fivm_dbt.sql.parse import span_of
+from fivm_dbt.sql.typing import Describe
 from fivm_dbt.suggest import did_you_mean
 
 _WITHOUT_PARENTHESES = ("current_date", "current_timestamp")
@@ -67,31 +68,48 @@ def refusal(node: exp.Expr) -> FivmError | None:
     )
 
 
-def check_functions(query: exp.Expr, *, is_connected: bool) -> None:
+def check_functions(query: exp.Expr, describe: Describe | None) -> None:
     """Raises FIVM105 (FIVM106) for a function that is refused, or that Spark does not have.
 
-    Spark may know functions of the user's, about which it is asked where there is a connection.
+    Spark may know functions of the user's: ``describe`` asks it about each, where there is a connection.
 
     >>> import sqlglot
-    >>> check_functions(sqlglot.parse_one("select uper(a) from r"), is_connected=False)
+    >>> check_functions(sqlglot.parse_one("select uper(a) from r"), None)
     Traceback (most recent call last):
     ...
     fivm_dbt.errors.FivmError: FIVM105 construct not supported incrementally: uper is no function of Spark
     what to do: did you mean upper?
     see docs/errors.md#fivm105
     """
+    asked: dict[str, bool] = {}
     for node in query.walk():
         refused = refusal(node)
         if refused is not None:
             raise refused
-        if not is_connected and _is_unknown(node):
+        if not _is_unknown(node):
+            continue
+        if node.name not in asked:
+            asked[node.name] = describe is not None and _is_of_user(node.name, describe)
+        if not asked[node.name]:
             own = "functions of your own are known where there is a connection"
             raise FivmError(
                 "FIVM105",
                 f"{node.name} is no function of Spark",
                 span=span_of(node),
-                remedy=did_you_mean(node.name, NAMES, _ALIKE) or own,
+                remedy=did_you_mean(node.name, NAMES, _ALIKE)
+                or (
+                    own if describe is None else "correct the name, or register the function before dbt runs"
+                ),
             )
+
+
+def _is_of_user(name: str, describe: Describe) -> bool:
+    """Whether the session has a function of this name; how many arguments it takes is not known here."""
+    try:
+        describe(exp.select(exp.Anonymous(this=name)).sql(dialect="spark"))
+    except Exception as error:  # a wrong number of arguments, as a rule
+        return "UNRESOLVED_ROUTINE" not in str(error)
+    return True
 
 
 def _is_unknown(node: exp.Expr) -> bool:

@@ -107,7 +107,7 @@ def _lowered(
     lowering = Lowering(catalog, Typer(describe), Completions(sql), approximate, part_length)
     query = parse(sql)
     check_syntax(query)
-    check_functions(query, is_connected=describe is not None)
+    check_functions(query, describe)
     check_clause_order(sql)
     check_written_back(query, sql)
     query = without_idle_limits(query)

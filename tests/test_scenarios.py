@@ -318,6 +318,8 @@ ON_SPARK = (
     "correlated/exists-union",
     "generators/inline-of-structs",
     "joins/from-before-select",
+    "generators/named-arguments",
+    "spark/named-arguments",
 )
 """Those that depend on what only Spark and Delta do: types, captures, literals, names. The first few always run."""
 

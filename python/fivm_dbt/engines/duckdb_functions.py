@@ -19,6 +19,7 @@ from fivm_dbt.engines.duckdb_times import as_date, to_duckdb_interval, to_duckdb
 from fivm_dbt.engines.duckdb_unsupported import UnsupportedStatement
 from fivm_dbt.engines.duckdb_windows import without_time_windows
 from fivm_dbt.ir.dialect import as_sqlglot_reads
+from fivm_dbt.sql.named_arguments import with_arguments_in_order
 
 MACROS = (
     "CREATE MACRO pmod(a, n) AS ((a % n) + n) % n",
@@ -50,7 +51,8 @@ _SYNONYMS = {"some": "BOOL_OR", "every": "BOOL_AND", "try_sum": "SUM", "try_avg"
 
 def duckdb_text(ast: exp.Expr) -> str:
     """DuckDB's SQL for a Spark tree, which is changed."""
-    ast = to_duckdb_functions(with_known_membership(without_time_windows(without_pivots(ast))))
+    ast = without_time_windows(without_pivots(with_arguments_in_order(ast)))
+    ast = to_duckdb_functions(with_known_membership(ast))
     return ast.sql(dialect="duckdb", copy=False, unsupported_level=sqlglot.ErrorLevel.IGNORE)
 
 

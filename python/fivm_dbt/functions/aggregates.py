@@ -86,7 +86,9 @@ AGGREGATES: tuple[Function, ...] = (
     Aggregate("grouping"),
     Aggregate("grouping_id", BIGINT, needs_argument=False),
     # A table of counters that are added up: the same bytes in any order.
-    Aggregate("count_min_sketch", BINARY, nothing=""),
+    Aggregate(
+        "count_min_sketch", BINARY, nothing="", parameters=("column", "epsilon", "confidence", "seed")
+    ),
     # Refused.
     _refused("histogram_numeric", "its bins depend on the order in which rows are read"),
     _refused("approx_top_k", _SKETCH),

@@ -70,7 +70,8 @@ Rule = SparkType | Callable[[Arguments], SparkType | None] | None
 class Function:
     """A function of Spark. ``other`` says why its value is another each time, ``refused`` why it is not maintained.
 
-    ``parameters`` are the names under which arguments may be given (``f(name => x)``), where Spark has any.
+    ``parameters`` are the names under which arguments may be given (``f(name => x)``), where Spark has any, and
+    ``defaults`` what the last of these are where they are not given, as Spark SQL.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Function:
     takes_nulls: bool = False
     """Whether IGNORE NULLS and RESPECT NULLS may stand behind it."""
     parameters: tuple[str, ...] = ()
+    defaults: tuple[str, ...] = ()
     duckdb: str = ""
     """DuckDB's name where that is all the difference."""
 

@@ -32,7 +32,12 @@ STRINGS: tuple[Function, ...] = (
     Function("split_part", STRING),
     Function("soundex", STRING),
     Function("quote", STRING),
-    Function("mask", STRING, parameters=("str", "upperChar", "lowerChar", "digitChar", "otherChar")),
+    Function(
+        "mask",
+        STRING,
+        parameters=("str", "upperChar", "lowerChar", "digitChar", "otherChar"),
+        defaults=("'X'", "'x'", "'n'", "NULL"),
+    ),
     Function("format_string", STRING, ("printf",)),
     Function("format_number", STRING),
     Function("collate", None),

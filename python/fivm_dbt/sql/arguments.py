@@ -395,6 +395,7 @@ VALUES: dict[type[exp.Expr], Node] = {
     ),
     exp.Lambda: Node({"this": READ, "expressions": READ}, under=exp.Func),
     exp.PropertyEQ: Node({"this": READ, "expression": READ}, under=(exp.Struct, exp.Pivot)),
+    exp.Kwarg: Node({"this": READ, "expression": READ}, under=exp.Func, called="a named argument"),
     exp.Any: Node({"this": READ}),
     exp.All: Node({"this": READ}),
     exp.AtTimeZone: Node({"this": READ, "zone": READ}),  # what from_utc_timestamp is read as
@@ -476,7 +477,6 @@ CALLS: dict[type[exp.Expr], dict[str, Read | Refused]] = {
 """Arguments of calls that are more than a list of values, and refused. All other arguments of a call are values."""
 
 FOREIGN: dict[type[exp.Expr], Refused] = {
-    exp.Kwarg: Refused("named arguments are not read", "write the arguments by their positions"),
     exp.Fetch: _foreign("FETCH FIRST", "use LIMIT"),
     exp.HavingMax: _foreign("HAVING MAX or MIN inside of a call", "use max_by or min_by"),
     exp.Slice: _foreign("[a:b] for a part of an array", "use slice(...)"),

@@ -29,6 +29,7 @@ from fivm_dbt.sql.functions import check_functions
 from fivm_dbt.sql.generators import generated_columns
 from fivm_dbt.sql.limits import limited_rows, order_items, without_idle_limits
 from fivm_dbt.sql.membership import UNREAD, has_subquery
+from fivm_dbt.sql.named_arguments import with_arguments_in_order
 from fivm_dbt.sql.outer_joins import behind_generators
 from fivm_dbt.sql.parse import parse, unsupported
 from fivm_dbt.sql.part import Part
@@ -110,7 +111,7 @@ def _lowered(
     check_functions(query, describe)
     check_clause_order(sql)
     check_written_back(query, sql)
-    query = without_idle_limits(query)
+    query = without_idle_limits(with_arguments_in_order(query))
     lowered = lowering.query(query, {}, "result")
     names = lowered.names
     unusual = not all(name.isidentifier() for name in names)

@@ -19,7 +19,7 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.errors import FivmError
 from fivm_dbt.functions.function import Order
-from fivm_dbt.functions.lookup import order_of
+from fivm_dbt.functions.lookup import function_name, order_of
 from fivm_dbt.ir.nodes import Field
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast
 from fivm_dbt.naming import quote
@@ -448,8 +448,9 @@ class _Select:
     def _extreme_by(self, call: exp.Expr) -> None:
         """``max_by(x, y)``: of the rows with the greatest y that with the greatest x."""
         if len(call.expressions) < 2:
-            name = type(call).sql_name() if isinstance(call, exp.Func) else call.key.upper()
-            raise unsupported(call, f"{name} of one argument", "say by what the row is chosen, too")
+            raise unsupported(
+                call, f"{function_name(call)} of one argument", "say by what the row is chosen, too"
+            )
         value, by = call.expressions[:2]
         column = self._column(unparenthesized(by))
         if names_its_ties(value, by):

@@ -81,6 +81,9 @@ def check_functions(query: exp.Expr, describe: Describe | None) -> None:
     what to do: did you mean upper?
     see docs/errors.md#fivm105
     """
+    own = "functions of your own are known where there is a connection"
+    if describe is not None:
+        own = "correct the name, or register the function before dbt runs"
     asked: dict[str, bool] = {}
     for node in query.walk():
         refused = refusal(node)
@@ -91,15 +94,11 @@ def check_functions(query: exp.Expr, describe: Describe | None) -> None:
         if node.name not in asked:
             asked[node.name] = describe is not None and _is_of_user(node.name, describe)
         if not asked[node.name]:
-            own = "functions of your own are known where there is a connection"
             raise FivmError(
                 "FIVM105",
                 f"{node.name} is no function of Spark",
                 span=span_of(node),
-                remedy=did_you_mean(node.name, NAMES, _ALIKE)
-                or (
-                    own if describe is None else "correct the name, or register the function before dbt runs"
-                ),
+                remedy=did_you_mean(node.name, NAMES, _ALIKE) or own,
             )
 
 

@@ -22,7 +22,9 @@ def with_arguments_in_order(query: Tree) -> Tree:
     >>> print(with_arguments_in_order(sqlglot.parse_one(text, dialect="spark")).sql("spark"))
     SELECT MASK(s, 'X', 'x', '0'), EXPLODE(tags) FROM r
     """
-    for call in [n for n in query.walk() if any(isinstance(a, exp.Kwarg) for a in n.iter_expressions())]:
+    # A call with several has one entry.
+    for call in {id(named.parent): named.parent for named in query.find_all(exp.Kwarg)}.values():
+        assert call is not None, "a named argument stands in a call"
         ordered = _ordered(call)
         if isinstance(call, exp.Anonymous):
             call.set("expressions", ordered)

@@ -72,7 +72,12 @@ class Coverage:
     @property
     def share_interpreted(self) -> float:
         """The pairs that the second oracle has checked, as a share of those that it was asked for."""
-        return self.interpreted / max(1, self.interpreted + self.not_understood.total())
+        return self.interpreted / max(1, self.pairs_asked)
+
+    @property
+    def pairs_asked(self) -> int:
+        """The pairs that the second oracle was asked for."""
+        return self.interpreted + self.not_understood.total()
 
     def shares(self) -> dict[str, float]:
         """Each kind of pair as a share of all pairs."""
@@ -112,10 +117,9 @@ class Coverage:
     def __str__(self) -> str:
         shares = ", ".join(f"{name.replace('_', ' ')} {share:.0%}" for name, share in self.shares().items())
         counts = f"{self.queries} queries, {self.pairs} pairs of query and step"
-        asked = self.interpreted + self.not_understood.total()
-        second = f"; {self.interpreted} of {asked} pairs, {self.queries_interpreted} queries, interpreted"
+        second = f"; {self.interpreted} of {self.pairs_asked} pairs, {self.queries_interpreted} queries, interpreted"
         rest = f"{self.refusals} other queries refused, {self.too_large} too large"
-        return f"{counts}; {shares}; {rest}{second if asked else ''}"
+        return f"{counts}; {shares}; {rest}{second if self.pairs_asked else ''}"
 
     def tables(self) -> str:
         """For people: per construct what the planner said and what happened, all nestings, kinds and positions,

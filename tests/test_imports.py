@@ -52,6 +52,7 @@ SQLGLOT = {
     "refresh.part_writer", "refresh.root_writes", "refresh.tolerance", "refresh.writes",
     "engines.duckdb", "engines.duckdb_aggregates", "engines.duckdb_functions", "engines.duckdb_lambdas",
     "engines.duckdb_casts", "engines.duckdb_literals", "engines.duckdb_meaning", "engines.duckdb_scalars",
+    "engines.duckdb_orders",
     "engines.duckdb_pivot", "engines.duckdb_predicates", "engines.duckdb_shapes", "engines.duckdb_sql",
     "engines.duckdb_times", "engines.duckdb_windows", "testing.fuzz", "testing.minimise_sql", "testing.part_oracle",
     "testing.interpreter.aggregates", "testing.interpreter.dialect", "testing.interpreter.errors",

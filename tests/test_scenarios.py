@@ -67,18 +67,13 @@ def _parameters() -> list[Any]:
     ]
 
 
-OTHER_ON_DUCKDB = frozenset({"ties/max-by-and-min-by", "ties/columns-without-a-name", "ties/chained"})
-"""DuckDB has other rows than Spark and the interpreter: in a struct NULL comes last there, not first."""
-
-
 @pytest.mark.parametrize("located", _parameters())
 def test_scenario(located: Located, monkeypatch: pytest.MonkeyPatch) -> None:
     """On DuckDB, beside the interpreter of Spark's semantics."""
     cache_statements(monkeypatch)
     if located.path.stem != "joins":
         skip_statement_checks(monkeypatch)
-    interprets = located.scenario.id not in OTHER_ON_DUCKDB
-    result = replay_scenario(located.scenario, tiny_workbench, interprets=interprets)
+    result = replay_scenario(located.scenario, tiny_workbench, interprets=True)
     if located.scenario.id in NOT_YET:
         assert result.outcome == "refused", f"to be taken off not_yet.txt: {_explained(result)}"
         return
@@ -86,13 +81,6 @@ def test_scenario(located: Located, monkeypatch: pytest.MonkeyPatch) -> None:
         assert result.outcome in ("failed", "refused"), f"it need not be only on Spark: {_explained(result)}"
         return
     assert result.outcome == "passed", _explained(result)
-
-
-@pytest.mark.xfail(strict=True, reason="in a struct NULL comes last on DuckDB, and first on Spark")
-@pytest.mark.parametrize("name", sorted(OTHER_ON_DUCKDB))
-def test_scenario_that_duckdb_answers_otherwise(name: str) -> None:
-    scenario = next(located.scenario for located in SCENARIOS if located.scenario.id == name)
-    assert replay_scenario(scenario, tiny_workbench, interprets=True).outcome == "passed"
 
 
 @pytest.mark.long
@@ -320,6 +308,7 @@ ON_SPARK = (
     "joins/from-before-select",
     "generators/named-arguments",
     "spark/named-arguments",
+    "ties/null-in-a-struct-comes-first",
 )
 """Those that depend on what only Spark and Delta do: types, captures, literals, names. The first few always run."""
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from fivm_dbt.engines.duckdb_orders import extreme
+
 MACROS = (
     # The mean is bound by a lambda, so that it is computed once and not for each element.
     "CREATE MACRO central_moment(l, k) AS list_transform([list_avg(l)], "
@@ -100,4 +102,6 @@ RULES: dict[type[exp.Expr], Callable[[exp.Expr, Around], exp.Expr]] = {
     exp.Corr: _with_variation(exp.RegrSxx, exp.RegrSyy),
     exp.RegrSlope: _with_variation(exp.RegrSxx),
     exp.RegrIntercept: _with_variation(exp.RegrSxx),
+    exp.Max: extreme,
+    exp.Min: extreme,
 }

@@ -7,10 +7,17 @@ from collections.abc import Callable
 import sqlglot
 from sqlglot import exp
 
-from fivm_dbt.engines import duckdb_aggregates, duckdb_casts, duckdb_predicates, duckdb_scalars
+from fivm_dbt.engines import (
+    duckdb_aggregates,
+    duckdb_casts,
+    duckdb_orders,
+    duckdb_predicates,
+    duckdb_scalars,
+)
 from fivm_dbt.engines.duckdb_aggregates import to_duckdb_aggregate
 from fivm_dbt.engines.duckdb_casts import to_duckdb_cast
 from fivm_dbt.engines.duckdb_lambdas import to_duckdb_aggregate_array, with_index_from_one
+from fivm_dbt.engines.duckdb_orders import order_key
 from fivm_dbt.engines.duckdb_pivot import without_pivots
 from fivm_dbt.engines.duckdb_predicates import to_array_condition, with_known_membership
 from fivm_dbt.engines.duckdb_scalars import to_duckdb_call
@@ -29,6 +36,7 @@ MACROS = (
     "CREATE MACRO timestamp_seconds(n) AS make_timestamp(n * 1000000)",
     "CREATE MACRO timestamp_micros(n) AS make_timestamp(n)",
     *duckdb_aggregates.MACROS,
+    *duckdb_orders.MACROS,
     *duckdb_casts.MACROS,
     *duckdb_scalars.MACROS,
     *duckdb_predicates.MACROS,
@@ -113,6 +121,16 @@ def _renamed(name: str) -> Callable[[exp.Expr], exp.Expr]:
 
     def rewrite(node: exp.Expr) -> exp.Expr:
         return exp.Anonymous(this=name, expressions=[e.copy() for e in node.iter_expressions()])
+
+    return rewrite
+
+
+def _by(name: str) -> Callable[[exp.Expr], exp.Expr]:
+    """MAX_BY and MIN_BY; the value of the last row may be NULL."""
+
+    def rewrite(node: exp.Expr) -> exp.Expr:
+        value, by, *number = (e.copy() for e in node.iter_expressions())
+        return exp.Anonymous(this=name, expressions=[value, order_key(by) or by, *number])
 
     return rewrite
 
@@ -243,7 +261,7 @@ def _sorted(node: exp.Expr) -> exp.Expr:
     is_down, is_first = node.args.get("asc") == exp.false(), node.args.get("nulls_first") == exp.true()
     order = ["DESC" if is_down else "ASC", "NULLS FIRST" if is_first else "NULLS LAST"]
     return exp.Anonymous(
-        this="LIST_SORT", expressions=[node.this.copy(), *(exp.Literal.string(part) for part in order)]
+        this="SPARK_SORTED", expressions=[node.this.copy(), *(exp.Literal.string(part) for part in order)]
     )
 
 
@@ -287,8 +305,8 @@ _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.TsOrDsAdd: as_date,
     exp.AddMonths: as_date,
     exp.Any: _any,
-    exp.ArgMax: _renamed("ARG_MAX_NULL"),  # the value of the last row may be NULL
-    exp.ArgMin: _renamed("ARG_MIN_NULL"),
+    exp.ArgMax: _by("ARG_MAX_NULL"),
+    exp.ArgMin: _by("ARG_MIN_NULL"),
     exp.ArrayFilter: with_index_from_one,
     exp.ArraySort: _sorted,
     exp.Collate: _collate,
@@ -312,5 +330,6 @@ _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     type(_EXPLODE_OUTER): _exploded,
     exp.Select: _select,
     exp.Values: with_names,
+    **duckdb_orders.RULES,
     **duckdb_scalars.RULES,
 }

@@ -10,14 +10,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 
+import sqlglot
 from sqlglot import exp
 
 from fivm_dbt.catalog import Column, SparkType
 from fivm_dbt.catalog.types import product_digits, sum_digits
+from fivm_dbt.engines.duckdb_orders import LESS, named_struct_in_order, order_key, ordered_values
 from fivm_dbt.engines.duckdb_unsupported import CODE
 from fivm_dbt.errors import FivmError
+from fivm_dbt.functions.lookup import arguments as arguments_of
 from fivm_dbt.functions.widening import VOID
 from fivm_dbt.ir.clock import CLOCK_TYPES
+from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.nodes import Aggregate, Node
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.sql.functions import function_name
@@ -36,6 +40,8 @@ _COMPARISONS = (
     exp.NullSafeNEQ,
     exp.Nullif,
 )
+_SORTED = (exp.ArraySort, exp.ArrayMax, exp.ArrayMin)
+_ORDERS = (*LESS, exp.Between, exp.Greatest, exp.Least, *_SORTED)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
 _PLAIN = {
     "integer": re.compile(r"-?\d{1,18}"),
@@ -47,8 +53,11 @@ _PLAIN = {
 """Texts that both read alike, by the kind of what they stand beside."""
 
 
-def check_meaning(query: Node) -> None:
-    """Raise FIVM602 for an expression of a plan's query that DuckDB does not evaluate as Spark does."""
+def check_meaning(query: Node, sql: str) -> None:
+    """Raise FIVM602 for what DuckDB does not evaluate as Spark does, in a plan's query or in its text."""
+    named = named_struct_in_order(sqlglot.parse_one(sql, dialect=SparkText))
+    if named is not None:
+        raise _refused(f"{_shown(named)} in an order: in a struct NULL comes last there")
     for node in query.walk():
         types = {f.id: f.type for child in node.inputs for f in child.fields} | dict(CLOCK_TYPES)
         soft = frozenset(i for child in node.inputs for i in _soft(child))
@@ -115,6 +124,8 @@ def _is_soft(node: exp.Expr, soft: frozenset[ColumnId]) -> bool:
 
 def _check(node: exp.Expr, types: Types, soft: frozenset[ColumnId]) -> None:
     for part in node.walk():
+        if isinstance(part, _ORDERS):
+            _check_orders(part, types)
         if isinstance(part, _COMPARISONS):
             _check_alike(part, [part.this, part.expression], types)
         elif isinstance(part, exp.In) and part.expressions:
@@ -156,6 +167,11 @@ def _check(node: exp.Expr, types: Types, soft: frozenset[ColumnId]) -> None:
             raise _refused(_shown(part))
         elif isinstance(part, (exp.Max, exp.Min, exp.Avg)):
             _check_aggregate(part.key, _nested(part.this, types))
+            _check_order(part, part.this, types)
+        elif isinstance(part, exp.Ordered):
+            _check_order(part, part.this, types)
+        elif function_name(part) in ("max_by", "min_by", "arg_max", "arg_min"):
+            _check_order(part, arguments_of(part)[1], types)
         elif isinstance(part, exp.Anonymous) and part.name.lower() == "try_sum":
             _check_aggregate("try_sum", _typed(part.expressions[0], types))
 
@@ -263,6 +279,39 @@ def _check_key(part: exp.Bracket, types: Types) -> None:
     (key,) = part.expressions if len(part.expressions) == 1 else (exp.Literal.string(""),)
     if is_map and not (isinstance(key, exp.Literal) and key.is_string):
         raise _refused(f"{_shown(part)}, of a map")
+
+
+def _check_orders(part: exp.Expr, types: Types) -> None:
+    """Two structs that are written are compared field by field, all other values as DuckDB orders them."""
+    if isinstance(part, _SORTED):
+        (_, element), *_ = _typed(part.this, types).element_columns() or [("", VOID)]
+        is_seen = isinstance(part, exp.ArraySort) and not element.text.startswith("array<")
+        for type_ in [type_ for _, type_ in element.struct_fields] if is_seen else [element]:
+            _check_whole(part, type_)
+        return
+    sides = list(part.iter_expressions())
+    if isinstance(part, LESS) and all(order_key(side) is not None for side in sides):
+        sides = [value for side in sides for value in ordered_values(side)]
+    for side in sides:
+        _check_whole(part, _typed(side, types))
+
+
+def _check_order(part: exp.Expr, by: exp.Expr, types: Types) -> None:
+    for value in ordered_values(by):
+        type_ = _typed(value, types)
+        is_list = isinstance(value, exp.Column) and not re.search(r"<.*<", type_.text)
+        if not (is_list and type_.text.startswith("array<")):  # a list that was collected has no NULL
+            _check_whole(part, type_)
+
+
+def _check_whole(part: exp.Expr, type_: SparkType) -> None:
+    """What is compared has no parts, which may be NULL."""
+    if type_.text.startswith(("array<", "struct<")) and type_.text != _WINDOW:
+        raise _refused(f"{_shown(part)}: in {type_} NULL comes last there")
+
+
+_WINDOW = "struct<start:timestamp,end:timestamp>"
+"""Both times of a window are there."""
 
 
 def _check_aggregate(function: str, type_: SparkType | None) -> None:

@@ -116,7 +116,7 @@ class ScenarioPlanner:
             name, model.sql, catalog, config, is_read=is_read, measured=self._measured, session=_SESSION
         )
         plan = plan_model(request, self._workbench.describe, self._columns_of(request))
-        self._workbench.check_meaning(plan.query)
+        self._workbench.check_meaning(plan.query, plan.completed_sql)
         self._know(model, plan)
         return plan
 

@@ -92,7 +92,7 @@ class SparkWorkbench:
     def columns_of(self, sql: str) -> tuple[Column, ...]:
         return self._engine.describe(sql)
 
-    def check_meaning(self, query: Node) -> None:
+    def check_meaning(self, query: Node, sql: str) -> None:
         """Spark has the last word."""
 
     def make_room(self, relation: str) -> None:

@@ -44,8 +44,8 @@ class Workbench(Protocol):
     def columns_of(self, sql: str) -> tuple[Column, ...]:
         """The columns of a query as this engine sees them, for models that are recomputed."""
 
-    def check_meaning(self, query: Node) -> None:
-        """Raise FIVM602 where this engine does not evaluate the query of a plan as Spark does."""
+    def check_meaning(self, query: Node, sql: str) -> None:
+        """Raise FIVM602 where this engine does not evaluate the query of a plan, or its text, as Spark does."""
 
     def make_room(self, relation: str) -> None:
         """See to it that the schema of a model to come exists."""
@@ -97,8 +97,8 @@ class DuckDbWorkbench:
     def columns_of(self, sql: str) -> tuple[Column, ...]:
         return self._engine.describe(sql)
 
-    def check_meaning(self, query: Node) -> None:
-        check_meaning(query)
+    def check_meaning(self, query: Node, sql: str) -> None:
+        check_meaning(query, sql)
 
     def make_room(self, relation: str) -> None:
         pass  # names are flat here

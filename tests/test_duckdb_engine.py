@@ -441,6 +441,14 @@ class TestMeaning:
         query = f"SELECT a FROM (SELECT a, COUNT(*) AS n FROM raw.r GROUP BY a) q {copies}"
         assert sorted(engine.query(query), key=str) == [(1,), (1,), (None,)]
 
+    def test_a_sequence_goes_towards_its_end_or_stops(self, engine: DuckDbEngine) -> None:
+        query = (
+            "SELECT DISTINCT SEQUENCE(a, 3, 1), SEQUENCE(-1, a - 3), SEQUENCE(a, a, 0) FROM raw.r WHERE a = 1"
+        )
+        assert engine.query(query) == [([1, 2, 3], [-1, -2], [1])]
+        with pytest.raises(duckdb.Error, match="Illegal sequence boundaries"):
+            engine.query("SELECT SEQUENCE(a, 3, -1) FROM raw.r")
+
     def test_semi_join(self, engine: DuckDbEngine) -> None:
         query = (
             "SELECT r.a FROM raw.r AS r LEFT SEMI JOIN (SELECT CAST(NULL AS INT) AS k) AS d ON r.a <=> d.k"

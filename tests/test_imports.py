@@ -58,6 +58,7 @@ SQLGLOT = {
     "testing.interpreter.aggregates", "testing.interpreter.dialect", "testing.interpreter.errors",
     "testing.interpreter.expressions", "testing.interpreter.from_clause", "testing.interpreter.functions",
     "testing.interpreter.functions_of_lists", "testing.interpreter.functions_of_numbers",
+    "testing.interpreter.functions_of_sequences",
     "testing.interpreter.functions_of_texts", "testing.interpreter.functions_of_times",
     "testing.interpreter.generators", "testing.interpreter.groups", "testing.interpreter.operators",
     "testing.interpreter.pivots", "testing.interpreter.queries", "testing.interpreter.run",

@@ -144,6 +144,21 @@ def test_what_is_not_understood_is_said(sql: str, construct: str) -> None:
     assert raised.value.construct.startswith(construct)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "sequence(k, 3, 1)",
+        "sequence(k, 7, 0)",
+        "sequence(date'2024-01-01', date'2024-01-03', interval -1 day)",
+    ],
+)
+def test_a_sequence_that_leads_away_from_its_end_stops(call: str) -> None:
+    """So it does on Spark."""
+    tables = {"o": Table((("id", INT), ("k", INT)), ((1, 5),))}
+    with pytest.raises(ArithmeticError, match="Illegal sequence boundaries"):
+        interpret(f"select {call} as s from o", tables)
+
+
 SAVED = load_scenarios(sorted((HERE / "saved_cases").glob("*.jsonl")))
 
 

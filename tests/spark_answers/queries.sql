@@ -148,3 +148,6 @@ select substring('abc', 0, 2) as a, substring('abc', -2, 1) as b, split('a,b,', 
 select g like 'a%' as a, g not like '%a' as b, g rlike '^[ab]' as c, upper(g) as d, length(g) as e, g || '!' as f from r
 select size(cast(null as array<int>)) as a, sort_array(array(2, null, 1)) as b, sort_array(array(2, null, 1), false) as c, array_sort(array(2, null, 1)) as d, array_contains(array(1, null), 2) as e, element_at(array(1, 2), -1) as f, array(1, 2)[5] as g, array_join(array('a', null, 'b'), ',') as h, transform(array(1, 2), (e, i) -> e * i) as i, filter(array(1, 2, 3), e -> e > 1) as j, exists(array(1, null), e -> e > 1) as k, aggregate(array(1, 2), 0, (s, e) -> s + e) as l, sequence(1, 5, 2) as m, array_distinct(array(1, 1, null)) as n
 select named_struct('a', 1, 'b', 'x').b as a, struct(k, a).a as b, map('x', 1)['x'] as c, struct(1, 2) = struct(1, 2) as d from r
+select id, e, size(sequence(k, -1)) as s from o lateral view outer explode(sequence(-1, k - 3)) l as e
+select id, sequence(3, k) as a, sequence(k, 3, 1 - 2 * int(k > 3)) as b, sequence(k, k, 0) as c, sequence(date'2024-03-02', date_sub(date'2024-03-02', k)) as d, sequence(timestamp'2024-03-02 10:00:00', timestamp'2024-02-29 11:00:00') as t from o
+select id, exists (values (1, 'a'), (2, null)) as e from o where not exists (values (1)) or id > 2

@@ -30,6 +30,9 @@ from fivm_dbt.sql.named_arguments import with_arguments_in_order
 
 MACROS = (
     "CREATE MACRO pmod(a, n) AS ((a % n) + n) % n",
+    "CREATE MACRO spark_series(a, b, step) AS CASE WHEN a IS NULL OR b IS NULL OR step IS NULL THEN NULL "
+    "WHEN a = b THEN [a::BIGINT] WHEN (a < b AND step > 0) OR (a > b AND step < 0) "
+    "THEN generate_series(a::BIGINT, b::BIGINT, step::BIGINT) ELSE error('Illegal sequence boundaries') END",
     "CREATE MACRO raise_error(message) AS error(message)",
     "CREATE MACRO array_repeat(x, n) AS list_transform(range(n), lambda i: x)",
     "CREATE MACRO assert_true(condition) AS CASE WHEN condition THEN NULL ELSE error('assertion failed') END",
@@ -199,7 +202,8 @@ def _exploded(node: exp.Expr) -> exp.Expr:
 
 
 def _series(node: exp.Expr) -> exp.Expr:
-    """Without a step Spark's SEQUENCE of numbers counts downwards by itself; DuckDB would have no numbers.
+    """Without a step Spark's SEQUENCE of numbers counts downwards by itself, and with one that leads away it stops;
+    DuckDB would have no numbers.
 
     A multiplicity that was just summed up is a HUGEINT, of which DuckDB makes no series.
     """
@@ -210,13 +214,14 @@ def _series(node: exp.Expr) -> exp.Expr:
         "YEAR",
     ):
         raise UnsupportedStatement("SEQUENCE by months")
-    if step is not None and not (isinstance(start, exp.Literal) and start.is_int):
+    if step is not None and step.find(exp.Interval):
         return node
+    if step is not None:
+        return exp.Anonymous(this="SPARK_SERIES", expressions=[start, node.args["end"], step])
     ends = [start.copy(), node.args["end"].copy()]
-    if step is None:
-        is_upwards = exp.LTE(this=exp.paren(ends[0]), expression=exp.paren(ends[1]))
-        ifs = [exp.If(this=is_upwards, true=exp.Literal.number(1))]
-        step = exp.Case(ifs=ifs, default=exp.Neg(this=exp.Literal.number(1)))
+    is_upwards = exp.LTE(this=exp.paren(ends[0]), expression=exp.paren(ends[1]))
+    ifs = [exp.If(this=is_upwards, true=exp.Literal.number(1))]
+    step = exp.Case(ifs=ifs, default=exp.Neg(this=exp.Literal.number(1)))
     first, last = (exp.Cast(this=end, to=exp.DataType.build("BIGINT")) for end in ends)
     return exp.GenerateSeries(this=node.this, start=first, end=last, step=step)
 

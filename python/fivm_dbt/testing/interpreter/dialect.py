@@ -75,6 +75,7 @@ def _is_function(tokens: list[Token], number: int) -> bool:
             TokenType.SELECT,
             TokenType.WITH,
             TokenType.FROM,
+            TokenType.VALUES,
             TokenType.L_PAREN,
         )
     return not (name in _WITH_FROM and _has_word_inside(tokens, number))

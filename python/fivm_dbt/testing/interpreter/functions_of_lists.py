@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 from functools import cmp_to_key
 
 from sqlglot import exp
@@ -22,11 +21,8 @@ from fivm_dbt.testing.interpreter.operators import comparable, strict
 from fivm_dbt.testing.interpreter.scope import Column, Context, Env, Expression
 from fivm_dbt.testing.interpreter.types import (
     BOOLEAN,
-    DATE,
-    DAYTIME,
     INT,
     STRING,
-    YEARMONTH,
     Type,
     array,
     struct,
@@ -34,11 +30,9 @@ from fivm_dbt.testing.interpreter.types import (
 from fivm_dbt.testing.interpreter.values import (
     MapValue,
     Value,
-    as_timestamp,
     compare,
     equal,
     key,
-    months_added,
 )
 
 
@@ -194,42 +188,6 @@ def of_map(arguments: list[Expression], node: exp.Expr) -> Expression:
     return strict(
         array(arguments[0].type.args[index]), lambda m: tuple(pair[index] for pair in m), arguments[0]
     )
-
-
-@function("SEQUENCE")
-def sequence(arguments: list[Expression], node: exp.Expr) -> Expression:
-    first = arguments[0].type
-    if first.is_integral:
-        type_, values = unified(arguments, node)
-
-        def numbers(start: int, end: int, step: int | None = None) -> Value:
-            by = step if step is not None else 1 if start <= end else -1
-            return tuple(range(start, end + (1 if by > 0 else -1), by))
-
-        return strict(array(type_), numbers, *values)
-    if not first.is_time or len(arguments) < 3 or arguments[2].type not in (DAYTIME, YEARMONTH):
-        if first == DATE and len(arguments) == 2:
-            arguments = [*arguments, Expression(DAYTIME, lambda env: timedelta(days=1))]
-        else:
-            raise NotUnderstood("SEQUENCE of this kind", node)
-
-    def times(start: Value, end: Value, step: Value) -> Value:
-        found: list[Value] = []
-        number = 0
-        while True:
-            value = (
-                months_added(start, number * step)
-                if isinstance(step, int)
-                else as_timestamp(start) + number * step
-            )
-            value = value.date() if first == DATE and hasattr(value, "date") else value
-            ahead = step > (0 if isinstance(step, int) else timedelta(0))
-            if (value > end) if ahead else (value < end):
-                return tuple(found)
-            found.append(value)
-            number += 1
-
-    return strict(array(first), times, *arguments)
 
 
 def _lambda(node: exp.Expr, types: list[Type], context: Context) -> tuple[Context, exp.Expr]:

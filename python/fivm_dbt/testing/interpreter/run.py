@@ -12,6 +12,7 @@ from fivm_dbt.testing.interpreter import (  # noqa: F401  - readers of nodes reg
     functions,
     functions_of_lists,
     functions_of_numbers,
+    functions_of_sequences,
     functions_of_texts,
     functions_of_times,
     operators,

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import pytest
 
-import fivm_dbt.refresh.apply as apply
+import fivm_dbt.refresh.runner as runner
+import fivm_dbt.spark.statements as statements
 import fivm_dbt.testing.replay as replay
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.plan.binding import Binding
@@ -44,13 +45,13 @@ def cache_statements(monkeypatch: pytest.MonkeyPatch) -> None:
             recomputes[key] = (plan, recompute_sql(plan, marked, clock))
         return _MARK.sub(lambda mark: str(versions[names[int(mark[0]) - _NEW]]), recomputes[key][1])
 
-    monkeypatch.setattr(apply, "delta_query", cached_delta)
+    monkeypatch.setattr(statements, "delta_query", cached_delta)
     monkeypatch.setattr(replay, "recompute_sql", cached_recompute)
 
 
 def skip_statement_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the check of every statement that a plan can emit, which takes longer than ten refreshes."""
-    monkeypatch.setattr(apply, "check_statements", lambda plan: None)
+    monkeypatch.setattr(runner, "check_statements", lambda plan: None)
 
 
 def _marked(binding: Binding) -> Binding:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fivm_dbt.engines.introspect import Described, describe_relation
 from fivm_dbt.engines.spark import Execute
 from fivm_dbt.naming import PREFIX, canonical, relation_name, split_name
-from fivm_dbt.refresh.apply import MODEL_PROPERTY, PROJECT_PROPERTY
+from fivm_dbt.spark.properties import MODEL_PROPERTY, PROJECT_PROPERTY
 
 
 @dataclass(frozen=True)

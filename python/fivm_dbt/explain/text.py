@@ -38,13 +38,27 @@ from fivm_dbt.ir.within import Near, Within
 from fivm_dbt.naming import CLOCK, COUNT, PARTITION, old_rows
 from fivm_dbt.parts.shift import duration
 from fivm_dbt.plan.applying import REPLACED_ROWS, has_readers
-from fivm_dbt.plan.binding import staged_input, staged_state
+from fivm_dbt.plan.binding import Binding, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, PlanInput, Recompute, View
-from fivm_dbt.spark.capture import change_query
-from fivm_dbt.spark.check import EXAMPLE_TIMES, example
 from fivm_dbt.spark.merge import write_delta
-from fivm_dbt.spark.state import build_query, create_table, delta_query, joined_on_read, key_set_query
+from fivm_dbt.spark.state import joined_on_read
+from fivm_dbt.spark.statements import statement
 from fivm_dbt.sql.edits import Edit
+from fivm_dbt.steps.example import EXAMPLE_TIMES, example
+from fivm_dbt.steps.kinds import (
+    Build,
+    Count,
+    Factorise,
+    Locate,
+    StageChange,
+    StageDelta,
+    StageFactor,
+    StageInput,
+    StageKeys,
+    Step,
+    Write,
+)
+from fivm_dbt.steps.order import builds, captures, updates
 
 _OLD, _NEW = 1, 2
 """The versions shown: every old side is version 1, every new side version 2."""
@@ -330,38 +344,53 @@ def _reads(plan: Plan, view: View, term: Term) -> list[str]:
 
 def statement_lines(plan: Plan) -> list[str]:
     """The statements of a build and of a refresh in which every input changed."""
-    updatable = frozenset(i.name for i in plan.inputs if not i.is_static)
-    everything = example(plan, updatable, _OLD, _NEW)
-    lines = []
-    for view in plan.stored:
-        build = create_table(view.name, build_query(plan, view, everything), {}, PARTITION)
-        lines += [f"-- build {view.name}" if len(plan.views) > 1 else "-- build", _sql(build)]
-    for item in plan.inputs:
-        if not item.is_static:
-            lines.append(f"-- staged as {staged_input(plan, item.name)}")
-            lines.append(_sql(change_query(plan, everything.input(item.name))))
-    for view in plan.stored:
-        for key_set in view.key_sets:
-            query = key_set_query(plan, view, key_set, everything)
-            if query is not None:
-                where = "asked for the partitions that they lie in"
-                if not key_set.is_inlined:
-                    where = f"staged as {staged_input(plan, key_set.name)}"
-                lines += [f"-- affected keys, {where}", _sql(query)]
-        if not prune_terms(view.terms, everything.moved):
-            continue
-        lines.append(
-            f"-- staged as {staged_state(plan, view)}; terms of inputs that did not change are left out"
-        )
-        lines.append(_sql(delta_query(plan, view, everything)))
-        lines.append(f"-- with the touched partitions as literals{_or_anew(plan, view)}")
-        is_replaced = plan.config.fivm_apply == "replace"
-        touched = [exp.Placeholder(this="touched")]
-        lines.append(_sql(write_delta(plan, view, touched, _OLD, is_replaced=is_replaced)))
-        if view is not plan.top and view.rows is None:
-            lines.append(f"-- the change of this view, staged as {staged_input(plan, view.name)}")
-            lines.append(_sql(change_query(plan, everything.input(view.name))))
-    return lines
+    everything = example(plan, _OLD, _NEW)
+    return [
+        line
+        for step in (*builds(plan), *captures(plan), *updates(plan))
+        if not isinstance(step, Locate | Count)
+        for line in _statement(plan, step, everything)
+    ]
+
+
+def _statement(plan: Plan, step: Step, binding: Binding) -> list[str]:
+    """A statement under what it is for; nothing where the step has none."""
+    match step:
+        case Write(view):
+            if not binding.is_changed_by(view):
+                return []
+            is_replaced = plan.config.fivm_apply == "replace"
+            touched = [exp.Placeholder(this="touched")]
+            query: exp.Expr | None = write_delta(plan, view, touched, _OLD, is_replaced=is_replaced)
+        case _:
+            query = statement(plan, step, binding)
+    return [] if query is None else [f"-- {_purpose(plan, step)}", _sql(query)]
+
+
+def _purpose(plan: Plan, step: Step) -> str:
+    match step:
+        case Build(view):
+            return f"build {view.name}" if len(plan.views) > 1 else "build"
+        case StageInput(relation):
+            return f"staged as {staged_input(plan, relation)}"
+        case StageKeys(_, key_set, _):
+            if key_set.is_inlined:
+                return "affected keys, asked for the partitions that they lie in"
+            return f"affected keys, staged as {staged_input(plan, key_set.name)}"
+        case StageFactor(_, part, _):
+            return f"a factor of the change, staged as {staged_input(plan, part.factor.name)}"
+        case StageDelta(view):
+            return f"staged as {staged_state(plan, view)}; terms of inputs that did not change are left out"
+        case Locate():
+            return "the partitions in which keys lie that are looked up"
+        case Count():
+            return "the partitions that the delta touches, and how many keys of each"
+        case Write(view):
+            return f"with the touched partitions as literals{_or_anew(plan, view)}"
+        case StageChange(view):
+            return f"the change of this view, staged as {staged_input(plan, view.name)}"
+        case Factorise():
+            return "a search for products"
 
 
 def _or_anew(plan: Plan, view: View) -> str:

@@ -13,15 +13,6 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.applying import StateSize, replaced_states
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import inner_views
-from fivm_dbt.refresh.apply import (
-    apply_deltas,
-    build_states,
-    drop_states,
-    is_unchanged,
-    publish,
-    show_again,
-    write_snapshots,
-)
 from fivm_dbt.refresh.bind import bind, recorded_binding, stage_inputs, versions_read
 from fivm_dbt.refresh.clock import finished_clock, is_by_the_day, movement, read_clock
 from fivm_dbt.refresh.decide import (
@@ -47,9 +38,11 @@ from fivm_dbt.refresh.observe import (
     read_state,
     recorded_states,
 )
+from fivm_dbt.refresh.publish import drop_states, publish, show_again, write_snapshots
 from fivm_dbt.refresh.report import Action, InputChange, Report
 from fivm_dbt.refresh.resume import Gone, bound_again
 from fivm_dbt.refresh.run import Overtaken, Run
+from fivm_dbt.refresh.runner import Update, build_states
 from fivm_dbt.spark.merge import NEGATIVE, OVERFLOW
 from fivm_dbt.spark.state import TWICE
 
@@ -180,7 +173,10 @@ class MaintainedRun(Run):
             return self._advance(moved)
         if not binding.changed:
             return self._only_time_passed(moved)
-        return self._apply(moved)
+        try:
+            return self._apply(moved, self._update(moved.binding))
+        except _Unusable as error:
+            return self._build(state, str(error))
 
     def _wait(
         self, finished: Entry, observed: dict[str, Observed], why: str | None, *, rolled: bool
@@ -205,19 +201,19 @@ class MaintainedRun(Run):
         """
         assert moved.state.finished is not None
         try:
-            is_same = is_unchanged(self.plan, self.engine, self._at_states(moved.binding))
+            update = self._update(moved.binding)
         except _Unusable as error:
             return self._build(moved.state, str(error))
-        if not is_same:
-            return self._apply(moved)
+        if update.finds_a_change():
+            return self._apply(moved, update)
         if is_by_the_day(self.plan) or any(o.moved for o in moved.observed.values()):
             return self._advance(moved)
         self._show()
         action: Action = "refreshed" if moved.rolled_forward else "no change"
         return self._report(action, moved.state.finished.refresh, rolled=moved.rolled_forward)
 
-    def _at_states(self, binding: Binding) -> Binding:
-        """The binding with the versions of the states that deltas are added to.
+    def _update(self, binding: Binding) -> Update:
+        """The steps of a refresh, over the versions of the states that deltas are added to.
 
         Raises _Unusable where a state is gone, or is not what the last refresh left.
         """
@@ -228,7 +224,9 @@ class MaintainedRun(Run):
         reason = changed_by_others(self.plan, found, self.states)
         if reason is not None:
             raise _Unusable(reason)
-        return replace(binding, before=tuple((name, commits[0].version) for name, commits in found.items()))
+        before = tuple((name, commits[0].version) for name, commits in found.items())
+        binding = replace(binding, before=before, replaced=replaced_states(self.plan, self.sizes))
+        return Update(self.plan, self.engine, binding)
 
     def _advance(self, moved: _Moved) -> Report:
         """Versions moved, or the date, but the model is the same: only the journal goes forward."""
@@ -244,16 +242,11 @@ class MaintainedRun(Run):
         self._show()
         return self._report("no change", entry.refresh, inputs=moved.changes, rolled=moved.rolled_forward)
 
-    def _apply(self, moved: _Moved) -> Report:
+    def _apply(self, moved: _Moved, update: Update) -> Report:
         """Claim, merge, record."""
-        state, observed, binding = moved.state, moved.observed, moved.binding
+        state, observed, binding = moved.state, moved.observed, update.started_from
         snapshots = {name: record.snapshot for name, record in state.inputs.items()}
         observed_inputs = self._detail("refresh", observed, snapshots, binding)["inputs"]
-        try:
-            binding = self._at_states(binding)
-        except _Unusable as error:
-            return self._build(state, str(error))
-        binding = replace(binding, replaced=replaced_states(self.plan, self.sizes))
         detail = {
             "binding": recorded_binding(binding),
             "inputs": observed_inputs,
@@ -262,20 +255,20 @@ class MaintainedRun(Run):
         }
         claim = self._claim(state, detail)
         try:
-            merged, versions = apply_deltas(self.plan, self.engine, binding, {})
+            update.finish()
         except VersionUnavailable as error:
             return self._lost_meanwhile(error)
         except Exception as error:
             return self._alarm(error, state)
         kept = frozenset(name for name in binding.changed if snapshots.get(name) is not None)
         written = snapshots | write_snapshots(self.plan, self.engine, binding, kept)
-        self.states |= versions
-        for change in merged:
+        self.states |= update.versions
+        for change in update.merged:
             self.anew[change.view] = change.anew
             if change.commit is not None:
                 self._note_size(change.view, change.commit)
         self._show_new_versions()
-        touched = next((m.touched for m in merged if m.view == self.plan.top.name), ())
+        touched = next((m.touched for m in update.merged if m.view == self.plan.top.name), ())
         record_partitions(self.plan, self.engine, claim.refresh, versions_read(binding), touched)
         self._finish(claim, self._detail("refresh", observed, written, binding))
         self._show()
@@ -284,7 +277,7 @@ class MaintainedRun(Run):
             claim.refresh,
             reason=movement(binding.clock),
             inputs=moved.changes,
-            merged=merged,
+            merged=update.merged,
             rolled=moved.rolled_forward,
         )
 
@@ -356,7 +349,7 @@ class MaintainedRun(Run):
             if not done.get(self.plan.top.name) or self.plan.config.fivm_merge == "per_partition":
                 staged = stage_inputs(self.plan, self.engine, {}, {}, self.journal, bound=binding)
                 binding = binding.with_spans(span for s in staged.values() for span in s.spans)
-                apply_deltas(self.plan, self.engine, binding, done)
+                Update(self.plan, self.engine, binding, done).finish()
         except VersionUnavailable as error:
             return self._lost_meanwhile(error)
         except Exception as error:

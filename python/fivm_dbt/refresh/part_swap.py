@@ -12,9 +12,10 @@ from sqlglot import exp
 
 from fivm_dbt.naming import PARTITION, sibling
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.refresh.apply import drop_states, state_properties
+from fivm_dbt.refresh.publish import drop_states
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.part_queries import empty_root_query
+from fivm_dbt.spark.properties import state_properties
 from fivm_dbt.spark.reads import pinned
 from fivm_dbt.spark.state import create_table
 

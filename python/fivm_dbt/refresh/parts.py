@@ -16,7 +16,6 @@ from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.part_plan import PartPlan
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.refresh.apply import publish, show_again, write_snapshots
 from fivm_dbt.refresh.bind import Staged, bind, stage_inputs, versions_read
 from fivm_dbt.refresh.decide import changed_by_others, lost_inputs, unreadable, why_rebuild
 from fivm_dbt.refresh.dropped import DROPPING, being_dropped, check_rebuild, recorded_drops
@@ -33,6 +32,7 @@ from fivm_dbt.refresh.part_order import PartOrder
 from fivm_dbt.refresh.part_swap import begin, show
 from fivm_dbt.refresh.part_writer import AT_ONCE, PartWriter
 from fivm_dbt.refresh.parts_wanted import EventTime, PartsWanted
+from fivm_dbt.refresh.publish import publish, show_again, write_snapshots
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InputChange, PartChange, Report
 from fivm_dbt.refresh.retention import NEEDS, needs, read_by_nobody, too_old, watermark

@@ -12,12 +12,12 @@ from fivm_dbt.ir.scalar import identifier
 from fivm_dbt.naming import PARTITION
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import InputReach, Plan, RecomputedParts
-from fivm_dbt.refresh.apply import state_properties
 from fivm_dbt.refresh.engine import ChangeFeedUnavailable
 from fivm_dbt.refresh.observe import Observed, RecordedInput, keeps_columns
 from fivm_dbt.refresh.oracle import recompute_sql
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.near_changes import Range, daily, in_ranges, times_of
+from fivm_dbt.spark.properties import state_properties
 from fivm_dbt.spark.reads import changes, presented, table
 from fivm_dbt.spark.state import create_table, partition_value
 from fivm_dbt.spark.validate import validate

@@ -10,7 +10,6 @@ from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.applying import StateSize
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.refresh.apply import Merged
 from fivm_dbt.refresh.bind import Staged
 from fivm_dbt.refresh.clock import finished_clock
 from fivm_dbt.refresh.engine import Commit
@@ -19,6 +18,7 @@ from fivm_dbt.refresh.observe import Observed, RecordedInput, State
 from fivm_dbt.refresh.owner import new_owner, release
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InnerChange, Report
+from fivm_dbt.refresh.runner import Merged
 
 COMPACT_EVERY = 100
 """After so many refreshes of a model its journal entries, a small file each, are put together."""

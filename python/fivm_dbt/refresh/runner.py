@@ -1,0 +1,275 @@
+"""Runs the steps of a build and of a refresh, and keeps what is learnt between them.
+
+The steps and their order are :mod:`fivm_dbt.steps`, their statements :mod:`fivm_dbt.spark.statements`. What a step
+finds, which keys there are, in which partitions, what a view's change is, comes into the binding of those after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.plan.binding import Binding, BoundInput, Span, Touched, staged_input, staged_state
+from fivm_dbt.plan.plan import Plan, StateTable, View
+from fivm_dbt.refresh.engine import Commit, Row
+from fivm_dbt.refresh.factorise import Found, factorised
+from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.refresh.writes import MAX_LITERALS, literal, may_be_several, writes
+from fivm_dbt.spark.check import check_statements
+from fivm_dbt.spark.merge import write_delta
+from fivm_dbt.spark.near_changes import times_of
+from fivm_dbt.spark.reads import table as relation_table
+from fivm_dbt.spark.statements import locates, statement
+from fivm_dbt.steps.kinds import (
+    Count,
+    Factorise,
+    Locate,
+    StageChange,
+    StageDelta,
+    StageFactor,
+    StageKeys,
+    ViewStep,
+    Write,
+)
+from fivm_dbt.steps.order import builds, updates
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What came to a view's state: keys that changed, and the partitions that they lie in."""
+
+    view: str
+    rows: int
+    partitions: int
+    touched: tuple[object, ...] = ()
+    """These partitions, as the database gives them."""
+    spans: tuple[Span, ...] = ()
+    """When its changed rows were."""
+    product: Found | None = None
+    """What its staged change was found to be the product of."""
+    anew: int = 0
+    """How many partitions the last statement has written anew as a whole."""
+    commit: Commit | None = None
+    """Of an inner view, what that statement has left."""
+
+
+def build_states(plan: Plan, engine: Recorder, binding: Binding) -> dict[str, int]:
+    """Create the state of every view with everything in it, its change feed on from the first version.
+
+    Returns the versions of the inner views' states.
+    """
+    check_statements(plan)
+    versions = {}
+    for step in builds(plan):
+        view = step.view
+        if view is not plan.top:
+            engine.progress(f"building {view.name}: {view.reason}")
+        engine.run(_needed(statement(plan, step, binding)))
+        if view is not plan.top:
+            versions[view.name] = engine.commits(view.name, None)[0].version
+            bound = BoundInput(view.name, "static", None, versions[view.name])
+            binding = binding.with_view(bound, is_changed=False)
+    return versions
+
+
+class Update:
+    """One run of the steps of a refresh. ``already`` statements of this refresh into a state are not repeated."""
+
+    def __init__(
+        self, plan: Plan, engine: Recorder, binding: Binding, already: Mapping[str, int] | None = None
+    ) -> None:
+        self._plan = plan
+        self._engine = engine
+        self.started_from = binding
+        self._binding = binding
+        self._already = already or {}
+        self._steps = list(updates(plan))
+        self._touched: dict[str, Sequence[Row]] = {}
+        """What was counted of the staged deltas."""
+        self._merged: dict[str, Merged] = {}
+        self.versions: dict[str, int] = {}
+        """Of the inner views' states, as far as they are up to date."""
+
+    @property
+    def merged(self) -> tuple[Merged, ...]:
+        """What came to the views that changed."""
+        return tuple(self._merged.values())
+
+    def finds_a_change(self) -> bool:
+        """Run until something is to be written; False if nothing is, and then everything has run."""
+        while self._steps:
+            step = self._steps[0]
+            if isinstance(step, Write) and self._touched.get(step.view.name):
+                return True
+            self._run(self._steps.pop(0))
+        return False
+
+    def finish(self) -> None:
+        """Run what has not run yet."""
+        while self._steps:
+            self._run(self._steps.pop(0))
+
+    def _run(self, step: ViewStep) -> None:
+        if self._is_done(step.view) and not isinstance(step, StageChange | Factorise):
+            return
+        match step:
+            case Locate():
+                self._locate(step)
+            case StageKeys():
+                self._stage_keys(step)
+            case StageFactor(_, part, _):
+                self._stage(staged_input(self._plan, part.factor.name), step)
+            case StageDelta(view):
+                self._stage(staged_state(self._plan, view), step)
+            case Count(view):
+                self._count(view, step)
+            case Write(view):
+                self._write(view)
+            case StageChange(view):
+                self._stage_change(view)
+            case Factorise(view):
+                self._factorise(view)
+
+    def _is_done(self, view: View) -> bool:
+        """Whether an earlier attempt has written the view's delta wholly."""
+        is_one = not may_be_several(self._plan, view) and view.step is None
+        return bool(self._already.get(view.name)) and is_one
+
+    def _stage(self, name: str, step: ViewStep) -> bool:
+        query = statement(self._plan, step, self._binding)
+        if query is None:
+            return False
+        self._engine.stage(name, query)
+        return True
+
+    def _locate(self, step: Locate) -> None:
+        """Where the keys lie in states, as far as that is not known."""
+        query = statement(self._plan, step, self._binding)
+        if query is None:
+            return
+        states = {v.name: v.state for v in self._plan.views}
+        looked_up = [(k.key_set, states[k.scan.relation]) for k in locates(step, self._binding)]
+        found: list[list[str | None]] = [[] for _ in looked_up]
+        for number, value in self._engine.query(query):
+            found[int(str(number))].append(None if value is None else str(value))
+        touched = (
+            Touched(key_set, state.relation, _literals(values, state))
+            for (key_set, state), values in zip(looked_up, found, strict=True)
+        )
+        self._binding = replace(self._binding, touched=(*self._binding.touched, *touched))
+
+    def _stage_keys(self, step: StageKeys) -> None:
+        """Keys that are not there are as good as no change: what they would restrict is not read."""
+        query = statement(self._plan, step, self._binding)
+        if query is None:
+            return
+        if not step.key_set.is_inlined:
+            name = staged_input(self._plan, step.key_set.name)
+            self._engine.stage(name, query)
+            any_key = exp.select("1").from_(relation_table(name)).limit(1)
+            if step.key_set.may_be_empty and not self._engine.query(any_key):
+                self._engine.unstage(name)
+                return
+        self._binding = replace(self._binding, changed=self._binding.changed | {step.key_set.name})
+
+    def _count(self, view: View, step: Count) -> None:
+        query = statement(self._plan, step, self._binding)
+        if query is not None:
+            self._touched[view.name] = self._engine.query(query)
+
+    def _write(self, view: View) -> None:
+        touched = self._touched.get(view.name)
+        if not touched:
+            return
+        plan, binding = self._plan, self._binding
+        planned = writes(plan, view, touched, is_replaced=view.name in binding.replaced)
+        anew = 0
+        for number, write in enumerate(planned, start=1):
+            if number <= self._already.get(view.name, 0):
+                continue
+            what = f"merging {write.rows:,} rows into {len(write.partitions)} partitions of {view.name}"
+            of = f" ({number}/{len(planned)})" if len(planned) > 1 else ""
+            self._engine.progress(f"{plan.model}: {what}{of}")
+            written = write_delta(
+                plan,
+                view,
+                write.known,
+                binding.version_before(view.name),
+                is_replaced=write.is_replaced,
+                only_these=len(planned) > 1,
+                bounds=write.bounds,
+            )
+            self._engine.run(written)
+            anew = len(write.partitions) if write.is_replaced and write.bounds is None else 0
+        found = tuple(row[0] for row in touched)
+        rows = sum(int(str(row[1])) for row in touched)
+        spans = _spans(plan, view, touched)
+        self._merged[view.name] = Merged(view.name, rows, len(touched), found, spans, anew=anew)
+
+    def _stage_change(self, view: View) -> None:
+        change = self._merged.get(view.name)
+        commit = None
+        if self._already.get(view.name) or change is not None:
+            commit = self._engine.commits(view.name, None)[0]
+        bound = _bound_view(view, self._binding.version_before(view.name), change, commit)
+        self._binding = self._binding.with_view(bound, is_changed=bound.capture != "static")
+        self.versions[view.name] = bound.new
+        if bound.capture == "change feed":
+            self._stage(staged_input(self._plan, view.name), StageChange(view))
+        if change is not None:
+            self._binding = self._binding.with_spans(change.spans)
+            self._merged[view.name] = replace(change, commit=commit)
+
+    def _factorise(self, view: View) -> None:
+        """Have the change of a view read as factors by those above it, if it lies staged as such, or is found to."""
+        change = self._merged.get(view.name)
+        if change is None:
+            return
+        products = self._binding.products(view)
+        if len(products) == 1 and products[0].gives is not None and not self._binding.terms(view):
+            self._binding = self._binding.with_factors(products[0].gives)
+            return
+        if view.split is None or change.rows < self._plan.config.fivm_product_rows:
+            return
+        found = factorised(self._plan, view, self._engine)
+        if found is None:
+            return
+        self._engine.progress(f"{self._plan.model}: the change of {view.name} is {found.text}")
+        self._binding = self._binding.with_factors(view.split)
+        self._merged[view.name] = replace(change, product=found)
+
+
+def _bound_view(view: View, before: int, change: Merged | None, commit: Commit | None) -> BoundInput:
+    """How the views above an inner one read its change; ``commit`` is its newest one if there was anything to merge."""
+    version = commit.version if commit is not None else before
+    if change is not None and view.step is not None:
+        # What it was between the steps is asked for, also where they have undone each other.
+        return BoundInput(view.name, "staged", before, version)
+    if version == before:
+        # Nothing to merge, or nothing but the rest of doubles, of which no row came.
+        return BoundInput(view.name, "static", before, before)
+    if change is not None and view.rows is not None:
+        return BoundInput(view.name, "staged", before, version)
+    return BoundInput(view.name, "change feed", before, version)
+
+
+def _spans(plan: Plan, view: View, touched: Sequence[Row]) -> tuple[Span, ...]:
+    """The times of a view's staged delta, from the first and the last one in each touched partition."""
+    times = enumerate(plan.times_of(view.name))
+    found = ((c, times_of((row[2 + 2 * n : 4 + 2 * n] for row in touched), type_)) for n, (c, type_) in times)
+    return tuple(Span(view.name, column, spans) for column, spans in found if spans is not None)
+
+
+def _literals(values: list[str | None], state: StateTable) -> tuple[Scalar, ...] | None:
+    if len(values) > MAX_LITERALS:
+        return None
+    order = sorted(values, key=lambda v: (v is not None, v or ""))
+    return tuple(Scalar(literal(value, state.partitioning.type)) for value in order)
+
+
+def _needed(query: exp.Expr | None) -> exp.Expr:
+    assert query is not None
+    return query

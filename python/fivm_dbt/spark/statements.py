@@ -1,0 +1,95 @@
+"""The statement of each step, with the versions and literals of a binding."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from fivm_dbt.delta.key_sets import lookups
+from fivm_dbt.delta.prune import prune_terms
+from fivm_dbt.delta.term import Term
+from fivm_dbt.ir.nodes import Lookup
+from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.naming import PARTITION
+from fivm_dbt.plan.binding import Binding
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.spark.capture import change_query
+from fivm_dbt.spark.properties import state_properties
+from fivm_dbt.spark.state import (
+    build_query,
+    create_table,
+    delta_query,
+    key_set_query,
+    part_query,
+    partitions_query,
+    touched_query,
+)
+from fivm_dbt.steps.kinds import (
+    Build,
+    Count,
+    Factorise,
+    Locate,
+    StageChange,
+    StageDelta,
+    StageFactor,
+    StageInput,
+    StageKeys,
+    Step,
+    Write,
+)
+from fivm_dbt.steps.order import key_sets
+
+
+def statement(plan: Plan, step: Step, binding: Binding) -> exp.Expr | None:
+    """The statement of a step, or the query that it stages; None where nothing that moved needs it.
+
+    A :class:`~fivm_dbt.steps.kinds.Write` is one or several statements, by what was counted
+    (:func:`fivm_dbt.refresh.writes.writes`), and :class:`~fivm_dbt.steps.kinds.Factorise` is a search
+    (:mod:`fivm_dbt.refresh.factorise`): neither has one of its own.
+    """
+    match step:
+        case Build(view):
+            rows = build_query(plan, view, binding)
+            return create_table(view.name, rows, state_properties(plan, view.state), PARTITION)
+        case StageInput(relation):
+            return change_query(plan, binding.input(relation))
+        case Locate(view):
+            looked_up = locates(step, binding)
+            if not looked_up:
+                return None
+            states = {v.name: v.state for v in plan.views}
+            pairs = [(lookup, states[lookup.scan.relation]) for lookup in looked_up]
+            named = {k.name: k for k, _ in key_sets(view) if k.is_inlined}
+            inlined = {
+                n: query
+                for n in {lookup.key_set for lookup in looked_up} & set(named)
+                if (query := key_set_query(plan, view, named[n], binding)) is not None
+            }
+            return partitions_query(plan, pairs, binding.buckets, inlined)
+        case StageKeys(view, key_set, product):
+            is_met = product is None or product in binding.products(view)
+            return key_set_query(plan, view, key_set, binding) if is_met else None
+        case StageFactor(view, part, product):
+            return part_query(plan, view, part, binding) if product in binding.products(view) else None
+        case StageDelta(view):
+            return delta_query(plan, view, binding) if binding.is_changed_by(view) else None
+        case Count(view):
+            return touched_query(plan, view) if binding.is_changed_by(view) else None
+        case StageChange(view):
+            bound = binding.input(view.name)
+            return None if bound.capture == "staged" else change_query(plan, bound)
+        case Write() | Factorise():
+            return None
+
+
+def locates(step: Locate, binding: Binding) -> tuple[Lookup, ...]:
+    """The look-ups in states of which the partitions are not known yet."""
+    view, met = step.view, binding.products(step.view)
+    if step.product is not None and step.product not in met:
+        return ()
+    if step.key_set is not None:
+        terms = prune_terms((Term(step.key_set.node, Scalar.number(1)),), binding.met(view))
+    else:
+        parts = (Term(part.node, Scalar.number(1)) for product in met for part in product.parts)
+        terms = (*binding.terms(view), *parts)
+    known = {(t.key_set, t.state) for t in binding.touched}
+    return tuple(lookup for lookup in lookups(terms) if (lookup.key_set, lookup.scan.relation) not in known)

@@ -1,0 +1,66 @@
+"""The order of the statements of a build and of a refresh. It stands here alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fivm_dbt.delta.key_sets import KeySet
+from fivm_dbt.delta.products import ProductDelta
+from fivm_dbt.plan.plan import Plan, View
+from fivm_dbt.steps.kinds import (
+    Build,
+    Count,
+    Factorise,
+    Locate,
+    StageChange,
+    StageDelta,
+    StageFactor,
+    StageInput,
+    StageKeys,
+    ViewStep,
+    Write,
+)
+
+
+def builds(plan: Plan) -> tuple[Build, ...]:
+    """The steps of a build: the states of the views, inner ones first."""
+    return tuple(Build(view) for view in plan.stored)
+
+
+def captures(plan: Plan) -> tuple[StageInput, ...]:
+    """The steps by which the changes of inputs are staged; those of inputs whose version stands still are left out."""
+    return tuple(StageInput(item.name) for item in plan.inputs if not item.is_static)
+
+
+def updates(plan: Plan) -> tuple[ViewStep, ...]:
+    """The steps by which every view is brought up to date, inner ones first, with all that can be there.
+
+    What has nothing to do, after what did not change, is left out when they run: steps are the same for all refreshes
+    of a plan.
+    """
+    return tuple(step for view in plan.stored for step in _updates(plan, view))
+
+
+def _updates(plan: Plan, view: View) -> Iterator[ViewStep]:
+    for key_set, product in key_sets(view):
+        yield Locate(view, key_set, product)
+        yield StageKeys(view, key_set, product)
+    yield Locate(view)
+    for product in view.products:
+        for part in product.parts:
+            yield StageFactor(view, part, product)
+    yield StageDelta(view)
+    yield Count(view)
+    yield Write(view)
+    if view is not plan.top:
+        yield StageChange(view)
+        yield Factorise(view)
+
+
+def key_sets(view: View) -> Iterator[tuple[KeySet, ProductDelta | None]]:
+    """All key sets of a view, those of its products with the product that they belong to."""
+    for key_set in view.key_sets:
+        yield key_set, None
+    for product in view.products:
+        for key_set in product.key_sets:
+            yield key_set, product

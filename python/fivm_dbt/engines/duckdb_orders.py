@@ -72,6 +72,9 @@ def named_struct_in_order(query: exp.Expr) -> exp.Expr | None:
     >>> text = "select max(v) as m, max(k) as k from (select struct(a, b) as v, k from r) q"
     >>> print(named_struct_in_order(sqlglot.parse_one(text, dialect="spark")))
     v
+    >>> text = "select max(n) as m from (select struct(a, b), k from r) as q(w, n)"
+    >>> print(named_struct_in_order(sqlglot.parse_one(text, dialect="spark")))
+    None
     """
     names = _names_of_structs(query)
     for value in _compared(query) if names else ():
@@ -86,18 +89,47 @@ def _names_of_structs(query: exp.Expr) -> set[str]:
     """Names that a text gives to structs, and to columns that have these."""
     if query.find(*_WRITTEN) is None:
         return set()
-    found = {
-        c.name.lower() for alias in query.find_all(exp.TableAlias) for c in alias.args.get("columns") or []
-    }
+    given = [
+        (alias.alias.lower(), alias.this)
+        for alias in query.find_all(exp.Alias)
+        if not isinstance(alias.parent, _WRITTEN)
+    ]
+    given += [pair for alias in query.find_all(exp.TableAlias) for pair in _renamed(alias)]
+    found: set[str] = set()
     while True:
-        more = {
-            alias.alias.lower()
-            for alias in query.find_all(exp.Alias)
-            if not isinstance(alias.parent, _WRITTEN) and _may_be_struct(alias.this, found)
-        } - found
+        more = {name for name, value in given if _may_be_struct(value, found)} - found
         if not more:
             return found
         found |= more
+
+
+def _renamed(alias: exp.TableAlias) -> Iterator[tuple[str, exp.Expr]]:
+    """The names in ``AS t(a, b)``, each with what it is given to: all of the source where the place does not tell."""
+    names = [column.name.lower() for column in alias.args.get("columns") or []]
+    source = alias.parent
+    if not names or source is None:
+        return
+    for row in _rows(source):
+        if len(row) == len(names) and not any(value.is_star for value in row):
+            yield from zip(names, row, strict=True)
+        else:
+            yield from ((name, value) for name in names for value in row)
+
+
+def _rows(source: exp.Expr) -> Iterator[list[exp.Expr]]:
+    """What stands in the columns of a source: the lists of a query's branches, the rows of VALUES, arguments."""
+    inner = source.this.unnest() if isinstance(source, (exp.Subquery, exp.CTE)) else source
+    if isinstance(inner, exp.SetOperation):
+        for side in (inner.left, inner.right):
+            yield from _rows(exp.Subquery(this=side.copy()))
+    elif isinstance(inner, exp.Select):
+        yield [shown.unalias() for shown in inner.expressions]
+    elif isinstance(inner, exp.Values):
+        yield from (
+            list(row.expressions) if isinstance(row, exp.Tuple) else [row] for row in inner.expressions
+        )
+    else:
+        yield [inner.copy()]
 
 
 def _may_be_struct(value: exp.Expr, names: set[str]) -> bool:

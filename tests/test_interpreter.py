@@ -203,6 +203,25 @@ def test_a_replay_counts_what_the_second_oracle_has_checked(tmp_path: Path) -> N
     ]
 
 
+def test_a_recomputed_text_in_which_rows_tie_has_no_one_answer(tmp_path: Path) -> None:
+    """Maintained, the same text is completed, and compared."""
+    told = {}
+    for strategy in ("reevaluate", "first_order"):
+        lines: list[str] = []
+        model = {
+            "name": "v",
+            "sql": "select a, row_number() over (order by 1) as n from r",
+            "config": {"fivm_strategy": strategy},
+        }
+        path = _write(tmp_path / f"{strategy}.json", {**WRONG, "models": [model]})
+        assert replay_files([path], echo=lines.append, interprets=True) == 0
+        told[strategy] = next(line for line in lines if line.startswith("checked by"))
+    assert told == {
+        "reevaluate": "checked by a second oracle: 0 of 2 steps",
+        "first_order": "checked by a second oracle: 2 of 2 steps",
+    }
+
+
 def test_a_difference_from_the_second_oracle_is_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

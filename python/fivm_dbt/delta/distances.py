@@ -138,12 +138,23 @@ class Distances:
     nulls: set[int] = field(default_factory=set)
     """Variables that are NULL in every row."""
     _numbers: Iterator[int] = field(default_factory=count)
+    _known: dict[tuple[int, tuple[int, ...], tuple[int, ...] | None], tuple[Node, list[Way]]] = field(
+        default_factory=dict
+    )
+    """What was found of a node in its place: the same for all targets that are not below it."""
 
     def ways(self, node: Node, target: tuple[int, ...], place: tuple[int, ...] = ()) -> list[Way]:
         """The ways of ``node``, for what they say of the read at ``target``, a path of input numbers below it.
 
         Raises TooMany, and Unknown where the target stands below an operator that is not known.
         """
+        is_below = target[: len(place)] == place
+        key = (id(node), place, target if is_below else None)
+        if key not in self._known:
+            self._known[key] = node, self._ways(node, target, place)
+        return self._known[key][1]
+
+    def _ways(self, node: Node, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
         if isinstance(node, Scan):
             return self._scan(node, target, place)
         rule = next((rule for types, rule in _RULES if isinstance(node, types)), None)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from sqlglot import exp
 
 import fivm_dbt.refresh.runner as runner
 import fivm_dbt.spark.statements as statements
@@ -30,12 +31,13 @@ def cache_statements(monkeypatch: pytest.MonkeyPatch) -> None:
     deltas: dict[tuple[object, ...], tuple[View, str]] = {}
     recomputes: dict[tuple[object, ...], tuple[Plan, str]] = {}
 
-    def cached_delta(plan: Plan, view: View, binding: Binding) -> str:
+    def cached_delta(plan: Plan, view: View, binding: Binding) -> exp.Expr:
         kinds = tuple((i.name, i.capture, i.old is None, i.snapshot is None) for i in binding.inputs)
         key = (id(view), binding.moved, binding.buckets, kinds, binding.touched, binding.clock, binding.spans)
         if key not in deltas:
             deltas[key] = (view, delta_query(plan, view, _marked(binding)).sql(dialect="spark"))
-        return _MARK.sub(lambda mark: str(_version(int(mark[0]), binding)), deltas[key][1])
+        # A name is written as it stands.
+        return exp.var(_MARK.sub(lambda mark: str(_version(int(mark[0]), binding)), deltas[key][1]))
 
     def cached_recompute(plan: Plan, versions: Mapping[str, int], clock: Clock | None = None) -> str:
         names = sorted(versions)

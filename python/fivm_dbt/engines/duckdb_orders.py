@@ -121,7 +121,7 @@ def _rows(source: exp.Expr) -> Iterator[list[exp.Expr]]:
     inner = source.this.unnest() if isinstance(source, (exp.Subquery, exp.CTE)) else source
     if isinstance(inner, exp.SetOperation):
         for side in (inner.left, inner.right):
-            yield from _rows(exp.Subquery(this=side.copy()))
+            yield from _rows(side)
     elif isinstance(inner, exp.Select):
         yield [shown.unalias() for shown in inner.expressions]
     elif isinstance(inner, exp.Values):
@@ -129,7 +129,7 @@ def _rows(source: exp.Expr) -> Iterator[list[exp.Expr]]:
             list(row.expressions) if isinstance(row, exp.Tuple) else [row] for row in inner.expressions
         )
     else:
-        yield [inner.copy()]
+        yield [inner]
 
 
 def _may_be_struct(value: exp.Expr, names: set[str]) -> bool:

@@ -345,52 +345,42 @@ def _reads(plan: Plan, view: View, term: Term) -> list[str]:
 def statement_lines(plan: Plan) -> list[str]:
     """The statements of a build and of a refresh in which every input changed."""
     everything = example(plan, _OLD, _NEW)
-    return [
-        line
-        for step in (*builds(plan), *captures(plan), *updates(plan))
-        if not isinstance(step, Locate | Count)
-        for line in _statement(plan, step, everything)
-    ]
+    steps = (*builds(plan), *captures(plan), *updates(plan))
+    return [line for step in steps for line in _statement(plan, step, everything)]
 
 
 def _statement(plan: Plan, step: Step, binding: Binding) -> list[str]:
-    """A statement under what it is for; nothing where the step has none."""
+    """A statement under what it is for; nothing where the step has none.
+
+    What is asked for partitions stands in the statements behind it; products have lines of their own.
+    """
     match step:
+        case Locate() | Count() | StageFactor() | Factorise():
+            return []
+        case Build(view):
+            purpose = f"build {view.name}" if len(plan.views) > 1 else "build"
+        case StageInput(relation):
+            purpose = f"staged as {staged_input(plan, relation)}"
+        case StageKeys(_, key_set, _):
+            where = "asked for the partitions that they lie in"
+            if not key_set.is_inlined:
+                where = f"staged as {staged_input(plan, key_set.name)}"
+            purpose = f"affected keys, {where}"
+        case StageDelta(view):
+            purpose = (
+                f"staged as {staged_state(plan, view)}; terms of inputs that did not change are left out"
+            )
+        case StageChange(view):
+            purpose = f"the change of this view, staged as {staged_input(plan, view.name)}"
         case Write(view):
             if not binding.is_changed_by(view):
                 return []
             is_replaced = plan.config.fivm_apply == "replace"
             touched = [exp.Placeholder(this="touched")]
-            query: exp.Expr | None = write_delta(plan, view, touched, _OLD, is_replaced=is_replaced)
-        case _:
-            query = statement(plan, step, binding)
-    return [] if query is None else [f"-- {_purpose(plan, step)}", _sql(query)]
-
-
-def _purpose(plan: Plan, step: Step) -> str:
-    match step:
-        case Build(view):
-            return f"build {view.name}" if len(plan.views) > 1 else "build"
-        case StageInput(relation):
-            return f"staged as {staged_input(plan, relation)}"
-        case StageKeys(_, key_set, _):
-            if key_set.is_inlined:
-                return "affected keys, asked for the partitions that they lie in"
-            return f"affected keys, staged as {staged_input(plan, key_set.name)}"
-        case StageFactor(_, part, _):
-            return f"a factor of the change, staged as {staged_input(plan, part.factor.name)}"
-        case StageDelta(view):
-            return f"staged as {staged_state(plan, view)}; terms of inputs that did not change are left out"
-        case Locate():
-            return "the partitions in which keys lie that are looked up"
-        case Count():
-            return "the partitions that the delta touches, and how many keys of each"
-        case Write(view):
-            return f"with the touched partitions as literals{_or_anew(plan, view)}"
-        case StageChange(view):
-            return f"the change of this view, staged as {staged_input(plan, view.name)}"
-        case Factorise():
-            return "a search for products"
+            written = write_delta(plan, view, touched, _OLD, is_replaced=is_replaced)
+            return [f"-- with the touched partitions as literals{_or_anew(plan, view)}", _sql(written)]
+    query = statement(plan, step, binding)
+    return [] if query is None else [f"-- {purpose}", _sql(query)]
 
 
 def _or_anew(plan: Plan, view: View) -> str:

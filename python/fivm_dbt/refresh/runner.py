@@ -22,7 +22,7 @@ from fivm_dbt.spark.check import check_statements
 from fivm_dbt.spark.merge import write_delta
 from fivm_dbt.spark.near_changes import times_of
 from fivm_dbt.spark.reads import table as relation_table
-from fivm_dbt.spark.statements import locates, statement
+from fivm_dbt.spark.statements import locate_query, locates, statement
 from fivm_dbt.steps.kinds import (
     Count,
     Factorise,
@@ -138,26 +138,23 @@ class Update:
         is_one = not may_be_several(self._plan, view) and view.step is None
         return bool(self._already.get(view.name)) and is_one
 
-    def _stage(self, name: str, step: ViewStep) -> bool:
+    def _stage(self, name: str, step: ViewStep) -> None:
         query = statement(self._plan, step, self._binding)
-        if query is None:
-            return False
-        self._engine.stage(name, query)
-        return True
+        if query is not None:
+            self._engine.stage(name, query)
 
     def _locate(self, step: Locate) -> None:
         """Where the keys lie in states, as far as that is not known."""
-        query = statement(self._plan, step, self._binding)
-        if query is None:
+        looked_up = locates(self._plan, step, self._binding)
+        if not looked_up:
             return
-        states = {v.name: v.state for v in self._plan.views}
-        looked_up = [(k.key_set, states[k.scan.relation]) for k in locates(step, self._binding)]
+        query = locate_query(self._plan, step.view, looked_up, self._binding)
         found: list[list[str | None]] = [[] for _ in looked_up]
         for number, value in self._engine.query(query):
             found[int(str(number))].append(None if value is None else str(value))
         touched = (
-            Touched(key_set, state.relation, _literals(values, state))
-            for (key_set, state), values in zip(looked_up, found, strict=True)
+            Touched(lookup.key_set, state.relation, _literals(values, state))
+            for (lookup, state), values in zip(looked_up, found, strict=True)
         )
         self._binding = replace(self._binding, touched=(*self._binding.touched, *touched))
 

@@ -14,7 +14,15 @@ from fivm_dbt.spark.state import joined_on_read
 from fivm_dbt.spark.statements import statement
 from fivm_dbt.spark.validate import validate
 from fivm_dbt.steps.example import example
-from fivm_dbt.steps.kinds import StageFactor, StageInput, StageKeys, Step, Write
+from fivm_dbt.steps.kinds import (
+    StageChange,
+    StageDelta,
+    StageFactor,
+    StageInput,
+    StageKeys,
+    Step,
+    Write,
+)
 from fivm_dbt.steps.order import builds, captures, updates
 
 
@@ -69,8 +77,10 @@ def _staged(plan: Plan, step: Step) -> Iterator[str]:
             yield staged_input(plan, key_set.name)
         case StageFactor(_, part, _):
             yield staged_input(plan, part.factor.name)
-        case Write(view):
-            yield from (staged_state(plan, view), staged_input(plan, view.name))
+        case StageDelta(view):
+            yield staged_state(plan, view)
+        case StageChange(view):
+            yield staged_input(plan, view.name)
 
 
 def _text(query: exp.Expr) -> str:

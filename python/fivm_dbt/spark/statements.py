@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from fivm_dbt.delta.key_sets import lookups
@@ -11,7 +13,7 @@ from fivm_dbt.ir.nodes import Lookup
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import PARTITION
 from fivm_dbt.plan.binding import Binding
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.plan import Plan, StateTable, View
 from fivm_dbt.spark.capture import change_query
 from fivm_dbt.spark.properties import state_properties
 from fivm_dbt.spark.state import (
@@ -53,18 +55,8 @@ def statement(plan: Plan, step: Step, binding: Binding) -> exp.Expr | None:
         case StageInput(relation):
             return change_query(plan, binding.input(relation))
         case Locate(view):
-            looked_up = locates(step, binding)
-            if not looked_up:
-                return None
-            states = {v.name: v.state for v in plan.views}
-            pairs = [(lookup, states[lookup.scan.relation]) for lookup in looked_up]
-            named = {k.name: k for k, _ in key_sets(view) if k.is_inlined}
-            inlined = {
-                n: query
-                for n in {lookup.key_set for lookup in looked_up} & set(named)
-                if (query := key_set_query(plan, view, named[n], binding)) is not None
-            }
-            return partitions_query(plan, pairs, binding.buckets, inlined)
+            looked_up = locates(plan, step, binding)
+            return locate_query(plan, view, looked_up, binding) if looked_up else None
         case StageKeys(view, key_set, product):
             is_met = product is None or product in binding.products(view)
             return key_set_query(plan, view, key_set, binding) if is_met else None
@@ -81,8 +73,22 @@ def statement(plan: Plan, step: Step, binding: Binding) -> exp.Expr | None:
             return None
 
 
-def locates(step: Locate, binding: Binding) -> tuple[Lookup, ...]:
-    """The look-ups in states of which the partitions are not known yet."""
+def locate_query(
+    plan: Plan, view: View, looked_up: Sequence[tuple[Lookup, StateTable]], binding: Binding
+) -> exp.Query:
+    """In which partitions the keys of look-ups lie, by the number of the look-up."""
+    asked = {lookup.key_set for lookup, _ in looked_up}
+    inlined = {
+        k.name: query
+        for k, _ in key_sets(view)
+        if k.is_inlined and k.name in asked
+        if (query := key_set_query(plan, view, k, binding)) is not None
+    }
+    return partitions_query(plan, looked_up, binding.buckets, inlined)
+
+
+def locates(plan: Plan, step: Locate, binding: Binding) -> tuple[tuple[Lookup, StateTable], ...]:
+    """The look-ups of which the partitions are not known yet, each with the state that it looks into."""
     view, met = step.view, binding.products(step.view)
     if step.product is not None and step.product not in met:
         return ()
@@ -92,4 +98,6 @@ def locates(step: Locate, binding: Binding) -> tuple[Lookup, ...]:
         parts = (Term(part.node, Scalar.number(1)) for product in met for part in product.parts)
         terms = (*binding.terms(view), *parts)
     known = {(t.key_set, t.state) for t in binding.touched}
-    return tuple(lookup for lookup in lookups(terms) if (lookup.key_set, lookup.scan.relation) not in known)
+    states = {v.name: v.state for v in plan.views}
+    found = ((lookup, states[lookup.scan.relation]) for lookup in lookups(terms))
+    return tuple((lookup, state) for lookup, state in found if (lookup.key_set, state.relation) not in known)

@@ -37,5 +37,5 @@ def replaced_states(plan: Plan, sizes: Mapping[str, StateSize]) -> frozenset[str
 
 
 def has_readers(plan: Plan, view: View) -> bool:
-    """Whether anybody reads the change feed of a view's state: models, or views of its own model."""
-    return plan.is_read if view is plan.top else view.rows is None
+    """Whether other models read the change feed of a view's state."""
+    return plan.is_read and view is plan.top

@@ -78,6 +78,9 @@ class Binding:
         """The version of a state before this refresh."""
         return next(version for name, version in self.before if name == state)
 
+    def with_touched(self, touched: Iterable[Touched]) -> Binding:
+        return replace(self, touched=(*self.touched, *touched))
+
     def partitions(self, key_set: str, state: str) -> tuple[Scalar, ...] | None:
         """In which partitions of ``state`` the keys of a set lie; None where nothing is known."""
         return next((t.partitions for t in self.touched if (t.key_set, t.state) == (key_set, state)), None)
@@ -129,11 +132,16 @@ class Span:
 
 @dataclass(frozen=True)
 class Touched:
-    """The partitions of ``state`` that the keys of a set lie in."""
+    """The partitions of ``state`` that the keys of a set lie in, or those of its staged delta."""
 
     key_set: str
     state: str
     partitions: tuple[Scalar, ...] | None
+
+
+def is_own_change(view: View) -> bool:
+    """Whether the rows of a view's delta are those of its change: in a bag, and where steps are read between."""
+    return view.rows is not None or view.step is not None
 
 
 def staged_input(plan: Plan, name: str) -> str:

@@ -38,7 +38,7 @@ STATE_VERSION = 3
 _INNER_VIEW = "inner view "
 """What a part of the signature about an inner view begins with; then its relation."""
 
-Capture = Literal["change feed", "version difference", "snapshot", "static", "staged"]
+Capture = Literal["change feed", "version difference", "snapshot", "static", "staged", "state"]
 
 
 @dataclass(frozen=True)

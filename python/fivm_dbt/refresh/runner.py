@@ -12,12 +12,20 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.plan.binding import Binding, BoundInput, Span, Touched, staged_input, staged_state
+from fivm_dbt.plan.binding import (
+    Binding,
+    BoundInput,
+    Span,
+    Touched,
+    is_own_change,
+    staged_input,
+    staged_state,
+)
 from fivm_dbt.plan.plan import Plan, StateTable, View
 from fivm_dbt.refresh.engine import Commit, Row
 from fivm_dbt.refresh.factorise import Found, factorised
 from fivm_dbt.refresh.recorder import Recorder
-from fivm_dbt.refresh.writes import MAX_LITERALS, literal, may_be_several, writes
+from fivm_dbt.refresh.writes import MAX_LITERALS, literal, writes
 from fivm_dbt.spark.check import check_statements
 from fivm_dbt.spark.merge import write_delta
 from fivm_dbt.spark.near_changes import times_of
@@ -99,13 +107,10 @@ class Update:
         return tuple(self._merged.values())
 
     def finds_a_change(self) -> bool:
-        """Run until something is to be written; False if nothing is, and then everything has run."""
-        while self._steps:
-            step = self._steps[0]
-            if isinstance(step, Write) and self._touched.get(step.view.name):
-                return True
+        """Compute all deltas; whether one of them has rows, so that something is to be written."""
+        while self._steps and not isinstance(self._steps[0], Write):
             self._run(self._steps.pop(0))
-        return False
+        return any(self._touched.values())
 
     def finish(self) -> None:
         """Run what has not run yet."""
@@ -113,8 +118,6 @@ class Update:
             self._run(self._steps.pop(0))
 
     def _run(self, step: ViewStep) -> None:
-        if self._is_done(step.view) and not isinstance(step, StageChange | Factorise):
-            return
         match step:
             case Locate():
                 self._locate(step)
@@ -132,11 +135,6 @@ class Update:
                 self._stage_change(view)
             case Factorise(view):
                 self._factorise(view)
-
-    def _is_done(self, view: View) -> bool:
-        """Whether an earlier attempt has written the view's delta wholly."""
-        is_one = not may_be_several(self._plan, view) and view.step is None
-        return bool(self._already.get(view.name)) and is_one
 
     def _stage(self, name: str, step: ViewStep) -> None:
         query = statement(self._plan, step, self._binding)
@@ -156,7 +154,7 @@ class Update:
             Touched(lookup.key_set, state.relation, _literals(values, state))
             for (lookup, state), values in zip(looked_up, found, strict=True)
         )
-        self._binding = replace(self._binding, touched=(*self._binding.touched, *touched))
+        self._binding = self._binding.with_touched(touched)
 
     def _stage_keys(self, step: StageKeys) -> None:
         """Keys that are not there are as good as no change: what they would restrict is not read."""
@@ -174,8 +172,30 @@ class Update:
 
     def _count(self, view: View, step: Count) -> None:
         query = statement(self._plan, step, self._binding)
-        if query is not None:
-            self._touched[view.name] = self._engine.query(query)
+        touched = self._engine.query(query) if query is not None else ()
+        if not touched:
+            return
+        self._touched[view.name] = touched
+        found = tuple(row[0] for row in touched)
+        rows = sum(int(str(row[1])) for row in touched)
+        spans = _spans(self._plan, view, touched)
+        self._merged[view.name] = Merged(view.name, rows, len(touched), found, spans)
+
+    def _stage_change(self, view: View) -> None:
+        """Of a view that is not written yet: its versions are those from before."""
+        before = self._binding.version_before(view.name)
+        self.versions[view.name] = before
+        change = self._merged.get(view.name)
+        if change is None:
+            bound = BoundInput(view.name, "static", before, before)
+            self._binding = self._binding.with_view(bound, is_changed=False)
+            return
+        places = None if len(change.touched) > MAX_LITERALS else _scalars(change.touched, view.state)
+        touched = Touched(staged_state(self._plan, view), view.name, places)
+        bound = BoundInput(view.name, "staged" if is_own_change(view) else "state", before, before)
+        self._binding = self._binding.with_touched([touched]).with_view(bound, is_changed=True)
+        self._stage(staged_input(self._plan, view.name), StageChange(view))
+        self._binding = self._binding.with_spans(change.spans)
 
     def _write(self, view: View) -> None:
         touched = self._touched.get(view.name)
@@ -201,24 +221,11 @@ class Update:
             )
             self._engine.run(written)
             anew = len(write.partitions) if write.is_replaced and write.bounds is None else 0
-        found = tuple(row[0] for row in touched)
-        rows = sum(int(str(row[1])) for row in touched)
-        spans = _spans(plan, view, touched)
-        self._merged[view.name] = Merged(view.name, rows, len(touched), found, spans, anew=anew)
-
-    def _stage_change(self, view: View) -> None:
-        change = self._merged.get(view.name)
         commit = None
-        if self._already.get(view.name) or change is not None:
+        if view is not plan.top:
             commit = self._engine.commits(view.name, None)[0]
-        bound = _bound_view(view, self._binding.version_before(view.name), change, commit)
-        self._binding = self._binding.with_view(bound, is_changed=bound.capture != "static")
-        self.versions[view.name] = bound.new
-        if bound.capture == "change feed":
-            self._stage(staged_input(self._plan, view.name), StageChange(view))
-        if change is not None:
-            self._binding = self._binding.with_spans(change.spans)
-            self._merged[view.name] = replace(change, commit=commit)
+            self.versions[view.name] = commit.version
+        self._merged[view.name] = replace(self._merged[view.name], anew=anew, commit=commit)
 
     def _factorise(self, view: View) -> None:
         """Have the change of a view read as factors by those above it, if it lies staged as such, or is found to."""
@@ -239,20 +246,6 @@ class Update:
         self._merged[view.name] = replace(change, product=found)
 
 
-def _bound_view(view: View, before: int, change: Merged | None, commit: Commit | None) -> BoundInput:
-    """How the views above an inner one read its change; ``commit`` is its newest one if there was anything to merge."""
-    version = commit.version if commit is not None else before
-    if change is not None and view.step is not None:
-        # What it was between the steps is asked for, also where they have undone each other.
-        return BoundInput(view.name, "staged", before, version)
-    if version == before:
-        # Nothing to merge, or nothing but the rest of doubles, of which no row came.
-        return BoundInput(view.name, "static", before, before)
-    if change is not None and view.rows is not None:
-        return BoundInput(view.name, "staged", before, version)
-    return BoundInput(view.name, "change feed", before, version)
-
-
 def _spans(plan: Plan, view: View, touched: Sequence[Row]) -> tuple[Span, ...]:
     """The times of a view's staged delta, from the first and the last one in each touched partition."""
     times = enumerate(plan.times_of(view.name))
@@ -264,7 +257,11 @@ def _literals(values: list[str | None], state: StateTable) -> tuple[Scalar, ...]
     if len(values) > MAX_LITERALS:
         return None
     order = sorted(values, key=lambda v: (v is not None, v or ""))
-    return tuple(Scalar(literal(value, state.partitioning.type)) for value in order)
+    return _scalars(order, state)
+
+
+def _scalars(values: Sequence[object], state: StateTable) -> tuple[Scalar, ...]:
+    return tuple(Scalar(literal(value, state.partitioning.type)) for value in values)
 
 
 def _needed(query: exp.Expr | None) -> exp.Expr:

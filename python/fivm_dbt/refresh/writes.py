@@ -57,11 +57,6 @@ def writes(plan: Plan, view: View, touched: Sequence[Row], *, is_replaced: bool)
     return tuple(_write(view, group, may_append, is_replaced) for group in groups if group)
 
 
-def may_be_several(plan: Plan, view: View) -> bool:
-    """Whether a delta may take several statements."""
-    return _is_by_partition(plan, view) or view.state.bounded_by is not None
-
-
 def _write(view: View, group: Sequence[Row], may_append: bool, is_replaced: bool) -> Write:
     literals = tuple(literal(row[0], view.state.partitioning.type) for row in group)
     rows = sum(int(str(row[1])) for row in group)

@@ -12,11 +12,12 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.ir.scalar import column_ast, identifier
-from fivm_dbt.naming import COUNT
-from fivm_dbt.plan.binding import BoundInput
-from fivm_dbt.plan.plan import Plan, PlanInput
+from fivm_dbt.naming import COUNT, PARTITION
+from fivm_dbt.plan.binding import Binding, BoundInput, staged_state
+from fivm_dbt.plan.plan import Plan, PlanInput, View
+from fivm_dbt.spark.added import added_up
 from fivm_dbt.spark.near_changes import times_by_day
-from fivm_dbt.spark.reads import changes, pinned, presented, read_version, table
+from fivm_dbt.spark.reads import changes, in_partitions, pinned, presented, read_state, read_version, table
 
 
 def change_query(plan: Plan, bound: BoundInput) -> exp.Select:
@@ -33,6 +34,41 @@ def change_query(plan: Plan, bound: BoundInput) -> exp.Select:
         assert bound.old is not None
         old_source = read_version(plan, bound.name, bound.old, "old")
     return _net(item, exp.union(new, _signed(item, old_source, -1), distinct=False))
+
+
+def state_change_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
+    """The change of an inner view whose components are added up, from its state and its staged delta.
+
+    Of the keys in the delta: what they show with it, less what they showed before.
+    """
+    item = view.as_input
+    before = _at_delta(plan, view, binding)
+    after = added_up(plan, view, before.copy()).subquery("state", copy=False)
+    shown = [
+        _signed(item, read_state(view.presentation, source, alias, None), sign)
+        for source, alias, sign in ((after, "new", 1), (before, "old", -1))
+    ]
+    return _net(item, exp.union(*shown, distinct=False, copy=False))
+
+
+def _at_delta(plan: Plan, view: View, binding: Binding) -> exp.Expr:
+    """The rows of a view's state before this refresh whose keys are in its staged delta."""
+    state = pinned(view.name, binding.version_before(view.name))
+    if not view.state.keys:
+        return state.as_("state", copy=False)
+    names = [*(k.name for k in view.state.keys), PARTITION]
+    is_same = exp.and_(
+        *(exp.NullSafeEQ(this=column_ast("state", n), expression=column_ast("delta", n)) for n in names),
+        copy=False,
+    )
+    columns = [column_ast("state", n) for n in (*names, *view.state.stored_names)]
+    query = exp.select(*columns).from_(state.as_("state", copy=False))
+    delta = table(staged_state(plan, view)).as_("delta", copy=False)
+    query = query.join(delta, on=is_same, join_type="LEFT SEMI", copy=False)
+    touched = binding.partitions(staged_state(plan, view), view.name)
+    if touched is not None:
+        query = query.where(in_partitions("state", [p.ast() for p in touched]), copy=False)
+    return query.subquery("state", copy=False)
 
 
 def feed_query(plan: Plan, bound: BoundInput) -> exp.Query:

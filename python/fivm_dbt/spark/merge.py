@@ -12,6 +12,7 @@ from fivm_dbt.naming import COUNT, PARTITION
 from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.plan.plan import PayloadColumn, Plan, StateTable, View
 from fivm_dbt.rings.registry import Component
+from fivm_dbt.spark.added import stored_and_staged
 from fivm_dbt.spark.reads import Bounds, in_bounds, in_partitions, pinned, table
 from fivm_dbt.spark.state import as_set, is_any, lay_out, twice
 
@@ -233,19 +234,7 @@ def replace_partitions(
     if bounds is not None:
         touched = exp.and_(touched, in_bounds("", bounds), copy=False)
     keys = [k.name for k in state.keys]
-    columns = [*keys, *state.payload_names, PARTITION]
-
-    def rows(source: exp.Expr, *, is_stored: bool) -> exp.Select:
-        once = exp.alias_(exp.cast(exp.Literal.number(1), BIGINT.text, dialect="spark"), COUNT)
-        shown = [once if is_stored and c == COUNT and state.is_set else column_ast("", c) for c in columns]
-        return exp.select(*shown).from_(source).where(touched.copy())
-
-    both = exp.union(
-        rows(pinned(state.relation, before), is_stored=True),
-        rows(table(staged_state(plan, view)), is_stored=False),
-        distinct=False,
-        copy=False,
-    )
+    both = stored_and_staged(plan, view, pinned(state.relation, before), touched)
     sums = {name: exp.Sum(this=exp.column(name)) for name in state.payload_names}
     # A key without rows has gone; one that still has sums is an alarm.
     left = [sums[COUNT], *(sums[p.name] for p in state.payload if not p.component.type.is_floating)]

@@ -15,7 +15,13 @@ def owner_properties(plan: Plan) -> dict[str, str]:
 
 
 def state_properties(plan: Plan, state: StateTable | None = None) -> dict[str, str]:
-    """Those of a state. Where a part of many in a partition adds a file, Delta puts them together from fifty on."""
+    """Those of a state, of the model's own where none is given.
+
+    Other models read the change feed of the model's own state alone. Where a part of many in a partition adds a file,
+    Delta puts them together from fifty on.
+    """
+    is_inner = state is not None and state is not plan.root
+    feed = {} if is_inner else {"delta.enableChangeDataFeed": "true"}
     is_bounded = state is not None and state.bounded_by is not None
     small = {"delta.autoOptimize.autoCompact": "true"} if is_bounded else {}
-    return {"delta.enableChangeDataFeed": "true", **owner_properties(plan), **small}
+    return {**feed, **owner_properties(plan), **small}

@@ -21,6 +21,7 @@ from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import COUNT, PARTITION, STEP, old_rows
 from fivm_dbt.plan.binding import Binding, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, View
+from fivm_dbt.spark.added import added_up
 from fivm_dbt.spark.near_changes import near_changes
 from fivm_dbt.spark.part_time import instant, whole
 from fivm_dbt.spark.select import Reader
@@ -83,6 +84,11 @@ def side_reader(plan: Plan, view: View, binding: Binding) -> Reader:
             return _restricted(pinned(scan.relation, binding.version_before(view.name)), where, alias)
         bound = binding.input(scan.relation)
         is_old = scan.side is Side.OLD and scan.relation in binding.changed
+        helper = plan.helper(scan.relation)
+        if helper is not None and scan.relation in binding.changed and not is_old:
+            before = pinned(helper.name, binding.version_before(helper.name))
+            after = added_up(plan, helper, before).subquery("state", copy=False)
+            return read_state(helper.presentation, after, scan.alias, where)
         if is_old and bound.capture == "snapshot":
             assert bound.snapshot is not None
             return _aliased(pinned(plan.snapshot_table(scan.relation), bound.snapshot), alias)
@@ -176,7 +182,12 @@ def read_version(plan: Plan, name: str, version: int, alias: str, where: exp.Exp
     presentation = plan.input(name).relation.presentation
     if presentation is None:
         return _restricted(pinned(name, version), where, identifier(alias))
-    query = presented(presentation, pinned(presentation.root, version))
+    return read_state(presentation, pinned(presentation.root, version), alias, where)
+
+
+def read_state(presentation: Presentation, source: exp.Expr, alias: str, where: exp.Expr | None) -> exp.Expr:
+    """What a model or a view shows of its state in ``source``, where ``where`` holds."""
+    query = presented(presentation, source)
     if where is None:
         return query.subquery(identifier(alias), copy=False)
     inner, outer = _by_the_state(where, query)

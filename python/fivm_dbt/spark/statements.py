@@ -14,7 +14,7 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import PARTITION
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import Plan, StateTable, View
-from fivm_dbt.spark.capture import change_query
+from fivm_dbt.spark.capture import change_query, state_change_query
 from fivm_dbt.spark.properties import state_properties
 from fivm_dbt.spark.state import (
     build_query,
@@ -67,8 +67,8 @@ def statement(plan: Plan, step: Step, binding: Binding) -> exp.Expr | None:
         case Count(view):
             return touched_query(plan, view) if binding.is_changed_by(view) else None
         case StageChange(view):
-            bound = binding.input(view.name)
-            return None if bound.capture == "staged" else change_query(plan, bound)
+            is_state = binding.input(view.name).capture == "state"
+            return state_change_query(plan, view, binding) if is_state else None
         case Write() | Factorise():
             return None
 

@@ -9,7 +9,7 @@ from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.shift import SECOND
-from fivm_dbt.plan.binding import Binding, BoundClock, BoundInput, Span
+from fivm_dbt.plan.binding import Binding, BoundClock, BoundInput, Span, is_own_change
 from fivm_dbt.plan.plan import Capture, Plan
 
 EXAMPLE_TIMES = BoundClock(Clock.at(datetime(2024, 5, 1, 12)), Clock.at(datetime(2024, 5, 2, 12)))
@@ -39,6 +39,6 @@ def example(plan: Plan, old: int = 1, new: int = 2) -> Binding:
         key_sets = frozenset(k.name for k in view.key_sets)
         binding = replace(binding, changed=binding.changed | key_sets)
         is_changed = bool(prune_terms(view.terms, binding.moved))
-        capture: Capture = "staged" if view.rows is not None else "change feed"
-        binding = binding.with_view(BoundInput(view.name, capture, old, new), is_changed=is_changed)
+        capture: Capture = "staged" if is_own_change(view) else "state"
+        binding = binding.with_view(BoundInput(view.name, capture, old, old), is_changed=is_changed)
     return replace(binding, changed=binding.changed | {k.name for k in plan.top.key_sets})

@@ -79,7 +79,11 @@ class Write:
 
 @dataclass(frozen=True)
 class StageChange:
-    """Let the views above an inner one read its change: from the staged delta, or from the change feed of its state."""
+    """Let the views above an inner one read its change.
+
+    Where a row of its delta is a row of its change, that is read; where components are added up, what its keys show
+    with the delta, less what they showed without it, is staged.
+    """
 
     view: View
 

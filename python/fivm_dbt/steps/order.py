@@ -35,13 +35,17 @@ def captures(plan: Plan) -> tuple[StageInput, ...]:
 def updates(plan: Plan) -> tuple[ViewStep, ...]:
     """The steps by which every view is brought up to date, inner ones first, with all that can be there.
 
+    All deltas come before the first write, so that they are computed from one state, and nothing is written unless
+    all of them could be computed.
+
     What has nothing to do, after what did not change, is left out when they run: steps are the same for all refreshes
     of a plan.
     """
-    return tuple(step for view in plan.stored for step in _updates(plan, view))
+    deltas = (step for view in plan.stored for step in _deltas(plan, view))
+    return (*deltas, *(Write(view) for view in plan.stored))
 
 
-def _updates(plan: Plan, view: View) -> Iterator[ViewStep]:
+def _deltas(plan: Plan, view: View) -> Iterator[ViewStep]:
     for key_set, product in key_sets(view):
         yield Locate(view, key_set, product)
         yield StageKeys(view, key_set, product)
@@ -51,7 +55,6 @@ def _updates(plan: Plan, view: View) -> Iterator[ViewStep]:
             yield StageFactor(view, part, product)
     yield StageDelta(view)
     yield Count(view)
-    yield Write(view)
     if view is not plan.top:
         yield StageChange(view)
         yield Factorise(view)

@@ -1,0 +1,51 @@
+"""A state with its staged delta, before that is written."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from fivm_dbt.catalog.types import BIGINT, DOUBLE
+from fivm_dbt.ir.scalar import column_ast, identifier
+from fivm_dbt.naming import COUNT, PARTITION
+from fivm_dbt.plan.binding import staged_state
+from fivm_dbt.plan.plan import Plan, StateTable, View
+
+
+def stored_and_staged(plan: Plan, view: View, stored: exp.Expr, where: exp.Expr | None = None) -> exp.Query:
+    """The rows of ``stored``, a version of the view's state, beside those of its staged delta."""
+    state = view.state
+    columns = [*(k.name for k in state.keys), *state.payload_names, PARTITION]
+
+    def rows(source: exp.Expr, *, is_stored: bool) -> exp.Select:
+        once = exp.alias_(exp.cast(exp.Literal.number(1), BIGINT.text, dialect="spark"), COUNT)
+        shown = [once if is_stored and c == COUNT and state.is_set else column_ast("", c) for c in columns]
+        query = exp.select(*shown).from_(source)
+        return query if where is None else query.where(where.copy(), copy=False)
+
+    staged = exp.to_table(staged_state(plan, view), dialect="spark")
+    return exp.union(rows(stored, is_stored=True), rows(staged, is_stored=False), distinct=False, copy=False)
+
+
+def added_up(plan: Plan, view: View, stored: exp.Expr) -> exp.Select:
+    """What the state will have when the delta is written: ``new = old + delta`` per key, without keys that are gone.
+
+    The alarms are those of the write, which comes after all reads: here a sum that overflowed is NULL.
+    """
+    state = view.state
+    keys = [column_ast("", name) for name in (*(k.name for k in state.keys), PARTITION)]
+    sums = [exp.alias_(_total(name, state), name) for name in state.stored_names]
+    query = exp.select(*(k.copy() for k in keys), *sums)
+    query = query.from_(
+        stored_and_staged(plan, view, stored).subquery(identifier("both"), copy=False), copy=False
+    )
+    query = query.group_by(*keys, copy=False)
+    if state.is_global:
+        return query
+    is_there = exp.NEQ(this=exp.Sum(this=exp.column(COUNT)), expression=exp.Literal.number(0))
+    return query.having(is_there, copy=False)
+
+
+def _total(name: str, state: StateTable) -> exp.Expr:
+    total = exp.Sum(this=column_ast("", name))
+    type_ = next((p.type for p in state.payload if p.name == name), BIGINT)
+    return total if type_ in (BIGINT, DOUBLE) else exp.cast(total, type_.text, dialect="spark")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Protocol
 
 from fivm_dbt.catalog import Column
+from fivm_dbt.engines.commits import RECENT_COMMITS, commit_of
+from fivm_dbt.engines.delta_log import DeltaLogs
 from fivm_dbt.engines.introspect import view_text
 from fivm_dbt.engines.metrics import SessionMetrics
 from fivm_dbt.engines.spark_errors import cause
@@ -19,8 +20,6 @@ from fivm_dbt.refresh.engine import Commit, Metrics, Row
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-
-RECENT_COMMITS = 10
 
 UNIONS_AS_THEY_WERE = ("spark.sql.unionOutputPartitioning", "false")
 """Since 4.1 Spark passes on how the rows of a UNION are spread if its branches agree. 4.2 may find at run time that
@@ -66,7 +65,8 @@ def on_session(session: SparkSession) -> Execute:
 class SparkEngine:
     """An engine for Spark; ``session`` is the one that runs the statements, where it is in this process.
 
-    It serves to measure what was read, and to cut what is staged from what it was computed from.
+    It serves to measure what was read, to ask Delta's log without a statement, and to cut what is staged from what it
+    was computed from.
     """
 
     name = "spark"
@@ -74,6 +74,7 @@ class SparkEngine:
     def __init__(self, execute: Execute, session: SparkSession | None = None) -> None:
         self._execute = execute
         self._metrics = SessionMetrics.of(session)
+        self._logs = DeltaLogs.of(session)
         # Spark Connect has no frames that can be cut.
         self._session = session if hasattr(session, "_jsparkSession") else None
         if session is not None:
@@ -95,9 +96,11 @@ class SparkEngine:
         return tuple(Column.of(str(row[0]), str(row[1])) for row in answer.rows)
 
     def commits(self, relation: str, since: int | None) -> Sequence[Commit]:
+        known = self._logs.commits(relation, since)
+        if known is not None:
+            return known
         if since is None:
             return self._history(relation, 1)
-        # A few commits cost no more than one, and mostly reach back far enough.
         found = self._history(relation, RECENT_COMMITS)
         newest = found[0].version
         if newest <= since:
@@ -111,14 +114,12 @@ class SparkEngine:
         answer = _translated(lambda: self._execute(sql, fetch=True))
         names = ("version", "timestamp", "operation", "operationMetrics", "operationParameters")
         values = (answer.values(column) for column in names)
-        return tuple(
-            Commit(
-                int(str(v)), _iso(t), str(o), _growth(o, m), _written(o, m), _appended(o, m), _overwrites(p)
-            )
-            for v, t, o, m, p in zip(*values, strict=True)
-        )
+        return tuple(commit_of(*row) for row in zip(*values, strict=True))
 
     def has_change_feed(self, relation: str) -> bool:
+        known = self._logs.has_change_feed(relation)
+        if known is not None:
+            return known
         sql = f"SHOW TBLPROPERTIES {relation} ('delta.enableChangeDataFeed')"
         answer = _translated(lambda: self._execute(sql, fetch=True))
         return any(str(row[-1]).lower() == "true" for row in answer.rows)
@@ -162,11 +163,17 @@ class SparkEngine:
         self.run(sql)
 
     def size(self, relation: str) -> int | None:
+        known = self._logs.size(relation)
+        if known is not None:
+            return known
         answer = _translated(lambda: self._execute(f"DESCRIBE DETAIL {relation}", fetch=True))
         sizes = answer.values("sizeInBytes")
         return int(str(sizes[0])) if sizes and sizes[0] is not None else None
 
     def exists(self, relation: str) -> bool:
+        known = self._logs.exists(relation)
+        if known is not None:
+            return known
         *schema, table = split_name(relation)
         place = f" IN {relation_name(*schema)}" if schema else ""
         try:
@@ -179,6 +186,9 @@ class SparkEngine:
         return any(str(name).lower() == table and not temporary for name, temporary in shown)
 
     def is_view_of(self, relation: str, query: str) -> bool:
+        known = self._logs.is_view_of(relation, query)
+        if known is not None:
+            return known
         text = view_text(self._execute, relation)
         return text is not None and text.split() == query.split()
 
@@ -209,82 +219,3 @@ def _translated(execute: Callable[[], Answer]) -> Answer:
         if known is None:
             raise
         raise known from error
-
-
-_BYTES = (
-    ("numTargetBytesAdded", "numTargetBytesRemoved"),
-    ("numAddedBytes", "numRemovedBytes"),
-    ("numOutputBytes", "numRemovedBytes"),
-)
-"""Metrics of MERGE; of DELETE, UPDATE and OPTIMIZE; of what replaces partitions."""
-
-
-def _growth(operation: object, metrics: object) -> int | None:
-    """By how much a commit changed the size of its table, in bytes; a map comes as a dict or as its JSON.
-
-    >>> _growth("MERGE", {"numTargetBytesAdded": "900", "numTargetBytesRemoved": "650"})
-    250
-    >>> _growth("WRITE", '{"numOutputRows": "3", "numOutputBytes": "800"}')
-    800
-    >>> _growth("WRITE", '{"numOutputRows": "3"}') is None
-    True
-    """
-    known = _known(metrics)
-    if _appended(operation, metrics) is not None:
-        known = {"numRemovedBytes": "0", **known}
-    for added, removed in _BYTES:
-        if added in known and removed in known:
-            return int(known[added]) - int(known[removed])
-    return None
-
-
-def _written(operation: object, metrics: object) -> int | None:
-    """How many rows a WRITE wrote.
-
-    >>> _written("WRITE", {"numOutputRows": "3"}), _written("MERGE", {"numOutputRows": "3"})
-    (3, None)
-    """
-    rows = _known(metrics).get("numOutputRows") if operation == "WRITE" else None
-    return None if rows is None else int(rows)
-
-
-def _appended(operation: object, metrics: object) -> int | None:
-    """How many rows a WRITE added to those that stayed as they were.
-
-    >>> _appended("WRITE", {"numOutputRows": "3", "numRemovedFiles": "0"}), _appended("WRITE", {"numOutputRows": "3"})
-    (3, 3)
-    >>> _appended("WRITE", {"numOutputRows": "3", "numRemovedFiles": "1"}) is None
-    True
-    """
-    return _written(operation, metrics) if _known(metrics).get("numRemovedFiles", "0") == "0" else None
-
-
-def _overwrites(parameters: object) -> bool:
-    """Whether an operation writes all rows anew, and not those of some partitions.
-
-    >>> _overwrites({"mode": "Overwrite", "partitionBy": "[]"}), _overwrites({"outputMode": "Complete"})
-    (True, True)
-    >>> _overwrites({"mode": "Append"}), _overwrites('{"mode": "Overwrite", "predicate": "(day = 1)"}')
-    (False, False)
-    """
-    known = _known(parameters)
-    if "Complete" in (known.get("outputMode"), known.get("mode")):
-        return True
-    is_part = known.get("predicate") or known.get("isDynamicPartitionOverwrite") == "true"
-    return known.get("mode") == "Overwrite" and not is_part
-
-
-def _known(metrics: object) -> Mapping[str, str]:
-    known = json.loads(metrics) if isinstance(metrics, str) else metrics
-    return known if isinstance(known, Mapping) else {}
-
-
-def _iso(time: object) -> str:
-    """A commit time that does not depend on the time zone of this process.
-
-    >>> _iso(datetime(2024, 5, 1, 12, tzinfo=timezone.utc))
-    '2024-05-01T12:00:00.000000+00:00'
-    """
-    if isinstance(time, datetime):
-        return time.astimezone(timezone.utc).isoformat(timespec="microseconds")
-    return str(time)

@@ -1,0 +1,106 @@
+"""What the history of a Delta table says about a commit, whether a statement tells it or Delta's own object."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timezone
+
+from fivm_dbt.refresh.engine import Commit
+
+RECENT_COMMITS = 10
+"""A few commits cost a statement no more than one, and mostly reach back far enough."""
+
+
+def commit_of(
+    version: object, time: object, operation: object, metrics: object, parameters: object
+) -> Commit:
+    """A row of the history; a map comes as a dict or as its JSON."""
+    return Commit(
+        int(str(version)),
+        _iso(time),
+        str(operation),
+        _growth(operation, metrics),
+        _written(operation, metrics),
+        _appended(operation, metrics),
+        _overwrites(parameters),
+    )
+
+
+_BYTES = (
+    ("numTargetBytesAdded", "numTargetBytesRemoved"),
+    ("numAddedBytes", "numRemovedBytes"),
+    ("numOutputBytes", "numRemovedBytes"),
+)
+"""Metrics of MERGE; of DELETE, UPDATE and OPTIMIZE; of what replaces partitions."""
+
+
+def _growth(operation: object, metrics: object) -> int | None:
+    """By how much a commit changed the size of its table, in bytes.
+
+    >>> _growth("MERGE", {"numTargetBytesAdded": "900", "numTargetBytesRemoved": "650"})
+    250
+    >>> _growth("WRITE", '{"numOutputRows": "3", "numOutputBytes": "800"}')
+    800
+    >>> _growth("WRITE", '{"numOutputRows": "3"}') is None
+    True
+    """
+    known = _known(metrics)
+    if _appended(operation, metrics) is not None:
+        known = {"numRemovedBytes": "0", **known}
+    for added, removed in _BYTES:
+        if added in known and removed in known:
+            return int(known[added]) - int(known[removed])
+    return None
+
+
+def _written(operation: object, metrics: object) -> int | None:
+    """How many rows a WRITE wrote.
+
+    >>> _written("WRITE", {"numOutputRows": "3"}), _written("MERGE", {"numOutputRows": "3"})
+    (3, None)
+    """
+    rows = _known(metrics).get("numOutputRows") if operation == "WRITE" else None
+    return None if rows is None else int(rows)
+
+
+def _appended(operation: object, metrics: object) -> int | None:
+    """How many rows a WRITE added to those that stayed as they were.
+
+    >>> _appended("WRITE", {"numOutputRows": "3", "numRemovedFiles": "0"}), _appended("WRITE", {"numOutputRows": "3"})
+    (3, 3)
+    >>> _appended("WRITE", {"numOutputRows": "3", "numRemovedFiles": "1"}) is None
+    True
+    """
+    return _written(operation, metrics) if _known(metrics).get("numRemovedFiles", "0") == "0" else None
+
+
+def _overwrites(parameters: object) -> bool:
+    """Whether an operation writes all rows anew, and not those of some partitions.
+
+    >>> _overwrites({"mode": "Overwrite", "partitionBy": "[]"}), _overwrites({"outputMode": "Complete"})
+    (True, True)
+    >>> _overwrites({"mode": "Append"}), _overwrites('{"mode": "Overwrite", "predicate": "(day = 1)"}')
+    (False, False)
+    """
+    known = _known(parameters)
+    if "Complete" in (known.get("outputMode"), known.get("mode")):
+        return True
+    is_part = known.get("predicate") or known.get("isDynamicPartitionOverwrite") == "true"
+    return known.get("mode") == "Overwrite" and not is_part
+
+
+def _known(metrics: object) -> Mapping[str, str]:
+    known = json.loads(metrics) if isinstance(metrics, str) else metrics
+    return known if isinstance(known, Mapping) else {}
+
+
+def _iso(time: object) -> str:
+    """A commit time that does not depend on the time zone of this process.
+
+    >>> _iso(datetime(2024, 5, 1, 12, tzinfo=timezone.utc))
+    '2024-05-01T12:00:00.000000+00:00'
+    """
+    if isinstance(time, datetime):
+        return time.astimezone(timezone.utc).isoformat(timespec="microseconds")
+    return str(time)

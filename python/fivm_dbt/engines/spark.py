@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.engines.commits import RECENT_COMMITS, commit_of
 from fivm_dbt.engines.delta_log import DeltaLogs
 from fivm_dbt.engines.introspect import view_text
+from fivm_dbt.engines.local_rows import local_rows
 from fivm_dbt.engines.metrics import SessionMetrics
 from fivm_dbt.engines.spark_errors import cause
 from fivm_dbt.ir.clock import Clock
@@ -25,6 +26,8 @@ UNIONS_AS_THEY_WERE = ("spark.sql.unionOutputPartitioning", "false")
 """Since 4.1 Spark passes on how the rows of a UNION are spread if its branches agree. 4.2 may find at run time that
 they do not, when a join above has been planned on it already ("PartitioningCollection requires all of its partitionings
 have the same numPartitions"): deltas are unions of joins. It saves an exchange at most."""
+
+T = TypeVar("T")
 
 _MANY = 1_000_000
 """More partitions than anything staged has."""
@@ -142,16 +145,19 @@ class SparkEngine:
         """Stage rows that do not know what they were computed from.
 
         What CACHE TABLE AS makes is a view, whose text Spark analyses again at each place where it is read, with all
-        staged views that it reads, and theirs: the key sets of a pattern are ten deep, and their text is long. The rows
-        are cached besides, for their true sizes: Spark broadcasts what is small.
+        staged views that it reads, and theirs: the key sets of a pattern are ten deep, and their text is long. Few rows
+        are kept in the plans that read them. Many are cached besides, for their true sizes: Spark broadcasts what is
+        small.
         """
 
-        def stage() -> Answer:
+        def stage() -> None:
             # To coalesce into more partitions than there are moves nothing and forgets the order of the rows, which may
             # be one by columns that the rows do not have, and then fails whoever reads them twice in a statement.
             rows = session.sql(sql).coalesce(_MANY).localCheckpoint()
-            rows.createOrReplaceTempView(quote(name))
-            return self._execute(f"CACHE TABLE {quote(name)}", fetch=False)
+            local = local_rows(rows)
+            (rows if local is None else local).createOrReplaceTempView(quote(name))
+            if local is None:
+                self._execute(f"CACHE TABLE {quote(name)}", fetch=False)
 
         _translated(stage)
 
@@ -211,7 +217,7 @@ class SparkEngine:
         self._metrics.stop()
 
 
-def _translated(execute: Callable[[], Answer]) -> Answer:
+def _translated(execute: Callable[[], T]) -> T:
     try:
         return execute()
     except Exception as error:

@@ -1,0 +1,121 @@
+"""Few staged rows are a part of the plans that read them, and the same rows as those of the query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from fivm_dbt.engines.spark import SparkEngine
+
+pytestmark = pytest.mark.spark
+
+COMPARABLE = (
+    "1Y", "2S", "3", "4L", "1.5F", "double('NaN')", "-0.0D", "double('-Infinity')", "1e-310D",
+    "CAST(99999999999999999999999999999999999999 AS DECIMAL(38, 0))",
+    "CAST(-0.0000000000000000000000000000000000001 AS DECIMAL(38, 37))",
+    "1.50BD", "'text'", "''", "'ä𝄞\\u0000'", "'Abc' COLLATE UTF8_LCASE", "'é' COLLATE de_CI_AI", "X'00FF'", "X''",
+    "true",
+    "DATE'0001-01-01'", "DATE'1500-02-28'", "DATE'1582-10-10'", "DATE'9999-12-31'",
+    "TIMESTAMP'0001-01-01 00:00:00'", "TIMESTAMP'1500-01-01 12:00:00.000001'", "TIMESTAMP'2024-03-31 02:30:00'",
+    "TIMESTAMP_MICROS(1729989000000000)", "TIMESTAMP_MICROS(1729992600000001)",
+    "TIMESTAMP_NTZ'2024-10-27 02:30:00.123456'", "TIMESTAMP_NTZ'0001-01-01 00:00:00'",
+    "INTERVAL '1-2' YEAR TO MONTH", "INTERVAL '5' MONTH", "INTERVAL '-3 04:05:06.789' DAY TO SECOND",
+    "NULL", "ARRAY(1, NULL, 3)", "ARRAY(DATE'1500-01-01')", "CAST(ARRAY() AS ARRAY<INT>)",
+    "NAMED_STRUCT('x', CAST(1.5 AS DECIMAL(38, 2)), 'y', ARRAY(NAMED_STRUCT('z', DATE'0001-01-01')))",
+    "NAMED_STRUCT('x', CAST(NULL AS STRING))",
+)  # fmt: skip
+NOT_COMPARABLE = (
+    "MAKE_INTERVAL(1, 2, 3, 4, 5, 6, 7.5)",
+    "MAP('a', TIMESTAMP_MICROS(1729992600000000), 'b', NULL)",
+    "ARRAY(MAP(1, X'01'))",
+    """PARSE_JSON('{"a": [1, "x"]}')""",
+)
+
+
+@pytest.fixture(scope="module")
+def engine(spark: SparkSession) -> Iterator[SparkEngine]:
+    """In a zone whose clocks change."""
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    engine = SparkEngine.of_session(spark)
+    engine.run("CREATE SCHEMA local")
+    engine.run("CREATE TABLE local.one (k INT, c CHAR(5)) USING DELTA")
+    engine.run("INSERT INTO local.one VALUES (1, 'abc')")
+    yield engine
+    engine.unstage("fivm_local")
+    engine.run("DROP SCHEMA local CASCADE")
+    spark.conf.set("spark.sql.session.timeZone", str(zone))
+
+
+def test_rows_of_all_types(engine: SparkEngine, spark: SparkSession) -> None:
+    values = ", ".join(f"{value} AS c{n}" for n, value in enumerate(COMPARABLE))
+    nulls = ", ".join("NULL" for _ in COMPARABLE)
+    query = f"SELECT k, {values} FROM local.one UNION ALL SELECT 2, {nulls} FROM local.one"
+    engine.stage("fivm_local", query)
+    assert _is_local(spark)
+    assert spark.table("fivm_local").schema == spark.sql(query).schema
+    for one, other in (("TABLE fivm_local", query), (query, "TABLE fivm_local")):
+        assert not engine.query(f"({one}) EXCEPT ALL ({other})")
+    assert len(engine.query("SELECT k FROM fivm_local")) == 2
+
+
+@pytest.mark.parametrize("value", NOT_COMPARABLE)
+def test_values_that_cannot_be_compared(engine: SparkEngine, spark: SparkSession, value: str) -> None:
+    query = f"SELECT {value} AS c FROM local.one"
+    engine.stage("fivm_local", query)
+    assert _is_local(spark)
+    assert spark.table("fivm_local").schema == spark.sql(query).schema
+    staged, computed = (
+        engine.query(f"SELECT CAST(c AS STRING), TYPEOF(c) FROM ({rows})")
+        for rows in ("TABLE fivm_local", query)
+    )
+    assert staged == computed
+
+
+def test_columns_of_fixed_length(engine: SparkEngine, spark: SparkSession) -> None:
+    engine.stage("fivm_local", "SELECT c, c || '.' AS d FROM local.one")
+    assert _is_local(spark)
+    assert engine.query("SELECT * FROM fivm_local WHERE c = 'abc'") == (("abc  ", "abc  ."),)
+
+
+def test_no_rows(engine: SparkEngine, spark: SparkSession) -> None:
+    engine.stage("fivm_local", "SELECT k FROM local.one WHERE k > 5")
+    assert _is_local(spark)
+    assert engine.query("SELECT count(*) FROM fivm_local") == ((0,),)
+
+
+def test_a_staged_result_reads_another_and_itself(engine: SparkEngine, spark: SparkSession) -> None:
+    engine.stage("fivm_local", "SELECT k, 'x' AS s FROM local.one")
+    engine.stage(
+        "fivm_local_2", "SELECT a.k, b.s FROM fivm_local a JOIN fivm_local b ON a.k = b.k ORDER BY a.s"
+    )
+    engine.unstage("fivm_local")
+    assert engine.query("SELECT a.k, b.s FROM fivm_local_2 a JOIN fivm_local_2 b USING (k)") == ((1, "x"),)
+    engine.unstage("fivm_local_2")
+
+
+def test_many_rows_are_cached(engine: SparkEngine, spark: SparkSession) -> None:
+    engine.stage("fivm_local", "SELECT id, repeat('x', 100) AS s FROM range(20000)")
+    assert not _is_local(spark)
+    assert spark.catalog.isCached("fivm_local")
+    assert engine.query("SELECT count(*), sum(id) FROM fivm_local") == ((20000, 199990000),)
+
+
+def test_few_large_rows_are_cached(engine: SparkEngine, spark: SparkSession) -> None:
+    engine.stage("fivm_local", "SELECT repeat('x', 1000000) AS s FROM range(5)")
+    assert not _is_local(spark)
+
+
+def test_nothing_is_kept_of_few_rows(engine: SparkEngine, spark: SparkSession) -> None:
+    context = spark.sparkContext._jsc
+    before = set(context.getPersistentRDDs())
+    engine.stage("fivm_local", "SELECT k FROM local.one")
+    assert _is_local(spark)
+    assert set(context.getPersistentRDDs()) <= before
+
+
+def _is_local(spark: SparkSession) -> bool:
+    plan = spark.table("fivm_local")._jdf.queryExecution().optimizedPlan()
+    return str(plan.nodeName()) == "LocalRelation"

@@ -42,7 +42,7 @@ class Timed:
 
 
 class TimedEngine(SparkEngine):
-    """Spark, with the seconds of each statement; what is staged is one, and told where it ran interpreted."""
+    """Spark, with the seconds of each statement; what is staged is one."""
 
     def __init__(self, session: SparkSession) -> None:
         self._timed = Timed(on_session(session))
@@ -55,8 +55,7 @@ class TimedEngine(SparkEngine):
             super().stage(name, sql)
         finally:
             seconds = time.perf_counter() - started
-            how = "interpreted: " if name in self.interpreted else ""
-            self._timed.timings = [*taken, Timing(_shortened(f"{how}CACHE TABLE {name} AS {sql}"), seconds)]
+            self._timed.timings = [*taken, Timing(_shortened(f"CACHE TABLE {name} AS {sql}"), seconds)]
 
     def taken(self) -> list[Timing]:
         """What was noted since it was last asked for."""

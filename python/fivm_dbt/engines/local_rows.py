@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 logger = logging.getLogger(__name__)
 
@@ -21,18 +21,15 @@ MAX_PARTITIONS = 64
 """The size of each is asked for."""
 
 
-def in_session(session: SparkSession, frame: DataFrame) -> DataFrame:
-    """A checkpointed frame of a copy of the session as one of the session."""
-    return _frame(session, frame._jdf.queryExecution().analyzed())
-
-
-def local_rows(session: SparkSession, frame: DataFrame) -> DataFrame | None:
+def local_rows(frame: DataFrame) -> DataFrame | None:
     """The rows of a checkpointed frame as a local relation, None where they are too many; they are then still there.
 
     They are moved as Spark's own rows: as Java's or Python's, days before 1582 and hours of a clock change are others.
     """
     from py4j.protocol import Py4JError, Py4JJavaError
+    from pyspark.sql import DataFrame
 
+    session = frame.sparkSession
     jvm, execution = session._jvm, frame._jdf.queryExecution()
     try:
         stored, columns = execution.analyzed().rdd(), execution.analyzed().output()
@@ -42,22 +39,14 @@ def local_rows(session: SparkSession, frame: DataFrame) -> DataFrame | None:
         relation = jvm.org.apache.spark.sql.catalyst.plans.logical.LocalRelation(
             columns, rows, False, jvm.scala.Option.empty()
         )
-        local = _frame(session, relation)
+        local = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, relation)
     except Py4JJavaError:
         raise
     except Py4JError as why:
         logger.debug("this Spark has no such local relations: %s", why)
         return None
     stored.unpersist(False)
-    return local
-
-
-def _frame(session: SparkSession, plan: Any) -> DataFrame:
-    from pyspark.sql import DataFrame
-
-    return DataFrame(
-        session._jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan), session
-    )
+    return DataFrame(local, session)
 
 
 def _size(jvm: Any, stored: Any) -> int:

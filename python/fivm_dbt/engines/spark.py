@@ -11,9 +11,8 @@ from fivm_dbt.catalog import Column
 from fivm_dbt.engines.commits import RECENT_COMMITS, commit_of
 from fivm_dbt.engines.delta_log import DeltaLogs
 from fivm_dbt.engines.introspect import view_text
-from fivm_dbt.engines.local_rows import in_session, local_rows
+from fivm_dbt.engines.local_rows import local_rows
 from fivm_dbt.engines.metrics import SessionMetrics
-from fivm_dbt.engines.own_session import query_in_copy
 from fivm_dbt.engines.spark_errors import cause
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import quote, relation_name, split_name
@@ -84,8 +83,6 @@ class SparkEngine:
         if session is not None:
             session.conf.set(*UNIONS_AS_THEY_WERE)
         self.fixed_clock: Clock | None = None
-        self.interpreted: frozenset[str] = frozenset()
-        """Of what was staged, the names of what was computed without compiling it."""
 
     @staticmethod
     def of_session(session: SparkSession) -> SparkEngine:
@@ -154,13 +151,11 @@ class SparkEngine:
         """
 
         def stage() -> None:
-            query, is_interpreted = query_in_copy(session, sql)
-            self.interpreted = self.interpreted - {name} | ({name} if is_interpreted else frozenset())
             # To coalesce into more partitions than there are moves nothing and forgets the order of the rows, which may
             # be one by columns that the rows do not have, and then fails whoever reads them twice in a statement.
-            rows = query.coalesce(_MANY).localCheckpoint()
-            local = local_rows(session, rows)
-            (in_session(session, rows) if local is None else local).createOrReplaceTempView(quote(name))
+            rows = session.sql(sql).coalesce(_MANY).localCheckpoint()
+            local = local_rows(rows)
+            (rows if local is None else local).createOrReplaceTempView(quote(name))
             if local is None:
                 self._execute(f"CACHE TABLE {quote(name)}", fetch=False)
 

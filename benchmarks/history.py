@@ -190,7 +190,7 @@ class _Stream:
         )
         for name, query in (("hand_panes", panes), ("hand_sliding", "select * from hand_panes where false")):
             rows = exp.maybe_parse(query, dialect="spark", into=exp.Select)
-            self._workbench.engine.run(create_table(name, rows, {}, None).sql(dialect="spark"))
+            self._workbench.engine.run(create_table(name, rows, {}).sql(dialect="spark"))
 
     def _by_hand(self) -> list[Measured]:
         """The minute that has come, written by hand, and compared with the model."""

@@ -66,13 +66,12 @@ def _marked(binding: Binding) -> Binding:
         )
         for index, bound in enumerate(binding.inputs)
     )
-    before = tuple((name, _ROOT + index) for index, (name, _) in enumerate(binding.before))
-    return replace(binding, inputs=inputs, before=before)
+    return replace(binding, inputs=inputs, before=None if binding.before is None else _ROOT)
 
 
 def _version(mark: int, binding: Binding) -> int | None:
     if mark < _SNAPSHOT:
-        return binding.before[mark - _ROOT][1]
+        return binding.before
     inputs = binding.inputs
     if mark >= _NEW:
         return inputs[mark - _NEW].new

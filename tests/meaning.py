@@ -23,7 +23,7 @@ from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.engines.spark import SparkEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.scalar import column_ast
-from fivm_dbt.naming import COUNT, PREFIX, canonical, relation_name, sibling, split_name
+from fivm_dbt.naming import COUNT, PARTITION, PREFIX, VIEW, canonical, relation_name, sibling, split_name
 from fivm_dbt.plan.binding import Binding, BoundClock, BoundInput, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.plan.planner import ModelRequest, plan_model
@@ -31,6 +31,7 @@ from fivm_dbt.refresh.engine import Row
 from fivm_dbt.spark.capture import change_query
 from fivm_dbt.spark.reads import table
 from fivm_dbt.spark.state import build_query, delta_query, key_set_query
+from fivm_dbt.spark.states import as_stored
 from fivm_dbt.sql.splice import splice_inputs
 from fivm_dbt.testing.check import column_types
 from fivm_dbt.testing.compare import compare_rows
@@ -174,7 +175,7 @@ class Meaning:
         if f"SCHEMA {schema} CASCADE" not in self.made:
             self.session.sql(f"CREATE SCHEMA {schema}")
             self.made.append(f"SCHEMA {schema} CASCADE")
-        if f"{PREFIX}root" in name:
+        if f"{PREFIX}root" in name or f"{PREFIX}state" in name:
             self.session.sql(sql).write.mode("overwrite").saveAsTable(name)
         else:
             self.session.sql(f"CREATE OR REPLACE VIEW {name} AS\n{sql}")
@@ -273,10 +274,18 @@ class _Check:
         if is_step and self.deltas and not is_broken:  # a promise that is broken leads to a rebuild
             ways["old plus delta"] = self._added_up(plan)
         for way, state in ways.items():
-            self.meaning.view(plan.root.relation, state)
+            self._keep(plan, state, NEW)
             shown, found = self.meaning.rows(plan.presentation.sql)
             yield from _columns_differ(way, shown, columns)
             yield from _rows_differ(found, wanted, types, way, "text")
+
+    def _keep(self, plan: Plan, state: str, version: int) -> None:
+        """Let a root state be there, by itself and in the table of all states."""
+        names = [plan.root.relation, plan.state_relation]
+        own, every = names if version == NEW else map(_old, names)
+        self.meaning.view(own, state)
+        if plan.is_maintained:
+            self.meaning.view(every, as_stored(plan, [(plan.top, table(own))]).sql(dialect="spark"))
 
     def _built(self, plan: Plan, version: int) -> str:
         """The root state over the inputs at a version, its inner views as views of their states."""
@@ -296,21 +305,17 @@ class _Check:
         return BoundClock(now, now)
 
     def _state(self, plan: Plan, view: View, binding: Binding) -> str:
-        query = build_query(plan, view, binding)
-        query.set("hint", None)  # it spreads rows over files
-        return self._over_views(query)
+        return self._over_views(build_query(plan, view, binding))
 
     def _added_up(self, plan: Plan) -> str:
         """The old root state and the delta, added up as MERGE does; of inner views too, whose change is then staged."""
         moved = frozenset(i.name for i in plan.inputs if i.name in self.changed)
-        self.meaning.view(_old(plan.root.relation), self._built(plan, OLD))
+        self._keep(plan, self._built(plan, OLD), OLD)
         inputs = tuple(BoundInput(i.name, "version difference", OLD, NEW) for i in plan.inputs)
         for bound in inputs:
             if bound.name in moved:
                 self._stage(staged_input(plan, bound.name), change_query(plan, bound))
-        binding = Binding(
-            inputs, moved, BUCKETS, tuple((v.name, OLD) for v in plan.views), clock=self._clock(plan)
-        )
+        binding = Binding(inputs, moved, BUCKETS, OLD, clock=self._clock(plan))
         for view in plan.helpers:
             added, binding = self._with_delta(plan, view, binding)
             self.meaning.view(view.name, added)
@@ -338,7 +343,8 @@ class _Check:
             rows = exp.union(rows, exp.select(*columns).from_(table(staged)), distinct=False)
         keys = columns[: len(state.keys)]
         sums = [exp.alias_(exp.Sum(this=exp.column(n)), n) for n in state.payload_names]
-        query = exp.select(*keys, *sums).from_(rows.subquery("both"))
+        place = exp.alias_(exp.Literal.string("n"), PARTITION)
+        query = exp.select(*keys, *sums, place).from_(rows.subquery("both"))
         if keys:
             query = query.group_by(*keys)
         if not state.is_global:
@@ -354,15 +360,32 @@ class _Check:
         """A statement with each pinned table replaced by the view that stands for that version."""
         for source in list(query.find_all(exp.Table)):
             version = source.args.pop("version", None)
-            if version is None or version.expression.name != str(OLD):
+            if version is None:
                 continue
-            name = canonical(relation_name(*(part.name for part in source.parts)))
-            states = {v.name for p in self.plans.values() for v in p.views}
-            if name in self.changed or name in states:
+            name, is_old = (
+                canonical(relation_name(*(part.name for part in source.parts))),
+                version.expression.name == str(OLD),
+            )
+            owner = next(
+                (p for p in self.plans.values() if p.is_maintained and p.state_relation == name), None
+            )
+            if owner is not None:
+                view = _view_read(owner, source)
+                own = as_stored(owner, [(view, table(_old(view.name) if is_old else view.name))])
+                source.replace(own.subquery(source.args.get("alias") or "state", copy=False))
+            elif is_old and (name in self.changed or name in {p.root.relation for p in self.plans.values()}):
                 old = table(_old(name))
                 old.set("alias", source.args.get("alias"))
                 source.replace(old)
         return query.sql(dialect="spark")
+
+
+def _view_read(plan: Plan, source: exp.Expr) -> View:
+    """Whose rows are read of the table of all states."""
+    select = source.find_ancestor(exp.Select)
+    assert select is not None
+    labels = {e.expression.name for e in select.args["where"].find_all(exp.EQ) if e.this.name == VIEW}
+    return next(v for v in plan.views if plan.layout.label(v) in labels)
 
 
 def _old(relation: str) -> str:

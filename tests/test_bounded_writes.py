@@ -5,7 +5,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
+import sqlglot
+from sqlglot import exp
 
+from fivm_dbt.ir.dialect import SparkText
+from fivm_dbt.ir.scalar import conjuncts
 from fixtures.models import Bench, Interrupted, Interrupting
 
 START = datetime(2024, 1, 1, 8)
@@ -29,11 +33,15 @@ def _bench(minutes: int, **meta: object) -> Bench:
 
 
 def _written(statements: tuple[str, ...], view: str) -> list[str]:
-    return [
-        s
-        for s in statements
-        if s.startswith(("INSERT INTO", "MERGE INTO")) and f"fivm_{view}" in s.split()[2]
-    ]
+    """The conditions on the places of a view in the statement that writes."""
+    (text,) = (s for s in statements if s.startswith(("INSERT INTO", "MERGE INTO")))
+    write = sqlglot.parse_one(text, dialect=SparkText)
+    condition = write.args["where"] if isinstance(write, exp.Insert) else write.args["on"]
+    places = condition.unnest().flatten() if isinstance(condition.unnest(), exp.Or) else [condition]
+    if isinstance(write, exp.Merge):
+        places = [p for c in conjuncts(condition) for p in (c.unnest().flatten() if c.find(exp.Or) else [c])]
+    texts = [place.sql(dialect="spark") for place in places]
+    return [text for text in texts if f"__fivm_view = '{view}" in text]
 
 
 def test_one_more_part_reads_and_writes_itself() -> None:
@@ -44,13 +52,11 @@ def test_one_more_part_reads_and_writes_itself() -> None:
         report = bench.refresh()
         bench.check()
         (rows,) = _written(report.statements, "view_1")
-        assert "time_part >=" in rows and "REPLACE WHERE" in rows
+        assert " >= " in rows
         last, before = _written(report.statements, "view_2")
-        assert "time_part >=" not in last and "time_part >=" in before, (
-            "last marks move, the others only come"
-        )
+        assert " >= " not in last and " >= " in before, "last marks move, the others only come"
         (found,) = _written(report.statements, "root")
-        assert "`at` >=" in found and "REPLACE WHERE" in found
+        assert "`at` >=" in found
         scans = dict(report.scans)
         reads.append({name: n for name, n in scans.items() if "view_" in name or "root" in name})
     assert reads[0] == reads[1], "whatever has been in the day before"
@@ -96,13 +102,13 @@ def test_what_goes_is_found_in_its_partition() -> None:
     report = bench.refresh()
     bench.check()
     (rows,) = _written(report.statements, "view_1")
-    assert "time_part >=" not in rows, "a row goes: the day is small, and written anew"
+    assert " >= " not in rows, "a row goes: the day is small, and written anew"
     bench = _bench(30, fivm_apply="merge")
     bench.engine.change("r", insert=[(2, late, 9)], delete=[(2, late, (12 + 2) % 5)])
     report = bench.refresh()
     bench.check()
     (rows,) = _written(report.statements, "view_1")
-    assert rows.startswith("MERGE") and "target.time_part >=" in rows
+    assert " >= " in rows
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_explain_a_model_needs_the_types_of_its_inputs(shop: Path) -> None:
     assert "are not declared with their types" in told
     declare(shop)
     text = fivm("explain", "revenue_by_segment", *options).output
-    assert "a fivm model, read through its root state shop.revenue_by_day__fivm_root" in text
+    assert "a fivm model, read through its root state shop.revenue_by_day__fivm_state" in text
     assert "there is no model nothing" in fivm("explain", "nothing", *options, expect=2).output
 
 

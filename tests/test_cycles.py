@@ -6,10 +6,12 @@ import random
 from collections.abc import Sequence
 
 import pytest
+from sqlglot import exp
 
 from fivm_dbt.explain.text import explain
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.engine import Row
+from fivm_dbt.spark.states import stored
 from fivm_dbt.viewtree.classes import class_of
 from fivm_dbt.viewtree.hypergraph import Edge, Hypergraph
 from fivm_dbt.viewtree.search import find_order
@@ -100,7 +102,8 @@ def _plan(sql: str) -> Plan:
 
 
 def _rows_of(bench: Bench, plan: Plan) -> dict[str, int]:
-    return {v.name: len(bench.engine.query(f"SELECT * FROM {v.name}")) for v in plan.views}
+    found = {v.name: exp.select("*").from_(stored(plan, v, None)).sql(dialect="spark") for v in plan.views}
+    return {name: len(bench.engine.query(query)) for name, query in found.items()}
 
 
 def test_a_hub_does_not_blow_up_the_state() -> None:

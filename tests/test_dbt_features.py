@@ -178,9 +178,9 @@ def test_what_a_deleted_model_has_left_is_found_and_dropped(
     assert f"view  {shop.schema}.gone, of {shop.schema}.gone" in listed and "big_orders" not in listed
     assert "nothing was dropped" in listed and len(shop.rows("gone")) == 3
     shop.dbt("run-operation", "fivm_clean", "--args", "{dry_run: false}")
-    assert f"dropped table {shop.schema}.gone__fivm_root" in capsys.readouterr().out
+    assert f"dropped table {shop.schema}.gone__fivm_state" in capsys.readouterr().out
     left = {name for _, name, is_temporary in shop.sql(f"SHOW TABLES IN {shop.schema}") if not is_temporary}
-    assert left == {"big_orders", "big_orders__fivm_root", "fivm_journal"}
+    assert left == {"big_orders", "big_orders__fivm_state", "fivm_journal"}
     assert shop.dbt("run").actions() == {"big_orders": "no change"}
 
 

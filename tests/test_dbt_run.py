@@ -53,12 +53,12 @@ def _check_reports(shop: Project) -> None:
     response = shop.run_results()["revenue_by_day"]["adapter_response"]
     assert response["_message"] == "built"
     assert response["fivm"]["statements"] > 0
-    [(groups,)] = shop.sql("SELECT count(*) FROM shop.revenue_by_day__fivm_root")
+    [(groups,)] = shop.sql("SELECT count(*) FROM shop.revenue_by_day__fivm_state")
     assert response["fivm"]["rows_read"] == 8 + groups, "the new state is counted"
     assert {s["relation"].split(".")[1]: s["rows"] for s in response["fivm"]["scans"]} == {
         "orders": 5,
         "customers": 3,
-        "revenue_by_day__fivm_root": groups,
+        "revenue_by_day__fivm_state": groups,
     }
     assert response["fivm"]["bytes_read"] > 0
     log = (shop.root / "logs" / "dbt.log").read_text()
@@ -85,7 +85,7 @@ def test_seed_and_table_upstream_are_built_again(shop: Project) -> None:
     same = shop.dbt("build", "--select", "+orders_by_country")
     assert same.actions() == {"orders_by_country": "no change"}
     assert same.figures("orders_by_country")["rows_merged"] == 0
-    root = f"{shop.schema}.orders_by_country__fivm_root"
+    root = f"{shop.schema}.orders_by_country__fivm_state"
     assert shop.versions()[root] == before[root]
 
     shop.write("seeds/countries.csv", "country,country_name\nDE,Deutschland\nFR,France\n")
@@ -112,7 +112,9 @@ def test_four_threads(shop: Project) -> None:
 
 def test_exactness_test_finds_a_damaged_state(shop: Project) -> None:
     shop.dbt("run", "--select", "+revenue_by_day")
-    shop.sql("UPDATE shop.revenue_by_day__fivm_root SET __fivm_count = 7 WHERE ordered_on = DATE'2024-05-02'")
+    shop.sql(
+        "UPDATE shop.revenue_by_day__fivm_state SET __fivm_count = 7 WHERE ordered_on = DATE'2024-05-02'"
+    )
     run = shop.dbt("test", "--select", "revenue_by_day", expect=False)
     [result] = run.results.values()
     assert result.failures == 2

@@ -107,7 +107,7 @@ def _vacuumed() -> None:
 
 def _tampered() -> None:
     bench = _bench()
-    bench.tamper(f"DELETE FROM {bench.plan.root.relation} WHERE k = 1")
+    bench.tamper(f"DELETE FROM {bench.plan.state_relation} WHERE k = 1")
     bench.engine.change("raw.a", delete=[(1, 5)])
     bench.refresh()
 
@@ -198,7 +198,7 @@ def test_an_overflow_stops_the_merge() -> None:
         "select k, sum(v) as s from raw.a group by k", {"raw.a": ("k int, v decimal(38,0)", [(1, 5)])}
     )
     bench.refresh()
-    bench.tamper(f"UPDATE {bench.plan.root.relation} SET __fivm_sum_v = NULL")
+    bench.tamper(f"UPDATE {bench.plan.state_relation} SET __fivm_sum_v = NULL")
     bench.engine.change("raw.a", insert=[(1, 1)])
     listening = _Listening(bench.engine)
     report = bench.refresh(listening)

@@ -107,9 +107,9 @@ def test_a_damaged_state_of_doubles() -> None:
     bench.refresh()
     check = difference_sql(bench.plan, bench.journal)
     assert bench.engine.query(check) == []
-    bench.engine.run(f"UPDATE {bench.plan.root.relation} SET sum = sum * 1.00000000000001 WHERE k = 2")
+    bench.engine.run(f"UPDATE {bench.plan.state_relation} SET sum = sum * 1.00000000000001 WHERE k = 2")
     assert bench.engine.query(check) == []
-    bench.engine.run(f"UPDATE {bench.plan.root.relation} SET sum = sum * 1.0001 WHERE k = 2")
+    bench.engine.run(f"UPDATE {bench.plan.state_relation} SET sum = sum * 1.0001 WHERE k = 2")
     assert [row[:2] for row in bench.engine.query(check)] in (
         [(MODEL, 2), (RECOMPUTE, 2)],
         [(RECOMPUTE, 2), (MODEL, 2)],

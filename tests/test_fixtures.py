@@ -21,29 +21,27 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Node, Scan
 from fivm_dbt.ir.printer import render
 from fivm_dbt.ir.scalar import identifier
-from fivm_dbt.naming import PARTITION
 from fivm_dbt.plan.binding import Binding, BoundInput
 from fivm_dbt.plan.plan import Capture, Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.engine import Row
-from fivm_dbt.refresh.writes import literal
 from fivm_dbt.rewrite.flatten_joins import flatten_joins
 from fivm_dbt.rewrite.order_factors import order_factors
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.rewrite.prune_columns import prune_columns
 from fivm_dbt.spark.capture import change_query, snapshot_query
-from fivm_dbt.spark.merge import merge
+from fivm_dbt.spark.merge import Place, merge
 from fivm_dbt.spark.reads import table
 from fivm_dbt.spark.select import select
 from fivm_dbt.spark.state import (
-    build_query,
-    create_table,
     create_view,
     delta_query,
     key_set_query,
     touched_query,
 )
+from fivm_dbt.spark.statements import statement
 from fivm_dbt.sql.lower import Lowered, lower
+from fivm_dbt.steps.kinds import Build
 from fixtures.pairs import FOLDER, Case, parameters
 
 OLD, NEW = 3, 5
@@ -188,14 +186,14 @@ def _binding(case: Case, plan: Plan) -> Binding:
     inputs = tuple(
         BoundInput(i.name, capture, OLD, NEW, 2 if capture == "snapshot" else None) for i in plan.inputs
     )
-    return Binding(inputs, changed, 8, tuple((v.name, OLD) for v in plan.views))
+    return Binding(inputs, changed, 8, OLD)
 
 
 def _statement(case: Case, plan: Plan) -> list[exp.Expr]:
     binding, kind = _binding(case, plan), case.path.stem
     if kind == "build":
-        properties = {"delta.enableChangeDataFeed": "true"}
-        return [create_table(plan.root.relation, build_query(plan, plan.top, binding), properties, PARTITION)]
+        built = statement(plan, Build(), replace(binding, before=None))
+        return [] if built is None else [built]
     if kind == "delta":
         return _deltas(plan, binding)
     if kind == "capture":
@@ -207,11 +205,11 @@ def _statement(case: Case, plan: Plan) -> list[exp.Expr]:
 
         query = sqlglot.parse_one(plan.presentation.sql, dialect="spark")
         assert isinstance(query, exp.Query)
-        return [create_view(plan.relation, query, {"fivm.root": plan.root.relation})]
+        return [create_view(plan.relation, query, {"fivm.root": plan.state_relation})]
     if kind == "merge":
         return [
             touched_query(plan, plan.top),
-            merge(plan, plan.top, _touched(case, plan), only_these=bool(case.setting("one"))),
+            merge(plan, [Place(plan.top, _touched(case, plan))], only_these=bool(case.setting("one"))),
         ]
     raise ValueError(f"no statement is called {kind}")
 
@@ -232,13 +230,13 @@ def _deltas(plan: Plan, binding: Binding) -> list[exp.Expr]:
     return statements
 
 
-def _touched(case: Case, plan: Plan) -> list[exp.Expr] | None:
+def _touched(case: Case, plan: Plan) -> tuple[exp.Expr, ...] | None:
     written = case.setting("touched")
     if written is None:
         return None
-    values = [None if value.strip() == "null" else value.strip() for value in written.split(",")]
-    type_ = plan.root.partitioning.type
-    return [literal(int(v) if v is not None and type_.is_integral else v, type_) for v in values]
+    letter = "" if plan.root.partitioning.kind == "bucket" else "v"
+    texts = ("n" if value.strip() == "null" else f"{letter}{value.strip()}" for value in written.split(","))
+    return tuple(exp.Literal.string(text) for text in texts)
 
 
 @parameters("spark/*.sql")

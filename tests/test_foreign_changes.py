@@ -13,7 +13,7 @@ from fixtures.models import Bench, Interrupted, Interrupting
 
 SUMS = "select g, count(*) as n, sum(x) as x from raw.r group by g"
 FIRST: list[Row] = [(1, 10), (1, 20), (2, 5), (None, 1)]
-BROKEN = "state table analytics.m__fivm_root was changed by somebody else"
+BROKEN = "was changed by somebody else"
 
 
 @pytest.fixture(autouse=True)
@@ -42,28 +42,29 @@ def _bench(sql: str = SUMS, *, feed: bool = True, snapshot: bool = False, **meta
 def test_a_state_is_edited_while_nothing_moves(meta: dict[str, object]) -> None:
     bench = _bench(**meta)
     assert bench.refresh().action == "no change"
-    bench.engine.run("DELETE FROM analytics.m__fivm_root WHERE g = 1")
+    bench.engine.run(f"DELETE FROM {bench.plan.state_relation} WHERE g = 1")
     report = bench.refresh()
     assert report.action in ("rebuilt", "recomputed")
-    assert report.reason is not None and report.reason.startswith(BROKEN)
+    assert report.reason is not None
+    assert report.reason.startswith(f"state table {bench.plan.state_relation} {BROKEN}")
     bench.check()
     assert bench.refresh().action == "no change"
 
 
 def test_a_state_is_edited_before_a_change_that_cancels_out() -> None:
     bench = _bench()
-    bench.engine.run("DELETE FROM analytics.m__fivm_root WHERE g = 1")
+    bench.engine.run("DELETE FROM analytics.m__fivm_state WHERE g = 1")
     bench.engine.change("raw.r", insert=[(7, 7)])
     bench.engine.change("raw.r", delete=[(7, 7)])
     report = bench.refresh()
     assert report.action == "rebuilt"
-    assert report.reason is not None and report.reason.startswith(BROKEN)
+    assert report.reason is not None and BROKEN in report.reason
     bench.check()
 
 
 def test_a_state_is_edited_and_must_not_be() -> None:
     bench = _bench(fivm_on_change="fail")
-    bench.engine.run("DELETE FROM analytics.m__fivm_root WHERE g = 1")
+    bench.engine.run("DELETE FROM analytics.m__fivm_state WHERE g = 1")
     for _ in range(2):
         with pytest.raises(FivmError, match=BROKEN) as caught:
             bench.refresh()
@@ -74,12 +75,14 @@ def test_a_state_is_edited_and_must_not_be() -> None:
 
 def test_a_state_is_laid_out_anew_by_others() -> None:
     bench = _bench()
-    bench.engine.run("CREATE OR REPLACE TABLE analytics.m__fivm_root AS SELECT * FROM analytics.m__fivm_root")
-    commits = bench.engine.tables.table("analytics.m__fivm_root").commits
+    bench.engine.run(
+        "CREATE OR REPLACE TABLE analytics.m__fivm_state AS SELECT * FROM analytics.m__fivm_state"
+    )
+    commits = bench.engine.tables.table("analytics.m__fivm_state").commits
     commits[-1] = replace(commits[-1], operation="OPTIMIZE")
-    version = bench.engine.commits("analytics.m__fivm_root", None)
+    version = bench.engine.commits("analytics.m__fivm_state", None)
     assert bench.refresh().action == "no change"
-    assert bench.engine.commits("analytics.m__fivm_root", None) == version
+    assert bench.engine.commits("analytics.m__fivm_state", None) == version
 
 
 @pytest.mark.parametrize("meta", [{}, {"fivm_result": "factorized"}], ids=["listing", "factorized"])

@@ -42,7 +42,7 @@ def test_what_others_do_to_a_models_tables(spark: SparkSession) -> None:
     created = f"CREATE TABLE r FEED AS SELECT * FROM VALUES {VALUES} AS v(g, x)"
     meta: dict[str, object] = {"fivm_partition_by": "g", "fivm_apply": "merge"}
     bench = SparkBench.create(spark, "meddled", created, SUMS, meta)
-    root, view = "meddled.m__fivm_root", "meddled.m"
+    root, view = "meddled.m__fivm_state", "meddled.m"
     assert bench.refresh().action == "built"
     assert len(bench.check()) == 7
     assert len(bench.rows(f"SHOW PARTITIONS {root}")) == 7
@@ -81,7 +81,7 @@ def test_what_others_do_to_a_models_tables(spark: SparkSession) -> None:
     # Inputs that are gone before a refresh that was cut off is finished
     bench.run("INSERT INTO r VALUES ('new', 1)")
     with pytest.raises(Killed):
-        bench.refresh(Killing(bench.engine, "INSERT INTO meddled.m__fivm_root"))
+        bench.refresh(Killing(bench.engine, "INSERT INTO meddled.m__fivm_state"))
     bench.run("DROP TABLE r; CREATE TABLE r FEED AS SELECT * FROM VALUES ('', 1) AS v(g, x)")
     for number in range(9):
         bench.run(f"INSERT INTO r VALUES ('{number % 3}', {number})")

@@ -45,7 +45,7 @@ SQLGLOT = {
     "plan.blocks", "plan.correlation",
     "parts.reference", "plan.by_part", "plan.inequality", "plan.panes", "plan.part_timestamp", "plan.partitioning",
     "plan.parts", "plan.payload_views", "plan.plain_windows", "plan.ranges", "plan.reach", "plan.root",
-    "plan.running", "plan.sequences",
+    "plan.running", "plan.sequences", "plan.state_layout",
     "plan.sweep",
     "spark.*",
     "explain.text", "refresh.layout", "refresh.journal", "refresh.recorder", "refresh.recompute",

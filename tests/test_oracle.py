@@ -108,4 +108,4 @@ def test_a_model_upstream_is_read_through_its_state() -> None:
         "analytics.n", "select k from analytics.m where c > 1", Catalog.of([shown]), load_config({})
     )
     sql = recompute_sql(plan_model(request), {"analytics.m": 5})
-    assert "FROM analytics.m__fivm_root VERSION AS OF 5) AS m where c > 1" in sql
+    assert "FROM analytics.m__fivm_state VERSION AS OF 5 WHERE __fivm_view = 'root') AS m where c > 1" in sql

@@ -1,17 +1,19 @@
-"""Which column partitions a state, and how its values are written as literals."""
+"""Which column partitions a state, and how its values are written as text."""
 
 from __future__ import annotations
 
 import datetime
-from decimal import Decimal
 
 import pytest
+import sqlglot
+from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import DATE, TIMESTAMP
+from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.plan import Partitioning
-from fivm_dbt.refresh.writes import literal
-from fivm_dbt.spark.reads import in_partitions
+from fivm_dbt.spark.partition_text import partition_text, partition_time
 from fixtures.models import plan_of, relation
 
 TABLE = relation("raw.f", "k int, g string, d date, ts timestamp, v decimal(10,2)")
@@ -46,14 +48,14 @@ BY_TIME = "select ts, count(*) as c from raw.f group by ts"
         ("select cast(ts as date) as d, sum(v) as s from raw.f group by 1", {}, ("time", "TRUNC(d, 'MM')", "date")),
         ("select g, count(*) as c from raw.f group by g", {}, ("bucket", None, "int")),
         ("select count(*) as c from raw.f", {}, ("bucket", None, "int")),
-        (BY_DATE, {"fivm_partition_by": "g"}, ("value", "'v' || g", "string")),
-        (BY_DATE, {"fivm_partition_by": "G"}, ("value", "'v' || g", "string")),
+        (BY_DATE, {"fivm_partition_by": "g"}, ("value", "g", "string")),
+        (BY_DATE, {"fivm_partition_by": "G"}, ("value", "g", "string")),
         (BY_DATE, {"fivm_partition_by": "year(d)"}, ("value", "YEAR(d)", "int")),
         (BY_DATE, {"fivm_partition_by": "d"}, ("value", "d", "date")),
         (
             "select upper(g) as loud, count(*) as c from raw.f group by upper(g)",
             {"fivm_partition_by": "loud"},
-            ("value", "'v' || loud", "string"),
+            ("value", "loud", "string"),
         ),
     ],
 )  # fmt: skip
@@ -110,34 +112,41 @@ def test_a_global_aggregate_has_nothing_to_partition_by() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "type_", "sql"),
+    ("value", "type_", "text"),
     [
-        (None, "date", "NULL"),
-        (datetime.date(2024, 5, 1), "date", "CAST('2024-05-01' AS DATE)"),
-        (datetime.datetime(2024, 5, 1), "date", "CAST('2024-05-01' AS DATE)"),
-        (datetime.datetime(2024, 5, 1, 13), "timestamp", "CAST('2024-05-01 13:00:00' AS TIMESTAMP)"),
-        (3, "int", "3"),
-        (-3, "int", "-3"),
-        (Decimal(7), "bigint", "7"),
-        (Decimal("2.50"), "decimal(10,2)", "CAST('2.50' AS DECIMAL(10, 2))"),
-        (True, "boolean", "TRUE"),
-        ("it's", "string", "'it\\'s'"),
-        ("a\\b", "string", "'a\\\\b'"),
-        (1.5, "double", "CAST('1.5' AS DOUBLE)"),
+        ("CAST(NULL AS DATE)", "date", "n"),
+        ("DATE'2024-05-01'", "date", "v2024-05-01"),
+        ("CAST(7 AS BIGINT)", "bigint", "v10000000000000000007"),
+        ("CAST(-1 AS BIGINT)", "bigint", "v09999999999999999998"),
+        ("CAST(-9223372036854775808 AS BIGINT)", "bigint", "v00776627963145224191"),
+        ("TRUE", "boolean", "vtrue"),
+        ("CAST('2.50' AS DECIMAL(10, 2))", "decimal(10,2)", "v2.50"),
+        ("'it''s'", "string", "vit's"),
+        ("''", "string", "v"),
+        ("TIMESTAMP'1970-01-01 00:00:01'", "timestamp", "v10000000000001000000"),
     ],
 )
-def test_literals(value: object, type_: str, sql: str) -> None:
-    assert literal(value, SparkType.of(type_)).sql(dialect="spark") == sql
+def test_partitions_as_text(value: str, type_: str, text: str) -> None:
+    engine = DuckDbEngine()
+    ast = sqlglot.parse_one(value, dialect="duckdb")
+    query = exp.select(exp.alias_(partition_text(ast, SparkType.of(type_)), "text"))
+    assert engine.query(query.sql(dialect="spark")) == [(text,)]
 
 
-def test_null_is_its_own_partition() -> None:
-    date = SparkType.of("date")
-    values = [literal(None, date), literal(datetime.date(2024, 5, 1), date)]
-    text = in_partitions("target", values).sql(dialect="spark")
-    column = "target.__fivm_partition"
-    assert text == f"({column} IN (CAST('2024-05-01' AS DATE)) OR {column} IS NULL)"
-    assert in_partitions("target", values[:1]).sql(dialect="spark") == f"{column} IS NULL"
-    assert (
-        in_partitions("target", values[1:]).sql(dialect="spark")
-        == f"{column} IN (CAST('2024-05-01' AS DATE))"
-    )
+def test_integers_and_days_sort_as_their_texts_do() -> None:
+    engine = DuckDbEngine()
+    numbers = [-(2**63), -10, -9, -1, 0, 1, 9, 10, 2**63 - 1]
+    for values, type_ in (
+        ([f"CAST({n} AS BIGINT)" for n in numbers], "bigint"),
+        ([f"DATE'{d}'" for d in ("0001-01-01", "0999-12-31", "1970-01-01", "9999-12-31")], "date"),
+    ):
+        texts = [partition_text(exp.Var(this=v), SparkType.of(type_)).sql(dialect="spark") for v in values]
+        (found,) = engine.query("SELECT " + ", ".join(f"{t} AS t{n}" for n, t in enumerate(texts)))
+        assert list(found) == sorted(map(str, found)) and len(set(found)) == len(values)
+
+
+def test_the_time_of_a_partition() -> None:
+    assert partition_time("n", DATE) is None and partition_time("w10000000000", DATE) is None
+    assert partition_time("v2024-02-29", DATE) == datetime.date(2024, 2, 29)
+    first = datetime.datetime(1969, 12, 31, 23, 59, 59, tzinfo=datetime.timezone.utc)
+    assert partition_time("v09999999999998999999", TIMESTAMP) == first

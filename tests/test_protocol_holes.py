@@ -31,7 +31,7 @@ class Zombie:
         self.left: str | None = None
 
     def run(self, sql: str) -> None:
-        is_write = "__fivm_root" in sql and sql.startswith(("MERGE", "INSERT"))
+        is_write = "__fivm_state" in sql and sql.startswith(("MERGE", "INSERT"))
         if is_write and self.left is None:
             self.left = sql
             raise Interrupted("killed")

@@ -85,10 +85,10 @@ def test_recomputes_when_an_input_moves_and_only_then(meta: dict[str, object]) -
     built = bench.refresh()
     assert (built.action, len(bench.journal.entries(bench.plan.relation))) == ("built", 2)
     bench.check()
-    before = bench.engine.commits(bench.plan.root.relation, None)
+    before = bench.engine.commits(bench.plan.state_relation, None)
     quiet = bench.refresh()
     assert (quiet.action, quiet.statements) == ("no change", ())
-    assert bench.engine.commits(bench.plan.root.relation, None) == before
+    assert bench.engine.commits(bench.plan.state_relation, None) == before
     bench.engine.change("raw.r", insert=[(2, "5.00")], delete=[(1, "1.00")])
     report = bench.refresh()
     assert report.action == "recomputed" and report.recomputed is not None

@@ -160,7 +160,7 @@ def test_all_is_recomputed(what: str) -> None:
         bench.refresh()
         table = "c" if what == "another input" else "a"
         if what == "others wrote":
-            bench.engine.run(f"DELETE FROM {bench.plan.root.relation} WHERE k = 1")
+            bench.engine.run(f"DELETE FROM {bench.plan.state_relation} WHERE k = 1")
         time = None if what == "a row without a time" else datetime(2024, 1, 1, 3)
         bench.engine.change(table, insert=[(1, time, None, 7)])
         report = bench.refresh()

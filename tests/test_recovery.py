@@ -116,7 +116,7 @@ def _change(bench: Bench, *, back: bool = False) -> None:
 
 def _merges(bench: Bench) -> int:
     """MERGEs committed to the state so far, and partitions written anew."""
-    return sum(c.operation in ("MERGE", "WRITE") for c in bench.engine.commits(bench.plan.root.relation, 0))
+    return sum(c.operation in ("MERGE", "WRITE") for c in bench.engine.commits(bench.plan.state_relation, 0))
 
 
 def _statements(bench: Bench) -> list[str]:
@@ -257,7 +257,7 @@ def test_inner_views_that_the_model_no_longer_has_are_dropped() -> None:
     assert bench.refresh().action == "rebuilt"
     bench.check()
     assert not any(bench.engine.exists(name) for name in states)
-    assert bench.engine.exists(bench.plan.root.relation)
+    assert bench.engine.exists(bench.plan.state_relation)
 
 
 def test_what_an_interrupted_refresh_needs_was_cleaned_up() -> None:
@@ -588,8 +588,8 @@ def test_an_input_is_missing_or_no_table() -> None:
 def test_somebody_else_wrote_to_a_state(sql: str) -> None:
     for number in range(len(Setting("foreign", sql=sql).bench().plan.views)):
         bench = Setting("foreign", sql=sql).bench()
-        state = bench.plan.views[number].name
-        bench.engine.run(f"DELETE FROM {state} WHERE TRUE")
+        state, label = bench.plan.state_relation, bench.plan.layout.label(bench.plan.views[number])
+        bench.engine.run(f"DELETE FROM {state} WHERE __fivm_view = '{label}'")
         _change(bench)
         report = bench.refresh()
         assert report.action == "rebuilt"
@@ -604,7 +604,7 @@ def test_somebody_else_wrote_to_a_state(sql: str) -> None:
 def test_somebody_else_wrote_to_a_state_and_must_not() -> None:
     bench = Setting("foreign").bench()
     bench.with_plan(meta={"fivm_on_change": "fail"})
-    bench.engine.run(f"DELETE FROM {bench.plan.root.relation} WHERE TRUE")
+    bench.engine.run(f"DELETE FROM {bench.plan.state_relation} WHERE TRUE")
     _change(bench)
     assert _codes(bench) == "FIVM404"
     assert bench.refresh(full_refresh=True).action == "rebuilt"
@@ -614,7 +614,7 @@ def test_somebody_else_wrote_to_a_state_and_must_not() -> None:
 def test_what_others_may_do_to_a_state() -> None:
     """OPTIMIZE lays files out anew and is done at night; RESTORE takes rows back."""
     plan = Setting("foreign").bench().plan
-    name = plan.root.relation
+    name = plan.state_relation
     commits = [Commit(7, "later", "VACUUM END"), Commit(6, "then", "OPTIMIZE"), Commit(5, "then", "MERGE")]
     assert changed_by_others(plan, {name: commits}, {name: 5}) is None
     assert changed_by_others(plan, {name: commits}, {name: 4}) == (
@@ -627,9 +627,12 @@ def test_what_others_may_do_to_a_state() -> None:
 
 def test_the_state_is_missing() -> None:
     bench = Setting("dropped").bench()
-    bench.engine.drop(bench.plan.root.relation)
+    bench.engine.drop(bench.plan.state_relation)
     report = bench.refresh()
-    assert (report.action, report.reason) == ("rebuilt", f"state table {bench.plan.root.relation} is missing")
+    assert (report.action, report.reason) == (
+        "rebuilt",
+        f"state table {bench.plan.state_relation} is missing",
+    )
     bench.check()
 
 
@@ -643,7 +646,7 @@ def test_the_view_is_missing() -> None:
 @pytest.mark.parametrize("merge", ["grouped", "per_partition"])
 def test_a_tampered_state_is_noticed(merge: str) -> None:
     bench = Setting("tampered", merge=merge).bench()
-    root = bench.plan.root.relation
+    root = bench.plan.state_relation
     bench.tamper(f"DELETE FROM {root} WHERE segment = 'a'")
     bench.engine.change("raw.orders", delete=FIRST_ORDERS[:1])
     before = bench.shown()
@@ -656,7 +659,7 @@ def test_a_tampered_state_is_noticed(merge: str) -> None:
 
 def test_a_multiplicity_below_zero_is_noticed() -> None:
     bench = Setting("below zero").bench()
-    bench.tamper(f"UPDATE {bench.plan.root.relation} SET __fivm_count = 1 WHERE segment = 'a'")
+    bench.tamper(f"UPDATE {bench.plan.state_relation} SET __fivm_count = 1 WHERE segment = 'a'")
     bench.engine.change("raw.orders", delete=FIRST_ORDERS[2:4])
     assert _codes(bench) == "FIVM401"
     assert bench.refresh(full_refresh=True).action == "rebuilt"
@@ -677,7 +680,7 @@ def test_an_overflow_is_rebuilt_from(apply: str) -> None:
         "select g, count(*) as c, sum(v) as s from raw.f group by g", tables, {"fivm_apply": apply}
     )
     bench.refresh()
-    bench.tamper(f"UPDATE {bench.plan.root.relation} SET __fivm_sum_v = NULL WHERE g = 'q'")
+    bench.tamper(f"UPDATE {bench.plan.state_relation} SET __fivm_sum_v = NULL WHERE g = 'q'")
     bench.engine.change("raw.f", insert=[("q", Decimal(2))])
     report = bench.refresh()
     assert report.action == "rebuilt"
@@ -690,12 +693,12 @@ def test_an_overflow_is_rebuilt_from(apply: str) -> None:
 
 def test_nothing_is_written_when_nothing_changed() -> None:
     bench = Setting("quiet").bench()
-    version = bench.engine.commits(bench.plan.root.relation, None)
+    version = bench.engine.commits(bench.plan.state_relation, None)
     entries = len(bench.journal.entries(bench.plan.relation))
     for _ in range(3):
         report = bench.refresh()
         assert (report.action, report.statements) == ("no change", ())
-    assert bench.engine.commits(bench.plan.root.relation, None) == version
+    assert bench.engine.commits(bench.plan.state_relation, None) == version
     assert len(bench.journal.entries(bench.plan.relation)) == entries
 
 
@@ -748,7 +751,7 @@ def test_the_stream_backwards_leads_back_to_nothing() -> None:
     bench.engine.change("raw.orders", delete=FIRST_ORDERS)
     bench.refresh()
     assert bench.shown() == bench.newest() and not bench.shown()
-    assert list(bench.engine.query(f"SELECT COUNT(*) FROM {bench.plan.root.relation}")) == [(0,)]
+    assert list(bench.engine.query(f"SELECT COUNT(*) FROM {bench.plan.state_relation}")) == [(0,)]
     bench.engine.change("raw.orders", insert=FIRST_ORDERS)
     bench.refresh()
     bench.check()

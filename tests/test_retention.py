@@ -286,7 +286,7 @@ class TestComparedWithARecompute:
         question = difference_sql(bench.plan, bench.journal)
         assert bench.engine.query(question) == []
         for day, wrong in ((START.date(), 0), (_at(9).date(), 2)):
-            state = bench.plan.root.relation
+            state = bench.plan.state_relation
             bench.tamper(f"update {state} set __fivm_count = 7 where d = date '{day}'")
             assert len(bench.engine.query(question)) == wrong
 

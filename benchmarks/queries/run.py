@@ -18,6 +18,7 @@ from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.oracle import recompute_sql
 from fivm_dbt.refresh.report import Action
+from fivm_dbt.spark.states import stored
 from fivm_dbt.testing.compare import Difference, compare_rows
 from fivm_dbt.testing.workbench import Workbench
 
@@ -153,8 +154,12 @@ class _Runner:
     def count_states(self) -> None:
         """What is kept of each query at the end."""
         for followed in self.queries:
-            for view in followed.plan.views if followed.plan is not None and not followed.has_failed else ():
-                ((rows,),) = self.workbench.engine.query(f"SELECT COUNT(*) FROM {view.name}")
+            plan = followed.plan
+            if plan is None or followed.has_failed:
+                continue
+            for view in plan.stored:
+                kept = stored(plan, view, None).sql(dialect="spark") if plan.is_maintained else view.name
+                ((rows,),) = self.workbench.engine.query(f"SELECT COUNT(*) FROM {kept}")
                 followed.states[view.name] = int(str(rows))
 
     def _step(self, followed: Followed) -> Step:

@@ -29,7 +29,8 @@ def leftovers(
     models of other projects in the same schema.
     """
     known = {canonical(model) for model in models}
-    views, tables = [], []
+    views: list[Leftover] = []
+    tables: list[Leftover] = []
     for schema in sorted({relation_name(*split_name(s)) for s in schemas}):
         gone = {}
         for name, described in _states(execute, schema):
@@ -37,7 +38,8 @@ def leftovers(
             model = canonical(facts.get(MODEL_PROPERTY, ""))
             if facts.get(PROJECT_PROPERTY) == project and model and model not in known:
                 gone[name] = model
-        tables += [Leftover(name, False, model) for name, model in gone.items()]
+                found = Leftover(name, described.is_view, model)
+                (views if described.is_view else tables).append(found)
         for name, described in _views(execute, schema):
             root = described.presentation.root if described.presentation is not None else ""
             if root and canonical(root) in gone:

@@ -9,7 +9,10 @@ COUNT = "__fivm_count"
 """Column with the multiplicity of a row or the number of rows of a group."""
 
 PARTITION = "__fivm_partition"
-"""Hidden partition column of a state table: a period's start or a hash bucket."""
+"""Hidden partition column of a state table: a period's start or a hash bucket, as text."""
+
+VIEW = "__fivm_view"
+"""Partition column of a state table: the view that a row belongs to."""
 
 STEP = "__fivm_step"
 """Column of a staged delta: which of the relations of a join has made the change, where that matters."""

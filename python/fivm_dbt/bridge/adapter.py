@@ -123,7 +123,7 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
         "response": FivmResponse(_message=_summary(report), rows_affected=report.rows_merged, fivm=figures),
         "sql": ";\n\n".join(report.statements) or f"-- {report.line()}",
         "line": f"fivm: {report.line()}",
-        "tables": [split_name(v.name)[-1] for v in (plan.stored if plan.is_factorized else (plan.top,))],
+        "tables": [split_name(plan.state_relation)[-1]],
     }
 
 
@@ -357,7 +357,7 @@ def _make_way(adapter: Any, plan: Plan, existing: Any | None) -> None:
     described = describe_relation(_execute(adapter), existing.render())
     presentation = None if described is None else described.presentation
     is_factorized = described is not None and described.is_factorized
-    if not is_factorized and (presentation is None or presentation.root != plan.root.relation):
+    if not is_factorized and (presentation is None or presentation.root != plan.state_relation):
         adapter.drop_relation(existing)
 
 

@@ -240,7 +240,7 @@ class DuckDbEngine:
         tag = getattr(self._local, "tag", None)
         if tag is not None and self._is_counting:
             for slot in statement.slots:
-                self._scans[tag][slot.relation] += self._rows_read(tables[slot.token], slot.where, cut)
+                self._scans[tag][slot.counted_as] += self._rows_read(tables[slot.token], slot.where, cut)
         return tables
 
     def _rows_read(self, copy: str, where: str, cut: Cut) -> int:

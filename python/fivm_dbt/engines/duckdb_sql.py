@@ -19,7 +19,7 @@ from fivm_dbt.engines.duckdb_literals import CHANGES, MARK
 from fivm_dbt.engines.duckdb_unsupported import UnsupportedStatement
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.scalar import conjuncts
-from fivm_dbt.naming import PARTITION, relation_name
+from fivm_dbt.naming import PARTITION, VIEW, relation_name, split_name
 
 Kind = Literal["query", "create", "define", "view", "merge", "insert", "overwrite", "replace where", "drop"]
 
@@ -43,6 +43,8 @@ class Slot:
     pinned: int | None = None
     where: str = ""
     """The conditions on its partitions and its times, in DuckDB's SQL with the lists of partitions cut out."""
+    counted_as: str = ""
+    """The relation that its rows are counted for: the view, of a table that has the states of several."""
 
 
 @dataclass(frozen=True)
@@ -213,6 +215,7 @@ def _resolve(root: exp.Expr, views: Mapping[str, exp.Query], slots: list[Slot]) 
             placed: exp.Expr = exp.Subquery(this=query, alias=alias.copy())
         else:
             slot = replace(_slot(table, name, len(slots)), where=_partitions_read(table))
+            slot = replace(slot, counted_as=_view_read(table, slot.relation))
             slots.append(slot)
             placed = exp.Table(this=exp.to_identifier(slot.token, quoted=True), alias=alias.copy())
         placed.set("joins", joins)
@@ -240,6 +243,17 @@ def _partitions_read(table: exp.Table) -> str:
     return " AND ".join(test for test in tests if test)
 
 
+def _view_read(table: exp.Table, relation: str) -> str:
+    """The view whose rows are read of a table of states, by its own name; else the relation."""
+    select = table.find_ancestor(exp.Select)
+    where = select.args.get("where") if select is not None else None
+    for test in conjuncts(where.this) if where is not None else []:
+        if isinstance(test, exp.EQ) and isinstance(test.this, exp.Column) and test.this.name == VIEW:
+            *schema, last = split_name(relation)
+            return relation_name(*schema, last.removesuffix("state") + test.expression.name)
+    return relation
+
+
 def _of_times(condition: exp.Expr, alias: str) -> Iterator[str]:
     """The conjuncts that compare nothing but a column of ``alias`` with written times or numbers of time parts."""
     for part in conjuncts(condition):
@@ -257,15 +271,17 @@ def _of_times(condition: exp.Expr, alias: str) -> Iterator[str]:
 
 
 def _of_partitions(condition: exp.Expr, alias: str) -> str:
-    """The conjunct that tells partitions by literals, of the relation ``alias``."""
+    """The conjuncts that tell views and partitions by literals, of the relation ``alias``."""
+    found = []
     for part in conjuncts(condition):
-        columns = [c for c in part.find_all(exp.Column) if c.name == PARTITION]
-        if columns and all(c.table == alias for c in columns) and part.find(exp.In):
+        columns = [c for c in part.find_all(exp.Column) if c.table == alias]
+        is_own = len(columns) == len(list(part.find_all(exp.Column)))
+        if is_own and {c.name for c in columns} & {VIEW, PARTITION}:
             own = part.copy()
             for column in own.find_all(exp.Column):
                 column.set("table", None)
-            return duckdb_text(own)
-    return ""
+            found.append(f"({duckdb_text(own)})")
+    return " AND ".join(found)
 
 
 def _slot(table: exp.Table, name: str, number: int) -> Slot:

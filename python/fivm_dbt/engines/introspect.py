@@ -53,7 +53,7 @@ def describe_relation(execute: Execute, name: str) -> Described | None:
     described = _described(execute, name)
     if described is None:
         return None
-    described = replace(described, properties=_readable(described.properties, name))
+    described = replace(described, properties=_readable(described.properties, name, described.view_text))
     return _with_whole_types(execute, name, described)
 
 
@@ -99,16 +99,18 @@ def _properties(text: str) -> tuple[tuple[str, str], ...]:
     return tuple((key, value.strip()) for key, value in found)
 
 
-def _readable(properties: tuple[tuple[str, str], ...], name: str) -> tuple[tuple[str, str], ...]:
+def _readable(properties: tuple[tuple[str, str], ...], name: str, view: str) -> tuple[tuple[str, str], ...]:
     """The properties with the root where Spark hides it: it takes every value with "url" in it for a secret, and so
-    the state of each model that is called hourly.
+    the state of each model that is called hourly. The view's text names it.
 
-    >>> _readable((("fivm.root", "*********(redacted)"), ("other", "x")), "a.hourly")
+    >>> hidden = (("fivm.root", "*********(redacted)"), ("other", "x"))
+    >>> _readable(hidden, "a.hourly", "SELECT n FROM a.hourly__fivm_root")
     (('fivm.root', 'a.hourly__fivm_root'), ('other', 'x'))
     """
+    known = [sibling(name, suffix) for suffix in ("state", "root")]
+    named = next((table for table in known if table in view), known[0])
     return tuple(
-        (key, sibling(name, "root") if key == ROOT_PROPERTY and "redacted" in value else value)
-        for key, value in properties
+        (k, named if k == ROOT_PROPERTY and "redacted" in value else value) for k, value in properties
     )
 
 

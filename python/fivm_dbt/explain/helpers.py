@@ -72,9 +72,7 @@ def _helper(plan: Plan, view: View, note: str) -> Helper:
     state = view.state
     keys = ", ".join(k.name for k in state.keys) or "none"
     payload = ", ".join(["count", *(f"sum({p.lift_sql})" for p in state.payload)])
-    columns = [
-        HelperColumn(PARTITION, state.partitioning.type.text, f"partition: {state.partitioning.reason}")
-    ]
+    columns = [HelperColumn(PARTITION, "string", f"partition: {state.partitioning.reason}")]
     columns += [HelperColumn(k.name, k.type.text, f"key: {k.value.sql}") for k in state.keys]
     columns.append(HelperColumn(COUNT, "bigint", "how many rows the key stands for"))
     columns += [HelperColumn(p.name, p.type.text, f"sum of {p.lift_sql}") for p in state.payload]

@@ -40,7 +40,7 @@ from fivm_dbt.parts.shift import duration
 from fivm_dbt.plan.applying import REPLACED_ROWS, has_readers
 from fivm_dbt.plan.binding import Binding, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, PlanInput, Recompute, View
-from fivm_dbt.spark.merge import write_delta
+from fivm_dbt.spark.merge import Place, write_deltas
 from fivm_dbt.spark.state import joined_on_read
 from fivm_dbt.spark.statements import statement
 from fivm_dbt.sql.edits import Edit
@@ -55,6 +55,7 @@ from fivm_dbt.steps.kinds import (
     StageFactor,
     StageInput,
     StageKeys,
+    StageState,
     Step,
     Write,
 )
@@ -96,11 +97,10 @@ def explain(plan: Plan) -> str:
     if plan.part_maps:
         parts += [_heading("which parts are computed from which"), *part_map_lines(plan.part_maps)]
     if plan.is_factorized:
-        versions = {view.name: _NEW for view in plan.helpers}
         parts += [
             _heading("result"),
-            "no table: joined from the views above when the model is read, at the versions of its last refresh",
-            f"shown by view {plan.relation}:\n{_indent(joined_on_read(plan, versions).sql('spark', pretty=True))}",
+            "no rows of its own: joined from the views above when the model is read",
+            f"shown by view {plan.relation}:\n{_indent(joined_on_read(plan).sql('spark', pretty=True))}",
         ]
     else:
         parts += [_heading("state"), *_state(plan, plan.top)]
@@ -235,8 +235,9 @@ def _state(plan: Plan, view: View) -> list[str]:
         if by.expression is not None
         else f"pmod(xxhash64({hashed}), {by.buckets or 'by size'})"
     )
-    partition = f"  {PARTITION} {by.type} = {rule}  -- {by.reason}"
-    lines = [f"{state.relation}, one row per key", *(keys or ["  no key: one row"]), *payload, partition]
+    partition = f"  {PARTITION} string = {rule} as text  -- {by.reason}"
+    where = f"{plan.state_relation}, partition {plan.layout.label(view)}"
+    lines = [f"{where}, one row per key", *(keys or ["  no key: one row"]), *payload, partition]
     if view is plan.top:
         lines.append(f"shown by view {plan.relation}:\n{_indent(_pretty_sql(plan.presentation))}")
     return lines
@@ -357,8 +358,10 @@ def _statement(plan: Plan, step: Step, binding: Binding) -> list[str]:
     match step:
         case Locate() | Count() | StageFactor() | Factorise():
             return []
-        case Build(view):
-            purpose = f"build {view.name}" if len(plan.views) > 1 else "build"
+        case Build():
+            purpose = "build"
+        case StageState(view):
+            purpose = f"build of {view.name}, staged as {staged_state(plan, view)}"
         case StageInput(relation):
             purpose = f"staged as {staged_input(plan, relation)}"
         case StageKeys(_, key_set, _):
@@ -372,20 +375,20 @@ def _statement(plan: Plan, step: Step, binding: Binding) -> list[str]:
             )
         case StageChange(view):
             purpose = f"the change of this view, staged as {staged_input(plan, view.name)}"
-        case Write(view):
-            if not binding.is_changed_by(view):
+        case Write():
+            touched = (exp.Placeholder(this="touched"),)
+            places = [Place(view, touched) for view in plan.stored if binding.is_changed_by(view)]
+            if not places:
                 return []
-            is_replaced = plan.config.fivm_apply == "replace"
-            touched = [exp.Placeholder(this="touched")]
-            written = write_delta(plan, view, touched, _OLD, is_replaced=is_replaced)
-            return [f"-- with the touched partitions as literals{_or_anew(plan, view)}", _sql(written)]
+            written = write_deltas(plan, places, _OLD, is_replaced=plan.config.fivm_apply == "replace")
+            return [f"-- with the touched partitions as literals{_or_anew(plan)}", _sql(written)]
     query = statement(plan, step, binding)
     return [] if query is None else [f"-- {purpose}", _sql(query)]
 
 
-def _or_anew(plan: Plan, view: View) -> str:
+def _or_anew(plan: Plan) -> str:
     """What ``fivm_apply: auto`` may do instead."""
-    if plan.config.fivm_apply != "auto" or has_readers(plan, view):
+    if plan.config.fivm_apply != "auto" or has_readers(plan, plan.stored[-1]):
         return ""
     return f"; written anew while partitions have up to {REPLACED_ROWS:,} rows (fivm_apply)"
 

@@ -46,7 +46,7 @@ class Binding:
     """The versions and literals of one refresh. Two bindings that are equal give the same statements.
 
     ``inputs`` and ``changed`` come to have the inner views too, as these are brought up to date, and ``changed`` the
-    key sets that are not empty. ``before`` are the versions of the states before the refresh, none while they are
+    key sets that are not empty. ``before`` is the version of the states before the refresh, None while they are
     built. ``touched`` are the partitions of a state that a key set lies in, as literals; None where they are too many.
     ``clock`` is None where the plan does not read it. ``replaced`` are the states whose touched partitions are written
     anew, ``losing`` the inputs that rows were taken from. ``factorised`` are the deltas that lie staged as factors.
@@ -55,7 +55,7 @@ class Binding:
     inputs: tuple[BoundInput, ...]
     changed: frozenset[str]
     buckets: int
-    before: tuple[tuple[str, int], ...] = ()
+    before: int | None = None
     touched: tuple[Touched, ...] = ()
     clock: BoundClock | None = None
     replaced: frozenset[str] = frozenset()
@@ -74,9 +74,19 @@ class Binding:
     def input(self, name: str) -> BoundInput:
         return next(i for i in self.inputs if i.name == name)
 
-    def version_before(self, state: str) -> int:
-        """The version of a state before this refresh."""
-        return next(version for name, version in self.before if name == state)
+    @property
+    def version_before(self) -> int:
+        """The version of the states before this refresh."""
+        if self.before is None:
+            raise ValueError("the states are being built: there is no version before")
+        return self.before
+
+    def while_built(self, plan: Plan) -> Binding:
+        """The same for a build: an inner view is read as it lies staged."""
+        own = {i.name for i in plan.inputs}
+        helpers = (BoundInput(v.name, "built", None, 0) for v in plan.helpers)
+        inputs = (*(i for i in self.inputs if i.name in own), *helpers)
+        return replace(self, inputs=inputs, changed=frozenset(), factorised=frozenset())
 
     def with_touched(self, touched: Iterable[Touched]) -> Binding:
         return replace(self, touched=(*self.touched, *touched))

@@ -8,13 +8,12 @@ from dataclasses import replace
 import sqlglot
 from sqlglot import exp
 
-from fivm_dbt.catalog import Presentation, SparkType
+from fivm_dbt.catalog import Presentation
 from fivm_dbt.catalog.types import DATE
 from fivm_dbt.config import Config
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.moments import session_zone
-from fivm_dbt.naming import PARTITION
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.plan.plan import StateTable, View
@@ -43,7 +42,7 @@ def with_part_timestamp(
     query = sqlglot.parse_one(top.presentation.sql, dialect=SparkText)
     assert isinstance(query, exp.Select)
     length = Length.of(config.batch_size or "month", _zone(top.state, config, session))
-    begins = _begins(top.state.partitioning.type, length.zone)
+    begins = _begins(top.state, length.zone)
     shown = query.select(exp.alias_(begins, PART_TIMESTAMP), copy=False)
     presentation = Presentation(top.presentation.root, shown.sql(dialect="spark"))
     return (*views[:-1], replace(top, presentation=presentation)), length
@@ -57,11 +56,13 @@ def _zone(state: StateTable, config: Config, session: Mapping[str, str]) -> str:
     return (config.fivm_time_zone if of_dates else None) or session_zone(tuple(session.items()))
 
 
-def _begins(type_: SparkType, zone: str) -> exp.Expr:
+def _begins(state: StateTable, zone: str) -> exp.Expr:
     """When a partition begins, as the catalog of parts has it: a cast would ask for the zone of whoever reads."""
-    if type_ != DATE:
-        return exp.column(PARTITION)
-    days = exp.Anonymous(this="UNIX_DATE", expressions=[exp.column(PARTITION)])
+    by = state.partitioning
+    assert by.expression is not None
+    if by.type != DATE:
+        return by.expression.ast()
+    days = exp.Anonymous(this="UNIX_DATE", expressions=[by.expression.ast()])
     seconds = exp.Mul(this=days, expression=exp.Literal.number(86_400))
     in_utc = exp.Anonymous(this="TIMESTAMP_SECONDS", expressions=[seconds])
     if zone == "UTC":

@@ -1,7 +1,6 @@
 """Which column partitions a state. The rule, also in docs/architecture.md:
 
-1. ``fivm_partition_by``: an output column that is a key of the state, by its value, or an expression over such columns
-   (text with a letter before it, as Delta takes the empty one for NULL);
+1. ``fivm_partition_by``: an output column that is a key of the state, by its value, or an expression over such columns;
 2. else the first key that is a date, or a timestamp truncated to a period: one partition per month of it (or per
    dbt's ``batch_size``), so that a late row touches one file and ten years are 120 partitions, not 3,650;
    of the matches of a pattern, which come in the order of time, any timestamp, by day where its parts are shorter;
@@ -124,20 +123,7 @@ def _given(text: str, keys: tuple[Item, ...], outputs: dict[str, str | None], ty
         raise FivmError(
             "FIVM202", f"fivm_partition_by: the type of {text} is unknown", remedy="wrap it in CAST"
         )
-    stored, type_ = _stored(scalar, type_)
-    return Partitioning("value", stored, type_, f"fivm_partition_by: {text}")
-
-
-def _stored(value: Scalar, type_: SparkType) -> tuple[Scalar, SparkType]:
-    """A value as it is kept for the value of a partition, which Delta writes down as text.
-
-    An empty one, and Hive's word for none, would be read back as NULL; bytes need not be text. A letter before the text
-    tells them apart and leaves their order as it is; NULL stays NULL.
-    """
-    if type_.is_string:
-        text = value.ast() if isinstance(value.ast(), exp.Column) else exp.paren(value.ast())
-    elif type_ == BINARY:
-        text = exp.Anonymous(this="HEX", expressions=[value.ast()])
-    else:
-        return value, type_
-    return Scalar(exp.DPipe(this=exp.Literal.string("v"), expression=text)), STRING
+    if type_ == BINARY:
+        # Bytes need not be text.
+        scalar, type_ = Scalar(exp.Anonymous(this="HEX", expressions=[scalar.ast()])), STRING
+    return Partitioning("value", scalar, type_, f"fivm_partition_by: {text}")

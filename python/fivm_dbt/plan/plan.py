@@ -27,18 +27,24 @@ from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.plan.part_map import PartMap
 from fivm_dbt.plan.part_plan import PartPlan
+from fivm_dbt.plan.state_layout import StateLayout, lay_out_states
 from fivm_dbt.rings import Component
 from fivm_dbt.rings.products import sum_of_products
 from fivm_dbt.sql.edits import Edit, edited, without_comments
 from fivm_dbt.sql.part_references import split_initialize
 
-STATE_VERSION = 3
+STATE = "state version"
+"""The part of the signature that names the layout of states."""
+
+STATE_VERSION = 4
 """Raised when the layout of state tables or the journal changes; part of every plan hash."""
 
 _INNER_VIEW = "inner view "
 """What a part of the signature about an inner view begins with; then its relation."""
 
-Capture = Literal["change feed", "version difference", "snapshot", "static", "staged", "state"]
+Capture = Literal[
+    "change feed", "version difference", "snapshot", "static", "staged", "state", "built", "newest"
+]
 
 
 @dataclass(frozen=True)
@@ -389,6 +395,21 @@ class Plan:
         """The state of the topmost view."""
         return self.top.state
 
+    @cached_property
+    def layout(self) -> StateLayout:
+        """The table of the states of a maintained model."""
+        return lay_out_states(sibling(self.relation, "state"), self.stored)
+
+    @property
+    def is_maintained(self) -> bool:
+        """Whether its states are kept by their deltas, in one table."""
+        return self.recompute is None and self.parts is None
+
+    @property
+    def state_relation(self) -> str:
+        """The table that a refresh writes: all states of a maintained model, else its root."""
+        return self.layout.relation if self.is_maintained else self.root.relation
+
     @property
     def presentation(self) -> Presentation:
         """How the model shows its root."""
@@ -427,7 +448,7 @@ class Plan:
         It covers meaning, state layout and session semantics, not cost decisions.
         """
         parts = {
-            "state version": str(STATE_VERSION),
+            STATE: str(STATE_VERSION),
             "SQL": without_comments(self.sql),
             "root layout": _layout(self.root),
             "presentation": self.presentation.sql,

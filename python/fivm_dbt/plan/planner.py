@@ -26,6 +26,7 @@ from fivm_dbt.plan.part_timestamp import with_part_timestamp
 from fivm_dbt.plan.plan import Plan, PlanInput
 from fivm_dbt.plan.recompute import in_words, recompute_plan
 from fivm_dbt.plan.retention import Retained, retained
+from fivm_dbt.plan.state_layout import shown_from_table
 from fivm_dbt.plan.time_class import with_time_classes
 from fivm_dbt.plan.views import Views
 from fivm_dbt.rewrite.pipeline import rewrite
@@ -189,6 +190,8 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
             root, kept.over, lowered.names, "the model itself", of_matches=of_parts if has_marks else None
         )
     planned, length = with_time_classes(views.planned()), None
+    if not is_factorized:
+        planned = (*planned[:-1], shown_from_table(planned[-1], sibling(relation, "state")))
     if request.config.fivm_part_timestamp:
         planned, length = with_part_timestamp(planned, request.config, dict(request.session))
     return Plan(

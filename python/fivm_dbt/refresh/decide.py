@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.binding import Binding
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.plan import STATE, Plan
 from fivm_dbt.refresh.engine import Commit, VersionUnavailable
 from fivm_dbt.refresh.journal import Entry, Journal
 from fivm_dbt.refresh.observe import Observed, RecordedInput
@@ -36,15 +36,17 @@ _REBUILD = "run with --full-refresh, or set fivm_on_change: rebuild"
 def why_rebuild(plan: Plan, engine: Recorder, journal: Journal, finished: Entry) -> str | None:
     """The reason why the state of the last finished refresh cannot be maintained further, None where it can.
 
-    Raises FIVM304 where the plan changed and ``fivm_on_change`` is ``fail``.
+    Raises FIVM304 where the plan changed and ``fivm_on_change`` is ``fail``. A state of an older layout is built anew
+    all the same: nobody has changed anything.
     """
-    for view in plan.stored if plan.is_factorized else (plan.top,):
-        if not engine.exists(view.name):
-            return f"state table {view.name} is missing"
     if finished.plan_hash == plan.plan_hash:
-        return None
-    reason = _what_changed(plan, journal)
-    if plan.config.fivm_on_change == "fail":
+        is_there = engine.exists(plan.state_relation)
+        return None if is_there else f"state table {plan.state_relation} is missing"
+    build = journal.last_build(plan.relation)
+    before: dict[str, str] = build.detail["signature"] if build is not None else {}
+    reason = _what_changed(plan, before)
+    is_older = before.get(STATE) not in (None, plan.signature[STATE])
+    if plan.config.fivm_on_change == "fail" and not is_older:
         raise FivmError("FIVM304", reason, remedy=_REBUILD, model=plan.model)
     return reason
 
@@ -135,9 +137,7 @@ def choose_buckets(plan: Plan, engine: Recorder, observed: Mapping[str, Observed
     return buckets
 
 
-def _what_changed(plan: Plan, journal: Journal) -> str:
-    build = journal.last_build(plan.relation)
-    before: dict[str, str] = build.detail["signature"] if build is not None else {}
+def _what_changed(plan: Plan, before: Mapping[str, str]) -> str:
     after = plan.signature
     parts = [_change(key, before.get(key), after.get(key)) for key in sorted({*before, *after})]
     differing = [part for part in parts if part]

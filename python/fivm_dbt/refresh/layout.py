@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import TableStatistics
 from fivm_dbt.ir.scalar import column_ast
-from fivm_dbt.naming import PARTITION
+from fivm_dbt.naming import PARTITION, VIEW
 from fivm_dbt.plan.applying import StateSize
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.engine import Engine, MissingRelation
@@ -85,16 +85,15 @@ def state_sizes(plan: Plan, engine: Recorder) -> dict[str, StateSize]:
     """The sizes of all states, counted in one query; nothing where nothing depends on them."""
     if plan.config.fivm_apply != "auto":
         return {}
-    values = [exp.column(PARTITION)]
-    calls: list[exp.Expr] = [exp.Count(this=exp.Star()), exp.Count(this=exp.Distinct(expressions=values))]
-    counts = []
-    for number, view in enumerate(plan.stored):
-        named = (exp.alias_(call.copy(), f"c{i}") for i, call in enumerate(calls))
-        query = exp.select(exp.alias_(exp.Literal.number(number), "number"), *named)
-        counts.append(query.from_(table(view.name)))
-    every = counts[0] if len(counts) == 1 else exp.union(*counts, distinct=False)
-    found = {int(str(n)): StateSize(int(str(rows)), int(str(p))) for n, rows, p in engine.query(every)}
-    return {view.name: found[number] for number, view in enumerate(plan.stored)}
+    rows, partitions = (
+        exp.Count(this=exp.Star()),
+        exp.Count(this=exp.Distinct(expressions=[exp.column(PARTITION)])),
+    )
+    view = exp.column(VIEW)
+    query = exp.select(view, exp.alias_(rows, "rows"), exp.alias_(partitions, "partitions"))
+    query = query.from_(table(plan.layout.relation)).group_by(view.copy())
+    found = {str(label): StateSize(int(str(n)), int(str(p))) for label, n, p in engine.query(query)}
+    return {view.name: found.get(plan.layout.label(view), StateSize(0, 0)) for view in plan.stored}
 
 
 def measure(plan: Plan, engine: Engine) -> TableStatistics:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fivm_dbt.errors import FivmError
+from fivm_dbt.naming import sibling
 from fivm_dbt.plan.applying import StateSize, replaced_states
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import inner_views
@@ -25,7 +26,7 @@ from fivm_dbt.refresh.decide import (
     why_rebuild,
 )
 from fivm_dbt.refresh.dropped import check_rebuild, recorded_drops
-from fivm_dbt.refresh.engine import MissingRelation, VersionUnavailable
+from fivm_dbt.refresh.engine import Commit, MissingRelation, VersionUnavailable
 from fivm_dbt.refresh.journal import Entry
 from fivm_dbt.refresh.layout import state_sizes
 from fivm_dbt.refresh.model_parts import record_partitions
@@ -38,7 +39,7 @@ from fivm_dbt.refresh.observe import (
     read_state,
     recorded_states,
 )
-from fivm_dbt.refresh.publish import drop_states, publish, show_again, write_snapshots
+from fivm_dbt.refresh.publish import drop_states, publish, show_again, show_helpers, write_snapshots
 from fivm_dbt.refresh.report import Action, InputChange, Report
 from fivm_dbt.refresh.resume import Gone, bound_again
 from fivm_dbt.refresh.run import Overtaken, Run
@@ -108,7 +109,7 @@ class MaintainedRun(Run):
         claim = self._claim(state, {"kind": "build"})
         self.engine.progress(f"building {self.plan.model}" + (f": {reason}" if reason else ""))
         try:
-            self.states = build_states(self.plan, self.engine, binding)
+            self.states = {self.plan.state_relation: build_states(self.plan, self.engine, binding)}
         except Exception as error:
             if raised_alarm(error) == TWICE:
                 raise self._twice() from error
@@ -122,7 +123,7 @@ class MaintainedRun(Run):
             ) from error
         self.sizes = state_sizes(self.plan, self.engine)
         recorded = write_snapshots(self.plan, self.engine, binding, kept & {i.name for i in self.plan.inputs})
-        publish(self.plan, self.engine, self.states)
+        publish(self.plan, self.engine)
         self._remove_orphans(state)
         record_partitions(self.plan, self.engine, claim.refresh, versions_read(binding), None)
         detail = self._detail("build", observed, recorded, binding) | {"signature": self.plan.signature}
@@ -130,11 +131,13 @@ class MaintainedRun(Run):
         return self._report(action, claim.refresh, reason=reason)
 
     def _remove_orphans(self, state: State) -> None:
-        """Drop the inner views of the last build that this plan does not have: nothing shows them any more."""
+        """Drop the tables of the last build that this plan does not have, and show its inner views for theirs."""
         build = self.journal.last_build(self.plan.relation) if state.finished is not None else None
+        before = inner_views(build.detail["signature"]) if build is not None else set()
         if build is not None:
-            last = inner_views(build.detail["signature"]) | {self.plan.root.relation}
-            drop_states(self.engine, last - {v.name for v in self.plan.stored})
+            last = {*build.detail["states"], *before, sibling(self.plan.relation, "root")}
+            drop_states(self.engine, last - {self.plan.state_relation})
+        show_helpers(self.plan, self.engine, before)
 
     # Refreshing
 
@@ -218,13 +221,13 @@ class MaintainedRun(Run):
         Raises _Unusable where a state is gone, or is not what the last refresh left.
         """
         try:
-            found = {v.name: self.engine.commits(v.name, self.states.get(v.name)) for v in self.plan.stored}
+            found = self._state_commits()
         except MissingRelation as error:
             raise _Unusable(f"a state table is missing: {error}") from error
         reason = changed_by_others(self.plan, found, self.states)
         if reason is not None:
             raise _Unusable(reason)
-        before = tuple((name, commits[0].version) for name, commits in found.items())
+        before = found[self.plan.state_relation][0].version
         binding = replace(binding, before=before, replaced=replaced_states(self.plan, self.sizes))
         return Update(self.plan, self.engine, binding)
 
@@ -250,7 +253,7 @@ class MaintainedRun(Run):
         detail = {
             "binding": recorded_binding(binding),
             "inputs": observed_inputs,
-            "before": dict(binding.before),
+            "before": binding.before,
             "dropped": {n: str(parts) for n, parts in self.dropped.items()},
         }
         claim = self._claim(state, detail)
@@ -262,12 +265,7 @@ class MaintainedRun(Run):
             return self._alarm(error, state)
         kept = frozenset(name for name in binding.changed if snapshots.get(name) is not None)
         written = snapshots | write_snapshots(self.plan, self.engine, binding, kept)
-        self.states |= update.versions
-        for change in update.merged:
-            self.anew[change.view] = change.anew
-            if change.commit is not None:
-                self._note_size(change.view, change.commit)
-        self._show_new_versions()
+        self.anew |= {change.view: change.anew for change in update.merged}
         touched = next((m.touched for m in update.merged if m.view == self.plan.top.name), ())
         record_partitions(self.plan, self.engine, claim.refresh, versions_read(binding), touched)
         self._finish(claim, self._detail("refresh", observed, written, binding))
@@ -282,19 +280,17 @@ class MaintainedRun(Run):
         )
 
     def _changed_by_others(self) -> str | None:
-        """Why what is shown is not what the last refresh left, by a look at its version; None if it is."""
-        shown = self.plan.stored if self.plan.is_factorized else (self.plan.top,)
-        found = {v.name: self.engine.commits(v.name, self.states[v.name]) for v in shown}
-        return changed_by_others(self.plan, found, self.states)
+        """Why the state is not what the last refresh left, by a look at its version; None if it is."""
+        return changed_by_others(self.plan, self._state_commits(), self.states)
+
+    def _state_commits(self) -> dict[str, Sequence[Commit]]:
+        """The commits of the state, back to the one that the last refresh left."""
+        name = self.plan.state_relation
+        return {name: self.engine.commits(name, self.states.get(name))}
 
     def _show(self) -> None:
         """Put the model's view back where it is gone or altered: what is shown is the states."""
-        self.shown_again = show_again(self.plan, self.engine, self.states) or self.shown_again
-
-    def _show_new_versions(self) -> None:
-        """Of a result that is joined when it is read, show what has been written."""
-        if self.plan.is_factorized:
-            publish(self.plan, self.engine, self.states)
+        self.shown_again = show_again(self.plan, self.engine) or self.shown_again
 
     def _alarm(self, error: Exception, state: State) -> Report:
         """What the checks inside a MERGE found: an overflow is rebuilt from, a negative multiplicity is an error."""
@@ -335,18 +331,17 @@ class MaintainedRun(Run):
         entry = state.unfinished
         self.engine.progress(f"finishing refresh {entry.refresh} of {self.plan.model}, which was interrupted")
         self.dropped = recorded_drops(entry)
-        before = {name: int(version) for name, version in entry.detail["before"].items()}
-        binding = bind(self.plan, {}, buckets=0, recorded=entry.detail["binding"])
-        binding = replace(binding, before=tuple(before.items()))
+        before = int(entry.detail["before"])
+        binding = replace(bind(self.plan, {}, buckets=0, recorded=entry.detail["binding"]), before=before)
         recorded = {name: RecordedInput.of(data) for name, data in entry.detail["inputs"].items()}
         try:
             binding = bound_again(self.plan, self.engine, binding, recorded)
         except Gone as error:
             return self._build(state, str(error), error.recreated)
         claim = self._claim(state, {k: v for k, v in entry.detail.items() if k != "owner"})
-        done = {view.name: self._already_applied(view.name, before[view.name]) for view in self.plan.stored}
+        done = self._already_applied(before)
         try:
-            if not done.get(self.plan.top.name) or self.plan.config.fivm_merge == "per_partition":
+            if not done or self.plan.config.fivm_merge == "per_partition":
                 staged = stage_inputs(self.plan, self.engine, {}, {}, self.journal, bound=binding)
                 binding = binding.with_spans(span for s in staged.values() for span in s.spans)
                 Update(self.plan, self.engine, binding, done).finish()
@@ -359,15 +354,13 @@ class MaintainedRun(Run):
             self.plan, self.engine, binding, kept
         )
         inputs = {n: RecordedInput(r.table, r.commit, snapshots[n]).as_dict() for n, r in recorded.items()}
-        self.states |= {v.name: self.engine.commits(v.name, None)[0].version for v in self.plan.helpers}
-        self._show_new_versions()
         # What had been merged before the interruption is not known any more: all of it may be new.
         record_partitions(self.plan, self.engine, claim.refresh, versions_read(binding), None)
         times = finished_clock(binding.clock)
         self._finish(claim, {"kind": "refresh", "inputs": inputs, "buckets": binding.buckets, **times})
         return None
 
-    def _already_applied(self, state: str, before: int) -> int:
+    def _already_applied(self, before: int) -> int:
         """How many of the refresh's writes are committed: those of ours after the version it started from."""
-        commits = self.engine.commits(state, before)
+        commits = self.engine.commits(self.plan.state_relation, before)
         return sum(1 for c in commits if c.version > before and c.operation in ("MERGE", "WRITE"))

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, datetime, timezone
+from datetime import datetime, timezone
 from zoneinfo import ZoneInfo
 
 from sqlglot import exp
 
+from fivm_dbt.catalog import SparkType
 from fivm_dbt.naming import COUNT, PARTITION, part_catalog
 from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.journal import create_once
 from fivm_dbt.refresh.recorder import Recorder
-from fivm_dbt.refresh.writes import literal
 from fivm_dbt.spark.part_catalog import PartEntry, Recorded, create_catalog, forget_model, record_parts
-from fivm_dbt.spark.reads import in_partitions, table
+from fivm_dbt.spark.partition_text import partition_time
+from fivm_dbt.spark.reads import in_partitions
+from fivm_dbt.spark.states import stored
 
 
 def record_partitions(
@@ -30,12 +32,15 @@ def record_partitions(
         engine.run(forget_model(plan))
     elif not touched:
         return
-    found = {
-        _number(value, length): int(str(rows)) for value, rows in engine.query(_rows(plan, touched)) if value
-    }
+    type_ = plan.root.partitioning.type
     # A partition that has lost all its rows is there, and empty.
-    numbers = [_number(value, length) for value in touched or () if value is not None]
-    entries = [PartEntry(part, found.get(part, 0), True) for part in sorted({*found, *numbers})]
+    rows = {text: 0 for text in touched or ()} | {
+        text: int(str(n)) for text, n in engine.query(_rows(plan, touched))
+    }
+    found = [(_number(text, type_, length), n) for text, n in rows.items()]
+    entries = sorted(
+        (PartEntry(part, n, True) for part, n in found if part is not None), key=lambda e: e.part
+    )
     if entries:
         by = Recorded(refresh, datetime.now(timezone.utc), versions)
         engine.run(record_parts(plan, length, entries, (), by))
@@ -45,18 +50,17 @@ def _rows(plan: Plan, touched: Sequence[object] | None) -> exp.Select:
     state = plan.root
     counted = plan.top.is_bag and not state.is_set
     rows: exp.Expr = exp.Sum(this=exp.column(COUNT)) if counted else exp.Count(this=exp.Star())
-    query = exp.select(exp.column(PARTITION), exp.alias_(rows, "rows")).from_(table(state.relation))
-    if touched is not None:
-        query = query.where(in_partitions("", [literal(v, state.partitioning.type) for v in touched]))
-    return query.group_by(exp.column(PARTITION))
+    where = None if touched is None else in_partitions("", [exp.Literal.string(str(v)) for v in touched])
+    query = exp.select(exp.column(PARTITION), exp.alias_(rows, "rows"))
+    return query.from_(stored(plan, plan.top, None, where)).group_by(exp.column(PARTITION))
 
 
-def _number(value: object, length: Length) -> int:
+def _number(text: object, type_: SparkType, length: Length) -> int | None:
     """The part that begins with a partition's date, or time, which are local to the zone of the session."""
-    if not isinstance(value, (date, datetime)):
-        value = datetime.fromisoformat(str(value))
+    value = partition_time(str(text), type_)
+    if value is None:
+        return None
     if not isinstance(value, datetime):
-        value = datetime(value.year, value.month, value.day)
-    if value.tzinfo is None:
-        value = value.replace(tzinfo=timezone.utc if length.is_fixed else ZoneInfo(length.zone))
+        zone = timezone.utc if length.is_fixed else ZoneInfo(length.zone)
+        value = datetime(value.year, value.month, value.day, tzinfo=zone)
     return length.part_of(value)

@@ -15,7 +15,7 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.publish import drop_states
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.part_queries import empty_root_query
-from fivm_dbt.spark.properties import state_properties
+from fivm_dbt.spark.properties import root_properties
 from fivm_dbt.spark.reads import pinned
 from fivm_dbt.spark.state import create_table
 
@@ -24,8 +24,8 @@ def begin(plan: Plan, engine: Recorder) -> Plan:
     """The plan by which the parts are written: into an empty table, another one where there are readers."""
     is_shown = engine.exists(plan.relation) and engine.exists(plan.root.relation)
     building = _beside(plan) if is_shown else plan
-    properties = state_properties(plan)
-    engine.run(create_table(building.root.relation, empty_root_query(building), properties, PARTITION))
+    properties = root_properties(plan)
+    engine.run(create_table(building.root.relation, empty_root_query(building), properties, [PARTITION]))
     return building
 
 
@@ -35,7 +35,7 @@ def show(plan: Plan, building: Plan, engine: Recorder) -> None:
     if new == plan.root.relation:
         return
     rows = exp.select("*").from_(pinned(new, engine.commits(new, None)[0].version))
-    engine.run(create_table(plan.root.relation, rows, state_properties(plan), PARTITION))
+    engine.run(create_table(plan.root.relation, rows, root_properties(plan), [PARTITION]))
     drop_states(engine, [new])
 
 

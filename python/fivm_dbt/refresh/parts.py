@@ -273,9 +273,9 @@ class PartRun(Run):
         known = replace(known, watermark=watermark(self.parts, known, found.watermarks))
         claim, known = self._put_away(claim, known, found, writer.changed | found.touched)
         if found.is_build:
-            publish(self.plan, self.engine, {})
+            publish(self.plan, self.engine)
         else:
-            self.shown_again = show_again(self.plan, self.engine, {})
+            self.shown_again = show_again(self.plan, self.engine)
         recorded = write_snapshots(self.plan, self.engine, found.binding, self._snapshots(found))
         before = {n: r.snapshot for n, r in found.state.inputs.items()} if not found.is_build else {}
         detail = self._detail(
@@ -349,7 +349,7 @@ class PartRun(Run):
 
     def _show_unchanged(self, state: State) -> Report:
         assert state.finished is not None
-        self.shown_again = show_again(self.plan, self.engine, {})
+        self.shown_again = show_again(self.plan, self.engine)
         self.state_bytes = state.finished.detail.get("state_bytes")
         known = KnownParts.of(state.finished.detail["parts"])
         report = self._report("no change", state.finished.refresh)

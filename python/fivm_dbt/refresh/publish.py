@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import sqlglot
 from sqlglot import exp
@@ -11,17 +11,33 @@ from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, ROOT_PROPERTY
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import Plan
+from fivm_dbt.refresh.engine import MissingRelation, NotVersioned
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.capture import snapshot_query
 from fivm_dbt.spark.properties import owner_properties
 from fivm_dbt.spark.reads import table as relation_table
 from fivm_dbt.spark.state import column_mapping, create_table, create_view, joined_on_read
+from fivm_dbt.spark.states import stored
 
 
 def drop_states(engine: Recorder, names: Collection[str]) -> None:
-    """Drop states that nothing reads any more."""
+    """Drop states that nothing reads any more, where they are tables still."""
     for name in sorted(names):
+        try:
+            engine.commits(name, None)
+        except (MissingRelation, NotVersioned):
+            continue
         engine.run(exp.Drop(tables=[relation_table(name)], kind="TABLE", exists=True))
+
+
+def show_helpers(plan: Plan, engine: Recorder, before: Collection[str]) -> None:
+    """Show each inner view as a view of the database, for people; those of ``before`` that are none any more go."""
+    names = {view.name for view in plan.helpers}
+    for name in sorted(set(before) - names):
+        engine.run(exp.Drop(tables=[relation_table(name)], kind="VIEW", exists=True))
+    for view in plan.helpers:
+        query = exp.select("*").from_(stored(plan, view, None))
+        engine.run(create_view(view.name, query, owner_properties(plan)))
 
 
 def write_snapshots(
@@ -36,39 +52,33 @@ def write_snapshots(
         table = plan.snapshot_table(name)
         properties = {**owner_properties(plan), "fivm.snapshot_of": name}
         properties |= column_mapping(c.name for c in plan.input(name).columns)
-        engine.run(create_table(table, snapshot_query(plan, binding.input(name)), properties, None))
+        engine.run(create_table(table, snapshot_query(plan, binding.input(name)), properties))
         versions[name] = engine.commits(table, None)[0].version
     return versions
 
 
-def publish(plan: Plan, engine: Recorder, versions: Mapping[str, int]) -> None:
-    """Show the model: a view over the root state with the user's columns.
-
-    A result that is no table is joined from the inner views at these ``versions``: while these are written one after
-    the other, readers see what was there before.
-    """
-    query = _shown(plan, versions)
+def publish(plan: Plan, engine: Recorder) -> None:
+    """Show the model: a view over the states with the user's columns."""
+    properties = {ROOT_PROPERTY: plan.state_relation}
     if plan.is_factorized:
-        engine.run(create_view(plan.relation, query, {FACTORS_PROPERTY: "true"}))
-        return
-    properties = {ROOT_PROPERTY: plan.root.relation}
-    if plan.parts is not None:
+        properties = {FACTORS_PROPERTY: "true"}
+    elif plan.parts is not None:
         properties[PART_PROPERTY] = plan.parts.length.text
-    engine.run(create_view(plan.relation, query, properties))
+    engine.run(create_view(plan.relation, _shown(plan), properties))
 
 
-def show_again(plan: Plan, engine: Recorder, versions: Mapping[str, int]) -> bool:
+def show_again(plan: Plan, engine: Recorder) -> bool:
     """Put the model's view back where it is gone, or shows something else; whether that was so."""
-    if engine.is_view_of(plan.relation, _shown(plan, versions).sql(dialect="spark")):
+    if engine.is_view_of(plan.relation, _shown(plan).sql(dialect="spark")):
         return False
-    publish(plan, engine, versions)
+    publish(plan, engine)
     return True
 
 
-def _shown(plan: Plan, versions: Mapping[str, int]) -> exp.Query:
+def _shown(plan: Plan) -> exp.Query:
     """The query of the model's view."""
     if plan.is_factorized:
-        return joined_on_read(plan, versions)
+        return joined_on_read(plan)
     query = sqlglot.parse_one(plan.presentation.sql, dialect=SparkText)
     assert isinstance(query, exp.Query)
     return query

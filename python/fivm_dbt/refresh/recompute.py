@@ -17,7 +17,7 @@ from fivm_dbt.refresh.observe import Observed, RecordedInput, keeps_columns
 from fivm_dbt.refresh.oracle import recompute_sql
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.near_changes import Range, daily, in_ranges, times_of
-from fivm_dbt.spark.properties import state_properties
+from fivm_dbt.spark.properties import root_properties
 from fivm_dbt.spark.reads import changes, presented, table
 from fivm_dbt.spark.state import create_table, partition_value
 from fivm_dbt.spark.validate import validate
@@ -42,7 +42,7 @@ def write_recomputed(plan: Plan, engine: Recorder, binding: Binding, touched: To
     query = recomputed_rows(plan, versions, clock, touched.inputs if touched is not None else {})
     if touched is None:
         validate(query.sql(dialect="spark"), ())
-        engine.run(create_table(plan.root.relation, query, state_properties(plan), PARTITION))
+        engine.run(create_table(plan.root.relation, query, root_properties(plan), [PARTITION]))
         return
     query = query.where(touched.rows.copy(), copy=False)
     validate(query.sql(dialect="spark"), ())

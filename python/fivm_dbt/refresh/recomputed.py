@@ -57,7 +57,7 @@ class RecomputedRun(MaintainedRun):
         self.engine.progress(f"recomputing {self.plan.model}: {why}")
         write_recomputed(self.plan, self.engine, binding, touched)
         self.states = {}
-        publish(self.plan, self.engine, {})
+        publish(self.plan, self.engine)
         self._remove_orphans(state)
         detail = self._detail("build", observed, {}, binding) | {"signature": self.plan.signature}
         self._finish(claim, detail)

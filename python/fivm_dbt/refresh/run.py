@@ -91,30 +91,31 @@ class Run:
             self.journal.compact(claim.model)
 
     def _measure_state(self, commits: Sequence[Commit] | None) -> None:
-        """Note the root's version and size; its history tells both, if it tells how much every commit added.
-
-        Where there is no root it is the size of all that its rows are joined from.
-        """
-        if self.plan.is_factorized:
-            sizes = [self.engine.size(view.name) for view in self.plan.stored]
-            self.state_bytes = sum(size or 0 for size in sizes)
-            return
-        root = self.plan.root.relation
-        since = self.states.get(root)
-        commits = self.engine.commits(root, since) if commits is None else commits
+        """Note the state's version and size; its history tells both, if it tells how much every commit added."""
+        name = self.plan.state_relation
+        since = self.states.get(name)
+        commits = self.engine.commits(name, since) if commits is None else commits
         growth = [c.growth for c in commits if since is not None and c.version > since]
         is_known = bool(growth) and commits[-1].version == since and None not in growth
         if self.state_bytes is not None and is_known:
             self.state_bytes += sum(g for g in growth if g is not None)
         else:
-            self.state_bytes = self.engine.size(root)
-        self.states[root] = commits[0].version
-        self._note_size(root, commits[0])
+            self.state_bytes = self.engine.size(name)
+        self.states[name] = commits[0].version
+        self._note_sizes(commits[0])
 
-    def _note_size(self, state: str, commit: Commit) -> None:
-        """Note how large the partitions are that a commit has written anew: they grow, and are merged into one day."""
-        if self.anew.get(state) and commit.written is not None and state in self.sizes:
-            self.sizes[state] = self.sizes[state].grown(commit.written, self.anew[state])
+    def _note_sizes(self, commit: Commit) -> None:
+        """Note how large the partitions are that a commit has written anew: they grow, and are merged into one day.
+
+        Of several views the one whose partitions are the largest counts, with all rows: what the others have is little.
+        """
+        written = {view: anew for view, anew in self.anew.items() if anew and view in self.sizes}
+        if commit.written is None or not written:
+            return
+        largest = max(
+            sorted(written), key=lambda view: self.sizes[view].rows / max(1, self.sizes[view].partitions)
+        )
+        self.sizes[largest] = self.sizes[largest].grown(commit.written, written[largest])
 
     def _state_detail(self) -> dict[str, Any]:
         """What every finished entry has about the states, and what they were laid out by."""

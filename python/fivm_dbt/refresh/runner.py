@@ -6,7 +6,7 @@ finds, which keys there are, in which partitions, what a view's change is, comes
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -21,13 +21,13 @@ from fivm_dbt.plan.binding import (
     staged_input,
     staged_state,
 )
-from fivm_dbt.plan.plan import Plan, StateTable, View
-from fivm_dbt.refresh.engine import Commit, Row
+from fivm_dbt.plan.plan import Plan, View
+from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.factorise import Found, factorised
 from fivm_dbt.refresh.recorder import Recorder
-from fivm_dbt.refresh.writes import MAX_LITERALS, literal, writes
+from fivm_dbt.refresh.writes import MAX_LITERALS, writes
 from fivm_dbt.spark.check import check_statements
-from fivm_dbt.spark.merge import write_delta
+from fivm_dbt.spark.merge import write_deltas
 from fivm_dbt.spark.near_changes import times_of
 from fivm_dbt.spark.reads import table as relation_table
 from fivm_dbt.spark.statements import locate_query, locates, statement
@@ -39,7 +39,8 @@ from fivm_dbt.steps.kinds import (
     StageDelta,
     StageFactor,
     StageKeys,
-    ViewStep,
+    StageState,
+    UpdateStep,
     Write,
 )
 from fivm_dbt.steps.order import builds, updates
@@ -60,46 +61,41 @@ class Merged:
     """What its staged change was found to be the product of."""
     anew: int = 0
     """How many partitions the last statement has written anew as a whole."""
-    commit: Commit | None = None
-    """Of an inner view, what that statement has left."""
 
 
-def build_states(plan: Plan, engine: Recorder, binding: Binding) -> dict[str, int]:
-    """Create the state of every view with everything in it, its change feed on from the first version.
+def build_states(plan: Plan, engine: Recorder, binding: Binding) -> int:
+    """Create the table of all states with everything in them, its change feed on from the first version.
 
-    Returns the versions of the inner views' states.
+    Returns its version.
     """
     check_statements(plan)
-    versions = {}
+    staged = []
     for step in builds(plan):
-        view = step.view
-        if view is not plan.top:
-            engine.progress(f"building {view.name}: {view.reason}")
-        engine.run(_needed(statement(plan, step, binding)))
-        if view is not plan.top:
-            versions[view.name] = engine.commits(view.name, None)[0].version
-            bound = BoundInput(view.name, "static", None, versions[view.name])
-            binding = binding.with_view(bound, is_changed=False)
-    return versions
+        query = _needed(statement(plan, step, binding))
+        if isinstance(step, StageState):
+            engine.progress(f"building {step.view.name}: {step.view.reason}")
+            staged.append(staged_state(plan, step.view))
+            engine.stage(staged[-1], query)
+        else:
+            engine.run(query)
+    for name in reversed(staged):
+        engine.unstage(name)
+    return engine.commits(plan.state_relation, None)[0].version
 
 
 class Update:
-    """One run of the steps of a refresh. ``already`` statements of this refresh into a state are not repeated."""
+    """One run of the steps of a refresh. ``already`` statements of this refresh into the states are not repeated."""
 
-    def __init__(
-        self, plan: Plan, engine: Recorder, binding: Binding, already: Mapping[str, int] | None = None
-    ) -> None:
+    def __init__(self, plan: Plan, engine: Recorder, binding: Binding, already: int = 0) -> None:
         self._plan = plan
         self._engine = engine
         self.started_from = binding
         self._binding = binding
-        self._already = already or {}
+        self._already = already
         self._steps = list(updates(plan))
         self._touched: dict[str, Sequence[Row]] = {}
         """What was counted of the staged deltas."""
         self._merged: dict[str, Merged] = {}
-        self.versions: dict[str, int] = {}
-        """Of the inner views' states, as far as they are up to date."""
 
     @property
     def merged(self) -> tuple[Merged, ...]:
@@ -117,7 +113,7 @@ class Update:
         while self._steps:
             self._run(self._steps.pop(0))
 
-    def _run(self, step: ViewStep) -> None:
+    def _run(self, step: UpdateStep) -> None:
         match step:
             case Locate():
                 self._locate(step)
@@ -129,14 +125,14 @@ class Update:
                 self._stage(staged_state(self._plan, view), step)
             case Count(view):
                 self._count(view, step)
-            case Write(view):
-                self._write(view)
+            case Write():
+                self._write()
             case StageChange(view):
                 self._stage_change(view)
             case Factorise(view):
                 self._factorise(view)
 
-    def _stage(self, name: str, step: ViewStep) -> None:
+    def _stage(self, name: str, step: UpdateStep) -> None:
         query = statement(self._plan, step, self._binding)
         if query is not None:
             self._engine.stage(name, query)
@@ -151,7 +147,7 @@ class Update:
         for number, value in self._engine.query(query):
             found[int(str(number))].append(None if value is None else str(value))
         touched = (
-            Touched(lookup.key_set, state.relation, _literals(values, state))
+            Touched(lookup.key_set, state.relation, _literals(values))
             for (lookup, state), values in zip(looked_up, found, strict=True)
         )
         self._binding = self._binding.with_touched(touched)
@@ -183,49 +179,37 @@ class Update:
 
     def _stage_change(self, view: View) -> None:
         """Of a view that is not written yet: its versions are those from before."""
-        before = self._binding.version_before(view.name)
-        self.versions[view.name] = before
+        before = self._binding.version_before
         change = self._merged.get(view.name)
         if change is None:
             bound = BoundInput(view.name, "static", before, before)
             self._binding = self._binding.with_view(bound, is_changed=False)
             return
-        places = None if len(change.touched) > MAX_LITERALS else _scalars(change.touched, view.state)
+        places = None if len(change.touched) > MAX_LITERALS else _scalars(change.touched)
         touched = Touched(staged_state(self._plan, view), view.name, places)
         bound = BoundInput(view.name, "staged" if is_own_change(view) else "state", before, before)
         self._binding = self._binding.with_touched([touched]).with_view(bound, is_changed=True)
         self._stage(staged_input(self._plan, view.name), StageChange(view))
         self._binding = self._binding.with_spans(change.spans)
 
-    def _write(self, view: View) -> None:
-        touched = self._touched.get(view.name)
-        if not touched:
-            return
+    def _write(self) -> None:
         plan, binding = self._plan, self._binding
-        planned = writes(plan, view, touched, is_replaced=view.name in binding.replaced)
-        anew = 0
+        planned = writes(plan, self._touched, binding.replaced)
         for number, write in enumerate(planned, start=1):
-            if number <= self._already.get(view.name, 0):
+            if number <= self._already:
                 continue
-            what = f"merging {write.rows:,} rows into {len(write.partitions)} partitions of {view.name}"
             of = f" ({number}/{len(planned)})" if len(planned) > 1 else ""
-            self._engine.progress(f"{plan.model}: {what}{of}")
-            written = write_delta(
-                plan,
-                view,
-                write.known,
-                binding.version_before(view.name),
-                is_replaced=write.is_replaced,
-                only_these=len(planned) > 1,
-                bounds=write.bounds,
+            what = f"{write.rows:,} rows into {write.partitions} partitions"
+            self._engine.progress(f"{plan.model}: merging {what}{of}")
+            is_one = len(planned) == 1
+            before = binding.version_before
+            self._engine.run(
+                write_deltas(plan, write.places, before, is_replaced=write.is_replaced, only_these=not is_one)
             )
-            self._engine.run(written)
-            anew = len(write.partitions) if write.is_replaced and write.bounds is None else 0
-        commit = None
-        if view is not plan.top:
-            commit = self._engine.commits(view.name, None)[0]
-            self.versions[view.name] = commit.version
-        self._merged[view.name] = replace(self._merged[view.name], anew=anew, commit=commit)
+            for place in write.places if write.is_replaced else ():
+                anew = len(place.partitions or ()) if place.bounds is None else 0
+                merged = self._merged[place.view.name]
+                self._merged[place.view.name] = replace(merged, anew=anew)
 
     def _factorise(self, view: View) -> None:
         """Have the change of a view read as factors by those above it, if it lies staged as such, or is found to."""
@@ -253,15 +237,14 @@ def _spans(plan: Plan, view: View, touched: Sequence[Row]) -> tuple[Span, ...]:
     return tuple(Span(view.name, column, spans) for column, spans in found if spans is not None)
 
 
-def _literals(values: list[str | None], state: StateTable) -> tuple[Scalar, ...] | None:
+def _literals(values: list[str | None]) -> tuple[Scalar, ...] | None:
     if len(values) > MAX_LITERALS:
         return None
-    order = sorted(values, key=lambda v: (v is not None, v or ""))
-    return _scalars(order, state)
+    return _scalars(sorted(v for v in values if v is not None))
 
 
-def _scalars(values: Sequence[object], state: StateTable) -> tuple[Scalar, ...]:
-    return tuple(Scalar(literal(value, state.partitioning.type)) for value in values)
+def _scalars(values: Sequence[object]) -> tuple[Scalar, ...]:
+    return tuple(Scalar(exp.Literal.string(str(value))) for value in values)
 
 
 def _needed(query: exp.Expr | None) -> exp.Expr:

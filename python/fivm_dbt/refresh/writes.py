@@ -1,18 +1,17 @@
-"""By which statements a staged delta reaches its state: one, one per partition, or one for what only comes besides."""
+"""By which statements staged deltas reach their states: one, or one per partition of the result."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 from sqlglot import exp
 
-from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.refresh.engine import Row
+from fivm_dbt.spark.merge import Place
 from fivm_dbt.spark.reads import Bounds
 
 MAX_LITERALS = 1000
@@ -27,45 +26,68 @@ _LAST = (datetime.datetime(9999, 12, 30) - _EPOCH) // _MICROSECOND
 
 @dataclass(frozen=True)
 class Write:
-    """A statement that brings so many ``rows`` of a delta into some partitions of a state."""
+    """A statement that brings so many ``rows`` of deltas into some places of the states."""
 
-    partitions: tuple[exp.Expr, ...]
+    places: tuple[Place, ...]
     rows: int
-    bounds: Bounds | None
     is_replaced: bool
 
     @property
-    def known(self) -> tuple[exp.Expr, ...] | None:
-        """The partitions, if they are few enough to be written into the statement."""
-        return self.partitions if len(self.partitions) <= MAX_LITERALS else None
+    def partitions(self) -> int:
+        """How many partitions it touches at most, where they are few enough to be written into the statement."""
+        return sum(len(place.partitions or ()) for place in self.places)
 
 
-def writes(plan: Plan, view: View, touched: Sequence[Row], *, is_replaced: bool) -> tuple[Write, ...]:
-    """The statements by which a delta is written, in an order that a repeated attempt has too.
+def writes(plan: Plan, touched: Mapping[str, Sequence[Row]], replaced: Collection[str]) -> tuple[Write, ...]:
+    """The statements by which deltas are written, in an order that a repeated attempt has too: one, as a rule.
 
-    ``touched`` is what :func:`fivm_dbt.spark.state.touched_query` gives. Where a state is bounded, and to some of its
-    partitions keys only come, these are written within their bounds: as nothing of them is there yet, that adds files
-    and reads none. The others are first, as they may raise an alarm.
+    ``touched`` has by view what :func:`fivm_dbt.spark.state.touched_query` gives, ``replaced`` the views whose
+    partitions may be written anew: that is done where all that are touched may. Where a state is bounded, and to some
+    of its partitions keys only come, these are written within their bounds: as nothing of them is there yet, that adds
+    files and reads none.
     """
-    may_append = view.state.bounded_by is not None and plan.config.fivm_apply != "merge"
-    if _is_by_partition(plan, view):
-        groups = [[row] for row in touched]
-    elif may_append and len(touched) <= MAX_LITERALS:
-        groups = [[row for row in touched if _only_comes(row) is comes] for comes in (False, True)]
-    else:
-        groups = [list(touched)]
-    return tuple(_write(view, group, may_append, is_replaced) for group in groups if group)
+    views = [view for view in plan.stored if touched.get(view.name)]
+    groups = [[group for view in views for group in _groups(plan, view, touched[view.name])]]
+    if plan.config.fivm_merge == "per_partition" and _is_by_partition(plan):
+        inner = [g for g in groups[0] if g[0] is not plan.stored[-1]]
+        each = [(view, [row]) for view, rows in groups[0] if view is plan.stored[-1] for row in rows]
+        # The inner views go with the first partition: a statement of their own would be one commit more.
+        groups = [[*inner, *each[:1]], *([one] for one in each[1:])]
+    return tuple(_write(plan, group, replaced) for group in groups if group)
 
 
-def _write(view: View, group: Sequence[Row], may_append: bool, is_replaced: bool) -> Write:
-    literals = tuple(literal(row[0], view.state.partitioning.type) for row in group)
-    rows = sum(int(str(row[1])) for row in group)
+def _groups(plan: Plan, view: View, touched: Sequence[Row]) -> list[tuple[View, list[Row]]]:
+    """The touched partitions of a view; in two where some are appended to."""
+    if not _may_append(plan, view) or len(touched) > MAX_LITERALS:
+        return [(view, list(touched))]
+    parts = [[row for row in touched if _only_comes(row) is comes] for comes in (False, True)]
+    return [(view, part) for part in parts if part]
+
+
+def _may_append(plan: Plan, view: View) -> bool:
+    return view.state.bounded_by is not None and plan.config.fivm_apply != "merge"
+
+
+def _write(plan: Plan, groups: Sequence[tuple[View, list[Row]]], replaced: Collection[str]) -> Write:
+    rows = sum(int(str(row[1])) for _, group in groups for row in group)
+    is_replaced = all(
+        view.name in replaced or (_is_appended(plan, view, group) and _bounds(view, group) is not None)
+        for view, group in groups
+    )
+    places = tuple(_place(plan, view, group, is_replaced=is_replaced) for view, group in groups)
+    return Write(places, rows, is_replaced)
+
+
+def _place(plan: Plan, view: View, group: Sequence[Row], *, is_replaced: bool) -> Place:
+    partitions = tuple(exp.Literal.string(str(row[0])) for row in group)
+    known = partitions if len(partitions) <= MAX_LITERALS else None
     bounds = _bounds(view, group)
-    if bounds is None:
-        return Write(literals, rows, None, is_replaced)
-    if may_append and all(_only_comes(row) for row in group):
-        return Write(literals, rows, bounds, is_replaced=True)
-    return Write(literals, rows, None if is_replaced else bounds, is_replaced)
+    return Place(view, known, bounds if not is_replaced or _is_appended(plan, view, group) else None)
+
+
+def _is_appended(plan: Plan, view: View, group: Sequence[Row]) -> bool:
+    """Whether keys only come to these partitions of a bounded state."""
+    return _may_append(plan, view) and all(_only_comes(row) for row in group)
 
 
 def _bounds(view: View, group: Sequence[Row]) -> Bounds | None:
@@ -84,25 +106,13 @@ def _only_comes(row: Row) -> bool:
     return int(str(row[-3])) > 0 and row[-2] is not None
 
 
-def _is_by_partition(plan: Plan, view: View) -> bool:
-    """Whether each partition has a MERGE of its own.
+def _is_by_partition(plan: Plan) -> bool:
+    """Whether each partition can have a MERGE of its own.
 
     Not where doubles are added up, or steps: a MERGE of nothing but their rest, or of steps that undo each other, is no
     commit, and those that are done are counted.
     """
-    has_rest = view.step is not None or any(p.component.type.is_floating for p in view.state.payload)
-    return plan.config.fivm_merge == "per_partition" and not has_rest
-
-
-def literal(value: object, type_: SparkType) -> exp.Expr:
-    """A partition value, or its text, as a literal of its type."""
-    if value is None:
-        return exp.Null()
-    if isinstance(value, bool):
-        return exp.Boolean(this=value)
-    if isinstance(value, (int, Decimal, str)) and type_.is_integral:
-        return exp.Literal.number(int(value))
-    if isinstance(value, datetime.datetime) and type_.text == "date":
-        value = value.date()
-    text = exp.Literal.string(str(value))
-    return text if type_.is_string else exp.cast(text, type_.text, dialect="spark")
+    return not any(
+        view.step is not None or any(p.component.type.is_floating for p in view.state.payload)
+        for view in plan.stored
+    )

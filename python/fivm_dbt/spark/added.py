@@ -11,32 +11,34 @@ from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.plan.plan import Plan, StateTable, View
 
 
-def stored_and_staged(plan: Plan, view: View, stored: exp.Expr, where: exp.Expr | None = None) -> exp.Query:
-    """The rows of ``stored``, a version of the view's state, beside those of its staged delta."""
+def stored_and_staged(plan: Plan, view: View, own: exp.Expr, where: exp.Expr | None = None) -> exp.Query:
+    """Rows of the view's state, a FROM item, beside those of its staged delta where ``where`` holds."""
     state = view.state
     columns = [*(k.name for k in state.keys), *state.payload_names, PARTITION]
 
     def rows(source: exp.Expr, *, is_stored: bool) -> exp.Select:
         once = exp.alias_(exp.cast(exp.Literal.number(1), BIGINT.text, dialect="spark"), COUNT)
         shown = [once if is_stored and c == COUNT and state.is_set else column_ast("", c) for c in columns]
-        query = exp.select(*shown).from_(source)
-        return query if where is None else query.where(where.copy(), copy=False)
+        return exp.select(*shown, copy=False).from_(source, copy=False)
 
-    staged = exp.to_table(staged_state(plan, view), dialect="spark")
-    return exp.union(rows(stored, is_stored=True), rows(staged, is_stored=False), distinct=False, copy=False)
+    staged = rows(exp.to_table(staged_state(plan, view), dialect="spark"), is_stored=False)
+    if where is not None:
+        staged = staged.where(where.copy(), copy=False)
+    return exp.union(rows(own, is_stored=True), staged, distinct=False, copy=False)
 
 
-def added_up(plan: Plan, view: View, stored: exp.Expr) -> exp.Select:
+def added_up(plan: Plan, view: View, own: exp.Expr, where: exp.Expr | None = None) -> exp.Select:
     """What the state will have when the delta is written: ``new = old + delta`` per key, without keys that are gone.
 
-    The alarms are those of the write, which comes after all reads: here a sum that overflowed is NULL.
+    ``own`` are the rows of the state where ``where`` holds, which is over its keys and its partitions. The alarms are
+    those of the write, which comes after all reads: here a sum that overflowed is NULL.
     """
     state = view.state
     keys = [column_ast("", name) for name in (*(k.name for k in state.keys), PARTITION)]
     sums = [exp.alias_(_total(name, state), name) for name in state.stored_names]
     query = exp.select(*(k.copy() for k in keys), *sums)
     query = query.from_(
-        stored_and_staged(plan, view, stored).subquery(identifier("both"), copy=False), copy=False
+        stored_and_staged(plan, view, own, where).subquery(identifier("both"), copy=False), copy=False
     )
     query = query.group_by(*keys, copy=False)
     if state.is_global:

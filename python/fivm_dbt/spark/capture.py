@@ -18,6 +18,7 @@ from fivm_dbt.plan.plan import Plan, PlanInput, View
 from fivm_dbt.spark.added import added_up
 from fivm_dbt.spark.near_changes import times_by_day
 from fivm_dbt.spark.reads import changes, in_partitions, pinned, presented, read_state, read_version, table
+from fivm_dbt.spark.states import stored
 
 
 def change_query(plan: Plan, bound: BoundInput) -> exp.Select:
@@ -53,22 +54,20 @@ def state_change_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
 
 def _at_delta(plan: Plan, view: View, binding: Binding) -> exp.Expr:
     """The rows of a view's state before this refresh whose keys are in its staged delta."""
-    state = pinned(view.name, binding.version_before(view.name))
+    partitions = binding.partitions(staged_state(plan, view), view.name)
+    where = None if partitions is None else in_partitions("", [p.ast() for p in partitions])
+    state = stored(plan, view, binding.version_before, where)
     if not view.state.keys:
-        return state.as_("state", copy=False)
+        return state
     names = [*(k.name for k in view.state.keys), PARTITION]
     is_same = exp.and_(
         *(exp.NullSafeEQ(this=column_ast("state", n), expression=column_ast("delta", n)) for n in names),
         copy=False,
     )
     columns = [column_ast("state", n) for n in (*names, *view.state.stored_names)]
-    query = exp.select(*columns).from_(state.as_("state", copy=False))
     delta = table(staged_state(plan, view)).as_("delta", copy=False)
-    query = query.join(delta, on=is_same, join_type="LEFT SEMI", copy=False)
-    touched = binding.partitions(staged_state(plan, view), view.name)
-    if touched is not None:
-        query = query.where(in_partitions("state", [p.ast() for p in touched]), copy=False)
-    return query.subquery("state", copy=False)
+    query = exp.select(*columns, copy=False).from_(state, copy=False)
+    return query.join(delta, on=is_same, join_type="LEFT SEMI", copy=False).subquery("state", copy=False)
 
 
 def feed_query(plan: Plan, bound: BoundInput) -> exp.Query:

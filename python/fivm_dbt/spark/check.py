@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from fivm_dbt.plan.binding import Binding, staged_input, staged_state
-from fivm_dbt.plan.plan import Plan, View
-from fivm_dbt.spark.merge import merge, replace_partitions
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.spark.merge import Place, merge, replace_partitions
 from fivm_dbt.spark.reads import Bounds
-from fivm_dbt.spark.state import joined_on_read
 from fivm_dbt.spark.statements import statement
 from fivm_dbt.spark.validate import validate
 from fivm_dbt.steps.example import example
@@ -20,6 +19,7 @@ from fivm_dbt.steps.kinds import (
     StageFactor,
     StageInput,
     StageKeys,
+    StageState,
     Step,
     Write,
 )
@@ -44,28 +44,31 @@ def check_statements(plan: Plan) -> None:
         for step in steps
         for text in _texts(plan, step, bound)
     }
-    if plan.is_factorized:
-        texts[_text(joined_on_read(plan, {view.name: 1 for view in plan.helpers}))] = None
     for text in texts:
         validate(text, staged)
 
 
 def _texts(plan: Plan, step: Step, binding: Binding) -> Iterator[str]:
     if isinstance(step, Write):
-        yield from map(_text, _writes(plan, step.view))
+        yield from map(_text, _writes(plan))
         return
     query = statement(plan, step, binding)
     if query is not None:
         yield _text(query)
 
 
-def _writes(plan: Plan, view: View) -> Iterator[exp.Expr]:
-    """Every way in which a delta can be written."""
-    partition = [exp.Literal.number(1)]
-    bounding = view.state.bounding
-    for bounds in (None, *([Bounds(bounding.name, bounding.type, 1, 2)] if bounding is not None else [])):
-        yield merge(plan, view, partition, bounds=bounds)
-        yield replace_partitions(plan, view, partition, 1, bounds)
+def _writes(plan: Plan) -> Iterator[exp.Expr]:
+    """Every way in which deltas can be written."""
+    partition = (exp.Literal.string("v1"),)
+    whole = [Place(view, partition) for view in plan.stored]
+    bounded = [
+        Place(view, partition, Bounds(key.name, key.type, 1, 2) if key is not None else None)
+        for view in plan.stored
+        for key in [view.state.bounding]
+    ]
+    for places in (whole, bounded):
+        yield merge(plan, places)
+        yield replace_partitions(plan, places, 1)
 
 
 def _staged(plan: Plan, step: Step) -> Iterator[str]:
@@ -77,7 +80,7 @@ def _staged(plan: Plan, step: Step) -> Iterator[str]:
             yield staged_input(plan, key_set.name)
         case StageFactor(_, part, _):
             yield staged_input(plan, part.factor.name)
-        case StageDelta(view):
+        case StageDelta(view) | StageState(view):
             yield staged_state(plan, view)
         case StageChange(view):
             yield staged_input(plan, view.name)

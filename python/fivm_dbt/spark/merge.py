@@ -1,94 +1,157 @@
-"""A staged delta into its state: by MERGE, or by writing the touched partitions anew."""
+"""The staged deltas of all views into their table, in one statement: by MERGE, or by writing partitions anew."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT
-from fivm_dbt.ir.scalar import column_ast, identifier, never_null, raise_error
-from fivm_dbt.naming import COUNT, PARTITION
+from fivm_dbt.ir.scalar import column_ast, conjuncts, identifier, never_null, raise_error
+from fivm_dbt.naming import COUNT, PARTITION, VIEW
 from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.plan.plan import PayloadColumn, Plan, StateTable, View
 from fivm_dbt.rings.registry import Component
 from fivm_dbt.spark.added import stored_and_staged
-from fivm_dbt.spark.reads import Bounds, in_bounds, in_partitions, pinned, table
-from fivm_dbt.spark.state import as_set, is_any, lay_out, twice
+from fivm_dbt.spark.reads import Bounds, in_bounds, in_partitions, table
+from fivm_dbt.spark.state import as_set, is_any, twice
+from fivm_dbt.spark.states import as_delta, as_stored, lay_out_rows, of_view, renamed, stored
 
 NEGATIVE = "FIVM401"
 OVERFLOW = "FIVM402"
 
 
-def write_delta(
-    plan: Plan,
-    view: View,
-    partitions: Sequence[exp.Expr] | None,
-    before: int,
-    *,
-    is_replaced: bool,
-    only_these: bool = False,
-    bounds: Bounds | None = None,
-) -> exp.Merge | exp.Insert:
-    """What brings a view's staged delta into its state, which was at version ``before``.
+@dataclass(frozen=True)
+class Place:
+    """Where rows of a staged delta go: some partitions of a view, as literals, and in them within ``bounds``.
 
-    Partitions are written anew only where they are known: not where ``partitions`` is None, for there are too many.
-    ``bounds`` are those of the delta in what the state is bounded by.
+    Too many partitions to be written down are None.
     """
-    if is_replaced and partitions is not None:
-        return replace_partitions(plan, view, partitions, before, bounds)
-    return merge(plan, view, partitions, only_these=only_these, bounds=bounds)
+
+    view: View
+    partitions: tuple[exp.Expr, ...] | None
+    bounds: Bounds | None = None
+
+    def condition(self, plan: Plan, alias: str = "") -> exp.Expr:
+        """Whether a row of the table, called ``alias``, lies there."""
+        tests = [of_view(plan, self.view, alias)]
+        if self.partitions is not None:
+            tests.append(in_partitions(alias, self.partitions))
+        if self.bounds is not None:
+            tests.append(renamed(plan, self.view, in_bounds(alias, self.bounds)))
+        return exp.and_(*tests, copy=False)
+
+    def of_own(self) -> exp.Expr | None:
+        """The same of a row of its own state or delta."""
+        tests = []
+        if self.partitions is not None:
+            tests.append(in_partitions("", self.partitions))
+        if self.bounds is not None:
+            tests.append(in_bounds("", self.bounds))
+        return exp.and_(*tests, copy=False) if tests else None
 
 
-def merge(
-    plan: Plan,
-    view: View,
-    partitions: Sequence[exp.Expr] | None,
-    *,
-    only_these: bool = False,
-    bounds: Bounds | None = None,
-) -> exp.Merge:
-    """Add the staged delta to a view's state, in the given partitions only (literals; None: no restriction).
+def write_deltas(
+    plan: Plan, places: Sequence[Place], before: int, *, is_replaced: bool, only_these: bool = False
+) -> exp.Merge | exp.Insert:
+    """What brings the staged deltas of some views into the table of all states, which was at version ``before``.
 
-    ``only_these`` says that the delta has rows for other partitions too, which are left for other statements.
-    ``bounds`` are those of the whole delta.
+    Partitions are written anew only where they are known.
+    """
+    if is_replaced and all(place.partitions is not None for place in places):
+        return replace_partitions(plan, places, before)
+    return merge(plan, places, only_these=only_these)
+
+
+def merge(plan: Plan, places: Sequence[Place], *, only_these: bool = False) -> exp.Merge:
+    """Add the staged deltas to their states, in the given partitions only.
+
+    ``only_these`` says that a delta has rows for other partitions too, which are left for other statements.
 
     Keys compare null-safe. A row whose multiplicity reaches zero is deleted; one that would go below zero, and a
     decimal that overflows, abort the statement before anything is committed.
     """
-    state = view.state
-    source = _source(plan, view, partitions if only_these else None)
-    conditions: list[exp.Expr] = [
-        exp.NullSafeEQ(this=column_ast("target", name), expression=column_ast("delta", name))
-        for name in state.merge_keys
+    views = tuple({place.view.name: place.view for place in places}.values())
+    sources = [
+        (view, _source(plan, view, [p for p in places if p.view is view] if only_these else ()))
+        for view in views
     ]
-    if partitions is not None:
-        conditions.append(in_partitions("target", partitions))
-    if bounds is not None:
-        conditions.append(in_bounds("target", bounds))
-    if state.is_set:
-        whens = _of_set(state)
-    else:
-        count = exp.Add(this=column_ast("target", COUNT), expression=column_ast("delta", COUNT))
-        whens = [_update(state, count), _insert(state)]
-        if not state.is_global:
-            whens.insert(0, _delete(count))
+    tests = [place.condition(plan, "target") for place in places]
+    conditions = conjuncts(tests[0]) if len(tests) == 1 else [exp.paren(exp.or_(*tests, copy=False))]
+    if len(views) > 1:
+        conditions.append(exp.EQ(this=column_ast("target", VIEW), expression=column_ast("delta", VIEW)))
+    conditions += [
+        exp.NullSafeEQ(this=column_ast("target", name), expression=column_ast("delta", name))
+        for name in _merge_keys(plan, views)
+    ]
     return exp.Merge(
-        this=table(state.relation).as_("target", copy=False),
-        using=source,
-        on=exp.and_(*conditions) if conditions else exp.Boolean(this=True),
-        whens=exp.Whens(expressions=whens),
+        this=table(plan.layout.relation).as_("target", copy=False),
+        using=as_delta(plan, sources).subquery("delta", copy=False),
+        on=exp.and_(*conditions, copy=False),
+        whens=exp.Whens(expressions=_whens(plan, views)),
     )
 
 
-def _source(plan: Plan, view: View, partitions: Sequence[exp.Expr] | None) -> exp.Expr:
-    """The staged delta of a view, in the given partitions, each key of the MERGE once."""
-    staged: exp.Expr = table(staged_state(plan, view)).as_("delta", copy=False)
+def _merge_keys(plan: Plan, views: Sequence[View]) -> list[str]:
+    """The columns of the table by which a MERGE finds rows of these views."""
+    used = {plan.layout.stored_as(view)[name] for view in views for name in view.state.merge_keys}
+    return [c.name for c in plan.layout.columns if c.name in used]
+
+
+def _whens(plan: Plan, views: Sequence[View]) -> list[exp.When]:
+    """What is done with a row, view by view; once for views of which it is the same."""
+    found: dict[tuple[str, ...], tuple[list[exp.When], list[View]]] = {}
+    for view in views:
+        whens = [_placed(plan, view, when) for when in _of_state(view.state)]
+        texts = tuple(when.sql(dialect="spark") for when in whens)
+        found.setdefault(texts, (whens, []))[1].append(view)
+    if len(found) > 1:
+        for whens, own in found.values():
+            for when in whens:
+                _restrict(plan, when, own)
+    return [when for whens, _ in found.values() for when in whens]
+
+
+def _of_state(state: StateTable) -> list[exp.When]:
+    if state.is_set:
+        return _of_set(state)
+    count = exp.Add(this=column_ast("target", COUNT), expression=column_ast("delta", COUNT))
+    whens = [_update(state, count), _insert(state)]
+    return whens if state.is_global else [_delete(count), *whens]
+
+
+def _placed(plan: Plan, view: View, when: exp.When) -> exp.When:
+    """A branch over the columns of a view's state, over those of the table."""
+    result = renamed(plan, view, when)
+    assert isinstance(result, exp.When)
+    then = result.args["then"]
+    if isinstance(then, exp.Insert):
+        label = exp.Literal.string(plan.layout.label(view))
+        then.this.append("expressions", exp.column(VIEW))
+        then.expression.append("expressions", column_ast("delta", VIEW) if len(plan.stored) > 1 else label)
+    return result
+
+
+def _restrict(plan: Plan, when: exp.When, views: Sequence[View]) -> None:
+    """Have a branch for rows of these views alone."""
+    own: exp.Expr = of_view(plan, views[0], "delta")
+    if len(views) > 1:
+        labels = [exp.Literal.string(plan.layout.label(view)) for view in views]
+        own = exp.In(this=column_ast("delta", VIEW), expressions=labels)
+    given = when.args.get("condition")
+    when.set("condition", own if given is None else exp.and_(own, given, copy=False))
+
+
+def _source(plan: Plan, view: View, places: Sequence[Place]) -> exp.Expr:
+    """The staged delta of a view, for the given places if there are any, each key of the MERGE once."""
+    staged: exp.Expr = table(staged_state(plan, view)).as_("own", copy=False)
     if view.step is not None:
-        return _over_all_steps(plan, view).subquery("delta")
-    if partitions is not None:
-        staged = exp.select("*").from_(staged).where(in_partitions("delta", partitions)).subquery("delta")
-    return _latest(view.state, staged).subquery("delta") if view.state.determined else staged
+        return _over_all_steps(plan, view).subquery("own")
+    tests = [test for place in places if (test := place.of_own()) is not None]
+    if tests:
+        staged = exp.select("*").from_(staged).where(exp.or_(*tests, copy=False)).subquery("own")
+    return _latest(view.state, staged).subquery("own") if view.state.determined else staged
 
 
 def _latest(state: StateTable, staged: exp.Expr) -> exp.Select:
@@ -117,7 +180,7 @@ def _of_set(state: StateTable) -> list[exp.When]:
     goes = exp.LT(this=count.copy(), expression=zero.copy())
     delete = exp.When(matched=True, condition=goes, then=exp.var("DELETE"))
     comes = exp.GT(this=count.copy(), expression=zero.copy())
-    partition, type_ = column_ast("delta", PARTITION), state.partitioning.type.text
+    partition, type_ = column_ast("delta", PARTITION), "string"
     kept = _unless(comes, partition.copy(), type_, twice(state))
     assignments = [
         exp.EQ(this=exp.column(identifier(n)), expression=column_ast("delta", n)) for n in state.determined
@@ -163,12 +226,12 @@ def _update(state: StateTable, count: exp.Expr) -> exp.When:
         ]
     for payload in state.payload:
         assignments.append(
-            exp.EQ(this=exp.column(payload.name), expression=_added(payload.name, payload.component, state))
+            exp.EQ(this=exp.column(payload.name), expression=_sum(payload.name, payload.component, state))
         )
     return exp.When(matched=True, then=exp.Update(expressions=assignments))
 
 
-def _added(name: str, component: Component, state: StateTable) -> exp.Expr:
+def _sum(name: str, component: Component, state: StateTable) -> exp.Expr:
     if not component.type.is_decimal:
         return exp.Add(this=column_ast("target", name), expression=column_ast("delta", name))
     # decimal(37, s) + decimal(37, s) is decimal(38, s); of wider operands Spark would round the last digits.
@@ -219,22 +282,26 @@ def _never_null(value: exp.Expr, type_: str, state: StateTable) -> exp.Expr:
     return never_null(value, message, type_)
 
 
-def replace_partitions(
-    plan: Plan, view: View, partitions: Sequence[exp.Expr], before: int, bounds: Bounds | None = None
-) -> exp.Insert:
-    """Write the given partitions anew: the rows of version ``before`` and the staged delta, added up per key.
+def replace_partitions(plan: Plan, places: Sequence[Place], before: int) -> exp.Insert:
+    """Write the given partitions anew: the rows of version ``before`` and the staged deltas, added up per key.
 
-    Of a state that is bounded by a key only what lies within the ``bounds`` of the delta, where all is that can change.
+    Of a state that is bounded by a key only what lies within the bounds of the delta, where all is that can change.
 
     One pass over the partitions where MERGE takes two, and fewer jobs: cheaper while partitions are small. Repeating it
     gives the same rows. The same alarms as in :func:`merge` abort it.
     """
-    state = view.state
-    touched = in_partitions("", partitions)
-    if bounds is not None:
-        touched = exp.and_(touched, in_bounds("", bounds), copy=False)
+    rows = [(place.view, _added(plan, place, before).subquery(identifier("added"))) for place in places]
+    views = [v for v in plan.stored if any(place.view is v for place in places)]
+    query = lay_out_rows(plan, views, as_stored(plan, rows))
+    where = exp.or_(*(place.condition(plan) for place in places), copy=False)
+    return exp.Insert(this=table(plan.layout.relation), expression=query, where=where)
+
+
+def _added(plan: Plan, place: Place, before: int) -> exp.Select:
+    """The rows of a place with the staged delta."""
+    view, state, touched = place.view, place.view.state, place.of_own()
     keys = [k.name for k in state.keys]
-    both = stored_and_staged(plan, view, pinned(state.relation, before), touched)
+    both = stored_and_staged(plan, view, stored(plan, view, before, touched), touched)
     sums = {name: exp.Sum(this=exp.column(name)) for name in state.payload_names}
     # A key without rows has gone; one that still has sums is an alarm.
     left = [sums[COUNT], *(sums[p.name] for p in state.payload if not p.component.type.is_floating)]
@@ -248,10 +315,7 @@ def replace_partitions(
     )
     if not state.is_global:
         query = query.having(is_there.copy(), copy=False)
-    if state.is_set:
-        query = as_set(state, query)
-    lay_out(query, state)
-    return exp.Insert(this=table(state.relation), expression=query, where=touched)
+    return as_set(state, query) if state.is_set else query
 
 
 def _counted(state: StateTable, total: exp.Expr, is_there: exp.Expr) -> exp.Expr:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.naming import quote
 from fivm_dbt.plan.plan import Plan, StateTable
 
 MODEL_PROPERTY, PROJECT_PROPERTY = "fivm.model", "fivm.project"
@@ -14,14 +18,32 @@ def owner_properties(plan: Plan) -> dict[str, str]:
     return {MODEL_PROPERTY: plan.relation, **project}
 
 
-def state_properties(plan: Plan, state: StateTable | None = None) -> dict[str, str]:
-    """Those of a state, of the model's own where none is given.
+def root_properties(plan: Plan) -> dict[str, str]:
+    """Those of the root of a model that is recomputed, or whose parts are: other models read its change feed.
 
-    Other models read the change feed of the model's own state alone. Where a part of many in a partition adds a file,
-    Delta puts them together from fifty on.
+    Where a part of many in a partition adds a file, Delta puts them together from fifty on.
     """
-    is_inner = state is not None and state is not plan.root
-    feed = {} if is_inner else {"delta.enableChangeDataFeed": "true"}
-    is_bounded = state is not None and state.bounded_by is not None
-    small = {"delta.autoOptimize.autoCompact": "true"} if is_bounded else {}
-    return {**feed, **owner_properties(plan), **small}
+    return {"delta.enableChangeDataFeed": "true", **owner_properties(plan), **_compacting([plan.root])}
+
+
+def state_properties(plan: Plan) -> dict[str, str]:
+    """Those of the table of all states (ADR 0028). Partitions can be longer than the name of a folder may be."""
+    found = [c.name for c in plan.layout.columns if c.role == "key" and _has_statistics(c.type)]
+    return {
+        "delta.enableChangeDataFeed": "true",
+        "delta.isolationLevel": "Serializable",
+        "delta.randomizeFilePrefixes": "true",
+        **({"delta.dataSkippingStatsColumns": ",".join(map(quote, found))} if found else {}),
+        **owner_properties(plan),
+        **_compacting(v.state for v in plan.stored),
+    }
+
+
+def _has_statistics(type_: SparkType) -> bool:
+    """Whether Delta keeps the least and the greatest value of such columns."""
+    return type_.is_string or type_.is_temporal or type_.is_numeric
+
+
+def _compacting(states: Iterable[StateTable]) -> dict[str, str]:
+    is_bounded = any(state.bounded_by is not None for state in states)
+    return {"delta.autoOptimize.autoCompact": "true"} if is_bounded else {}

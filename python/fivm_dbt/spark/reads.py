@@ -25,6 +25,7 @@ from fivm_dbt.spark.added import added_up
 from fivm_dbt.spark.near_changes import near_changes
 from fivm_dbt.spark.part_time import instant, whole
 from fivm_dbt.spark.select import Reader
+from fivm_dbt.spark.states import stored
 
 
 def table(name: str) -> exp.Table:
@@ -50,9 +51,13 @@ def changes(name: str, after: int, to: int) -> exp.Expr:
 
 def presented(presentation: Presentation, source: exp.Expr) -> exp.Select:
     """A fivm model's rows with its root state read from ``source``."""
+    return _shown(presentation).from_(source, copy=False)
+
+
+def _shown(presentation: Presentation) -> exp.Select:
     query = sqlglot.parse_one(presentation.sql, dialect=SparkText)
     assert isinstance(query, exp.Select)
-    return query.from_(source, copy=False)
+    return query
 
 
 def shown_columns(view: View, names: Sequence[str]) -> list[exp.Expr]:
@@ -81,14 +86,16 @@ def side_reader(plan: Plan, view: View, binding: Binding) -> Reader:
         if scan.side is Side.DELTA:
             return _aliased(_staged(scan), alias)
         if scan.relation == view.name:
-            return _restricted(pinned(scan.relation, binding.version_before(view.name)), where, alias)
+            return stored(plan, view, binding.version_before, where, scan.alias)
         bound = binding.input(scan.relation)
         is_old = scan.side is Side.OLD and scan.relation in binding.changed
         helper = plan.helper(scan.relation)
+        if helper is not None and bound.capture == "built":
+            return read_state(helper.presentation, table(staged_state(plan, helper)), scan.alias, where)
+        if helper is not None and bound.capture == "newest":
+            return read_view(plan, helper, None, scan.alias, where)
         if helper is not None and scan.relation in binding.changed and not is_old:
-            before = pinned(helper.name, binding.version_before(helper.name))
-            after = added_up(plan, helper, before).subquery("state", copy=False)
-            return read_state(helper.presentation, after, scan.alias, where)
+            return read_view(plan, helper, binding.version_before, scan.alias, where, with_delta=True)
         if is_old and bound.capture == "snapshot":
             assert bound.snapshot is not None
             return _aliased(pinned(plan.snapshot_table(scan.relation), bound.snapshot), alias)
@@ -117,17 +124,10 @@ def side_reader(plan: Plan, view: View, binding: Binding) -> Reader:
 
 
 def in_partitions(alias: str, partitions: Sequence[exp.Expr]) -> exp.Expr:
-    """``alias.partition IN (literals)``, and IS NULL where NULL is among them: Delta prunes files by it."""
-    column = column_ast(alias, PARTITION)
-    values = [p for p in partitions if not isinstance(p, exp.Null)]
-    tests: list[exp.Expr] = []
-    if values:
-        tests.append(exp.In(this=column.copy(), expressions=[v.copy() for v in values]))
-    if len(values) < len(partitions):
-        tests.append(exp.Is(this=column.copy(), expression=exp.Null()))
-    if not tests:
+    """``alias.partition IN (texts)``: Delta prunes files by it."""
+    if not partitions:
         return exp.Boolean(this=False)
-    return exp.paren(exp.or_(*tests)) if len(tests) > 1 else tests[0]
+    return exp.In(this=column_ast(alias, PARTITION), expressions=[p.copy() for p in partitions])
 
 
 def written(rows: Sequence[Sequence[exp.Expr]], columns: Mapping[str, str], alias: str) -> exp.Select:
@@ -179,10 +179,37 @@ def _bound(number: int, type_: SparkType) -> exp.Expr:
 
 def read_version(plan: Plan, name: str, version: int, alias: str, where: exp.Expr | None = None) -> exp.Expr:
     """An input or an inner view at a version, where ``where`` holds: a pinned table, or a view by its presentation."""
+    helper = plan.helper(name)
+    if helper is not None:
+        return read_view(plan, helper, version, alias, where)
     presentation = plan.input(name).relation.presentation
     if presentation is None:
         return _restricted(pinned(name, version), where, identifier(alias))
     return read_state(presentation, pinned(presentation.root, version), alias, where)
+
+
+def read_view(
+    plan: Plan,
+    view: View,
+    version: int | None,
+    alias: str,
+    where: exp.Expr | None = None,
+    *,
+    with_delta: bool = False,
+) -> exp.Expr:
+    """An inner view at a version of its state, where ``where`` holds; with what is staged for it, as it will be.
+
+    Without a version as it is, for readers of the model.
+    """
+    inner: list[exp.Expr] = []
+    outer: list[exp.Expr] = []
+    if where is not None:
+        inner, outer = _by_the_state(where, _shown(view.presentation))
+    test = exp.and_(*inner, copy=False) if inner else None
+    source = stored(plan, view, version, test)
+    if with_delta:
+        source = added_up(plan, view, source, test).subquery("state", copy=False)
+    return read_state(view.presentation, source, alias, exp.and_(*outer, copy=False) if outer else None)
 
 
 def read_state(presentation: Presentation, source: exp.Expr, alias: str, where: exp.Expr | None) -> exp.Expr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -21,8 +21,10 @@ from fivm_dbt.rings.registry import ROWS, Component
 from fivm_dbt.spark.clock import at_time
 from fivm_dbt.spark.near_changes import first_and_last
 from fivm_dbt.spark.panes import select_by_panes
+from fivm_dbt.spark.partition_text import partition_text
 from fivm_dbt.spark.reads import bound_number, presented, side_reader, table
 from fivm_dbt.spark.select import Reader, select, select_columns
+from fivm_dbt.spark.states import as_stored, lay_out_rows
 
 TWICE = "FIVM405"
 
@@ -32,11 +34,16 @@ _UNSTORABLE = frozenset(" ,;{}()\n\t=")
 def build_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
     """A view's state from scratch: the payload of its whole query at the new versions."""
     query = result_query(plan, view, binding)
-    if view.state.is_set:
-        query = as_set(view.state, query)
-    if view.state.keys:
-        lay_out(query, view.state)
-    return query
+    return as_set(view.state, query) if view.state.is_set else query
+
+
+def build_states_query(plan: Plan, binding: Binding, staged: Collection[View]) -> exp.Select:
+    """The rows of the table of all states. Those of some views lie ``staged``, since others are built of them."""
+    rows: list[tuple[View, exp.Expr]] = [
+        (v, table(staged_state(plan, v)) if v in staged else build_query(plan, v, binding).subquery("built"))
+        for v in plan.stored
+    ]
+    return lay_out_rows(plan, plan.stored, as_stored(plan, rows))
 
 
 def result_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
@@ -45,19 +52,21 @@ def result_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
     return _payload_query(plan, view, binding, (term,), keep_zero=view.state.is_global)
 
 
-def joined_on_read(plan: Plan, versions: Mapping[str, int]) -> exp.Query:
-    """The query of a model whose result is no table, over its inner views at these versions."""
-    bound = tuple(BoundInput(view.name, "static", None, versions[view.name]) for view in plan.helpers)
-    result = result_query(plan, plan.top, Binding(bound, frozenset(), 1, ()))
+def joined_on_read(plan: Plan) -> exp.Query:
+    """The query of a model whose result is no table, over its inner views as they are.
+
+    They are one table, of which Delta reads one version throughout a query.
+    """
+    bound = tuple(BoundInput(view.name, "newest", None, 0) for view in plan.helpers)
+    result = result_query(plan, plan.top, Binding(bound, frozenset(), 1))
     return presented(plan.presentation, result.subquery("result", copy=False))
 
 
 def as_set(state: StateTable, counted: exp.Select) -> exp.Select:
     """Rows with their multiplicities as those of a table that has none: an alarm where one is not 1."""
     is_one = exp.EQ(this=exp.column(COUNT), expression=exp.Literal.number(1))
-    type_ = state.partitioning.type.text
     checked = exp.Case(
-        ifs=[exp.If(this=is_one, true=exp.column(PARTITION))], default=raise_error(twice(state), type_)
+        ifs=[exp.If(this=is_one, true=exp.column(PARTITION))], default=raise_error(twice(state), "string")
     )
     shown = [column_ast("", k.name) for k in state.keys]
     return exp.select(*shown, exp.alias_(checked, PARTITION)).from_(counted.subquery("counted", copy=False))
@@ -117,7 +126,7 @@ def partitions_query(
         own = inlined.get(lookup.key_set)
         rows = table(staged_input(plan, lookup.key_set)) if own is None else own.subquery("affected")
         keys = exp.select(*columns).from_(rows).subquery("looked_up")
-        value = exp.cast(partition_value(state, buckets), "string", dialect="spark")
+        value = partition_value(state, buckets)
         queries.append(
             exp.select(exp.alias_(exp.Literal.number(number), "number"), exp.alias_(value, "partition"))
             .from_(keys)
@@ -169,19 +178,6 @@ def is_any(sums: Iterable[exp.Expr]) -> exp.Expr:
     """Whether one of the sums of a key is not zero; NULL, after an overflow, is not."""
     moved = (exp.NullSafeNEQ(this=s.copy(), expression=exp.Literal.number(0)) for s in sums)
     return exp.or_(*moved, copy=False)
-
-
-def lay_out(query: exp.Select, state: StateTable) -> None:
-    """Have each partition written by one task: else every task would write a file into every partition.
-
-    Within it rows are sorted where they are read by a prefix of their keys, so that few row groups have any.
-    """
-    together = exp.Anonymous(this="REBALANCE", expressions=[exp.column(PARTITION)])
-    query.set("hint", exp.Hint(expressions=[together]))
-    if state.sorted_by:
-        order = [exp.column(PARTITION), *(column_ast("", name) for name in state.sorted_by)]
-        ordered = [exp.Ordered(this=column, nulls_first=True) for column in order]
-        query.set("sort", exp.Sort(expressions=ordered))
 
 
 def _branch_columns(state: StateTable, multiplicity: Scalar) -> list[exp.Expr]:
@@ -237,13 +233,13 @@ def partition_value(state: StateTable, buckets: int) -> exp.Expr:
     """The hidden partition column over the key columns."""
     by = state.partitioning
     if by.expression is not None:
-        return by.expression.ast()
+        return partition_text(by.expression.ast(), by.type)
     if not state.keys or 1 in (buckets, by.buckets):
-        return exp.cast(exp.Literal.number(0), "int", dialect="spark")
+        return exp.Literal.string("0")
     names = state.grouped_by or tuple(k.name for k in state.keys)
     hashed = exp.Anonymous(this="XXHASH64", expressions=[column_ast("", name) for name in names])
     bucket = exp.Anonymous(this="PMOD", expressions=[hashed, exp.Literal.number(buckets)])
-    return exp.cast(bucket, "int", dialect="spark")
+    return exp.cast(bucket, "string", dialect="spark")
 
 
 def table_properties(properties: Mapping[str, str]) -> list[exp.Property]:
@@ -259,14 +255,16 @@ def column_mapping(names: Iterable[str]) -> dict[str, str]:
 
 
 def create_table(
-    name: str, query: exp.Query, properties: dict[str, str], partitioned_by: str | None
+    name: str, query: exp.Query, properties: dict[str, str], partitioned_by: Sequence[str] = ()
 ) -> exp.Create:
-    """``CREATE OR REPLACE TABLE name USING DELTA ... AS query``, atomic in Delta."""
+    """``CREATE OR REPLACE TABLE name USING DELTA ... AS query``, atomic in Delta.
+
+    The columns that it is partitioned by come last in ``query``: else the third such statement corrupts its metadata.
+    """
     parts: list[exp.Expr] = [exp.FileFormatProperty(this=exp.Identifier(this="DELTA"))]
     if partitioned_by:
-        parts.append(
-            exp.PartitionedByProperty(this=exp.Tuple(expressions=[exp.to_identifier(partitioned_by)]))
-        )
+        columns = [exp.to_identifier(name) for name in partitioned_by]
+        parts.append(exp.PartitionedByProperty(this=exp.Tuple(expressions=columns)))
     parts += table_properties(properties)
     return exp.Create(
         this=table(name),

@@ -11,13 +11,14 @@ from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.nodes import Lookup
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.naming import PARTITION
+from fivm_dbt.naming import PARTITION, VIEW
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import Plan, StateTable, View
 from fivm_dbt.spark.capture import change_query, state_change_query
 from fivm_dbt.spark.properties import state_properties
 from fivm_dbt.spark.state import (
     build_query,
+    build_states_query,
     create_table,
     delta_query,
     key_set_query,
@@ -35,10 +36,11 @@ from fivm_dbt.steps.kinds import (
     StageFactor,
     StageInput,
     StageKeys,
+    StageState,
     Step,
     Write,
 )
-from fivm_dbt.steps.order import key_sets
+from fivm_dbt.steps.order import builds, key_sets
 
 
 def statement(plan: Plan, step: Step, binding: Binding) -> exp.Expr | None:
@@ -49,9 +51,12 @@ def statement(plan: Plan, step: Step, binding: Binding) -> exp.Expr | None:
     (:mod:`fivm_dbt.refresh.factorise`): neither has one of its own.
     """
     match step:
-        case Build(view):
-            rows = build_query(plan, view, binding)
-            return create_table(view.name, rows, state_properties(plan, view.state), PARTITION)
+        case StageState(view):
+            return build_query(plan, view, binding.while_built(plan))
+        case Build():
+            staged = [s.view for s in builds(plan) if isinstance(s, StageState)]
+            rows = build_states_query(plan, binding.while_built(plan), staged)
+            return create_table(plan.layout.relation, rows, state_properties(plan), (VIEW, PARTITION))
         case StageInput(relation):
             return change_query(plan, binding.input(relation))
         case Locate(view):

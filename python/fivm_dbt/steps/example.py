@@ -31,8 +31,7 @@ def example(plan: Plan, old: int = 1, new: int = 2) -> Binding:
     )
     buckets = plan.root.partitioning.buckets or 8
     times = EXAMPLE_TIMES if plan.clock_kinds else None
-    before = tuple((v.name, old) for v in plan.stored)
-    binding = Binding(inputs, changed, buckets, before, clock=times, losing=changed)
+    binding = Binding(inputs, changed, buckets, old, clock=times, losing=changed)
     spans = (Span(name, column, EXAMPLE_SPAN) for name, column, _ in plan.times_read)
     binding = binding.with_spans(spans)
     for view in plan.helpers:

@@ -10,10 +10,15 @@ from fivm_dbt.plan.plan import View
 
 
 @dataclass(frozen=True)
-class Build:
-    """Create the state of a view with everything in it."""
+class StageState:
+    """Stage everything of a view that others are built of."""
 
     view: View
+
+
+@dataclass(frozen=True)
+class Build:
+    """Create the table of all states with everything in it."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +77,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Write:
-    """Bring a staged delta into its state; nothing where it is empty."""
-
-    view: View
+    """Bring all staged deltas into their states, in one commit; nothing where they are empty."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,8 @@ class Factorise:
 
 
 Step = (
-    Build
+    StageState
+    | Build
     | StageInput
     | Locate
     | StageKeys
@@ -107,5 +111,5 @@ Step = (
     | StageChange
     | Factorise
 )
-ViewStep = Locate | StageKeys | StageFactor | StageDelta | Count | Write | StageChange | Factorise
-"""What is done for one view in a refresh."""
+UpdateStep = Locate | StageKeys | StageFactor | StageDelta | Count | Write | StageChange | Factorise
+"""What is done in a refresh, once its inputs are staged."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.products import ProductDelta
+from fivm_dbt.delta.term import scans
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.steps.kinds import (
     Build,
@@ -17,14 +18,16 @@ from fivm_dbt.steps.kinds import (
     StageFactor,
     StageInput,
     StageKeys,
-    ViewStep,
+    StageState,
+    UpdateStep,
     Write,
 )
 
 
-def builds(plan: Plan) -> tuple[Build, ...]:
-    """The steps of a build: the states of the views, inner ones first."""
-    return tuple(Build(view) for view in plan.stored)
+def builds(plan: Plan) -> tuple[StageState | Build, ...]:
+    """The steps of a build: what views are built of, inner ones first, then the table of all."""
+    read = {scan.relation for view in plan.stored for scan in scans(view.core)}
+    return (*(StageState(view) for view in plan.stored if view.name in read), Build())
 
 
 def captures(plan: Plan) -> tuple[StageInput, ...]:
@@ -32,7 +35,7 @@ def captures(plan: Plan) -> tuple[StageInput, ...]:
     return tuple(StageInput(item.name) for item in plan.inputs if not item.is_static)
 
 
-def updates(plan: Plan) -> tuple[ViewStep, ...]:
+def updates(plan: Plan) -> tuple[UpdateStep, ...]:
     """The steps by which every view is brought up to date, inner ones first, with all that can be there.
 
     All deltas come before the first write, so that they are computed from one state, and nothing is written unless
@@ -42,10 +45,10 @@ def updates(plan: Plan) -> tuple[ViewStep, ...]:
     of a plan.
     """
     deltas = (step for view in plan.stored for step in _deltas(plan, view))
-    return (*deltas, *(Write(view) for view in plan.stored))
+    return (*deltas, Write())
 
 
-def _deltas(plan: Plan, view: View) -> Iterator[ViewStep]:
+def _deltas(plan: Plan, view: View) -> Iterator[UpdateStep]:
     for key_set, product in key_sets(view):
         yield Locate(view, key_set, product)
         yield StageKeys(view, key_set, product)

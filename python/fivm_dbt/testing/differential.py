@@ -15,6 +15,7 @@ from fivm_dbt.ir.nodes import Node
 from fivm_dbt.naming import quote
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.refresh.engine import Row
+from fivm_dbt.spark.states import stored
 from fivm_dbt.testing.cell_table import Seen
 from fivm_dbt.testing.compare import Difference, compare_rows, with_lists_sorted
 from fivm_dbt.testing.constructs import MAY_BE_REFUSED, NOT_YET, Menu
@@ -209,8 +210,8 @@ def _states(replay: Replay) -> list[list[Row]]:
     """The rows of the state tables that models show. What COLLECT_LIST has kept has no order."""
     engine = replay.workbench.engine
     return [
-        [with_lists_sorted(row) for row in engine.query(f"SELECT * FROM {view.name}")]
-        for _, view in _shown(replay)
+        [with_lists_sorted(row) for row in engine.query(f"SELECT * FROM {_rows_of(plan, view)}")]
+        for plan, view in _shown(replay)
     ]
 
 
@@ -220,10 +221,15 @@ def _shown(replay: Replay) -> list[tuple[Plan, View]]:
     return [(plan, view) for plan, views in shown for view in views]
 
 
+def _rows_of(plan: Plan, view: View) -> str:
+    """The rows of a view's state, as an item of FROM."""
+    return stored(plan, view, None).sql(dialect="spark") if plan.is_maintained else view.name
+
+
 def _not_back(replay: Replay, first: list[list[Row]], last: list[list[Row]]) -> str | None:
     """Why the states are not what they were before the changes that have been undone."""
     for (plan, view), before, after in zip(_shown(replay), first, last, strict=True):
-        columns = replay.workbench.engine.describe(f"SELECT * FROM {view.name}")
+        columns = replay.workbench.engine.describe(f"SELECT * FROM {_rows_of(plan, view)}")
         difference = compare_rows(after, before, [c.type for c in columns])
         if difference:
             return f"model {plan.model}: the reversed stream does not lead back\n{_lines(difference)}"
@@ -271,10 +277,10 @@ class _Counted:
 
     def _look(self, plan: Plan) -> tuple[int, bool]:
         """How many rows a root state, or that of the last factor, has, and whether one of its keys is NULL."""
-        state = plan.stored[-1].state
-        has_null = " OR ".join(f"{quote(key.name)} IS NULL" for key in state.keys) or "FALSE"
+        view = plan.stored[-1]
+        has_null = " OR ".join(f"{quote(key.name)} IS NULL" for key in view.state.keys) or "FALSE"
         nulls = f"COALESCE(SUM(CASE WHEN {has_null} THEN 1 ELSE 0 END), 0)"
-        query = f"SELECT COUNT(*), {nulls} FROM {state.relation}"
+        query = f"SELECT COUNT(*), {nulls} FROM {_rows_of(plan, view)}"
         ((rows, null_keys),) = self._replay.workbench.engine.query(query)
         return _number(rows), null_keys != 0
 

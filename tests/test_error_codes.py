@@ -118,7 +118,7 @@ def _never_built() -> None:
 
 
 def _claimed() -> None:
-    bench = _bench()
+    bench = _bench(fivm_strategy="reevaluate")
     owner = new_owner()
     bench.journal.claim(Entry(bench.plan.relation, 2, 0, "started", bench.plan.plan_hash, {"owner": owner}))
     try:

@@ -41,6 +41,7 @@ from fivm_dbt.spark.state import (
 )
 from fivm_dbt.spark.statements import statement
 from fivm_dbt.sql.lower import Lowered, lower
+from fivm_dbt.steps.example import EXAMPLE_HEAD
 from fivm_dbt.steps.kinds import Build
 from fixtures.pairs import FOLDER, Case, parameters
 
@@ -192,7 +193,7 @@ def _binding(case: Case, plan: Plan) -> Binding:
 def _statement(case: Case, plan: Plan) -> list[exp.Expr]:
     binding, kind = _binding(case, plan), case.path.stem
     if kind == "build":
-        built = statement(plan, Build(), replace(binding, before=None))
+        built = statement(plan, Build(), replace(binding, before=None, head=EXAMPLE_HEAD))
         return [] if built is None else [built]
     if kind == "delta":
         return _deltas(plan, binding)
@@ -209,7 +210,12 @@ def _statement(case: Case, plan: Plan) -> list[exp.Expr]:
     if kind == "merge":
         return [
             touched_query(plan, plan.top),
-            merge(plan, [Place(plan.top, _touched(case, plan))], only_these=bool(case.setting("one"))),
+            merge(
+                plan,
+                [Place(plan.top, _touched(case, plan))],
+                EXAMPLE_HEAD,
+                only_these=bool(case.setting("one")),
+            ),
         ]
     raise ValueError(f"no statement is called {kind}")
 

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from fivm_dbt.engines.spark import SparkEngine
 from fixtures.models import Interrupted
 from spark_bench import SparkBench
-from test_protocol_holes import ENDS, Zombie
+from test_protocol_holes import Zombie
 
 pytestmark = pytest.mark.spark
 
@@ -45,7 +45,7 @@ def test_what_others_do_to_a_models_tables(spark: SparkSession) -> None:
     root, view = "meddled.m__fivm_state", "meddled.m"
     assert bench.refresh().action == "built"
     assert len(bench.check()) == 7
-    assert len(bench.rows(f"SHOW PARTITIONS {root}")) == 7
+    assert len(bench.rows(f"SHOW PARTITIONS {root}")) == 7 + 1, "and that of the head"
 
     # Partition values
     for apply in ("merge", "replace"):
@@ -87,13 +87,12 @@ def test_what_others_do_to_a_models_tables(spark: SparkSession) -> None:
         bench.run(f"INSERT INTO r VALUES ('{number % 3}', {number})")
     report = bench.refresh()
     assert report.action == "rebuilt" and report.reason is not None
-    assert "r was dropped and created anew before an interrupted refresh was finished" in report.reason
+    assert "r was dropped and created anew" in report.reason
     bench.check()
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason=ENDS)
 def test_a_killed_client_whose_write_runs_on(spark: SparkSession) -> None:
-    """The rows of its change are there twice, and nobody notices."""
+    """Its statement comes too late, and raises: the rows of its change are there once."""
     created = "CREATE TABLE r FEED AS SELECT * FROM VALUES (1, 10), (2, 5) AS v(g, x)"
     sql = "SELECT g, count(*) AS n, sum(x) AS x FROM undead.r GROUP BY g"
     bench = SparkBench.create(spark, "undead", created, sql, {"fivm_apply": "merge"})

@@ -49,7 +49,7 @@ SQLGLOT = {
     "plan.sweep",
     "spark.*",
     "explain.text", "refresh.layout", "refresh.journal", "refresh.recorder", "refresh.recompute",
-    "refresh.compare", "refresh.model_parts", "refresh.oracle", "refresh.part_swap",
+    "refresh.compare", "refresh.heads", "refresh.model_parts", "refresh.oracle", "refresh.part_swap",
     "refresh.part_writer", "refresh.publish", "refresh.root_writes", "refresh.runner", "refresh.tolerance",
     "refresh.writes",
     "engines.duckdb", "engines.duckdb_aggregates", "engines.duckdb_functions", "engines.duckdb_lambdas",

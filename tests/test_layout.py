@@ -14,9 +14,8 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.layout import Planner, Promises, measure, recorded_statistics, settled_plan
-from fivm_dbt.refresh.observe import read_state
 from fivm_dbt.refresh.report import Report
-from fixtures.models import Bench, Interrupted, Interrupting, relation
+from fixtures.models import Bench, relation
 
 TABLES = {
     "l": ("ok int, day date, price decimal(12,2)", 40),
@@ -122,22 +121,6 @@ def test_a_state_of_before_sizes_were_measured_goes_on(laid: Laid) -> None:
     assert laid.told == [] and not laid.has_helpers
     laid.run(full_refresh=True)
     assert laid.has_helpers
-
-
-def test_an_interrupted_refresh_is_finished_with_its_own_layout(laid: Laid) -> None:
-    laid.run()
-    laid.grow()
-    journal, engine = laid.bench.journal, laid.bench.engine
-    entries = journal.entries("analytics.m")
-    plan = settled_plan(laid.planner(), engine, entries)
-    number = 0
-    while read_state(journal.entries("analytics.m")).unfinished is None:
-        number += 1
-        with pytest.raises(Interrupted):
-            refresh(plan, Interrupting(engine, number, after=True), journal)
-    laid.bench.engine.change("l", insert=[(1, "2024-01-05", 1)] * 1000)
-    assert laid.run().rolled_forward
-    assert laid.has_helpers and laid.told == []
 
 
 def test_what_has_no_join_is_not_measured(laid: Laid) -> None:

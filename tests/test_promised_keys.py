@@ -153,7 +153,7 @@ def test_explain_shows_it() -> None:
     text = explain(_plan(LISTING))
     assert "no multiplicity: by the promised keys each row is there once" in text
     assert "key seg string = c.seg  -- follows from the other keys: MERGE does not compare it" in text
-    assert "EXPLODE" not in text and "ON target.lk IS NOT DISTINCT FROM delta.lk" in text
+    assert "EXPLODE" not in text and "target.lk IS NOT DISTINCT FROM delta.lk" in text
     assert "target.seg" not in text
 
 

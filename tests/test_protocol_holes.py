@@ -1,7 +1,4 @@
-"""Holes of the first protocol of a refresh, a journal beside the states: each ends with the second one.
-
-These failures are expected, and strictly: a test that passes is to be taken out of here.
-"""
+"""Holes that the first protocol of a refresh had, a journal beside the states, and heads have not."""
 
 from __future__ import annotations
 
@@ -20,7 +17,6 @@ from fivm_dbt.refresh.report import Report
 from fixtures.models import Bench, Interrupted
 
 SUMS = "select g, count(*) as n, sum(x) as x from raw.r group by g"
-ENDS = "ends with the second protocol: coverage in the state, written by compare and set"
 
 
 class Zombie:
@@ -53,7 +49,7 @@ def _bench(**meta: object) -> Bench:
 
 @pytest.mark.parametrize(
     "apply",
-    [pytest.param("merge", marks=pytest.mark.xfail(strict=True, reason=ENDS)), "replace"],
+    ["merge", "replace"],
 )
 @pytest.mark.parametrize("on_change", ["rebuild", "fail"])
 def test_a_killed_client_whose_write_runs_on(apply: str, on_change: str) -> None:
@@ -74,6 +70,7 @@ def test_a_killed_client_whose_write_runs_on(apply: str, on_change: str) -> None
 def _with_journal(bench: Bench) -> SqlJournal:
     """The journal as a table, with the model built anew."""
     journal = SqlJournal(bench.engine, journal_table(bench.plan.relation))
+    bench.engine.change("raw.r", insert=[(9, 9)])
     refresh(bench.plan, bench.engine, journal)
     return journal
 
@@ -85,7 +82,6 @@ def _refresh(
     return refresh(bench.plan, used, journal, full_refresh=full_refresh)
 
 
-@pytest.mark.xfail(strict=True, reason=ENDS)
 def test_more_failed_attempts_than_are_read() -> None:
     """They push the last finished entry out of what is read: the model is "built", although nobody may rebuild it."""
     bench = _bench(fivm_on_change="fail")
@@ -100,10 +96,9 @@ def test_more_failed_attempts_than_are_read() -> None:
     bench.check()
 
 
-@pytest.mark.xfail(strict=True, raises=ValueError, reason=ENDS)
 @pytest.mark.parametrize("full_refresh", [False, True], ids=["run", "full refresh"])
 def test_an_entry_of_the_journal_is_damaged(*, full_refresh: bool) -> None:
-    """It blocks the model, and ``--full-refresh`` too."""
+    """The journal tells people what was done; no refresh of a maintained model depends on it."""
     bench = _bench()
     journal = _with_journal(bench)
     bench.engine.run(
@@ -111,10 +106,6 @@ def test_an_entry_of_the_journal_is_damaged(*, full_refresh: bool) -> None:
         f"FROM {journal.name} WHERE event = 'finished'"
     )
     assert isinstance(bench.engine, DuckDbEngine)
-    try:
-        report = _refresh(bench, journal, full_refresh=full_refresh)
-    except FivmError as error:
-        assert not full_refresh and error.remedy
-        return
-    assert report.action == "rebuilt"
+    report = _refresh(bench, journal, full_refresh=full_refresh)
+    assert report.action == ("rebuilt" if full_refresh else "no change")
     bench.check()

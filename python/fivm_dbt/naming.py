@@ -14,6 +14,15 @@ PARTITION = "__fivm_partition"
 VIEW = "__fivm_view"
 """Partition column of a state table: the view that a row belongs to."""
 
+OF, TO = "__fivm_of", "__fivm_to"
+"""Columns of a row of the tail: what it is of, and the partition that its data goes to."""
+
+HEAD, COMMIT, COVERAGE = "__fivm_number", "__fivm_commit", "__fivm_coverage"
+"""Columns of a head: its number, an id that no other commit has, and what the states cover."""
+
+TAIL = "tail"
+"""The value of ``__fivm_view`` that no view has."""
+
 STEP = "__fivm_step"
 """Column of a staged delta: which of the relations of a join has made the change, where that matters."""
 

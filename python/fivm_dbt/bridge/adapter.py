@@ -46,6 +46,7 @@ from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.plan.viewdf import plan_viewdf
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.executor import refresh
+from fivm_dbt.refresh.heads import HeadedJournal
 from fivm_dbt.refresh.journal import Entry, ReadAhead, SqlJournal
 from fivm_dbt.refresh.layout import Planner, Promises, recorded_plan, settled_plan
 from fivm_dbt.refresh.observe import read_state
@@ -97,7 +98,9 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
     try:
         with _told(relation):
             name = journal_table(canonical(relation.render()))
-            journal = SqlJournal(engine, name, _read_ahead(adapter, name, request["selected"]))
+            journal = HeadedJournal(
+                SqlJournal(engine, name, _read_ahead(adapter, name, request["selected"])), engine
+            )
             entries = journal.entries(canonical(relation.render()))
             planner = _planner(
                 adapter, engine, relation, request["sql"], _config(request), request["materialized"]
@@ -179,9 +182,7 @@ def fivm_explain(adapter: Any, name: str, form: str = "text") -> str:
         from fivm_dbt.explain.page import page
         from fivm_dbt.explain.pdf import pdf
 
-        measured = _measured(
-            SqlJournal(_engine(adapter), journal_table(plan.relation)).entries(plan.relation)
-        )
+        measured = _measured(_journal(_engine(adapter), plan.relation).entries(plan.relation))
         file = Path(adapter.config.project_target_path) / f"{plan.model}.{form}"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(page(plan, measured).encode() if form == "html" else pdf(plan, measured))
@@ -204,7 +205,7 @@ def fivm_exact_sql(adapter: Any, relation: str) -> str:
     """A query for the rows in which a model differs from its full recompute."""
     with _told(relation):
         plan = _plan_of_node(adapter, _model(adapter, relation))
-        return difference_sql(plan, SqlJournal(_engine(adapter), journal_table(plan.relation)))
+        return difference_sql(plan, _journal(_engine(adapter), plan.relation))
 
 
 def fivm_check(adapter: Any) -> list[dict[str, str]]:
@@ -239,7 +240,7 @@ def fivm_drop_parts(adapter: Any, dry_run: bool) -> list[str]:
     engine = _engine(adapter)
     zone = session_zone(_session_settings(engine))
     found = [
-        old_parts(engine, SqlJournal(engine, journal_table(relation.name)), relation, lateness, readers)
+        old_parts(engine, _journal(engine, relation.name), relation, lateness, readers)
         for relation, lateness, readers in read_retained(_execute(adapter), _nodes(adapter), zone)
     ]
     if not found:
@@ -323,7 +324,7 @@ def _plan_of_node(adapter: Any, node: Any) -> Plan:
     name, engine = canonical(relation.render()), _engine(adapter)
     meta = {**node.config.meta, "batch_size": _batch_size(node.config.batch_size)}
     config = load_config(meta, model=node.name)
-    entries = SqlJournal(engine, journal_table(name)).entries(name)
+    entries = _journal(engine, name).entries(name)
     planner = _planner(adapter, engine, relation, _sql(adapter, node), config, str(node.config.materialized))
     return recorded_plan(planner, entries)
 
@@ -371,6 +372,10 @@ def _read_ahead(adapter: Any, journal: str, selected: Sequence[str]) -> ReadAhea
             relations = {canonical(adapter.Relation.create_from(adapter.config, n).render()) for n in nodes}
             of_journals[journal] = ReadAhead({r for r in relations if journal_table(r) == journal})
         return of_journals[journal]
+
+
+def _journal(engine: SparkEngine, relation: str) -> HeadedJournal:
+    return HeadedJournal(SqlJournal(engine, journal_table(relation)), engine)
 
 
 def _engine(adapter: Any) -> SparkEngine:

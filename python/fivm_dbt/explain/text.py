@@ -44,7 +44,7 @@ from fivm_dbt.spark.merge import Place, write_deltas
 from fivm_dbt.spark.state import joined_on_read
 from fivm_dbt.spark.statements import statement
 from fivm_dbt.sql.edits import Edit
-from fivm_dbt.steps.example import EXAMPLE_TIMES, example
+from fivm_dbt.steps.example import EXAMPLE_HEAD, EXAMPLE_TIMES, example
 from fivm_dbt.steps.kinds import (
     Build,
     Count,
@@ -380,7 +380,8 @@ def _statement(plan: Plan, step: Step, binding: Binding) -> list[str]:
             places = [Place(view, touched) for view in plan.stored if binding.is_changed_by(view)]
             if not places:
                 return []
-            written = write_deltas(plan, places, _OLD, is_replaced=plan.config.fivm_apply == "replace")
+            is_replaced = plan.config.fivm_apply == "replace"
+            written = write_deltas(plan, places, _OLD, EXAMPLE_HEAD, is_replaced=is_replaced)
             return [f"-- with the touched partitions as literals{_or_anew(plan)}", _sql(written)]
     query = statement(plan, step, binding)
     return [] if query is None else [f"-- {purpose}", _sql(query)]

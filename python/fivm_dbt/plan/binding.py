@@ -12,6 +12,7 @@ from fivm_dbt.ir.clock import Clock
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import CLOCK, old_rows, staged_name
 from fivm_dbt.parts.intervals import Intervals
+from fivm_dbt.plan.head import NextHead
 from fivm_dbt.plan.plan import Capture, Plan, View
 
 
@@ -61,6 +62,8 @@ class Binding:
     replaced: frozenset[str] = frozenset()
     losing: frozenset[str] = frozenset()
     factorised: frozenset[str] = frozenset()
+    head: NextHead | None = None
+    """The head that a build sets with its rows."""
     spans: tuple[Span, ...] = ()
     """When the rows of staged changes were, where a read is bounded by that."""
 

@@ -42,6 +42,9 @@ STATE_VERSION = 4
 _INNER_VIEW = "inner view "
 """What a part of the signature about an inner view begins with; then its relation."""
 
+_LONG, _HASHED = 200, "sha256 "
+"""Parts of a recorded signature that have more characters are hashes, which begin so."""
+
 Capture = Literal[
     "change feed", "version difference", "snapshot", "static", "staged", "state", "built", "newest"
 ]
@@ -498,6 +501,19 @@ class Plan:
         from fivm_dbt.plan.encode import encode
 
         return json.dumps(encode(self), indent=2, sort_keys=True)
+
+
+def shortened(signature: Mapping[str, str]) -> dict[str, str]:
+    """A signature with hashes for what is long: enough to see what differs, and what it was where that is short."""
+    return {
+        part: text if len(text) <= _LONG else _HASHED + hashlib.sha256(text.encode()).hexdigest()[:16]
+        for part, text in signature.items()
+    }
+
+
+def is_hashed(text: str) -> bool:
+    """Whether a part of a shortened signature is a hash."""
+    return text.startswith(_HASHED)
 
 
 def inner_views(signature: Mapping[str, str]) -> set[str]:

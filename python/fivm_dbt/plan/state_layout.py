@@ -17,7 +17,19 @@ from sqlglot import exp
 from fivm_dbt.catalog import Presentation, SparkType
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.dialect import SparkText
-from fivm_dbt.naming import COUNT, PARTITION, PREFIX, VIEW, split_name, unique_name
+from fivm_dbt.naming import (
+    COMMIT,
+    COUNT,
+    COVERAGE,
+    HEAD,
+    OF,
+    PARTITION,
+    PREFIX,
+    TO,
+    VIEW,
+    split_name,
+    unique_name,
+)
 
 if TYPE_CHECKING:
     from fivm_dbt.plan.plan import StateTable, View
@@ -72,7 +84,7 @@ def view_label(table: str, view: str) -> str:
 def lay_out_states(relation: str, views: Sequence[View]) -> StateLayout:
     """Pool the columns of these views. The last one, the root, keeps its names; the others take what fits of these."""
     columns: list[StoredColumn] = []
-    taken = {COUNT, PARTITION, VIEW}
+    taken = {COUNT, PARTITION, VIEW, OF, TO, HEAD, COMMIT, COVERAGE}
     places = {}
     for view in reversed(views):
         free = list(columns)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.binding import Binding
-from fivm_dbt.plan.plan import STATE, Plan
+from fivm_dbt.plan.plan import STATE, Plan, is_hashed, shortened
 from fivm_dbt.refresh.engine import Commit, VersionUnavailable
 from fivm_dbt.refresh.journal import Entry, Journal
 from fivm_dbt.refresh.observe import Observed, RecordedInput
@@ -29,6 +29,11 @@ KEEPS_ROWS = frozenset(
     }
 )
 """Delta's operations that others may do to a state: the rows stay what they are."""
+
+_CONFLICT = re.compile(
+    r"DELTA_(CONCURRENT_\w+|METADATA_CHANGED|PROTOCOL_CHANGED)|TABLE_OR_VIEW_ALREADY_EXISTS"
+)
+"""Delta's answers to who is overtaken by another commit, and to the second of two first builds."""
 
 _REBUILD = "run with --full-refresh, or set fivm_on_change: rebuild"
 
@@ -74,26 +79,46 @@ def unreadable(plan: Plan, error: VersionUnavailable) -> str:
     return f"the recorded version can no longer be read: {error}"
 
 
-def changed_by_others(
-    plan: Plan, found: Mapping[str, Sequence[Commit]], left: Mapping[str, int]
-) -> str | None:
-    """Why the states are not what the last refresh left, None if they are: others may lay files out anew, no more.
+def changed_by_others(plan: Plan, commits: Sequence[Commit], left: int) -> str | None:
+    """Why the state is not what the last refresh left, None if it is: others may lay files out anew, no more.
 
-    ``found`` has the newest commits of each state, back to the version that was ``left``. Raises FIVM404 where
-    ``fivm_on_change`` is ``fail``.
+    ``commits`` are its newest, back to the version ``left``. Raises FIVM404 where ``fivm_on_change`` is ``fail``.
     """
-    for name, commits in found.items():
-        foreign = [c for c in commits if c.version > left[name] and c.operation not in KEEPS_ROWS]
-        if commits[0].version < left[name]:
-            what = f"state table {name} was dropped and created anew by somebody else"
-        elif foreign:
-            what = f"state table {name} was changed by somebody else ({foreign[-1].operation})"
-        else:
-            continue
-        if plan.config.fivm_on_change == "fail":
-            raise FivmError("FIVM404", what, remedy=_REBUILD, model=plan.model)
-        return what
-    return None
+    name = plan.state_relation
+    foreign = [c for c in commits if c.version > left and c.operation not in KEEPS_ROWS]
+    if commits[0].version < left:
+        what = f"state table {name} was dropped and created anew by somebody else"
+    elif foreign:
+        what = f"state table {name} was changed by somebody else ({foreign[-1].operation})"
+    else:
+        return None
+    return _damaged(plan, what)
+
+
+def beheaded(plan: Plan) -> str:
+    """The reason of a rebuild where somebody has taken the head of the state. Raises FIVM404 as above."""
+    return _damaged(plan, f"state table {plan.state_relation} was changed by somebody else: its head is gone")
+
+
+def _damaged(plan: Plan, what: str) -> str:
+    if plan.config.fivm_on_change == "fail":
+        raise FivmError("FIVM404", what, remedy=_REBUILD, model=plan.model)
+    return what
+
+
+def without_head(plan: Plan) -> FivmError:
+    """FIVM404: a table has the name of the model's state and is none."""
+    return FivmError(
+        "FIVM404",
+        f"{plan.state_relation} stands where the states of the model are to be, and has no head: it is not fivm's",
+        remedy="drop or rename that table",
+        model=plan.model,
+    )
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether Delta says that another commit came before this one."""
+    return _CONFLICT.search(str(error)) is not None
 
 
 def raised_alarm(error: BaseException) -> str | None:
@@ -138,7 +163,7 @@ def choose_buckets(plan: Plan, engine: Recorder, observed: Mapping[str, Observed
 
 
 def _what_changed(plan: Plan, before: Mapping[str, str]) -> str:
-    after = plan.signature
+    before, after = shortened(before), shortened(plan.signature)
     parts = [_change(key, before.get(key), after.get(key)) for key in sorted({*before, *after})]
     differing = [part for part in parts if part]
     return "; ".join(differing) if differing else "the plan changed"
@@ -148,7 +173,8 @@ def _change(part: str, before: str | None, after: str | None) -> str | None:
     """A changed part of the signature in words."""
     if before == after:
         return None
-    if part.startswith("columns of ") and before is not None and after is not None:
+    is_known = before is not None and after is not None and not is_hashed(before) and not is_hashed(after)
+    if part.startswith("columns of ") and is_known and before is not None and after is not None:
         old, new = before.split(", "), after.split(", ")
         moved = [f"{o} is now {n}" for o, n in zip(old, new, strict=False) if o != n]
         return f"{part} changed" + (f": {'; '.join(moved[:3])}" if moved else "")

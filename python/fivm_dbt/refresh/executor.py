@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.engine import Engine
+from fivm_dbt.refresh.heads import HeadedJournal
 from fivm_dbt.refresh.journal import Entry, Journal
 from fivm_dbt.refresh.maintained import MaintainedRun
 from fivm_dbt.refresh.observe import locked
@@ -43,6 +44,7 @@ def refresh(
     Raises FIVM301 to FIVM306 for inputs, FIVM401 to FIVM405 for the state. After an error nothing is half
     visible, and the next call goes on where this one stopped.
     """
+    journal = HeadedJournal.over(journal, engine)
     with only_refresh_here(journal.name, plan.relation) as is_only:
         if not is_only:
             raise locked(plan, "by another thread of this process")

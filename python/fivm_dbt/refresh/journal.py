@@ -221,6 +221,7 @@ class SqlJournal:
         return bool(rows) and int(str(rows[0][0])) == 1
 
     def append(self, entry: Entry) -> None:
+        self._create()
         values = exp.Values(expressions=[exp.Tuple(expressions=_literals(entry))])
         columns = exp.Schema(this=table(self.name), expressions=[exp.to_identifier(c) for c in _COLUMNS])
         self._engine.run(exp.Insert(this=columns, expression=values).sql(dialect="spark"))

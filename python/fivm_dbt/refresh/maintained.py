@@ -1,55 +1,54 @@
-"""The refresh of a maintained model: observe, pin, stage, apply, record (docs/architecture.md).
+"""The refresh of a maintained model: observe, pin, stage, compute, write with the head (docs/architecture.md).
 
-The plan has decided everything; here versions and literals are bound and statements run in their order. Whatever
-stops it, the next run finds a *started* entry and goes on with the very same versions.
+The plan has decided everything; here versions and literals are bound and statements run in their order. Whatever stops
+it, nothing is half done: a refresh is one commit, which is made if the head is still the one that was read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any, NoReturn
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.naming import sibling
 from fivm_dbt.plan.applying import StateSize, replaced_states
 from fivm_dbt.plan.binding import Binding
-from fivm_dbt.plan.plan import inner_views
+from fivm_dbt.plan.head import HeadId, NextHead
+from fivm_dbt.plan.plan import shortened
 from fivm_dbt.refresh.bind import bind, recorded_binding, stage_inputs, versions_read
 from fivm_dbt.refresh.clock import finished_clock, is_by_the_day, movement, read_clock
 from fivm_dbt.refresh.decide import (
+    KEEPS_ROWS,
+    beheaded,
     broken_promise,
     changed_by_others,
     choose_buckets,
+    is_conflict,
     lost_inputs,
     raised_alarm,
     unreadable,
     why_rebuild,
 )
 from fivm_dbt.refresh.dropped import check_rebuild, recorded_drops
-from fivm_dbt.refresh.engine import Commit, MissingRelation, VersionUnavailable
+from fivm_dbt.refresh.engine import Commit, VersionUnavailable
+from fivm_dbt.refresh.heads import coverage, had_head, head_of, next_head, with_open
 from fivm_dbt.refresh.journal import Entry
 from fivm_dbt.refresh.layout import state_sizes
-from fivm_dbt.refresh.model_parts import record_partitions
-from fivm_dbt.refresh.observe import (
-    Observed,
-    RecordedInput,
-    State,
-    check_free,
-    observe,
-    read_state,
-    recorded_states,
-)
-from fivm_dbt.refresh.publish import drop_states, publish, show_again, show_helpers, write_snapshots
+from fivm_dbt.refresh.model_parts import last_recorded, record_partitions
+from fivm_dbt.refresh.model_run import ModelRun
+from fivm_dbt.refresh.observe import Observed, RecordedInput, State, observe, read_state
+from fivm_dbt.refresh.publish import publish, write_snapshots
 from fivm_dbt.refresh.report import Action, InputChange, Report
 from fivm_dbt.refresh.resume import Gone, bound_again
-from fivm_dbt.refresh.run import Overtaken, Run
+from fivm_dbt.refresh.run import COMPACT_EVERY, Overtaken
 from fivm_dbt.refresh.runner import Update, build_states
-from fivm_dbt.spark.merge import NEGATIVE, OVERFLOW
+from fivm_dbt.refresh.writes import MAX_LITERALS
+from fivm_dbt.spark.heads import OVERTAKEN
+from fivm_dbt.spark.merge import NEGATIVE, OVERFLOW, write_head
 from fivm_dbt.spark.state import TWICE
-
-
-class _Unusable(Exception):
-    """Nothing can be added to the states; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -63,93 +62,131 @@ class _Moved:
     rolled_forward: bool
 
 
-class MaintainedRun(Run):
-    """One call of a refresh of a maintained model."""
+class MaintainedRun(ModelRun):
+    """One call of a refresh of a maintained model. Each of its commits compares and sets the head of its table."""
+
+    head: HeadId | None = None
+    """The head that the next commit starts from, None where there is no table."""
+    base = -1
+    """The newest version of the table that is known."""
 
     def _execute(self, full_refresh: bool, entries: Sequence[Entry] | None) -> Report:
         state = read_state(self.journal.entries(self.plan.relation) if entries is None else entries)
-        check_free(self.plan, state)
+        if state.finished is not None and head_of(state.finished) is None:
+            # That is what the journal says, on which heads do not depend.
+            state = read_state(self.journal.entries(self.plan.relation))
+        self.head = head_of(state.finished)
         if full_refresh:
             return self._build(state, "full refresh")
         if state.finished is None:
             return self._build(state, None)
         self.dropped = recorded_drops(state.finished)
-        self.states = recorded_states(state.finished)
-        self.state_bytes = state.finished.detail["state_bytes"]
-        self.sizes = {name: StateSize(*size) for name, size in state.finished.detail.get("sizes", {}).items()}
-        reason = why_rebuild(self.plan, self.engine, self.journal, state.finished)
+        reason = why_rebuild(self.plan, self.engine, self.journal, state.finished) or self._load(
+            state.finished
+        )
         if reason:
             return self._build(state, reason)
-        rolled_forward = False
-        if state.unfinished is not None:
-            if state.unfinished.plan_hash != self.plan.plan_hash:
-                return self._build(state, "the refresh that was interrupted had another plan")
-            if "binding" not in state.unfinished.detail:
-                return self._build(state, "a build was interrupted")
-            report = self._roll_forward(state)
-            if report is not None:
-                return report
-            rolled_forward = True
-            state = read_state(self.journal.entries(self.plan.relation))
-        return self._refresh(state, rolled_forward)
+        if state.unfinished is None:
+            return self._refresh(state, rolled_forward=False)
+        if state.unfinished.plan_hash != self.plan.plan_hash:
+            return self._build(state, "the refresh that was interrupted had another plan")
+        report = self._roll_forward(state)
+        if report is not None:
+            return report
+        state = read_state(self.journal.entries(self.plan.relation))
+        assert state.finished is not None
+        self.head = head_of(state.finished)
+        self._load(state.finished)
+        return self._refresh(state, rolled_forward=True)
+
+    def _load(self, finished: Entry) -> str | None:
+        """Take up what the last refresh has left; why the state is not that, where somebody else has written to it."""
+        if self.head is None:
+            return beheaded(self.plan)
+        detail, name = finished.detail, self.plan.state_relation
+        self.base = int(detail["states"][name])
+        self.states = {name: self.base}
+        self.state_bytes = detail["state_bytes"]
+        self.sizes = {view: StateSize(*size) for view, size in detail["sizes"].items()}
+        self.anew = dict(detail["anew"])
+        left = int(detail["base"])
+        # What others have written since the head was read is met where it is compared.
+        since = [c for c in self.engine.commits(name, max(left, 0)) if left < c.version <= self.base]
+        own = [c.version for c in since if c.operation not in KEEPS_ROWS]
+        reason = changed_by_others(self.plan, since, own[-1]) if own else None
+        if reason is None:
+            self._measure(since)
+        return reason
 
     # Building
 
     def _build(self, state: State, reason: str | None, snapshots: frozenset[str] = frozenset()) -> Report:
         """Compute the whole state at the inputs' newest versions."""
         check_rebuild(self.plan, self.dropped, reason or "no reason")
+        replaces = self.head is None and had_head(self.plan, self.engine)
         action: Action = "built" if state.finished is None else "rebuilt"
         before = state.inputs if state.finished is not None else {}
+        last = self._last_build(state)
         clock = read_clock(self.plan, self.engine, None)
         observed = observe(self.plan, self.engine, {})
         kept = snapshots | {i.name for i in self.plan.inputs if i.starts_with_snapshot}
         kept |= {name for name, record in before.items() if record.snapshot is not None and name in observed}
         buckets = choose_buckets(self.plan, self.engine, observed)
         binding = bind(self.plan, observed, buckets=buckets, clock=clock)
-        claim = self._claim(state, {"kind": "build"})
         self.engine.progress(f"building {self.plan.model}" + (f": {reason}" if reason else ""))
-        try:
-            self.states = {self.plan.state_relation: build_states(self.plan, self.engine, binding)}
-        except Exception as error:
-            if raised_alarm(error) == TWICE:
-                raise self._twice() from error
-            if raised_alarm(error) != OVERFLOW:
-                raise
-            raise FivmError(
-                "FIVM402",
-                "a product of sums in its view tree has more than 38 digits",
-                remedy="CAST what is multiplied to fewer digits, or use fivm_strategy: first_order",
-                model=self.plan.model,
-            ) from error
-        self.sizes = state_sizes(self.plan, self.engine)
         recorded = write_snapshots(self.plan, self.engine, binding, kept & {i.name for i in self.plan.inputs})
+        is_there = self.head is not None or replaces
+        self.base = self.engine.commits(self.plan.state_relation, None)[0].version if is_there else -1
+        self.state_bytes, self.sizes, self.anew = None, {}, {}
+        detail = self._detail("build", observed, recorded, binding) | {"touched": None}
+        covered = self._covered(state, detail)
+        head = next_head(self.head, covered, replaces=replaces)
+        try:
+            build_states(self.plan, self.engine, replace(binding, head=head))
+        except Exception as error:
+            self._not_built(error)
+        self._committed(head)
         publish(self.plan, self.engine)
-        self._remove_orphans(state)
-        record_partitions(self.plan, self.engine, claim.refresh, versions_read(binding), None)
-        detail = self._detail("build", observed, recorded, binding) | {"signature": self.plan.signature}
-        self._finish(claim, detail)
-        return self._report(action, claim.refresh, reason=reason)
+        self._remove_orphans(last)
+        covered = self._counted(state, covered)
+        record_partitions(self.plan, self.engine, state.next_refresh, versions_read(binding), None)
+        self._tell(covered)
+        return self._report(action, state.next_refresh, reason=reason)
 
-    def _remove_orphans(self, state: State) -> None:
-        """Drop the tables of the last build that this plan does not have, and show its inner views for theirs."""
-        build = self.journal.last_build(self.plan.relation) if state.finished is not None else None
-        before = inner_views(build.detail["signature"]) if build is not None else set()
-        if build is not None:
-            last = {*build.detail["states"], *before, sibling(self.plan.relation, "root")}
-            drop_states(self.engine, last - {self.plan.state_relation})
-        show_helpers(self.plan, self.engine, before)
+    def _counted(self, state: State, covered: dict[str, Any]) -> dict[str, Any]:
+        """Count what was built, where the way of writing depends on it, and have the head say so."""
+        self.sizes = state_sizes(self.plan, self.engine)
+        if not self.sizes:
+            return covered
+        kept = {k: v for k, v in covered["detail"].items() if k not in self._state_detail()}
+        covered = self._covered(state, kept)
+        head = next_head(self.head, covered)
+        self.engine.run(write_head(self.plan, head))
+        self._committed(head)
+        return covered
+
+    def _not_built(self, error: Exception) -> NoReturn:
+        raised = raised_alarm(error)
+        self._check_overtaken(error)
+        if raised == TWICE:
+            raise self._twice() from error
+        if raised != OVERFLOW:
+            raise error
+        raise FivmError(
+            "FIVM402",
+            "a product of sums in its view tree has more than 38 digits",
+            remedy="CAST what is multiplied to fewer digits, or use fivm_strategy: first_order",
+            model=self.plan.model,
+        ) from error
 
     # Refreshing
 
     def _refresh(self, state: State, rolled_forward: bool) -> Report:
         assert state.finished is not None
+        self._complete(state.finished)
         clock = read_clock(self.plan, self.engine, state.finished.detail)
         observed = observe(self.plan, self.engine, state.inputs)
         is_moved = any(o.moved for o in observed.values()) or (clock is not None and clock.moved)
-        if self.is_lazy or not is_moved:
-            foreign = self._changed_by_others()
-            if foreign is not None:
-                return self._build(state, foreign)
         if self.is_lazy and is_moved:
             return self._wait(state.finished, observed, movement(clock), rolled=rolled_forward)
         lost = lost_inputs(self.plan, observed, state.inputs)
@@ -174,39 +211,31 @@ class MaintainedRun(Run):
         moved = _Moved(state, observed, changes, binding, rolled_forward)
         if not binding.moved:
             return self._advance(moved)
-        if not binding.changed:
-            return self._only_time_passed(moved)
-        try:
-            return self._apply(moved, self._update(moved.binding))
-        except _Unusable as error:
-            return self._build(state, str(error))
+        update = self._update(moved.binding)
+        return self._apply(moved, update) if binding.changed else self._only_time_passed(moved, update)
 
-    def _wait(
-        self, finished: Entry, observed: dict[str, Observed], why: str | None, *, rolled: bool
-    ) -> Report:
-        """Leave the model as it is: the histories of its inputs keep what changed until somebody asks for it."""
-        self._show()
-        moved = [name for name, o in observed.items() if o.moved]
-        reasons = [f"{', '.join(moved)} changed"] if moved else []
-        reasons += [why] if why is not None else []
-        return self._report(
-            "waiting",
-            finished.refresh,
-            reason="; ".join(reasons) or "its result changes by itself",
-            rolled=rolled,
-        )
+    def _complete(self, finished: Entry) -> None:
+        """Do what comes after a commit, where the last refresh was cut off there."""
+        detail, length = finished.detail, self.plan.partition_length
+        if detail["kind"] == "build":
+            # The last things that a build does: drop the root of an older layout, show the last inner view.
+            is_shown = not self.plan.helpers or self.engine.exists(self.plan.helpers[-1].name)
+            if not is_shown or self.engine.exists(sibling(self.plan.relation, "root")):
+                self._remove_orphans(finished)
+        if length is not None and detail["touched"] != []:
+            known = last_recorded(self.plan, self.engine)
+            if known is None or known < finished.refresh:
+                versions = {name: d["version"] for name, d in detail["inputs"].items()}
+                read = json.dumps(versions, sort_keys=True)
+                record_partitions(self.plan, self.engine, finished.refresh, read, detail["touched"])
 
-    def _only_time_passed(self, moved: _Moved) -> Report:
+    def _only_time_passed(self, moved: _Moved, update: Update) -> Report:
         """No row that the model reads changed, but it may be in another range by now.
 
         If none is, nothing is written: the recorded time is as right as the present one. A new date is recorded, so
         that the rest of the day does not look for what has not moved.
         """
         assert moved.state.finished is not None
-        try:
-            update = self._update(moved.binding)
-        except _Unusable as error:
-            return self._build(moved.state, str(error))
         if update.finds_a_change():
             return self._apply(moved, update)
         if is_by_the_day(self.plan) or any(o.moved for o in moved.observed.values()):
@@ -216,87 +245,120 @@ class MaintainedRun(Run):
         return self._report(action, moved.state.finished.refresh, rolled=moved.rolled_forward)
 
     def _update(self, binding: Binding) -> Update:
-        """The steps of a refresh, over the versions of the states that deltas are added to.
+        """The steps of a refresh, over the version of the states that deltas are added to."""
+        return Update(self.plan, self.engine, replace(binding, before=self.base))
 
-        Raises _Unusable where a state is gone, or is not what the last refresh left.
-        """
-        try:
-            found = self._state_commits()
-        except MissingRelation as error:
-            raise _Unusable(f"a state table is missing: {error}") from error
-        reason = changed_by_others(self.plan, found, self.states)
-        if reason is not None:
-            raise _Unusable(reason)
-        before = found[self.plan.state_relation][0].version
-        binding = replace(binding, before=before, replaced=replaced_states(self.plan, self.sizes))
-        return Update(self.plan, self.engine, binding)
+    def _replaced(self) -> frozenset[str]:
+        """The states whose partitions are written anew; for that they are counted, where a build has not come to it."""
+        if not self.sizes:
+            self.sizes = state_sizes(self.plan, self.engine)
+        return replaced_states(self.plan, self.sizes)
 
     def _advance(self, moved: _Moved) -> Report:
-        """Versions moved, or the date, but the model is the same: only the journal goes forward."""
+        """Versions moved, or the date, but the model is the same: only the head goes forward."""
         state = moved.state
-        foreign = self._changed_by_others()
-        if foreign is not None:
-            return self._build(state, foreign)
         recorded = {name: record.snapshot for name, record in state.inputs.items()}
-        detail = self._detail("advance", moved.observed, recorded, moved.binding) | self._state_detail()
-        entry = Entry(self.plan.relation, state.next_refresh, 0, "finished", self.plan.plan_hash, detail)
-        if not self.journal.claim(entry):
-            raise Overtaken
-        self._show()
-        return self._report("no change", entry.refresh, inputs=moved.changes, rolled=moved.rolled_forward)
-
-    def _apply(self, moved: _Moved, update: Update) -> Report:
-        """Claim, merge, record."""
-        state, observed, binding = moved.state, moved.observed, update.started_from
-        snapshots = {name: record.snapshot for name, record in state.inputs.items()}
-        observed_inputs = self._detail("refresh", observed, snapshots, binding)["inputs"]
-        detail = {
-            "binding": recorded_binding(binding),
-            "inputs": observed_inputs,
-            "before": binding.before,
-            "dropped": {n: str(parts) for n, parts in self.dropped.items()},
-        }
-        claim = self._claim(state, detail)
+        self.anew = {}
+        detail = self._detail("advance", moved.observed, recorded, moved.binding) | {"touched": []}
+        covered = self._covered(state, detail)
+        head = next_head(self.head, covered)
         try:
-            update.finish()
-        except VersionUnavailable as error:
-            return self._lost_meanwhile(error)
+            self.engine.run(write_head(self.plan, head))
         except Exception as error:
             return self._alarm(error, state)
-        kept = frozenset(name for name in binding.changed if snapshots.get(name) is not None)
-        written = snapshots | write_snapshots(self.plan, self.engine, binding, kept)
-        self.anew |= {change.view: change.anew for change in update.merged}
-        touched = next((m.touched for m in update.merged if m.view == self.plan.top.name), ())
-        record_partitions(self.plan, self.engine, claim.refresh, versions_read(binding), touched)
-        self._finish(claim, self._detail("refresh", observed, written, binding))
+        self._committed(head)
+        self._tell(covered)
+        self._show()
+        return self._report(
+            "no change", state.next_refresh, inputs=moved.changes, rolled=moved.rolled_forward
+        )
+
+    def _apply(self, moved: _Moved, update: Update) -> Report:
+        """Compute, write with the head, say so."""
+        state, observed, binding = moved.state, moved.observed, update.started_from
+        snapshots = {name: record.snapshot for name, record in state.inputs.items()}
+        try:
+            binding = update.plan_writes(self._replaced() if update.finds_a_change() else frozenset())
+            kept = frozenset(name for name in binding.changed if snapshots.get(name) is not None)
+            written = snapshots | write_snapshots(self.plan, self.engine, binding, kept)
+            touched = [str(text) for m in update.merged if m.view == self.plan.top.name for text in m.touched]
+            detail = self._detail("refresh", observed, written, binding)
+            detail["touched"] = touched if len(touched) <= MAX_LITERALS else None
+            started = {
+                "binding": recorded_binding(binding),
+                "inputs": self._detail("refresh", observed, snapshots, binding)["inputs"],
+                "before": binding.before,
+                "dropped": {n: str(parts) for n, parts in self.dropped.items()},
+            }
+            covered = self._write(state, update, detail, started)
+        except VersionUnavailable as error:
+            return self._build(state, unreadable(self.plan, error))
+        except Exception as error:
+            return self._alarm(error, state)
+        record_partitions(self.plan, self.engine, state.next_refresh, versions_read(binding), touched)
+        self._tell(covered)
         self._show()
         return self._report(
             "refreshed",
-            claim.refresh,
+            state.next_refresh,
             reason=movement(binding.clock),
             inputs=moved.changes,
             merged=update.merged,
             rolled=moved.rolled_forward,
         )
 
-    def _changed_by_others(self) -> str | None:
-        """Why the state is not what the last refresh left, by a look at its version; None if it is."""
-        return changed_by_others(self.plan, self._state_commits(), self.states)
+    def _write(
+        self, state: State, update: Update, detail: dict[str, Any], started: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Write the deltas. Between several statements the head says what is covered still, and what is open."""
+        assert state.finished is not None
+        before = state.finished.detail["coverage"]
+        self.anew = {change.view: change.anew for change in update.merged}
+        covered = self._covered(state, detail)
+        for number, of, run in update.writes():
+            now = covered if number == of else with_open(before, self.plan, started, number)
+            head = next_head(self.head, {**now, "detail": {**now["detail"], "base": self.base}})
+            run(head)
+            self._committed(head)
+        return covered
 
-    def _state_commits(self) -> dict[str, Sequence[Commit]]:
-        """The commits of the state, back to the one that the last refresh left."""
+    def _covered(self, state: State, detail: dict[str, Any]) -> dict[str, Any]:
+        """What the state covers with the next commit, which starts from the version ``base``."""
+        every = {**detail, **self._state_detail(), "anew": self.anew, "base": self.base}
+        return coverage(self.plan, state.next_refresh, every | {"signature": shortened(self.plan.signature)})
+
+    def _committed(self, head: NextHead) -> None:
+        """A commit has set this head."""
+        self.head = head.id
+        commits = self.engine.commits(self.plan.state_relation, max(self.base, 0))
+        self._measure([c for c in commits if c.version > self.base])
+
+    def _measure(self, since: Sequence[Commit]) -> None:
+        """Note the version and the size of the state, after the commits ``since`` the one that both are known of."""
         name = self.plan.state_relation
-        return {name: self.engine.commits(name, self.states.get(name))}
+        growth = [c.growth for c in since]
+        if self.state_bytes is not None and None not in growth:
+            self.state_bytes += sum(g for g in growth if g is not None)
+        else:
+            self.state_bytes = self.engine.size(name)
+        if since:
+            self._note_sizes(next((c for c in since if c.operation not in KEEPS_ROWS), since[0]))
+            self.states[name] = self.base = since[0].version
 
-    def _show(self) -> None:
-        """Put the model's view back where it is gone or altered: what is shown is the states."""
-        self.shown_again = show_again(self.plan, self.engine) or self.shown_again
+    def _tell(self, covered: Mapping[str, Any]) -> None:
+        """Write down in the journal what has been committed, for monitoring: nothing depends on it."""
+        seconds = round(perf_counter() - self.started, 3)
+        known = {"seconds": seconds, "states": dict(self.states), "state_bytes": self.state_bytes}
+        number, detail = int(covered["refresh"]), {**covered["detail"], **known}
+        self.journal.append(Entry(self.plan.relation, number, 0, "finished", self.plan.plan_hash, detail))
+        if number % COMPACT_EVERY == 0:
+            self.journal.compact(self.plan.relation)
 
     def _alarm(self, error: Exception, state: State) -> Report:
-        """What the checks inside a MERGE found: an overflow is rebuilt from, a negative multiplicity is an error."""
+        """What stopped a write: another was faster, or what its checks found. An overflow is rebuilt from."""
         raised = raised_alarm(error)
+        self._check_overtaken(error)
         if raised == OVERFLOW:
-            state = read_state(self.journal.entries(self.plan.relation))
             return self._build(state, "a decimal sum overflowed, and addition cannot bring it back")
         if raised == NEGATIVE:
             raise FivmError(
@@ -309,6 +371,19 @@ class MaintainedRun(Run):
             raise self._twice() from error
         raise error
 
+    def _check_overtaken(self, error: Exception) -> None:
+        """Raise Overtaken where a write failed since another was faster.
+
+        A row of data may have raised an alarm before that of the head was met: over newer states a delta is wrong.
+        """
+        raised = raised_alarm(error)
+        if raised == OVERTAKEN or is_conflict(error):
+            raise Overtaken from error
+        if raised is not None:
+            found = read_state(self.journal.entries(self.plan.relation)).finished
+            if head_of(found) != self.head:
+                raise Overtaken from error
+
     def _twice(self) -> FivmError:
         return FivmError(
             "FIVM405",
@@ -318,15 +393,10 @@ class MaintainedRun(Run):
             model=self.plan.model,
         )
 
-    def _lost_meanwhile(self, error: VersionUnavailable) -> Report:
-        """A version that a claimed refresh reads was cleaned up after it had been chosen."""
-        state = read_state(self.journal.entries(self.plan.relation))
-        return self._build(state, unreadable(self.plan, error))
-
-    # Rolling forward
+    # Going on with several statements
 
     def _roll_forward(self, state: State) -> Report | None:
-        """Finish the interrupted refresh with its recorded versions; a report only where it had to be rebuilt."""
+        """Finish a refresh of several statements that was interrupted; a report only where it had to be rebuilt."""
         assert state.unfinished is not None
         entry = state.unfinished
         self.engine.progress(f"finishing refresh {entry.refresh} of {self.plan.model}, which was interrupted")
@@ -336,31 +406,35 @@ class MaintainedRun(Run):
         recorded = {name: RecordedInput.of(data) for name, data in entry.detail["inputs"].items()}
         try:
             binding = bound_again(self.plan, self.engine, binding, recorded)
+            staged = stage_inputs(self.plan, self.engine, {}, {}, self.journal, bound=binding)
+            binding = binding.with_spans(span for s in staged.values() for span in s.spans)
+            update = Update(self.plan, self.engine, binding, int(entry.detail["done"]))
+            update.finds_a_change()
+            update.plan_writes(binding.replaced)
+            kept = frozenset(n for n in binding.changed if recorded[n].snapshot is not None)
+            snapshots = {n: r.snapshot for n, r in recorded.items()}
+            snapshots |= write_snapshots(self.plan, self.engine, binding, kept)
+            inputs = {
+                n: RecordedInput(r.table, r.commit, snapshots[n]).as_dict() for n, r in recorded.items()
+            }
+            times = finished_clock(binding.clock)
+            detail = {
+                "kind": "refresh",
+                "inputs": inputs,
+                "buckets": binding.buckets,
+                "touched": None,
+                **times,
+            }
+            covered = self._write(
+                state, update, detail, {k: v for k, v in entry.detail.items() if k != "done"}
+            )
         except Gone as error:
             return self._build(state, str(error), error.recreated)
-        claim = self._claim(state, {k: v for k, v in entry.detail.items() if k != "owner"})
-        done = self._already_applied(before)
-        try:
-            if not done or self.plan.config.fivm_merge == "per_partition":
-                staged = stage_inputs(self.plan, self.engine, {}, {}, self.journal, bound=binding)
-                binding = binding.with_spans(span for s in staged.values() for span in s.spans)
-                Update(self.plan, self.engine, binding, done).finish()
         except VersionUnavailable as error:
-            return self._lost_meanwhile(error)
+            return self._build(state, unreadable(self.plan, error))
         except Exception as error:
             return self._alarm(error, state)
-        kept = frozenset(n for n in binding.changed if recorded[n].snapshot is not None)
-        snapshots = {n: r.snapshot for n, r in recorded.items()} | write_snapshots(
-            self.plan, self.engine, binding, kept
-        )
-        inputs = {n: RecordedInput(r.table, r.commit, snapshots[n]).as_dict() for n, r in recorded.items()}
         # What had been merged before the interruption is not known any more: all of it may be new.
-        record_partitions(self.plan, self.engine, claim.refresh, versions_read(binding), None)
-        times = finished_clock(binding.clock)
-        self._finish(claim, {"kind": "refresh", "inputs": inputs, "buckets": binding.buckets, **times})
+        record_partitions(self.plan, self.engine, state.next_refresh, versions_read(binding), None)
+        self._tell(covered)
         return None
-
-    def _already_applied(self, before: int) -> int:
-        """How many of the refresh's writes are committed: those of ours after the version it started from."""
-        commits = self.engine.commits(self.plan.state_relation, before)
-        return sum(1 for c in commits if c.version > before and c.operation in ("MERGE", "WRITE"))

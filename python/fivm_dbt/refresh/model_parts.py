@@ -12,11 +12,12 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.naming import COUNT, PARTITION, part_catalog
 from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.plan import Plan
+from fivm_dbt.refresh.engine import MissingRelation
 from fivm_dbt.refresh.journal import create_once
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.part_catalog import PartEntry, Recorded, create_catalog, forget_model, record_parts
 from fivm_dbt.spark.partition_text import partition_time
-from fivm_dbt.spark.reads import in_partitions
+from fivm_dbt.spark.reads import in_partitions, table
 from fivm_dbt.spark.states import stored
 
 
@@ -44,6 +45,19 @@ def record_partitions(
     if entries:
         by = Recorded(refresh, datetime.now(timezone.utc), versions)
         engine.run(record_parts(plan, length, entries, (), by))
+
+
+def last_recorded(plan: Plan, engine: Recorder) -> int | None:
+    """The last refresh of which something is written down, None if nothing is."""
+    own = exp.EQ(this=exp.column("model"), expression=exp.Literal.string(plan.relation))
+    query = (
+        exp.select(exp.Max(this=exp.column("refresh"))).from_(table(part_catalog(plan.relation))).where(own)
+    )
+    try:
+        ((refresh,),) = engine.query(query)
+    except MissingRelation:
+        return None
+    return None if refresh is None else int(str(refresh))
 
 
 def _rows(plan: Plan, touched: Sequence[object] | None) -> exp.Select:

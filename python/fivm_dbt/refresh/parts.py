@@ -108,9 +108,8 @@ class PartRun(Run):
         self.states, self.dropped = recorded_states(state.finished), recorded_drops(state.finished)
         if reason is None and state.unfinished is None:
             root = self.plan.root.relation
-            reason = changed_by_others(
-                self.plan, {root: self.engine.commits(root, self.states[root])}, self.states
-            )
+            left = self.states[root]
+            reason = changed_by_others(self.plan, self.engine.commits(root, left), left)
         if reason is not None:
             return self._build(state, upstream, reason)
         self.state_bytes = state.finished.detail["state_bytes"]

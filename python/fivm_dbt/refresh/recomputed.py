@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fivm_dbt.plan.binding import BoundClock
 from fivm_dbt.refresh.bind import bind
 from fivm_dbt.refresh.clock import movement, read_clock
-from fivm_dbt.refresh.decide import KEEPS_ROWS
-from fivm_dbt.refresh.maintained import MaintainedRun
-from fivm_dbt.refresh.observe import Observed, State, observe
+from fivm_dbt.refresh.decide import KEEPS_ROWS, changed_by_others, why_rebuild
+from fivm_dbt.refresh.dropped import recorded_drops
+from fivm_dbt.refresh.journal import Entry
+from fivm_dbt.refresh.model_run import ModelRun
+from fivm_dbt.refresh.observe import Observed, State, check_free, observe, read_state, recorded_states
 from fivm_dbt.refresh.publish import publish
 from fivm_dbt.refresh.recompute import Touched, find_touched, write_recomputed
 from fivm_dbt.refresh.report import Action, Report
 
 
-class RecomputedRun(MaintainedRun):
+class RecomputedRun(ModelRun):
     """One call of a refresh of a model that is recomputed (``fivm_policy``, ``fivm_strategy: reevaluate``)."""
 
-    def _build(self, state: State, reason: str | None, snapshots: frozenset[str] = frozenset()) -> Report:
-        return self._write(state, reason)
+    def _execute(self, full_refresh: bool, entries: Sequence[Entry] | None) -> Report:
+        state = read_state(self.journal.entries(self.plan.relation) if entries is None else entries)
+        check_free(self.plan, state)
+        if full_refresh:
+            return self._write(state, "full refresh")
+        if state.finished is None:
+            return self._write(state, None)
+        self.dropped = recorded_drops(state.finished)
+        self.states = recorded_states(state.finished)
+        self.state_bytes = state.finished.detail["state_bytes"]
+        reason = why_rebuild(self.plan, self.engine, self.journal, state.finished)
+        if reason is None and state.unfinished is not None:
+            reason = "a build was interrupted"
+        return self._refresh(state) if reason is None else self._write(state, reason)
 
-    def _refresh(self, state: State, rolled_forward: bool) -> Report:
+    def _changed_by_others(self) -> str | None:
+        """Why the state is not what the last refresh left, by a look at its version; None if it is."""
+        name = self.plan.state_relation
+        return changed_by_others(self.plan, self.engine.commits(name, self.states[name]), self.states[name])
+
+    def _refresh(self, state: State) -> Report:
         assert state.finished is not None and self.plan.recompute is not None
         clock = read_clock(self.plan, self.engine, state.finished.detail)
         observed = observe(self.plan, self.engine, state.inputs)
@@ -30,9 +51,9 @@ class RecomputedRun(MaintainedRun):
                 return self._write(state, foreign)
         if not is_moved and not self.plan.recompute.changes_by_itself:
             self._show()
-            return self._report("no change", state.finished.refresh, rolled=rolled_forward)
+            return self._report("no change", state.finished.refresh)
         if self.is_lazy:
-            return self._wait(state.finished, observed, movement(clock), rolled=rolled_forward)
+            return self._wait(state.finished, observed, movement(clock), rolled=False)
         return self._write(state, movement(clock), clock, observed)
 
     def _write(
@@ -51,6 +72,7 @@ class RecomputedRun(MaintainedRun):
         clock = clock or read_clock(self.plan, self.engine, None)
         observed = moved if moved is not None else observe(self.plan, self.engine, {})
         binding = bind(self.plan, observed, buckets=1, clock=clock)
+        last = self._last_build(state)
         claim = self._claim(state, {"kind": "build"})
         why = self.plan.recompute.reason if reason is None else f"{reason}; {self.plan.recompute.reason}"
         why += ", where the changes reach" if touched is not None else ""
@@ -58,7 +80,7 @@ class RecomputedRun(MaintainedRun):
         write_recomputed(self.plan, self.engine, binding, touched)
         self.states = {}
         publish(self.plan, self.engine)
-        self._remove_orphans(state)
+        self._remove_orphans(last)
         detail = self._detail("build", observed, {}, binding) | {"signature": self.plan.signature}
         self._finish(claim, detail)
         action: Action = "built" if state.finished is None else "recomputed"

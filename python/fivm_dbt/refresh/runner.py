@@ -6,8 +6,9 @@ finds, which keys there are, in which partitions, what a view's change is, comes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlglot import exp
 
@@ -21,13 +22,15 @@ from fivm_dbt.plan.binding import (
     staged_input,
     staged_state,
 )
+from fivm_dbt.plan.head import NextHead
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.factorise import Found, factorised
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.writes import MAX_LITERALS, writes
+from fivm_dbt.refresh.writes import Write as PlannedWrite
 from fivm_dbt.spark.check import check_statements
-from fivm_dbt.spark.merge import write_deltas
+from fivm_dbt.spark.merge import write_deltas, write_head
 from fivm_dbt.spark.near_changes import times_of
 from fivm_dbt.spark.reads import table as relation_table
 from fivm_dbt.spark.statements import locate_query, locates, statement
@@ -96,6 +99,7 @@ class Update:
         self._touched: dict[str, Sequence[Row]] = {}
         """What was counted of the staged deltas."""
         self._merged: dict[str, Merged] = {}
+        self._planned: tuple[PlannedWrite, ...] = ()
 
     @property
     def merged(self) -> tuple[Merged, ...]:
@@ -108,10 +112,40 @@ class Update:
             self._run(self._steps.pop(0))
         return any(self._touched.values())
 
-    def finish(self) -> None:
-        """Run what has not run yet."""
-        while self._steps:
-            self._run(self._steps.pop(0))
+    def plan_writes(self, replaced: frozenset[str]) -> Binding:
+        """Decide by which statements the deltas are written, of which states by partitions; the binding with that."""
+        self.started_from = replace(self.started_from, replaced=replaced)
+        self._planned = writes(self._plan, self._touched, replaced)
+        for write in self._planned:
+            for place in write.places if write.is_replaced else ():
+                anew = len(place.partitions or ()) if place.bounds is None else 0
+                merged = self._merged[place.view.name]
+                self._merged[place.view.name] = replace(merged, anew=anew)
+        return self.started_from
+
+    def writes(self) -> Iterator[tuple[int, int, Callable[[NextHead], None]]]:
+        """The statements that are still to run: which of how many, and what runs it with the head that it sets.
+
+        One that sets the head alone where no delta has rows.
+        """
+        count = len(self._planned)
+        if not count:
+            yield 0, 0, lambda head: self._engine.run(write_head(self._plan, head))
+        for number, write in enumerate(self._planned, start=1):
+            if number > self._already:
+                yield number, count, partial(self._write, number, write)
+
+    def _write(self, number: int, write: PlannedWrite, head: NextHead) -> None:
+        count = len(self._planned)
+        of = f" ({number}/{count})" if count > 1 else ""
+        what = f"{write.rows:,} rows into {write.partitions} partitions"
+        self._engine.progress(f"{self._plan.model}: merging {what}{of}")
+        before, is_replaced = self.started_from.version_before, write.is_replaced
+        self._engine.run(
+            write_deltas(
+                self._plan, write.places, before, head, is_replaced=is_replaced, only_these=count > 1
+            )
+        )
 
     def _run(self, step: UpdateStep) -> None:
         match step:
@@ -125,8 +159,6 @@ class Update:
                 self._stage(staged_state(self._plan, view), step)
             case Count(view):
                 self._count(view, step)
-            case Write():
-                self._write()
             case StageChange(view):
                 self._stage_change(view)
             case Factorise(view):
@@ -191,25 +223,6 @@ class Update:
         self._binding = self._binding.with_touched([touched]).with_view(bound, is_changed=True)
         self._stage(staged_input(self._plan, view.name), StageChange(view))
         self._binding = self._binding.with_spans(change.spans)
-
-    def _write(self) -> None:
-        plan, binding = self._plan, self._binding
-        planned = writes(plan, self._touched, binding.replaced)
-        for number, write in enumerate(planned, start=1):
-            if number <= self._already:
-                continue
-            of = f" ({number}/{len(planned)})" if len(planned) > 1 else ""
-            what = f"{write.rows:,} rows into {write.partitions} partitions"
-            self._engine.progress(f"{plan.model}: merging {what}{of}")
-            is_one = len(planned) == 1
-            before = binding.version_before
-            self._engine.run(
-                write_deltas(plan, write.places, before, is_replaced=write.is_replaced, only_these=not is_one)
-            )
-            for place in write.places if write.is_replaced else ():
-                anew = len(place.partitions or ()) if place.bounds is None else 0
-                merged = self._merged[place.view.name]
-                self._merged[place.view.name] = replace(merged, anew=anew)
 
     def _factorise(self, view: View) -> None:
         """Have the change of a view read as factors by those above it, if it lies staged as such, or is found to."""

@@ -8,11 +8,11 @@ from sqlglot import exp
 
 from fivm_dbt.plan.binding import Binding, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.spark.merge import Place, merge, replace_partitions
+from fivm_dbt.spark.merge import Place, merge, replace_partitions, write_head
 from fivm_dbt.spark.reads import Bounds
 from fivm_dbt.spark.statements import statement
 from fivm_dbt.spark.validate import validate
-from fivm_dbt.steps.example import example
+from fivm_dbt.steps.example import EXAMPLE_HEAD, example
 from fivm_dbt.steps.kinds import (
     StageChange,
     StageDelta,
@@ -67,8 +67,9 @@ def _writes(plan: Plan) -> Iterator[exp.Expr]:
         for key in [view.state.bounding]
     ]
     for places in (whole, bounded):
-        yield merge(plan, places)
-        yield replace_partitions(plan, places, 1)
+        yield merge(plan, places, EXAMPLE_HEAD)
+        yield replace_partitions(plan, places, 1, EXAMPLE_HEAD)
+    yield write_head(plan, EXAMPLE_HEAD)
 
 
 def _staged(plan: Plan, step: Step) -> Iterator[str]:

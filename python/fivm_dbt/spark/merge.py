@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT
-from fivm_dbt.ir.scalar import column_ast, conjuncts, identifier, never_null, raise_error
-from fivm_dbt.naming import COUNT, PARTITION, VIEW
+from fivm_dbt.ir.scalar import column_ast, identifier, never_null, raise_error
+from fivm_dbt.naming import COUNT, OF, PARTITION, VIEW
 from fivm_dbt.plan.binding import staged_state
+from fivm_dbt.plan.head import NextHead
 from fivm_dbt.plan.plan import PayloadColumn, Plan, StateTable, View
 from fivm_dbt.rings.registry import Component
 from fivm_dbt.spark.added import stored_and_staged
+from fivm_dbt.spark.heads import head_branches, head_row, is_from, is_in_tail
 from fivm_dbt.spark.reads import Bounds, in_bounds, in_partitions, table
 from fivm_dbt.spark.state import as_set, is_any, twice
-from fivm_dbt.spark.states import as_delta, as_stored, lay_out_rows, of_view, renamed, stored
+from fivm_dbt.spark.states import as_delta, as_stored, lay_out_rows, of_view, renamed, stored, with_head
 
 NEGATIVE = "FIVM401"
 OVERFLOW = "FIVM402"
@@ -53,18 +55,31 @@ class Place:
 
 
 def write_deltas(
-    plan: Plan, places: Sequence[Place], before: int, *, is_replaced: bool, only_these: bool = False
+    plan: Plan,
+    places: Sequence[Place],
+    before: int,
+    head: NextHead,
+    *,
+    is_replaced: bool,
+    only_these: bool = False,
 ) -> exp.Merge | exp.Insert:
     """What brings the staged deltas of some views into the table of all states, which was at version ``before``.
+
+    It sets the head.
 
     Partitions are written anew only where they are known.
     """
     if is_replaced and all(place.partitions is not None for place in places):
-        return replace_partitions(plan, places, before)
-    return merge(plan, places, only_these=only_these)
+        return replace_partitions(plan, places, before, head)
+    return merge(plan, places, head, only_these=only_these)
 
 
-def merge(plan: Plan, places: Sequence[Place], *, only_these: bool = False) -> exp.Merge:
+def write_head(plan: Plan, head: NextHead) -> exp.Insert:
+    """Set the head, and nothing else."""
+    return exp.Insert(this=table(plan.layout.relation), expression=head_row(plan, head))
+
+
+def merge(plan: Plan, places: Sequence[Place], head: NextHead, *, only_these: bool = False) -> exp.Merge:
     """Add the staged deltas to their states, in the given partitions only.
 
     ``only_these`` says that a delta has rows for other partitions too, which are left for other statements.
@@ -77,20 +92,29 @@ def merge(plan: Plan, places: Sequence[Place], *, only_these: bool = False) -> e
         (view, _source(plan, view, [p for p in places if p.view is view] if only_these else ()))
         for view in views
     ]
-    tests = [place.condition(plan, "target") for place in places]
-    conditions = conjuncts(tests[0]) if len(tests) == 1 else [exp.paren(exp.or_(*tests, copy=False))]
-    if len(views) > 1:
-        conditions.append(exp.EQ(this=column_ast("target", VIEW), expression=column_ast("delta", VIEW)))
+    assert head.before is not None
+    tests = [is_in_tail("target"), *(place.condition(plan, "target") for place in places)]
+    conditions: list[exp.Expr] = [
+        exp.paren(exp.or_(*tests, copy=False)),
+        exp.EQ(this=column_ast("target", VIEW), expression=column_ast("delta", VIEW)),
+        exp.NullSafeEQ(this=column_ast("target", OF), expression=column_ast("delta", OF)),
+        is_from(head.before, "target"),
+    ]
     conditions += [
         exp.NullSafeEQ(this=column_ast("target", name), expression=column_ast("delta", name))
         for name in _merge_keys(plan, views)
     ]
     return exp.Merge(
         this=table(plan.layout.relation).as_("target", copy=False),
-        using=as_delta(plan, sources).subquery("delta", copy=False),
+        using=as_delta(plan, sources, head).subquery("delta", copy=False),
         on=exp.and_(*conditions, copy=False),
-        whens=exp.Whens(expressions=_whens(plan, views)),
+        whens=exp.Whens(expressions=_in_order([*head_branches(plan, head), *_whens(plan, views)])),
     )
+
+
+def _in_order(whens: Sequence[exp.When]) -> list[exp.When]:
+    """Spark's grammar has the branches of rows that are there before those of new ones."""
+    return sorted(whens, key=lambda when: not when.args["matched"])
 
 
 def _merge_keys(plan: Plan, views: Sequence[View]) -> list[str]:
@@ -282,7 +306,7 @@ def _never_null(value: exp.Expr, type_: str, state: StateTable) -> exp.Expr:
     return never_null(value, message, type_)
 
 
-def replace_partitions(plan: Plan, places: Sequence[Place], before: int) -> exp.Insert:
+def replace_partitions(plan: Plan, places: Sequence[Place], before: int, head: NextHead) -> exp.Insert:
     """Write the given partitions anew: the rows of version ``before`` and the staged deltas, added up per key.
 
     Of a state that is bounded by a key only what lies within the bounds of the delta, where all is that can change.
@@ -292,8 +316,8 @@ def replace_partitions(plan: Plan, places: Sequence[Place], before: int) -> exp.
     """
     rows = [(place.view, _added(plan, place, before).subquery(identifier("added"))) for place in places]
     views = [v for v in plan.stored if any(place.view is v for place in places)]
-    query = lay_out_rows(plan, views, as_stored(plan, rows))
-    where = exp.or_(*(place.condition(plan) for place in places), copy=False)
+    query = lay_out_rows(plan, views, with_head(plan, as_stored(plan, rows), head))
+    where = exp.or_(is_in_tail(), *(place.condition(plan) for place in places), copy=False)
     return exp.Insert(this=table(plan.layout.relation), expression=query, where=where)
 
 

@@ -15,6 +15,7 @@ from fivm_dbt.ir.nodes import Lookup, Node, Side
 from fivm_dbt.ir.scalar import Scalar, column_ast, identifier, never_null, raise_error
 from fivm_dbt.naming import COUNT, PARTITION, STEP
 from fivm_dbt.plan.binding import Binding, BoundInput, staged_input, staged_state
+from fivm_dbt.plan.head import NextHead
 from fivm_dbt.plan.plan import Plan, StateTable, View
 from fivm_dbt.rings.products import OVERFLOW, sum_of_products
 from fivm_dbt.rings.registry import ROWS, Component
@@ -24,7 +25,7 @@ from fivm_dbt.spark.panes import select_by_panes
 from fivm_dbt.spark.partition_text import partition_text
 from fivm_dbt.spark.reads import bound_number, presented, side_reader, table
 from fivm_dbt.spark.select import Reader, select, select_columns
-from fivm_dbt.spark.states import as_stored, lay_out_rows
+from fivm_dbt.spark.states import as_stored, lay_out_rows, with_head
 
 TWICE = "FIVM405"
 
@@ -37,13 +38,13 @@ def build_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
     return as_set(view.state, query) if view.state.is_set else query
 
 
-def build_states_query(plan: Plan, binding: Binding, staged: Collection[View]) -> exp.Select:
+def build_states_query(plan: Plan, binding: Binding, staged: Collection[View], head: NextHead) -> exp.Select:
     """The rows of the table of all states. Those of some views lie ``staged``, since others are built of them."""
     rows: list[tuple[View, exp.Expr]] = [
         (v, table(staged_state(plan, v)) if v in staged else build_query(plan, v, binding).subquery("built"))
         for v in plan.stored
     ]
-    return lay_out_rows(plan, plan.stored, as_stored(plan, rows))
+    return lay_out_rows(plan, plan.stored, with_head(plan, as_stored(plan, rows), head))
 
 
 def result_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
@@ -255,7 +256,12 @@ def column_mapping(names: Iterable[str]) -> dict[str, str]:
 
 
 def create_table(
-    name: str, query: exp.Query, properties: dict[str, str], partitioned_by: Sequence[str] = ()
+    name: str,
+    query: exp.Query,
+    properties: dict[str, str],
+    partitioned_by: Sequence[str] = (),
+    *,
+    is_replacing: bool = True,
 ) -> exp.Create:
     """``CREATE OR REPLACE TABLE name USING DELTA ... AS query``, atomic in Delta.
 
@@ -269,7 +275,7 @@ def create_table(
     return exp.Create(
         this=table(name),
         kind="TABLE",
-        replace=True,
+        replace=is_replacing,
         expression=query,
         properties=exp.Properties(expressions=parts),
     )

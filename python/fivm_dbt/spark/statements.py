@@ -55,8 +55,15 @@ def statement(plan: Plan, step: Step, binding: Binding) -> exp.Expr | None:
             return build_query(plan, view, binding.while_built(plan))
         case Build():
             staged = [s.view for s in builds(plan) if isinstance(s, StageState)]
-            rows = build_states_query(plan, binding.while_built(plan), staged)
-            return create_table(plan.layout.relation, rows, state_properties(plan), (VIEW, PARTITION))
+            assert binding.head is not None
+            rows = build_states_query(plan, binding.while_built(plan), staged, binding.head)
+            return create_table(
+                plan.layout.relation,
+                rows,
+                state_properties(plan),
+                (VIEW, PARTITION),
+                is_replacing=binding.head.before is not None or binding.head.replaces,
+            )
         case StageInput(relation):
             return change_query(plan, binding.input(relation))
         case Locate(view):

@@ -8,7 +8,9 @@ from sqlglot import exp
 
 from fivm_dbt.ir.scalar import cast_ast, column_ast, identifier
 from fivm_dbt.naming import COUNT, PARTITION, VIEW
+from fivm_dbt.plan.head import NextHead
 from fivm_dbt.plan.plan import Plan, View
+from fivm_dbt.spark.heads import HEAD_COLUMNS, head_row, no_head
 
 
 def stored(
@@ -51,11 +53,22 @@ def as_stored(plan: Plan, views: Sequence[tuple[View, exp.Expr]]) -> exp.Query:
     return _together([_as_stored(plan, view, rows, plan.layout.stored_as(view)) for view, rows in views])
 
 
-def as_delta(plan: Plan, views: Sequence[tuple[View, exp.Expr]]) -> exp.Query:
-    """The same of deltas, whose rows have multiplicities also where the state has none."""
-    return _together(
-        [_as_stored(plan, view, rows, {**plan.layout.stored_as(view), COUNT: COUNT}) for view, rows in views]
-    )
+def as_delta(plan: Plan, views: Sequence[tuple[View, exp.Expr]], head: NextHead) -> exp.Query:
+    """The same of deltas, whose rows have multiplicities also where the state has none, and of the head to be set."""
+    branches = [
+        _as_stored(plan, view, rows, {**plan.layout.stored_as(view), COUNT: COUNT}) for view, rows in views
+    ]
+    row = head_row(plan, head, is_compared=False)
+    if COUNT not in {c.name for c in plan.layout.columns}:
+        position = len(plan.layout.columns)
+        nothing = exp.alias_(exp.cast(exp.Null(), "bigint", dialect="spark"), COUNT)
+        row.set("expressions", [*row.expressions[:position], nothing, *row.expressions[position:]])
+    return _together([*branches, row])
+
+
+def with_head(plan: Plan, rows: exp.Query, head: NextHead) -> exp.Query:
+    """Rows of the table with the head to be set, which is compared."""
+    return exp.union(rows, head_row(plan, head), distinct=False, copy=False)
 
 
 def _together(branches: list[exp.Select]) -> exp.Query:
@@ -72,7 +85,7 @@ def _as_stored(plan: Plan, view: View, rows: exp.Expr, places: Mapping[str, str]
         for name in dict.fromkeys((*types, *own))
     ]
     label = exp.alias_(exp.Literal.string(plan.layout.label(view)), VIEW)
-    return exp.select(*columns, label, exp.column(PARTITION), copy=False).from_(rows, copy=False)
+    return exp.select(*columns, *no_head(), label, exp.column(PARTITION), copy=False).from_(rows, copy=False)
 
 
 def lay_out_rows(plan: Plan, views: Sequence[View], rows: exp.Query) -> exp.Select:
@@ -80,7 +93,8 @@ def lay_out_rows(plan: Plan, views: Sequence[View], rows: exp.Query) -> exp.Sele
 
     Within it rows are sorted where they are read by a prefix of their keys, so that few row groups have any.
     """
-    names = [*(column_ast("", c.name) for c in plan.layout.columns), exp.column(VIEW), exp.column(PARTITION)]
+    own = (c.name for c in plan.layout.columns)
+    names = [column_ast("", name) for name in (*own, *HEAD_COLUMNS, VIEW, PARTITION)]
     query = exp.select(*names, copy=False).from_(rows.subquery(identifier("stored"), copy=False), copy=False)
     together = exp.Anonymous(this="REBALANCE", expressions=[exp.column(VIEW), exp.column(PARTITION)])
     query.set("hint", exp.Hint(expressions=[together]))

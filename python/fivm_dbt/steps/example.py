@@ -10,6 +10,7 @@ from fivm_dbt.ir.clock import Clock
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.shift import SECOND
 from fivm_dbt.plan.binding import Binding, BoundClock, BoundInput, Span, is_own_change
+from fivm_dbt.plan.head import HeadId, NextHead
 from fivm_dbt.plan.plan import Capture, Plan
 
 EXAMPLE_TIMES = BoundClock(Clock.at(datetime(2024, 5, 1, 12)), Clock.at(datetime(2024, 5, 2, 12)))
@@ -17,6 +18,10 @@ EXAMPLE_TIMES = BoundClock(Clock.at(datetime(2024, 5, 1, 12)), Clock.at(datetime
 
 EXAMPLE_SPAN = Intervals.of((1_714_564_800 * SECOND, 1_714_651_200 * SECOND))
 """The same as when all changed rows were."""
+
+
+EXAMPLE_HEAD = NextHead(HeadId(1, "the id of head 1"), "the id of head 2", "what is covered")
+"""The head of statements that are only checked or shown."""
 
 
 def example(plan: Plan, old: int = 1, new: int = 2) -> Binding:
@@ -31,7 +36,7 @@ def example(plan: Plan, old: int = 1, new: int = 2) -> Binding:
     )
     buckets = plan.root.partitioning.buckets or 8
     times = EXAMPLE_TIMES if plan.clock_kinds else None
-    binding = Binding(inputs, changed, buckets, old, clock=times, losing=changed)
+    binding = Binding(inputs, changed, buckets, old, clock=times, losing=changed, head=EXAMPLE_HEAD)
     spans = (Span(name, column, EXAMPLE_SPAN) for name, column, _ in plan.times_read)
     binding = binding.with_spans(spans)
     for view in plan.helpers:

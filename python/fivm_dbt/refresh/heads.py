@@ -1,0 +1,139 @@
+"""What the heads of state tables say about models, in the form of the journal: one entry per model, always complete."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from fivm_dbt.naming import COVERAGE, sibling
+from fivm_dbt.plan.head import HeadId, NextHead
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.refresh.decide import without_head
+from fivm_dbt.refresh.engine import Engine, MissingRelation, NotVersioned
+from fivm_dbt.refresh.journal import Entry, Journal, now
+from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.spark.heads import head_query
+from fivm_dbt.spark.reads import table
+
+_NO_SUCH_COLUMN = re.compile(r"UNRESOLVED_COLUMN|not found in FROM clause")
+
+
+def coverage(plan: Plan, refresh: int, detail: Mapping[str, Any]) -> dict[str, Any]:
+    """What the states cover after a refresh: its number, the plan, and what a *finished* entry has."""
+    return {"refresh": refresh, "plan_hash": plan.plan_hash, "detail": dict(detail), "recorded_at": now()}
+
+
+def with_open(
+    finished: Mapping[str, Any], plan: Plan, started: Mapping[str, Any], done: int
+) -> dict[str, Any]:
+    """What they cover while so many statements of several are ``done``: as before, and what is open."""
+    return {**finished, "open": {**started, "done": done}, "open_plan_hash": plan.plan_hash}
+
+
+def next_head(before: HeadId | None, covered: Mapping[str, Any], *, replaces: bool = False) -> NextHead:
+    # Spark puts values in the place of ${...}, also within strings.
+    text = json.dumps(covered, sort_keys=True).replace("$", "\\u0024")
+    return NextHead(before, uuid.uuid4().hex, text, replaces)
+
+
+def head_of(finished: Entry | None) -> HeadId | None:
+    """The head that an entry was read from, None where it is of the journal's table."""
+    found = finished.detail.get("head") if finished is not None else None
+    return None if found is None else HeadId(int(found["number"]), str(found["commit"]))
+
+
+def had_head(plan: Plan, engine: Recorder) -> bool:
+    """Whether there is a table of states, of which somebody has taken the head; raises FIVM404 for another table."""
+    if not engine.exists(plan.state_relation):
+        return False
+    columns = engine.describe(exp.select("*").from_(table(plan.state_relation)).sql(dialect="spark"))
+    if COVERAGE not in {c.name for c in columns}:
+        raise without_head(plan)
+    return True
+
+
+class HeadedJournal:
+    """A journal that asks the model's table of states first. It has a claim in each of its commits, and no other.
+
+    Models that have no such table, recomputed ones and those of time parts, are in the ``inner`` journal.
+    """
+
+    def __init__(self, inner: Journal, engine: Engine) -> None:
+        self._inner = inner
+        self._engine = engine
+
+    @staticmethod
+    def over(journal: Journal, engine: Engine) -> Journal:
+        return journal if isinstance(journal, HeadedJournal) else HeadedJournal(journal, engine)
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    def beside(self, relation: str) -> Journal:
+        return HeadedJournal(self._inner.beside(relation), self._engine)
+
+    def entries(self, model: str) -> Sequence[Entry]:
+        found = self._from_head(model)
+        return self._inner.entries(model) if found is None else found
+
+    def last_known(self, model: str) -> Entry | None:
+        return self._inner.last_known(model)
+
+    def last_build(self, model: str) -> Entry | None:
+        found = self._from_head(model)
+        return self._inner.last_build(model) if found is None else found[-1]
+
+    def claim(self, entry: Entry) -> bool:
+        return self._inner.claim(entry)
+
+    def append(self, entry: Entry) -> None:
+        self._inner.append(entry)
+
+    def compact(self, model: str) -> None:
+        self._inner.compact(model)
+
+    def _from_head(self, model: str) -> list[Entry] | None:
+        """The entries that the head stands for, newest first; None where there is no such table, or it has no head."""
+        name = sibling(model, "state")
+        try:
+            version = self._engine.commits(name, None)[0].version
+            rows = self._engine.query(head_query(name, version).sql(dialect="spark"))
+        except (MissingRelation, NotVersioned):
+            return None
+        except Exception as error:
+            if _NO_SUCH_COLUMN.search(str(error)):
+                return None
+            raise
+        if not rows:
+            return None
+        ((number, commit, covered),) = rows
+        head = {"number": int(str(number)), "commit": str(commit), "version": version}
+        return entries_of(model, json.loads(str(covered)), {"head": head, "states": {name: version}})
+
+
+def entries_of(model: str, covered: Mapping[str, Any], read: Mapping[str, Any]) -> list[Entry]:
+    """The entries of a coverage: that of the refresh that is finished, and before it that of one which is open."""
+    number, at = int(covered["refresh"]), str(covered["recorded_at"])
+    detail = {
+        **covered["detail"],
+        **read,
+        "coverage": {k: v for k, v in covered.items() if not k.startswith("open")},
+    }
+    finished = Entry(model, number, 0, "finished", str(covered["plan_hash"]), detail, at)
+    if "open" not in covered:
+        return [finished]
+    started = replace(
+        finished,
+        refresh=number + 1,
+        event="started",
+        plan_hash=str(covered["open_plan_hash"]),
+        detail=covered["open"],
+    )
+    return [started, finished]

@@ -1,0 +1,46 @@
+"""What the refreshes of maintained and of recomputed models have in common: what is shown, and what is left behind."""
+
+from __future__ import annotations
+
+from fivm_dbt.naming import sibling
+from fivm_dbt.plan.plan import inner_views
+from fivm_dbt.refresh.journal import Entry
+from fivm_dbt.refresh.observe import Observed, State
+from fivm_dbt.refresh.publish import drop_states, show_again, show_helpers
+from fivm_dbt.refresh.report import Report
+from fivm_dbt.refresh.run import Run
+
+
+class ModelRun(Run):
+    """One call of a refresh of a model that is not of time parts."""
+
+    def _wait(
+        self, finished: Entry, observed: dict[str, Observed], why: str | None, *, rolled: bool
+    ) -> Report:
+        """Leave the model as it is: the histories of its inputs keep what changed until somebody asks for it."""
+        self._show()
+        moved = [name for name, o in observed.items() if o.moved]
+        reasons = [f"{', '.join(moved)} changed"] if moved else []
+        reasons += [why] if why is not None else []
+        return self._report(
+            "waiting",
+            finished.refresh,
+            reason="; ".join(reasons) or "its result changes by itself",
+            rolled=rolled,
+        )
+
+    def _show(self) -> None:
+        """Put the model's view back where it is gone or altered: what is shown is the states."""
+        self.shown_again = show_again(self.plan, self.engine) or self.shown_again
+
+    def _last_build(self, state: State) -> Entry | None:
+        """What the last build has left, asked before the next one."""
+        return self.journal.last_build(self.plan.relation) if state.finished is not None else None
+
+    def _remove_orphans(self, last: Entry | None) -> None:
+        """Drop the tables of the last build that this plan does not have, and show its inner views for theirs."""
+        before = inner_views(last.detail["signature"]) if last is not None else set()
+        if last is not None:
+            tables = {*last.detail["states"], *before, sibling(self.plan.relation, "root")}
+            drop_states(self.engine, tables - {self.plan.state_relation})
+        show_helpers(self.plan, self.engine, before)

@@ -29,7 +29,7 @@ from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.spark.capture import change_query
-from fivm_dbt.spark.reads import table
+from fivm_dbt.spark.pieces import table
 from fivm_dbt.spark.state import build_query, delta_query, key_set_query
 from fivm_dbt.spark.states import as_stored
 from fivm_dbt.sql.splice import splice_inputs

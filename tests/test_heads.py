@@ -256,3 +256,20 @@ def test_branches_of_a_merge_are_in_the_order_of_sparks_grammar() -> None:
         for kind in (True, False):
             own = [when for when, k in zip(whens, kinds, strict=True) if k is kind]
             assert all(when.args.get("condition") is not None for when in own[:-1])
+
+
+def test_a_build_that_is_overtaken_before_it_is_counted_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench.of(SUMS, {"r": ("k int, x int", ROWS)})
+    slow, left = _HoldingBack(bench), [1]
+
+    def run(sql: str) -> None:
+        if left and sql.startswith(f"INSERT INTO {bench.plan.state_relation}"):
+            left.pop()
+            _insert(bench)
+            assert bench.refresh().action == "refreshed"
+        bench.engine.run(sql)
+
+    monkeypatch.setattr(slow, "run", run)
+    monkeypatch.setattr("fivm_dbt.refresh.executor.only_refresh_here", lambda *_: nullcontext(True))
+    assert bench.refresh(slow).action == "no change"  # type: ignore[arg-type]
+    bench.check()

@@ -10,7 +10,7 @@ from fivm_dbt.plan.part_plan import PartInput, PartPlan, PartQuery
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.spark.part_queries import part_query, together_query
 from fivm_dbt.spark.parts import append_parts, changed_parts_query, replace_parts
-from fivm_dbt.spark.reads import table
+from fivm_dbt.spark.pieces import table
 
 _VERSION = 2
 """The version of everything that is shown as read."""

@@ -164,7 +164,11 @@ def bind(
 
 def versions_read(binding: Binding) -> str:
     """The versions of the inputs as JSON, for the catalog of parts."""
-    return json.dumps({b.name: b.new for b in binding.inputs}, sort_keys=True)
+    return versions_text({b.name: b.new for b in binding.inputs})
+
+
+def versions_text(versions: Mapping[str, int]) -> str:
+    return json.dumps(dict(versions), sort_keys=True)
 
 
 def recorded_binding(binding: Binding) -> dict[str, Any]:

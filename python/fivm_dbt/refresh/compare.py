@@ -24,7 +24,8 @@ from fivm_dbt.refresh.oracle import recompute_sql
 from fivm_dbt.refresh.tolerance import close
 from fivm_dbt.spark.part_queries import parts_query
 from fivm_dbt.spark.part_time import in_parts, instant
-from fivm_dbt.spark.reads import presented, table
+from fivm_dbt.spark.pieces import table
+from fivm_dbt.spark.reads import presented
 
 COMPARED_PARTS = 200
 """So many of the newest parts of a viewdf model are compared: each is a query of its own."""

@@ -47,13 +47,20 @@ def why_rebuild(plan: Plan, engine: Recorder, journal: Journal, finished: Entry)
     if finished.plan_hash == plan.plan_hash:
         is_there = engine.exists(plan.state_relation)
         return None if is_there else f"state table {plan.state_relation} is missing"
-    build = journal.last_build(plan.relation)
+    build = last_build(plan, journal, finished)
     before: dict[str, str] = build.detail["signature"] if build is not None else {}
     reason = _what_changed(plan, before)
     is_older = before.get(STATE) not in (None, plan.signature[STATE])
     if plan.config.fivm_on_change == "fail" and not is_older:
         raise FivmError("FIVM304", reason, remedy=_REBUILD, model=plan.model)
     return reason
+
+
+def last_build(plan: Plan, journal: Journal, finished: Entry | None) -> Entry | None:
+    """What tells what the state was built from: the last ``finished`` entry, or an earlier one, which is asked for."""
+    if finished is None or "signature" in finished.detail:
+        return finished
+    return journal.last_build(plan.relation)
 
 
 def lost_inputs(

@@ -19,7 +19,7 @@ from fivm_dbt.refresh.engine import Engine, MissingRelation, NotVersioned
 from fivm_dbt.refresh.journal import Entry, Journal, now
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.heads import head_query
-from fivm_dbt.spark.reads import table
+from fivm_dbt.spark.pieces import table
 
 _NO_SUCH_COLUMN = re.compile(r"UNRESOLVED_COLUMN|not found in FROM clause")
 

@@ -21,7 +21,7 @@ from sqlglot import exp
 
 from fivm_dbt.naming import journal_table
 from fivm_dbt.refresh.engine import Engine, MissingRelation
-from fivm_dbt.spark.reads import table
+from fivm_dbt.spark.pieces import table
 from fivm_dbt.spark.state import table_properties
 
 Event = Literal["started", "finished"]

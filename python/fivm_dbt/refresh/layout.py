@@ -17,7 +17,7 @@ from fivm_dbt.refresh.engine import Engine, MissingRelation
 from fivm_dbt.refresh.journal import Entry
 from fivm_dbt.refresh.observe import read_state
 from fivm_dbt.refresh.recorder import Recorder
-from fivm_dbt.spark.reads import table
+from fivm_dbt.spark.pieces import table
 
 logger = logging.getLogger(__name__)
 

@@ -6,10 +6,10 @@ it, nothing is half done: a refresh is one commit, which is made if the head is 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from fivm_dbt.errors import FivmError
@@ -18,7 +18,7 @@ from fivm_dbt.plan.applying import StateSize, replaced_states
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.head import HeadId, NextHead
 from fivm_dbt.plan.plan import shortened
-from fivm_dbt.refresh.bind import bind, recorded_binding, stage_inputs, versions_read
+from fivm_dbt.refresh.bind import bind, recorded_binding, stage_inputs, versions_read, versions_text
 from fivm_dbt.refresh.clock import finished_clock, is_by_the_day, movement, read_clock
 from fivm_dbt.refresh.decide import (
     KEEPS_ROWS,
@@ -27,6 +27,7 @@ from fivm_dbt.refresh.decide import (
     changed_by_others,
     choose_buckets,
     is_conflict,
+    last_build,
     lost_inputs,
     raised_alarm,
     unreadable,
@@ -43,7 +44,7 @@ from fivm_dbt.refresh.observe import Observed, RecordedInput, State, observe, re
 from fivm_dbt.refresh.publish import publish, write_snapshots
 from fivm_dbt.refresh.report import Action, InputChange, Report
 from fivm_dbt.refresh.resume import Gone, bound_again
-from fivm_dbt.refresh.run import COMPACT_EVERY, Overtaken
+from fivm_dbt.refresh.run import Overtaken
 from fivm_dbt.refresh.runner import Update, build_states
 from fivm_dbt.refresh.writes import MAX_LITERALS
 from fivm_dbt.spark.heads import OVERTAKEN
@@ -69,6 +70,8 @@ class MaintainedRun(ModelRun):
     """The head that the next commit starts from, None where there is no table."""
     base = -1
     """The newest version of the table that is known."""
+    anew: Mapping[str, int] = MappingProxyType({})
+    """Of which views the last commit has written how many partitions anew."""
 
     def _execute(self, full_refresh: bool, entries: Sequence[Entry] | None) -> Report:
         state = read_state(self.journal.entries(self.plan.relation) if entries is None else entries)
@@ -108,7 +111,7 @@ class MaintainedRun(ModelRun):
         self.states = {name: self.base}
         self.state_bytes = detail["state_bytes"]
         self.sizes = {view: StateSize(*size) for view, size in detail["sizes"].items()}
-        self.anew = dict(detail["anew"])
+        self.anew = detail["anew"]
         left = int(detail["base"])
         # What others have written since the head was read is met where it is compared.
         since = [c for c in self.engine.commits(name, max(left, 0)) if left < c.version <= self.base]
@@ -126,7 +129,7 @@ class MaintainedRun(ModelRun):
         replaces = self.head is None and had_head(self.plan, self.engine)
         action: Action = "built" if state.finished is None else "rebuilt"
         before = state.inputs if state.finished is not None else {}
-        last = self._last_build(state)
+        last = last_build(self.plan, self.journal, state.finished)
         clock = read_clock(self.plan, self.engine, None)
         observed = observe(self.plan, self.engine, {})
         kept = snapshots | {i.name for i in self.plan.inputs if i.starts_with_snapshot}
@@ -160,10 +163,18 @@ class MaintainedRun(ModelRun):
             return covered
         kept = {k: v for k, v in covered["detail"].items() if k not in self._state_detail()}
         covered = self._covered(state, kept)
-        head = next_head(self.head, covered)
-        self.engine.run(write_head(self.plan, head))
-        self._committed(head)
+        self._set_head(covered)
         return covered
+
+    def _set_head(self, covered: Mapping[str, Any]) -> None:
+        """A commit of the head alone."""
+        head = next_head(self.head, covered)
+        try:
+            self.engine.run(write_head(self.plan, head))
+        except Exception as error:
+            self._check_overtaken(error)
+            raise
+        self._committed(head)
 
     def _not_built(self, error: Exception) -> NoReturn:
         raised = raised_alarm(error)
@@ -225,8 +236,7 @@ class MaintainedRun(ModelRun):
         if length is not None and detail["touched"] != []:
             known = last_recorded(self.plan, self.engine)
             if known is None or known < finished.refresh:
-                versions = {name: d["version"] for name, d in detail["inputs"].items()}
-                read = json.dumps(versions, sort_keys=True)
+                read = versions_text({name: d["version"] for name, d in detail["inputs"].items()})
                 record_partitions(self.plan, self.engine, finished.refresh, read, detail["touched"])
 
     def _only_time_passed(self, moved: _Moved, update: Update) -> Report:
@@ -261,12 +271,7 @@ class MaintainedRun(ModelRun):
         self.anew = {}
         detail = self._detail("advance", moved.observed, recorded, moved.binding) | {"touched": []}
         covered = self._covered(state, detail)
-        head = next_head(self.head, covered)
-        try:
-            self.engine.run(write_head(self.plan, head))
-        except Exception as error:
-            return self._alarm(error, state)
-        self._committed(head)
+        self._set_head(covered)
         self._tell(covered)
         self._show()
         return self._report(
@@ -324,7 +329,7 @@ class MaintainedRun(ModelRun):
 
     def _covered(self, state: State, detail: dict[str, Any]) -> dict[str, Any]:
         """What the state covers with the next commit, which starts from the version ``base``."""
-        every = {**detail, **self._state_detail(), "anew": self.anew, "base": self.base}
+        every = {**detail, **self._state_detail(), "anew": dict(self.anew), "base": self.base}
         return coverage(self.plan, state.next_refresh, every | {"signature": shortened(self.plan.signature)})
 
     def _committed(self, head: NextHead) -> None:
@@ -345,14 +350,25 @@ class MaintainedRun(ModelRun):
             self._note_sizes(next((c for c in since if c.operation not in KEEPS_ROWS), since[0]))
             self.states[name] = self.base = since[0].version
 
+    def _note_sizes(self, commit: Commit) -> None:
+        """Note how large the partitions are that a commit has written anew: they grow, and are merged into one day.
+
+        Of several views the one whose partitions are the largest counts, with all rows: what the others have is little.
+        """
+        written = {view: anew for view, anew in self.anew.items() if anew and view in self.sizes}
+        if commit.written is None or not written:
+            return
+        largest = max(
+            sorted(written), key=lambda view: self.sizes[view].rows / max(1, self.sizes[view].partitions)
+        )
+        self.sizes[largest] = self.sizes[largest].grown(commit.written, written[largest])
+
     def _tell(self, covered: Mapping[str, Any]) -> None:
         """Write down in the journal what has been committed, for monitoring: nothing depends on it."""
         seconds = round(perf_counter() - self.started, 3)
         known = {"seconds": seconds, "states": dict(self.states), "state_bytes": self.state_bytes}
         number, detail = int(covered["refresh"]), {**covered["detail"], **known}
-        self.journal.append(Entry(self.plan.relation, number, 0, "finished", self.plan.plan_hash, detail))
-        if number % COMPACT_EVERY == 0:
-            self.journal.compact(self.plan.relation)
+        self._append(Entry(self.plan.relation, number, 0, "finished", self.plan.plan_hash, detail))
 
     def _alarm(self, error: Exception, state: State) -> Report:
         """What stopped a write: another was faster, or what its checks found. An overflow is rebuilt from."""

@@ -17,7 +17,8 @@ from fivm_dbt.refresh.journal import create_once
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.part_catalog import PartEntry, Recorded, create_catalog, forget_model, record_parts
 from fivm_dbt.spark.partition_text import partition_time
-from fivm_dbt.spark.reads import in_partitions, table
+from fivm_dbt.spark.pieces import table
+from fivm_dbt.spark.reads import in_partitions
 from fivm_dbt.spark.states import stored
 
 

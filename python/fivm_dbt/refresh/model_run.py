@@ -5,7 +5,7 @@ from __future__ import annotations
 from fivm_dbt.naming import sibling
 from fivm_dbt.plan.plan import inner_views
 from fivm_dbt.refresh.journal import Entry
-from fivm_dbt.refresh.observe import Observed, State
+from fivm_dbt.refresh.observe import Observed
 from fivm_dbt.refresh.publish import drop_states, show_again, show_helpers
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.refresh.run import Run
@@ -32,10 +32,6 @@ class ModelRun(Run):
     def _show(self) -> None:
         """Put the model's view back where it is gone or altered: what is shown is the states."""
         self.shown_again = show_again(self.plan, self.engine) or self.shown_again
-
-    def _last_build(self, state: State) -> Entry | None:
-        """What the last build has left, asked before the next one."""
-        return self.journal.last_build(self.plan.relation) if state.finished is not None else None
 
     def _remove_orphans(self, last: Entry | None) -> None:
         """Drop the tables of the last build that this plan does not have, and show its inner views for theirs."""

@@ -28,7 +28,7 @@ from fivm_dbt.spark.capture import feed_query
 from fivm_dbt.spark.part_catalog import InputParts, Recorded, add_parts, add_staged
 from fivm_dbt.spark.part_queries import all_rows
 from fivm_dbt.spark.parts import input_parts_query, islands_query, numbered, touched_parts_query
-from fivm_dbt.spark.reads import table
+from fivm_dbt.spark.pieces import table
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.publish import drop_states
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.part_queries import empty_root_query
+from fivm_dbt.spark.pieces import pinned
 from fivm_dbt.spark.properties import root_properties
-from fivm_dbt.spark.reads import pinned
 from fivm_dbt.spark.state import create_table
 
 

@@ -17,7 +17,7 @@ from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.root_writes import RootWrites
 from fivm_dbt.spark.part_catalog import InputParts, PartEntry, Recorded, add_parts, record_parts
 from fivm_dbt.spark.parts import append_parts, changed_parts_query, part_rows, replace_parts
-from fivm_dbt.spark.reads import table
+from fivm_dbt.spark.pieces import table
 
 AT_ONCE = 500
 """Parts that are computed in one statement, where they can be, and so many are recorded in one."""

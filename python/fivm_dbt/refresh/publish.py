@@ -14,8 +14,8 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.engine import MissingRelation, NotVersioned
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.capture import snapshot_query
+from fivm_dbt.spark.pieces import table as relation_table
 from fivm_dbt.spark.properties import owner_properties
-from fivm_dbt.spark.reads import table as relation_table
 from fivm_dbt.spark.state import column_mapping, create_table, create_view, joined_on_read
 from fivm_dbt.spark.states import stored
 

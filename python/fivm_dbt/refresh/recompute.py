@@ -17,8 +17,9 @@ from fivm_dbt.refresh.observe import Observed, RecordedInput, keeps_columns
 from fivm_dbt.refresh.oracle import recompute_sql
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.near_changes import Range, daily, in_ranges, times_of
+from fivm_dbt.spark.pieces import changes, table
 from fivm_dbt.spark.properties import root_properties
-from fivm_dbt.spark.reads import changes, presented, table
+from fivm_dbt.spark.reads import presented
 from fivm_dbt.spark.state import create_table, partition_value
 from fivm_dbt.spark.validate import validate
 

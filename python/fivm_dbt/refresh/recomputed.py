@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fivm_dbt.plan.binding import BoundClock
 from fivm_dbt.refresh.bind import bind
 from fivm_dbt.refresh.clock import movement, read_clock
-from fivm_dbt.refresh.decide import KEEPS_ROWS, changed_by_others, why_rebuild
+from fivm_dbt.refresh.decide import KEEPS_ROWS, changed_by_others, last_build, why_rebuild
 from fivm_dbt.refresh.dropped import recorded_drops
 from fivm_dbt.refresh.journal import Entry
 from fivm_dbt.refresh.model_run import ModelRun
@@ -72,7 +72,7 @@ class RecomputedRun(ModelRun):
         clock = clock or read_clock(self.plan, self.engine, None)
         observed = moved if moved is not None else observe(self.plan, self.engine, {})
         binding = bind(self.plan, observed, buckets=1, clock=clock)
-        last = self._last_build(state)
+        last = last_build(self.plan, self.journal, state.finished)
         claim = self._claim(state, {"kind": "build"})
         why = self.plan.recompute.reason if reason is None else f"{reason}; {self.plan.recompute.reason}"
         why += ", where the changes reach" if touched is not None else ""

@@ -43,8 +43,6 @@ class Run:
         """Whether the model's view was gone, or altered, and has been put back."""
         self.state_bytes: int | None = None
         self.sizes: dict[str, StateSize] = {}
-        self.anew: dict[str, int] = {}
-        """Of which states how many partitions have been written anew."""
         self.dropped: dict[str, Intervals] = {}
         """Of which inputs' dropped parts the model has results."""
 
@@ -86,9 +84,13 @@ class Run:
             claim.plan_hash,
             {**detail, "seconds": seconds, **self._state_detail()},
         )
+        self._append(entry)
+
+    def _append(self, entry: Entry) -> None:
+        """Write an entry down; now and then have those of the model put together."""
         self.journal.append(entry)
-        if claim.refresh % COMPACT_EVERY == 0:
-            self.journal.compact(claim.model)
+        if entry.refresh % COMPACT_EVERY == 0:
+            self.journal.compact(entry.model)
 
     def _measure_state(self, commits: Sequence[Commit] | None) -> None:
         """Note the state's version and size; its history tells both, if it tells how much every commit added."""
@@ -102,20 +104,6 @@ class Run:
         else:
             self.state_bytes = self.engine.size(name)
         self.states[name] = commits[0].version
-        self._note_sizes(commits[0])
-
-    def _note_sizes(self, commit: Commit) -> None:
-        """Note how large the partitions are that a commit has written anew: they grow, and are merged into one day.
-
-        Of several views the one whose partitions are the largest counts, with all rows: what the others have is little.
-        """
-        written = {view: anew for view, anew in self.anew.items() if anew and view in self.sizes}
-        if commit.written is None or not written:
-            return
-        largest = max(
-            sorted(written), key=lambda view: self.sizes[view].rows / max(1, self.sizes[view].partitions)
-        )
-        self.sizes[largest] = self.sizes[largest].grown(commit.written, written[largest])
 
     def _state_detail(self) -> dict[str, Any]:
         """What every finished entry has about the states, and what they were laid out by."""

@@ -32,7 +32,7 @@ from fivm_dbt.refresh.writes import Write as PlannedWrite
 from fivm_dbt.spark.check import check_statements
 from fivm_dbt.spark.merge import write_deltas, write_head
 from fivm_dbt.spark.near_changes import times_of
-from fivm_dbt.spark.reads import table as relation_table
+from fivm_dbt.spark.pieces import table as relation_table
 from fivm_dbt.spark.statements import locate_query, locates, statement
 from fivm_dbt.steps.kinds import (
     Count,
@@ -66,11 +66,8 @@ class Merged:
     """How many partitions the last statement has written anew as a whole."""
 
 
-def build_states(plan: Plan, engine: Recorder, binding: Binding) -> int:
-    """Create the table of all states with everything in them, its change feed on from the first version.
-
-    Returns its version.
-    """
+def build_states(plan: Plan, engine: Recorder, binding: Binding) -> None:
+    """Create the table of all states with everything in them, its change feed on from the first version."""
     check_statements(plan)
     staged = []
     for step in builds(plan):
@@ -83,7 +80,6 @@ def build_states(plan: Plan, engine: Recorder, binding: Binding) -> int:
             engine.run(query)
     for name in reversed(staged):
         engine.unstage(name)
-    return engine.commits(plan.state_relation, None)[0].version
 
 
 class Update:
@@ -175,9 +171,9 @@ class Update:
         if not looked_up:
             return
         query = locate_query(self._plan, step.view, looked_up, self._binding)
-        found: list[list[str | None]] = [[] for _ in looked_up]
-        for number, value in self._engine.query(query):
-            found[int(str(number))].append(None if value is None else str(value))
+        found: list[list[str]] = [[] for _ in looked_up]
+        for number, text in self._engine.query(query):
+            found[int(str(number))].append(str(text))
         touched = (
             Touched(lookup.key_set, state.relation, _literals(values))
             for (lookup, state), values in zip(looked_up, found, strict=True)
@@ -217,8 +213,7 @@ class Update:
             bound = BoundInput(view.name, "static", before, before)
             self._binding = self._binding.with_view(bound, is_changed=False)
             return
-        places = None if len(change.touched) > MAX_LITERALS else _scalars(change.touched)
-        touched = Touched(staged_state(self._plan, view), view.name, places)
+        touched = Touched(staged_state(self._plan, view), view.name, _literals(change.touched))
         bound = BoundInput(view.name, "staged" if is_own_change(view) else "state", before, before)
         self._binding = self._binding.with_touched([touched]).with_view(bound, is_changed=True)
         self._stage(staged_input(self._plan, view.name), StageChange(view))
@@ -250,14 +245,11 @@ def _spans(plan: Plan, view: View, touched: Sequence[Row]) -> tuple[Span, ...]:
     return tuple(Span(view.name, column, spans) for column, spans in found if spans is not None)
 
 
-def _literals(values: list[str | None]) -> tuple[Scalar, ...] | None:
-    if len(values) > MAX_LITERALS:
+def _literals(texts: Sequence[object]) -> tuple[Scalar, ...] | None:
+    """Partitions as literals, None where they are too many."""
+    if len(texts) > MAX_LITERALS:
         return None
-    return _scalars(sorted(v for v in values if v is not None))
-
-
-def _scalars(values: Sequence[object]) -> tuple[Scalar, ...]:
-    return tuple(Scalar(exp.Literal.string(str(value))) for value in values)
+    return tuple(Scalar(exp.Literal.string(text)) for text in sorted(map(str, texts)))
 
 
 def _needed(query: exp.Expr | None) -> exp.Expr:

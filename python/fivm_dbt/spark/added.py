@@ -9,6 +9,7 @@ from fivm_dbt.ir.scalar import column_ast, identifier
 from fivm_dbt.naming import COUNT, PARTITION
 from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.plan.plan import Plan, StateTable, View
+from fivm_dbt.spark.pieces import table
 
 
 def stored_and_staged(plan: Plan, view: View, own: exp.Expr, where: exp.Expr | None = None) -> exp.Query:
@@ -21,7 +22,7 @@ def stored_and_staged(plan: Plan, view: View, own: exp.Expr, where: exp.Expr | N
         shown = [once if is_stored and c == COUNT and state.is_set else column_ast("", c) for c in columns]
         return exp.select(*shown, copy=False).from_(source, copy=False)
 
-    staged = rows(exp.to_table(staged_state(plan, view), dialect="spark"), is_stored=False)
+    staged = rows(table(staged_state(plan, view)), is_stored=False)
     if where is not None:
         staged = staged.where(where.copy(), copy=False)
     return exp.union(rows(own, is_stored=True), staged, distinct=False, copy=False)

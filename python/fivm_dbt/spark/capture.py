@@ -17,7 +17,8 @@ from fivm_dbt.plan.binding import Binding, BoundInput, staged_state
 from fivm_dbt.plan.plan import Plan, PlanInput, View
 from fivm_dbt.spark.added import added_up
 from fivm_dbt.spark.near_changes import times_by_day
-from fivm_dbt.spark.reads import changes, in_partitions, pinned, presented, read_state, read_version, table
+from fivm_dbt.spark.pieces import changes, pinned, table
+from fivm_dbt.spark.reads import in_partitions, presented, read_state, read_version
 from fivm_dbt.spark.states import stored
 
 

@@ -12,7 +12,8 @@ from fivm_dbt.naming import COUNT
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.plan import Plan, PlanInput
 from fivm_dbt.spark.part_time import counted, in_parts, instant, number_of, whole
-from fivm_dbt.spark.reads import pinned, read_version, table
+from fivm_dbt.spark.pieces import pinned, table
+from fivm_dbt.spark.reads import read_version
 
 
 def losing_parts_query(item: PlanInput, staged: str) -> exp.Select:

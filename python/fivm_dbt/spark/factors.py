@@ -23,7 +23,8 @@ from fivm_dbt.plan.binding import staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.rings.products import sum_of_products
 from fivm_dbt.rings.registry import ROWS
-from fivm_dbt.spark.reads import shown_columns, table
+from fivm_dbt.spark.pieces import table, union_all
+from fivm_dbt.spark.reads import shown_columns
 from fivm_dbt.spark.select import select_columns
 from fivm_dbt.spark.state import is_any
 
@@ -292,7 +293,7 @@ def _terms(matrix: Matrix, terms: Sequence[MatrixTerm], term: str) -> exp.Query:
             text = exp.Literal.string(str(divisor))
             values.append(exp.alias_(exp.cast(text, type_.text, dialect="spark"), _divisor(n)))
         rows.append(exp.select(*values))
-    return rows[0] if len(rows) == 1 else exp.union(*rows, distinct=False, copy=False)
+    return union_all(rows)
 
 
 def _quotient(value: exp.Expr, divisor: exp.Expr, type_: SparkType, to: SparkType) -> exp.Expr:

@@ -13,6 +13,7 @@ from fivm_dbt.ir.scalar import cast_ast, column_ast, identifier, raise_error
 from fivm_dbt.naming import COMMIT, COVERAGE, HEAD, OF, PARTITION, TAIL, TO, VIEW
 from fivm_dbt.plan.head import HeadId, NextHead
 from fivm_dbt.plan.plan import Plan
+from fivm_dbt.spark.pieces import pinned, table
 
 OVERTAKEN = "FIVM403"
 """The alarm of a writer that comes too late."""
@@ -25,12 +26,9 @@ _PLACE = "-"
 _TYPES = {OF: "string", TO: "string", HEAD: BIGINT.text, COMMIT: "string", COVERAGE: "string"}
 
 
-def head_query(table: str, version: int) -> exp.Select:
+def head_query(name: str, version: int) -> exp.Select:
     """Number, id and coverage of the newest head at a version."""
-    source = exp.to_table(table, dialect="spark")
-    number = exp.Literal.number(version)
-    source.set("version", exp.Version(this="VERSION", kind="AS OF", expression=number))
-    query = exp.select(HEAD, COMMIT, COVERAGE).from_(source).where(*_is_head(""))
+    query = exp.select(HEAD, COMMIT, COVERAGE).from_(pinned(name, version)).where(*_is_head(""))
     return query.order_by(exp.Ordered(this=exp.column(HEAD), desc=True)).limit(1)
 
 
@@ -38,7 +36,7 @@ def head_row(plan: Plan, head: NextHead, *, is_compared: bool = True) -> exp.Sel
     """The row of a head for the table of all states. Its number is an error where the newest head is another one."""
     number: exp.Expr = exp.cast(exp.Literal.number(head.number), BIGINT.text, dialect="spark")
     if is_compared and head.before is not None:
-        newest = exp.select(_newest()).from_(exp.to_table(plan.layout.relation, dialect="spark"))
+        newest = exp.select(_newest()).from_(table(plan.layout.relation))
         same = exp.EQ(
             this=newest.where(*_is_head(""), _is_fresh()).subquery(),
             expression=exp.Literal.string(_text(head.before)),

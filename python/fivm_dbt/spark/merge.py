@@ -16,7 +16,8 @@ from fivm_dbt.plan.plan import PayloadColumn, Plan, StateTable, View
 from fivm_dbt.rings.registry import Component
 from fivm_dbt.spark.added import stored_and_staged
 from fivm_dbt.spark.heads import head_branches, head_row, is_from, is_in_tail
-from fivm_dbt.spark.reads import Bounds, in_bounds, in_partitions, table
+from fivm_dbt.spark.pieces import table
+from fivm_dbt.spark.reads import Bounds, in_bounds, in_partitions
 from fivm_dbt.spark.state import as_set, is_any, twice
 from fivm_dbt.spark.states import as_delta, as_stored, lay_out_rows, of_view, renamed, stored, with_head
 
@@ -37,21 +38,17 @@ class Place:
 
     def condition(self, plan: Plan, alias: str = "") -> exp.Expr:
         """Whether a row of the table, called ``alias``, lies there."""
-        tests = [of_view(plan, self.view, alias)]
-        if self.partitions is not None:
-            tests.append(in_partitions(alias, self.partitions))
-        if self.bounds is not None:
-            tests.append(renamed(plan, self.view, in_bounds(alias, self.bounds)))
-        return exp.and_(*tests, copy=False)
+        within = (renamed(plan, self.view, test) for test in self._within(alias))
+        return exp.and_(of_view(plan, self.view, alias), *within, copy=False)
 
     def of_own(self) -> exp.Expr | None:
         """The same of a row of its own state or delta."""
-        tests = []
-        if self.partitions is not None:
-            tests.append(in_partitions("", self.partitions))
-        if self.bounds is not None:
-            tests.append(in_bounds("", self.bounds))
+        tests = self._within("")
         return exp.and_(*tests, copy=False) if tests else None
+
+    def _within(self, alias: str) -> list[exp.Expr]:
+        tests = [] if self.partitions is None else [in_partitions(alias, self.partitions)]
+        return tests if self.bounds is None else [*tests, in_bounds(alias, self.bounds)]
 
 
 def write_deltas(

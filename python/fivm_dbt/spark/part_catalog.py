@@ -19,7 +19,8 @@ from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.part_plan import PART
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.spark.part_time import in_numbers, instant, whole
-from fivm_dbt.spark.reads import table, written
+from fivm_dbt.spark.pieces import table, union_all
+from fivm_dbt.spark.reads import written
 from fivm_dbt.spark.state import table_properties
 
 COLUMNS: Mapping[str, str] = {
@@ -152,7 +153,7 @@ def _named(
     if entries:
         own_rows = [(e.part, e.rows, e.is_changed) for e in entries]
         rows.insert(0, _entries(plan.relation, length, own_rows, is_own=True))
-    return rows[0] if len(rows) == 1 else exp.union(*rows, distinct=False, copy=False)
+    return union_all(rows)
 
 
 def add_staged(plan: Plan, relation: str, length: Length, staged: str, by: Recorded) -> exp.Insert:

@@ -19,7 +19,8 @@ from fivm_dbt.plan.part_plan import PART, PartInput, PartPlan, PartQuery, PartRe
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.spark.match_text import written_out
 from fivm_dbt.spark.part_time import floored, in_numbers, in_parts, instant, number_of, whole
-from fivm_dbt.spark.reads import pinned, presented, read_version, table, whole_as_text, written
+from fivm_dbt.spark.pieces import pinned, table, union_all
+from fivm_dbt.spark.reads import presented, read_version, whole_as_text, written
 from fivm_dbt.spark.select import select
 from fivm_dbt.sql.splice import splice_inputs
 
@@ -141,7 +142,7 @@ def parts_query(plan: Plan, first: int | None, parts: Intervals, versions: Versi
         queries += [part_query(plan, chosen.update, part, versions) for part in parts]
     if not queries:
         return empty_root_query(plan)
-    return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False, copy=False)
+    return union_all(queries)
 
 
 def _with_parts(plan: Plan, node: Scan, read: PartRead, wanted: Intervals, versions: Versions) -> exp.Select:

@@ -21,7 +21,7 @@ from fivm_dbt.plan.part_plan import Cumulative
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.spark.part_queries import named_parts
 from fivm_dbt.spark.part_time import in_parts, whole
-from fivm_dbt.spark.reads import pinned, table
+from fivm_dbt.spark.pieces import pinned, table
 
 _HAD, _HAS = "__fivm_had", "__fivm_has"
 

@@ -25,7 +25,7 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.spark.merge import OVERFLOW
 from fivm_dbt.spark.part_queries import named_parts, rows_together, same_part
 from fivm_dbt.spark.part_time import in_parts, whole
-from fivm_dbt.spark.reads import table
+from fivm_dbt.spark.pieces import table
 
 _UNTIL = "__fivm_until"
 """Column: the last part in which a running sum is what it is."""

@@ -18,7 +18,7 @@ from fivm_dbt.plan.part_plan import PART, PartInput
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.spark.part_queries import MAX_RANGES, parts_of
 from fivm_dbt.spark.part_time import in_parts, number_of, whole
-from fivm_dbt.spark.reads import changes, table
+from fivm_dbt.spark.pieces import changes, table
 
 PARTS_PER_FILE = 64
 """Parts that are written together go into files of so many."""

@@ -24,29 +24,9 @@ from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.spark.added import added_up
 from fivm_dbt.spark.near_changes import near_changes
 from fivm_dbt.spark.part_time import instant, whole
+from fivm_dbt.spark.pieces import pinned, table
 from fivm_dbt.spark.select import Reader
 from fivm_dbt.spark.states import stored
-
-
-def table(name: str) -> exp.Table:
-    """A relation by its canonical name."""
-    return exp.to_table(name, dialect="spark")
-
-
-def pinned(name: str, version: int) -> exp.Table:
-    """``name VERSION AS OF version``."""
-    result = table(name)
-    result.set("version", exp.Version(this="VERSION", kind="AS OF", expression=exp.Literal.number(version)))
-    return result
-
-
-def changes(name: str, after: int, to: int) -> exp.Expr:
-    """``table_changes(name, after + 1, to)``: the change feed of the versions after ``after`` up to ``to``."""
-    call = exp.Anonymous(
-        this="TABLE_CHANGES",
-        expressions=[exp.Literal.string(name), exp.Literal.number(after + 1), exp.Literal.number(to)],
-    )
-    return exp.Table(this=call)
 
 
 def presented(presentation: Presentation, source: exp.Expr) -> exp.Select:

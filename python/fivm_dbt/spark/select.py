@@ -37,6 +37,7 @@ from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.within import Within
 from fivm_dbt.spark.match_recognize import select_matches
 from fivm_dbt.spark.match_runs import select_runs
+from fivm_dbt.spark.pieces import union_all
 from fivm_dbt.spark.sessions import select_sessions
 
 Reader = Callable[[Scan | Lookup | Within], exp.Expr]
@@ -88,10 +89,10 @@ def select(node: Node, reader: Reader) -> exp.Query:
         return query
     if isinstance(node, Values):
         rows = [_values_row(row, node.columns) for row in node.rows]
-        return rows[0] if len(rows) == 1 else exp.union(*rows, distinct=False, copy=False)
+        return union_all(rows)
     if isinstance(node, UnionAll):
         queries = [select(branch, reader) for branch in node.branches]
-        return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False, copy=False)
+        return union_all(queries)
     if isinstance(node, Buckets):
         return select(_exploded(node), reader)
     if isinstance(node, Distinct):

@@ -23,7 +23,8 @@ from fivm_dbt.spark.clock import at_time
 from fivm_dbt.spark.near_changes import first_and_last
 from fivm_dbt.spark.panes import select_by_panes
 from fivm_dbt.spark.partition_text import partition_text
-from fivm_dbt.spark.reads import bound_number, presented, side_reader, table
+from fivm_dbt.spark.pieces import table, union_all
+from fivm_dbt.spark.reads import bound_number, presented, side_reader
 from fivm_dbt.spark.select import Reader, select, select_columns
 from fivm_dbt.spark.states import as_stored, lay_out_rows, with_head
 
@@ -133,7 +134,7 @@ def partitions_query(
             .from_(keys)
             .distinct()
         )
-    return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False, copy=False)
+    return union_all(queries)
 
 
 def _payload_query(
@@ -155,7 +156,7 @@ def _payload_query(
         select_columns(_product_columns(state, product), product.node, reader)
         for product in binding.products(view)
     ]
-    rows = branches[0] if len(branches) == 1 else exp.union(*branches, distinct=False, copy=False)
+    rows = union_all(branches)
     keys = [column_ast("", k.name) for k in state.keys] + [exp.column(STEP) for _ in steps]
     sums = {name: _total(name, state) for name in state.payload_names}
     query = exp.select(*(k.copy() for k in keys), *(exp.alias_(s.copy(), n) for n, s in sums.items()))

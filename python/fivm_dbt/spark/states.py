@@ -11,6 +11,7 @@ from fivm_dbt.naming import COUNT, PARTITION, VIEW
 from fivm_dbt.plan.head import NextHead
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.spark.heads import HEAD_COLUMNS, head_row, no_head
+from fivm_dbt.spark.pieces import pinned, table, union_all
 
 
 def stored(
@@ -21,12 +22,10 @@ def stored(
     They are those of a ``version``; of the newest one with None, which is for looks from outside a refresh.
     """
     names = {**plan.layout.stored_as(view), PARTITION: PARTITION}
-    table = exp.to_table(plan.layout.relation, dialect="spark")
-    if version is not None:
-        number = exp.Literal.number(version)
-        table.set("version", exp.Version(this="VERSION", kind="AS OF", expression=number))
+    name = plan.layout.relation
+    source = table(name) if version is None else pinned(name, version)
     columns = [named(column_ast("", place), name) for name, place in names.items()]
-    query = exp.select(*columns, copy=False).from_(table, copy=False).where(of_view(plan, view), copy=False)
+    query = exp.select(*columns, copy=False).from_(source, copy=False).where(of_view(plan, view), copy=False)
     if where is not None:
         query = query.where(renamed(plan, view, where), copy=False)
     return query.subquery(identifier(alias), copy=False)
@@ -50,7 +49,7 @@ def renamed(plan: Plan, view: View, test: exp.Expr) -> exp.Expr:
 
 def as_stored(plan: Plan, views: Sequence[tuple[View, exp.Expr]]) -> exp.Query:
     """Rows of several states, each in a FROM item with its view's own names, as rows of the table."""
-    return _together([_as_stored(plan, view, rows, plan.layout.stored_as(view)) for view, rows in views])
+    return union_all([_as_stored(plan, view, rows, plan.layout.stored_as(view)) for view, rows in views])
 
 
 def as_delta(plan: Plan, views: Sequence[tuple[View, exp.Expr]], head: NextHead) -> exp.Query:
@@ -63,16 +62,12 @@ def as_delta(plan: Plan, views: Sequence[tuple[View, exp.Expr]], head: NextHead)
         position = len(plan.layout.columns)
         nothing = exp.alias_(exp.cast(exp.Null(), "bigint", dialect="spark"), COUNT)
         row.set("expressions", [*row.expressions[:position], nothing, *row.expressions[position:]])
-    return _together([*branches, row])
+    return union_all([*branches, row])
 
 
 def with_head(plan: Plan, rows: exp.Query, head: NextHead) -> exp.Query:
     """Rows of the table with the head to be set, which is compared."""
-    return exp.union(rows, head_row(plan, head), distinct=False, copy=False)
-
-
-def _together(branches: list[exp.Select]) -> exp.Query:
-    return branches[0] if len(branches) == 1 else exp.union(*branches, distinct=False, copy=False)
+    return union_all([rows, head_row(plan, head)])
 
 
 def _as_stored(plan: Plan, view: View, rows: exp.Expr, places: Mapping[str, str]) -> exp.Select:

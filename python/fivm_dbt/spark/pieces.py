@@ -1,0 +1,36 @@
+"""Pieces of statements: tables by name, at a version and by their changes, and the union of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from sqlglot import exp
+
+Q = TypeVar("Q", bound=exp.Query)
+
+
+def table(name: str) -> exp.Table:
+    """A relation by its canonical name."""
+    return exp.to_table(name, dialect="spark")
+
+
+def pinned(name: str, version: int) -> exp.Table:
+    """``name VERSION AS OF version``."""
+    result = table(name)
+    result.set("version", exp.Version(this="VERSION", kind="AS OF", expression=exp.Literal.number(version)))
+    return result
+
+
+def changes(name: str, after: int, to: int) -> exp.Expr:
+    """``table_changes(name, after + 1, to)``: the change feed of the versions after ``after`` up to ``to``."""
+    call = exp.Anonymous(
+        this="TABLE_CHANGES",
+        expressions=[exp.Literal.string(name), exp.Literal.number(after + 1), exp.Literal.number(to)],
+    )
+    return exp.Table(this=call)
+
+
+def union_all(queries: Sequence[Q]) -> Q | exp.Union:
+    """``query UNION ALL query ...``; a query alone as it is."""
+    return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False, copy=False)

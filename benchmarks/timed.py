@@ -1,16 +1,25 @@
-"""Seconds of each statement that an engine runs."""
+"""Seconds of each statement that an engine runs, and what kind of statement it is."""
 
 from __future__ import annotations
 
 import re
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from fivm_dbt.engines.spark import Answer, Execute, SparkEngine, on_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+Kind = Literal["staged", "queried", "written", "dropped"]
+
+_KINDS: dict[str, Kind] = {
+    "CACHE": "staged",
+    "DROP": "dropped",
+    **dict.fromkeys(("SELECT", "WITH", "DESCRIBE", "SHOW"), "queried"),
+}
+"""By the first word of a statement; whatever is not listed writes."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +28,11 @@ class Timing:
 
     statement: str
     seconds: float
+
+    @property
+    def kind(self) -> Kind:
+        """What it does, by its first word; what is staged is dropped in the end."""
+        return _KINDS.get(self.statement.split(" ", 1)[0].upper(), "written")
 
 
 class Timed:

@@ -13,7 +13,8 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest
 from fivm_dbt.plan.viewdf import plan_viewdf
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.journal import Journal, ReadAhead, SqlJournal
+from fivm_dbt.refresh.invocation import Invocation
+from fivm_dbt.refresh.journal import Journal, SqlJournal
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.testing.workbench import TableSpec, Workbench
 
@@ -60,8 +61,8 @@ class PartModels:
     def begin(self) -> None:
         """An invocation of dbt begins: it reads the journal once for all its models, with the first one."""
         if isinstance(self._workbench.journal, SqlJournal):
-            ahead = ReadAhead(self._plans)
-            self._journal = SqlJournal(self._workbench.engine, journal_table(next(iter(self._plans))), ahead)
+            table, invocation = journal_table(next(iter(self._plans))), Invocation(self._plans)
+            self._journal = SqlJournal(self._workbench.engine, table, invocation)
 
     def refresh(self, name: str) -> Report:
         entries = self._journal.entries(name)

@@ -16,6 +16,7 @@ from fivm_dbt.config import Config
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.executor import refresh
+from fivm_dbt.refresh.invocation import Invocation
 from fivm_dbt.refresh.journal import SqlJournal
 from fivm_dbt.refresh.layout import Promises, settled_plan
 from fivm_dbt.refresh.report import Action
@@ -79,7 +80,7 @@ class Followed:
             request = ModelRequest(relation, sql, Catalog.of(relations), Config(), measured=measured)
             return plan_model(request, engine.describe)
 
-        journal = SqlJournal(engine, "shop.fivm_journal")
+        journal = SqlJournal(engine, "shop.fivm_journal", Invocation([relation]))
         model = Followed(settled_plan(planner, engine, ()), engine, journal, session, warehouse)
         started = time.perf_counter()
         refresh(model.plan, engine, journal)

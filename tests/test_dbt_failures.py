@@ -65,7 +65,8 @@ def test_interrupted_after_each_statement(
     statements = _run(shop, monkeypatch, None).calls
     assert statements > 5
 
-    for number in range(1, statements + 1):
+    # The last one writes the journal, after all models.
+    for number in range(1, statements):
         _change(shop, number)
         _run(shop, monkeypatch, number)
         # What arrives after the interruption is not mixed up with what was being applied.
@@ -93,3 +94,28 @@ def test_interrupted_build(spark: SparkSession, tmp_path: Path, monkeypatch: pyt
     run = shop.dbt("run", "--select", "revenue_by_day")
     assert run.figures("revenue_by_day")["action"] in ("built", "refreshed")
     assert shop.rows("revenue_by_day") == shop.rows(EXPECTED)
+
+
+def test_a_journal_that_cannot_be_written_fails_no_run(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it lacks is told. The next run goes on from the head, also where warnings are errors."""
+    shop = Project.create(spark, tmp_path / "shop", "unwritten", "big_orders")
+    run = SparkEngine.run
+
+    def full(engine: SparkEngine, sql: str) -> None:
+        if sql.startswith(f"INSERT INTO {shop.schema}.fivm_journal"):
+            raise OSError("no space left")
+        run(engine, sql)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SparkEngine, "run", full)
+        told = shop.dbt("--warn-error", "run")
+    assert told.actions() == {"big_orders": "built"}
+    lacks = f"It may lack refresh 1 of {shop.schema}.big_orders."
+    assert f"{shop.schema}.fivm_journal was not written (no space left). {lacks}" in told.text
+    shop.insert("orders", (5, 2, "2024-05-02", "99.00"))
+    again = shop.dbt("run")
+    assert again.actions() == {"big_orders": "refreshed"} and "was not written" not in again.text
+    assert shop.rows("SELECT refresh FROM shop.fivm_journal") == [(2,)]
+    assert len(shop.rows("big_orders")) == 4

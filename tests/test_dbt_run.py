@@ -140,6 +140,37 @@ def test_deferral_reads_production_and_writes_here(spark: SparkSession, tmp_path
     assert production.versions() == before
 
 
+def _journal(shop: Project) -> tuple[int, dict[str, list[int]]]:
+    """The version of the journal, and by model the numbers of its refreshes that are finished there."""
+    found: dict[str, list[int]] = {}
+    for model, refresh in shop.rows("SELECT model, refresh FROM shop.fivm_journal WHERE event = 'finished'"):
+        found.setdefault(model.split(".")[-1], []).append(refresh)
+    return shop.versions()[f"{shop.schema}.fivm_journal"], found
+
+
+def test_the_journal_is_written_once_when_a_command_ends(shop: Project) -> None:
+    """Whatever the number of models and threads, and if a model fails; a retry writes what it has done."""
+    shop.dbt("build", "--threads", "4", "--exclude", "package:fivm")
+    version, entries = _journal(shop)
+    assert entries == {name: [1] for name in FIVM_MODELS}
+
+    shop.insert("orders", (5, 2, "2024-05-02", "99.00"))
+    both = ["run", "--threads", "2", "--select", "big_orders", "total_revenue"]
+    assert set(shop.dbt(*both).actions().values()) == {"refreshed"}
+    assert _journal(shop) == (version + 1, entries | {"big_orders": [1, 2], "total_revenue": [1, 2]})
+    assert set(shop.dbt(*both).actions().values()) == {"no change"}
+    assert _journal(shop)[0] == version + 1
+
+    text = (shop.root / "models/total_revenue.sql").read_text()
+    shop.write("models/total_revenue.sql", f"{{{{ config(pre_hook='select nothing') }}}}\n{text}")
+    shop.insert("orders", (6, 2, "2024-05-02", "98.00"))
+    assert shop.dbt(*both, expect=False).actions() == {"big_orders": "refreshed"}
+    assert _journal(shop) == (version + 2, entries | {"big_orders": [1, 2, 3], "total_revenue": [1, 2]})
+    shop.write("models/total_revenue.sql", text)
+    assert shop.dbt("retry").actions() == {"total_revenue": "refreshed"}
+    assert _journal(shop) == (version + 3, entries | {"big_orders": [1, 2, 3], "total_revenue": [1, 2, 3]})
+
+
 def test_state_of_the_journal_can_be_monitored(shop: Project) -> None:
     monitored = ["--vars", json.dumps({"fivm_monitoring": True})]
     shop.dbt("run", "--select", "big_orders", *monitored)

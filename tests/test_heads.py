@@ -11,8 +11,10 @@ import sqlglot
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.refresh.engine import Commit
+from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.heads import HeadedJournal, head_of
-from fivm_dbt.refresh.journal import Entry
+from fivm_dbt.refresh.invocation import Invocation
+from fivm_dbt.refresh.journal import Entry, SqlJournal
 from fivm_dbt.refresh.observe import read_state
 from fixtures.models import Bench, Interrupted, Interrupting
 
@@ -137,8 +139,6 @@ def test_a_commit_after_the_head_was_read_is_not_taken_for_somebody_elses() -> N
     entries = journal.entries(bench.plan.relation)
     bench.refresh()
     assert len([c for c in bench.engine.commits(table, 0) if c.operation != "OPTIMIZE"]) > 2
-    from fivm_dbt.refresh.executor import refresh
-
     report = refresh(bench.plan, bench.engine, bench.journal, entries=entries)
     assert report.action == "no change", "overtaken, and begun again"
     bench.check()
@@ -230,6 +230,33 @@ def test_a_head_tells_all_that_the_journal_does() -> None:
     for part in ("kind", "inputs", "buckets", "sizes", "signature"):
         assert told.detail[part] == head.detail[part]
     assert (told.refresh, told.plan_hash) == (head.refresh, head.plan_hash)
+
+
+def test_a_refresh_of_an_invocation_writes_no_journal() -> None:
+    """Nor does it need what is not written yet; written at the end, the journal has what it had before."""
+    bench, invocation = Bench.of(SUMS, {"r": ("k int, x int", ROWS)}), Invocation(["analytics.m"])
+    journal = SqlJournal(bench.engine, "analytics.fivm_journal", invocation)
+    actions = []
+    for rows in ([], [(1, 5)], [(7, 7)], []):
+        if rows:
+            _insert(bench, *rows)
+        report = refresh(bench.plan, bench.engine, journal)
+        assert not [s for s in report.statements if s.startswith("INSERT") and "fivm_journal" in s]
+        actions.append(report.action)
+    assert actions == ["built", "refreshed", "refreshed", "no change"]
+    assert not bench.engine.exists(journal.name)
+    bench.check()
+    known = journal.last_known("analytics.m")
+    assert known is not None and known.refresh == 3
+    noted = invocation.take_noted()
+    assert [(e.refresh, e.event, e.detail["kind"]) for e in noted] == [
+        (1, "finished", "build"),
+        (2, "finished", "refresh"),
+        (3, "finished", "refresh"),
+    ]
+    journal.write(noted)
+    assert list(SqlJournal(bench.engine, journal.name).entries("analytics.m")) == noted[::-1]
+    assert noted[-1].detail["seconds"] > 0 and noted[-1].detail["states"] == bench.finished.detail["states"]
 
 
 def test_what_is_covered_survives_spark_and_is_short() -> None:

@@ -17,7 +17,8 @@ import pytest
 from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.refresh.engine import Commit
-from fivm_dbt.refresh.journal import Entry, Journal, MemoryJournal, ReadAhead, SqlJournal
+from fivm_dbt.refresh.invocation import Invocation
+from fivm_dbt.refresh.journal import Entry, Journal, MemoryJournal, SqlJournal
 from fivm_dbt.refresh.observe import RecordedInput, State, check_free, read_state
 from fivm_dbt.refresh.owner import is_alive, new_owner, release
 from fivm_dbt.refresh.recorder import Recorder
@@ -313,11 +314,17 @@ def test_a_journal_that_another_process_is_creating_is_waited_for(monkeypatch: p
 
 
 class _Counting:
-    """An engine that counts what the journal asks."""
+    """An engine that counts what the journal asks, and lists what it runs."""
 
     def __init__(self, engine: DuckDbEngine) -> None:
         self._engine = engine
         self.reads = 0
+        self.ran: list[str] = []
+
+    def run(self, sql: str) -> None:
+        self.ran.append(sql)
+        if not sql.startswith("OPTIMIZE"):  # DuckDB has none
+            self._engine.run(sql)
 
     def query(self, sql: str) -> object:
         self.reads += sql.startswith("SELECT")
@@ -340,7 +347,7 @@ def counting() -> Iterator[_Counting]:
 
 
 def test_models_of_an_invocation_share_one_read(counting: Any) -> None:
-    ahead = ReadAhead(["analytics.a", "analytics.b", "analytics.new"])
+    ahead = Invocation(["analytics.a", "analytics.b", "analytics.new"])
     alone = SqlJournal(counting, "analytics.fivm_journal")
     for model in ("analytics.b", "analytics.a", "analytics.new"):
         journal = SqlJournal(counting, "analytics.fivm_journal", ahead)
@@ -352,14 +359,14 @@ def test_models_of_an_invocation_share_one_read(counting: Any) -> None:
 
 
 def test_what_was_read_ahead_is_given_once(counting: Any) -> None:
-    journal = SqlJournal(counting, "analytics.fivm_journal", ReadAhead(["analytics.a"]))
+    journal = SqlJournal(counting, "analytics.fivm_journal", Invocation(["analytics.a"]))
     journal.entries("analytics.a")
     journal.claim(_entry(3, "started", model="analytics.a"))
     assert journal.entries("analytics.a")[0].refresh == 3
 
 
 def test_a_model_that_was_not_announced_is_read_for_itself(counting: Any) -> None:
-    journal = SqlJournal(counting, "analytics.fivm_journal", ReadAhead(["analytics.a"]))
+    journal = SqlJournal(counting, "analytics.fivm_journal", Invocation(["analytics.a"]))
     assert journal.entries("analytics.other")[0].refresh == 2
 
 
@@ -367,7 +374,7 @@ def test_a_claim_that_was_read_ahead_is_looked_at_again(counting: Any) -> None:
     """By the time its turn comes the other process may have finished."""
     direct = SqlJournal(counting, "analytics.fivm_journal")
     direct.claim(_entry(3, "started", model="analytics.b"))
-    ahead = SqlJournal(counting, "analytics.fivm_journal", ReadAhead(["analytics.a", "analytics.b"]))
+    ahead = SqlJournal(counting, "analytics.fivm_journal", Invocation(["analytics.a", "analytics.b"]))
     ahead.entries("analytics.a")
     direct.append(_entry(3, "finished", model="analytics.b"))
     assert ahead.entries("analytics.b")[0].event == "finished"
@@ -375,7 +382,7 @@ def test_a_claim_that_was_read_ahead_is_looked_at_again(counting: Any) -> None:
 
 def test_what_an_invocation_has_finished_is_known_without_asking(counting: Any) -> None:
     """To its journals, and those beside them; what others have finished since is not."""
-    ahead = ReadAhead(["analytics.a", "analytics.b"])
+    ahead = Invocation(["analytics.a", "analytics.b"])
     first = SqlJournal(counting, "analytics.fivm_journal", ahead)
     assert first.last_known("analytics.a") is None
     taken = list(first.entries("analytics.a"))
@@ -398,3 +405,93 @@ def test_the_journal_gives_a_bounded_number_of_entries(counting: Any) -> None:
         direct.append(_entry(refresh, "finished", model="analytics.a"))
     found = direct.entries("analytics.a")
     assert [e.refresh for e in found] == list(range(59, 9, -1))
+
+
+# What is noted
+
+
+def _finished(model: str, refresh: int) -> Entry:
+    return _entry(refresh, "finished", model=f"analytics.{model}")
+
+
+def test_a_journal_that_shares_nothing_writes_a_note_at_once(journal: Journal) -> None:
+    entry = _entry(1, "finished", kind="build")
+    journal.note(entry)
+    assert list(journal.entries(MODEL)) == [entry]
+
+
+def test_what_is_noted_is_known_at_once_and_written_with_the_rest(counting: Any) -> None:
+    """In one statement, in the order of the notes, by whichever of the journals that share it."""
+    shared = Invocation(["analytics.a", "analytics.b"])
+    journals = [SqlJournal(counting, "analytics.fivm_journal", shared) for _ in range(2)]
+    journals[0].note(_finished("b", 3))
+    journals[1].note(_finished("a", 3))
+    journals[0].beside("analytics.a").note(_finished("a", 4))
+    assert counting.ran == []
+    known = journals[1].last_known("analytics.a")
+    assert known is not None and known.refresh == 4
+    assert journals[1].entries("analytics.other")[0].refresh == 2, "nobody else is concerned"
+    noted = shared.take_noted()
+    assert [(e.model, e.refresh) for e in noted] == [
+        ("analytics.b", 3),
+        ("analytics.a", 3),
+        ("analytics.a", 4),
+    ]
+    journals[0].write(noted)
+    assert len(counting.ran) == 1 and counting.ran[0].startswith("INSERT INTO analytics.fivm_journal")
+    direct = SqlJournal(counting, "analytics.fivm_journal")
+    assert list(direct.entries("analytics.a"))[:2] == [noted[2], noted[1]]
+    assert direct.entries("analytics.b")[0] == noted[0]
+    assert shared.take_noted() == []
+
+
+def test_a_claim_is_written_at_once_whatever_is_noted(counting: Any) -> None:
+    shared = Invocation(["analytics.a"])
+    journal = SqlJournal(counting, "analytics.fivm_journal", shared)
+    journal.note(_finished("b", 3))
+    assert journal.claim(_entry(3, "started", model="analytics.a"))
+    journal.append(_finished("a", 3))
+    direct = SqlJournal(counting, "analytics.fivm_journal")
+    assert [e.refresh for e in direct.entries("analytics.a")][:2] == [3, 3]
+    assert direct.entries("analytics.b")[0].refresh == 2
+    assert [e.model for e in shared.take_noted()] == ["analytics.b"]
+
+
+def test_what_is_written_creates_the_table() -> None:
+    engine = DuckDbEngine(tiny=True)
+    shared = Invocation([MODEL])
+    SqlJournal(engine, "analytics.fivm_journal", shared).note(_entry(1, "finished"))
+    assert not engine.exists("analytics.fivm_journal")
+    SqlJournal(engine, "analytics.fivm_journal").write(shared.take_noted())
+    assert SqlJournal(engine, "analytics.fivm_journal").entries(MODEL)[0].refresh == 1
+    engine.close()
+
+
+def test_what_threads_note_is_taken_once_each() -> None:
+    """Also while others take."""
+    shared, taken = Invocation([]), list[Entry]()
+    barrier = threading.Barrier(8)
+
+    def note() -> None:
+        model = f"m{threading.get_ident()}"
+        barrier.wait()
+        for refresh in range(1, 201):
+            shared.note(_finished(model, refresh))
+            if refresh % 20 == 0:
+                taken.extend(shared.take_noted())
+
+    _in_threads(note, 8)
+    taken.extend(shared.take_noted())
+    assert len(taken) == 8 * 200
+    assert len({(e.model, e.refresh) for e in taken}) == 8 * 200
+
+
+def test_every_hundredth_entry_of_a_model_has_its_files_put_together(counting: Any) -> None:
+    journal = SqlJournal(counting, "analytics.fivm_journal")
+    journal.write([_finished("a", 99), _finished("b", 101)])
+    assert [sql.split()[0] for sql in counting.ran] == ["INSERT"]
+    journal.write([_finished("a", 100), _finished("b", 102), _finished("other", 300)])
+    assert [sql.split()[0] for sql in counting.ran] == ["INSERT", "INSERT", "OPTIMIZE"]
+    assert counting.ran[-1].endswith("WHERE model IN ('analytics.a', 'analytics.other')")
+    journal.append(_finished("b", 200))
+    assert counting.ran[-1].endswith("WHERE model IN ('analytics.b')")

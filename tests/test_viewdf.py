@@ -14,7 +14,8 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import TimeParts
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.journal import ReadAhead, SqlJournal
+from fivm_dbt.refresh.invocation import Invocation
+from fivm_dbt.refresh.journal import SqlJournal
 from fivm_dbt.refresh.report import Report
 from viewdf_bench import Bench, Interrupted, Model, Row, Table, at, minutes, stopping
 
@@ -784,7 +785,7 @@ def test_what_another_model_says_is_asked_anew_where_it_has_been_written_since(o
             b.change(
                 "m", [("s", "d", minutes("10:00", minute), 30), ("s", "d", at("10:02"), 20 + minute)], before
             )
-            invocation = SqlJournal(engine, name, ReadAhead(["helper", "view2"]))
+            invocation = SqlJournal(engine, name, Invocation(["helper", "view2"]))
             run("helper", invocation)
             if other != "nobody":
                 b.change(

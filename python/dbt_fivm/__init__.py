@@ -5,6 +5,7 @@ It imports nothing but dbt: an exception here would stop every dbt command of ev
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from dbt.plugins import dbtPlugin
@@ -58,6 +59,16 @@ def with_fivm(adapter: Any) -> Any:
 
             fivm_add_nodes(self, macro_resolver)
 
+    def cleanup_connections(self: Any) -> None:
+        # dbt calls this when an invocation ends, however it ends, and at other times, when nothing is left to write.
+        bridge = sys.modules.get("fivm_dbt.bridge.adapter")
+        try:
+            if bridge is not None:  # else no model was refreshed
+                bridge.fivm_write_noted(self)
+        finally:
+            adapter.cleanup_connections(self)
+
+    methods["cleanup_connections"] = cleanup_connections
     methods["execute"] = execute
     methods["set_macro_resolver"] = set_macro_resolver
     return type(adapter)(adapter.__name__, (adapter,), methods)

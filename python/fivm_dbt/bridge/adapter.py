@@ -6,7 +6,6 @@ Each function gets the adapter first. Errors leave as dbt's own, so that dbt rep
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
+from fivm_dbt.bridge.invocations import invocation_of, take_noted, tell_not_written
 from fivm_dbt.bridge.key_warnings import warn_of_unused_keys
 from fivm_dbt.bridge.name_checks import check_names
 from fivm_dbt.bridge.nodes import Compiled, add_helper_nodes, remember_helpers
@@ -47,7 +46,7 @@ from fivm_dbt.plan.viewdf import plan_viewdf
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.heads import HeadedJournal
-from fivm_dbt.refresh.journal import Entry, ReadAhead, SqlJournal
+from fivm_dbt.refresh.journal import Entry, SqlJournal
 from fivm_dbt.refresh.layout import Planner, Promises, recorded_plan, settled_plan
 from fivm_dbt.refresh.observe import read_state
 from fivm_dbt.refresh.oracle import runnable_sql
@@ -70,9 +69,6 @@ _SESSION_SETTINGS: Mapping[str, str] = {
     "timestamp type": "spark.sql.timestampType",
 }
 """What changes the meaning of SQL, and so belongs to the plan's signature."""
-
-_READING_AHEAD = threading.Lock()
-_READ_AHEAD: WeakKeyDictionary[Any, dict[str, ReadAhead]] = WeakKeyDictionary()
 
 _PATIENCE = 5.0
 """Seconds after which the steps of a refresh are told while it goes on."""
@@ -99,7 +95,7 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
         with _told(relation):
             name = journal_table(canonical(relation.render()))
             journal = HeadedJournal(
-                SqlJournal(engine, name, _read_ahead(adapter, name, request["selected"])), engine
+                SqlJournal(engine, name, invocation_of(adapter, name, request["selected"])), engine
             )
             entries = journal.entries(canonical(relation.render()))
             planner = _planner(
@@ -128,6 +124,17 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
         "line": f"fivm: {report.line()}",
         "tables": [split_name(plan.state_relation)[-1]],
     }
+
+
+def fivm_write_noted(adapter: Any) -> None:
+    """Write into the journals what the models of an invocation have noted. What goes wrong costs these rows alone."""
+    for name, entries in take_noted(adapter).items():
+        try:
+            with adapter.connection_named("fivm journal"):
+                SqlJournal(_engine(adapter), name).write(entries)
+        except Exception as error:
+            tell_not_written(name, entries, error)
+            logger.debug("not written", exc_info=True)
 
 
 def fivm_runnable_sql(adapter: Any, request: Mapping[str, Any]) -> str:
@@ -360,18 +367,6 @@ def _make_way(adapter: Any, plan: Plan, existing: Any | None) -> None:
     is_factorized = described is not None and described.is_factorized
     if not is_factorized and (presentation is None or presentation.root != plan.state_relation):
         adapter.drop_relation(existing)
-
-
-def _read_ahead(adapter: Any, journal: str, selected: Sequence[str]) -> ReadAhead:
-    """One for all models of this invocation (dbt makes an adapter for each) that share a journal."""
-    with _READING_AHEAD:
-        of_journals = _READ_AHEAD.setdefault(adapter, {})
-        if journal not in of_journals:
-            chosen = set(selected)
-            nodes = (node for node in _nodes(adapter).fivm_models() if node.unique_id in chosen)
-            relations = {canonical(adapter.Relation.create_from(adapter.config, n).render()) for n in nodes}
-            of_journals[journal] = ReadAhead({r for r in relations if journal_table(r) == journal})
-        return of_journals[journal]
 
 
 def _journal(engine: SparkEngine, relation: str) -> HeadedJournal:

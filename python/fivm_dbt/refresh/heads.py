@@ -96,8 +96,8 @@ class HeadedJournal:
     def append(self, entry: Entry) -> None:
         self._inner.append(entry)
 
-    def compact(self, model: str) -> None:
-        self._inner.compact(model)
+    def note(self, entry: Entry) -> None:
+        self._inner.note(entry)
 
     def _from_head(self, model: str) -> list[Entry] | None:
         """The entries that the head stands for, newest first; None where there is no such table, or it has no head."""

@@ -12,10 +12,10 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from sqlglot import exp
 
@@ -23,6 +23,9 @@ from fivm_dbt.naming import journal_table
 from fivm_dbt.refresh.engine import Engine, MissingRelation
 from fivm_dbt.spark.pieces import table
 from fivm_dbt.spark.state import table_properties
+
+if TYPE_CHECKING:
+    from fivm_dbt.refresh.invocation import Invocation
 
 Event = Literal["started", "finished"]
 _CREATING = threading.Lock()
@@ -34,6 +37,8 @@ _AT_IT = re.compile(
 )
 _NEWEST = 50
 """Entries of a model that are read: those of its last refreshes, all their attempts."""
+_COMPACT_EVERY = 100
+"""After so many refreshes of a model its entries, a small file each, are put together."""
 _COLUMNS = ("model", "refresh", "attempt", "event", "plan_hash", "detail", "recorded_at")
 
 
@@ -90,8 +95,8 @@ class Journal(Protocol):
     def append(self, entry: Entry) -> None:
         """Append an entry."""
 
-    def compact(self, model: str) -> None:
-        """Make reading a long journal cheap again; its rows stay as they are."""
+    def note(self, entry: Entry) -> None:
+        """Write down for monitoring what has been committed; it may be written later, and nothing depends on it."""
 
 
 class MemoryJournal:
@@ -130,61 +135,27 @@ class MemoryJournal:
         with self._guard:
             self._entries.append(entry)
 
-    def compact(self, model: str) -> None:
-        """Nothing to do in memory."""
-
-
-class ReadAhead:
-    """The entries of all models that an invocation is about to refresh, read at once.
-
-    A read costs Delta most of a second, however few the rows. Each model is given its entries once, and not at all
-    when somebody was at work on it: then only the table can tell whether it still is. Should another process refresh
-    the model in between, the claim fails, because it names a refresh that has entries by then.
-    """
-
-    def __init__(self, models: Collection[str]) -> None:
-        self._models = frozenset(models)
-        self._guard = threading.Lock()
-        self._entries: dict[str, list[Entry]] | None = None
-        self._finished: dict[str, Entry] = {}
-
-    def take(self, model: str, read: Callable[[Collection[str]], list[Entry]]) -> list[Entry] | None:
-        """The model's entries, newest first; None if the table has to be asked."""
-        with self._guard:
-            if self._entries is None:
-                self._entries = {name: [] for name in self._models}
-                for entry in read(self._models):
-                    self._entries[entry.model].append(entry)
-            entries = self._entries.pop(model, None)
-        if entries and entries[0].event == "finished":
-            self.note(entries[0])
-        return None if entries and entries[0].event != "finished" else entries
-
     def note(self, entry: Entry) -> None:
-        """Keep the entry of a refresh that is finished."""
-        with self._guard:
-            self._finished[entry.model] = entry
-
-    def last_known(self, model: str) -> Entry | None:
-        """The last finished refresh of a model that was given its entries, or has been refreshed since."""
-        with self._guard:
-            return self._finished.get(model)
+        self.append(entry)
 
 
 class SqlJournal:
-    """The journal as a Delta table, created with the first claim."""
+    """The journal as a Delta table, created with the first entry.
 
-    def __init__(self, engine: Engine, name: str, ahead: ReadAhead | None = None) -> None:
+    With an ``invocation`` it reads ahead for all models of that, and what is noted waits there to be written.
+    """
+
+    def __init__(self, engine: Engine, name: str, invocation: Invocation | None = None) -> None:
         self._engine = engine
         self._exists = False
-        self._ahead = self._known = ahead
+        self._ahead = self._invocation = invocation
         self.name = name
 
     def beside(self, relation: str) -> Journal:
         name = journal_table(relation)
         other = SqlJournal(self._engine, name)
         if name == self.name:
-            other._known = self._known
+            other._invocation = self._invocation
         return other
 
     def entries(self, model: str) -> Sequence[Entry]:
@@ -192,7 +163,7 @@ class SqlJournal:
         return self._newest([model]) if known is None else known
 
     def last_known(self, model: str) -> Entry | None:
-        return self._known.last_known(model) if self._known is not None else None
+        return self._invocation.last_known(model) if self._invocation is not None else None
 
     def _newest(self, models: Collection[str]) -> list[Entry]:
         """The newest entries of each model, a bounded number of them, newest first."""
@@ -221,17 +192,35 @@ class SqlJournal:
         return bool(rows) and int(str(rows[0][0])) == 1
 
     def append(self, entry: Entry) -> None:
+        self.write([entry])
+        self._is_finished(entry)
+
+    def note(self, entry: Entry) -> None:
+        if self._invocation is None:
+            self.append(entry)
+        else:
+            self._invocation.note(entry)
+            self._is_finished(entry)
+
+    def _is_finished(self, entry: Entry) -> None:
+        if self._invocation is not None and entry.event == "finished":
+            self._invocation.finished(entry)
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Append entries in one commit; now and then have those of a model put together."""
         self._create()
-        values = exp.Values(expressions=[exp.Tuple(expressions=_literals(entry))])
+        values = exp.Values(expressions=[exp.Tuple(expressions=_literals(entry)) for entry in entries])
         columns = exp.Schema(this=table(self.name), expressions=[exp.to_identifier(c) for c in _COLUMNS])
         self._engine.run(exp.Insert(this=columns, expression=values).sql(dialect="spark"))
-        if self._known is not None and entry.event == "finished":
-            self._known.note(entry)
+        due = {entry.model for entry in entries if entry.refresh % _COMPACT_EVERY == 0}
+        if due:
+            self._compact(due)
 
-    def compact(self, model: str) -> None:
+    def _compact(self, models: Collection[str]) -> None:
+        """Make reading a long journal cheap again; its rows stay as they are."""
         optimize = exp.Command(
             this="OPTIMIZE",
-            expression=f"{table(self.name).sql(dialect='spark')} WHERE {_model_in([model]).sql(dialect='spark')}",
+            expression=f"{table(self.name).sql(dialect='spark')} WHERE {_model_in(models).sql(dialect='spark')}",
         )
         self._engine.run(optimize.sql(dialect="spark"))
 

@@ -364,11 +364,11 @@ class MaintainedRun(ModelRun):
         self.sizes[largest] = self.sizes[largest].grown(commit.written, written[largest])
 
     def _tell(self, covered: Mapping[str, Any]) -> None:
-        """Write down in the journal what has been committed, for monitoring: nothing depends on it."""
+        """Have what has been committed written down in the journal, for monitoring: nothing depends on it."""
         seconds = round(perf_counter() - self.started, 3)
         known = {"seconds": seconds, "states": dict(self.states), "state_bytes": self.state_bytes}
         number, detail = int(covered["refresh"]), {**covered["detail"], **known}
-        self._append(Entry(self.plan.relation, number, 0, "finished", self.plan.plan_hash, detail))
+        self.journal.note(Entry(self.plan.relation, number, 0, "finished", self.plan.plan_hash, detail))
 
     def _alarm(self, error: Exception, state: State) -> Report:
         """What stopped a write: another was faster, or what its checks found. An overflow is rebuilt from."""

@@ -20,9 +20,6 @@ from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InnerChange, Report
 from fivm_dbt.refresh.runner import Merged
 
-COMPACT_EVERY = 100
-"""After so many refreshes of a model its journal entries, a small file each, are put together."""
-
 
 class Overtaken(Exception):
     """A claim came too late."""
@@ -84,13 +81,7 @@ class Run:
             claim.plan_hash,
             {**detail, "seconds": seconds, **self._state_detail()},
         )
-        self._append(entry)
-
-    def _append(self, entry: Entry) -> None:
-        """Write an entry down; now and then have those of the model put together."""
         self.journal.append(entry)
-        if entry.refresh % COMPACT_EVERY == 0:
-            self.journal.compact(entry.model)
 
     def _measure_state(self, commits: Sequence[Commit] | None) -> None:
         """Note the state's version and size; its history tells both, if it tells how much every commit added."""

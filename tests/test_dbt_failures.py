@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _thread
+import time
 from pathlib import Path
 from typing import Any
 
@@ -119,3 +121,35 @@ def test_a_journal_that_cannot_be_written_fails_no_run(
     assert again.actions() == {"big_orders": "refreshed"} and "was not written" not in again.text
     assert shop.rows("SELECT refresh FROM shop.fivm_journal") == [(2,)]
     assert len(shop.rows("big_orders")) == 4
+
+
+def test_an_interrupted_command_writes_what_it_has_done(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while the second model is built: dbt waits for its threads, and ends."""
+    shop = Project.create(spark, tmp_path / "shop", "interrupted_command", "big_orders")
+    shop.write("models/later.sql", "select customer_id from {{ ref('big_orders') }}")
+    run, left = SparkEngine.run, [1]
+
+    def impatient(engine: SparkEngine, sql: str) -> None:
+        if left and f"{shop.schema}.later__fivm_state" in sql:
+            left.pop()
+            _thread.interrupt_main()
+            time.sleep(1)
+        run(engine, sql)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SparkEngine, "run", impatient)
+        shop.dbt("run", expect=False)
+    assert not left
+    written = shop.rows("SELECT model, refresh FROM shop.fivm_journal")
+    assert (f"{shop.schema}.big_orders", 1) in written
+    done = shop.dbt("run").actions()
+    assert done["big_orders"] == "no change" and done["later"] in ("built", "no change")
+
+
+def test_a_command_that_fails_fast_writes_what_it_has_done(spark: SparkSession, tmp_path: Path) -> None:
+    shop = Project.create(spark, tmp_path / "shop", "fails_fast", "big_orders")
+    shop.write("models/later.sql", "select nothing from {{ ref('big_orders') }}")
+    shop.dbt("run", "--fail-fast", expect=False)
+    assert shop.rows("SELECT model, refresh FROM shop.fivm_journal") == [(f"{shop.schema}.big_orders", 1)]

@@ -171,9 +171,15 @@ def test_the_journal_is_written_once_when_a_command_ends(shop: Project) -> None:
     assert _journal(shop) == (version + 3, entries | {"big_orders": [1, 2, 3], "total_revenue": [1, 2, 3]})
 
 
-def test_state_of_the_journal_can_be_monitored(shop: Project) -> None:
+def test_state_of_the_journal_can_be_monitored(shop: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    """From the first run on, in which the views may come before all models."""
     monitored = ["--vars", json.dumps({"fivm_monitoring": True})]
-    shop.dbt("run", "--select", "big_orders", *monitored)
+    state = "SELECT model, last_refresh, last_kind, is_unfinished FROM shop.fivm_models"
     shop.dbt("run", "--select", "package:fivm", *monitored)
-    [row] = shop.sql("SELECT model, last_refresh, last_kind, is_unfinished FROM shop.fivm_models")
-    assert row == (f"{shop.schema}.big_orders", 1, "build", False)
+    assert shop.sql(state) == []
+    shop.dbt("run", "--select", "big_orders", "package:fivm", *monitored)
+    assert shop.sql(state) == [(f"{shop.schema}.big_orders", 1, "build", False)]
+    [(seconds,)] = shop.sql("SELECT last_seconds FROM shop.fivm_models")
+    shop.dbt("run-operation", "fivm_explain", "--args", "{model: big_orders, format: html}")
+    page = Path(capsys.readouterr().out.strip().splitlines()[-1]).read_text(encoding="utf-8")
+    assert seconds > 0 and f"Last refresh: number 1, {seconds:.1f} s" in page

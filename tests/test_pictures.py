@@ -108,6 +108,7 @@ def test_the_page_is_whole_and_refers_to_nothing() -> None:
     plan = _plan()
     text = page(plan, Measured(4, 1.25, {}))
     assert "Last refresh: number 4, 1.2 s" in text
+    assert "Last refresh: number 5<" in page(plan, Measured(5, None, {}))
     assert "http" not in text and "<link" not in text and "src=" not in text
     assert "prefers-color-scheme: dark" in text
     assert "item.category &lt;&gt; 3" in text

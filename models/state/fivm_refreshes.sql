@@ -1,4 +1,6 @@
-{{ config(materialized='view', enabled=var('fivm_monitoring', false), tags=['fivm']) }}
+{{ config(
+    materialized='view', enabled=var('fivm_monitoring', false), tags=['fivm'], pre_hook='{{ fivm._fivm_create_journals() }}'
+) }}
 {%- set schemas = var('fivm_monitoring_schemas', []) or [target.schema] %}
 {% for schema in schemas %}
 select

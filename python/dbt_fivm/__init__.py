@@ -78,6 +78,7 @@ def with_fivm(adapter: Any) -> Any:
 _METHODS: dict[str, Any] = {
     "fivm_validate": {},
     "fivm_refresh": {},
+    "fivm_create_journals": None,
     "fivm_runnable_sql": "",
     "fivm_is_partial": False,
     "fivm_is_maintained": False,

@@ -46,7 +46,7 @@ from fivm_dbt.plan.viewdf import plan_viewdf
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.heads import HeadedJournal
-from fivm_dbt.refresh.journal import Entry, SqlJournal
+from fivm_dbt.refresh.journal import SqlJournal
 from fivm_dbt.refresh.layout import Planner, Promises, recorded_plan, settled_plan
 from fivm_dbt.refresh.observe import read_state
 from fivm_dbt.refresh.oracle import runnable_sql
@@ -137,6 +137,13 @@ def fivm_write_noted(adapter: Any) -> None:
             logger.debug("not written", exc_info=True)
 
 
+def fivm_create_journals(adapter: Any, schemas: Sequence[str]) -> None:
+    """Create the journals of schemas that have none yet, for views over them."""
+    engine = _engine(adapter)
+    for schema in schemas:
+        SqlJournal(engine, journal_table(canonical(f"{schema}.model"))).create()
+
+
 def fivm_runnable_sql(adapter: Any, request: Mapping[str, Any]) -> str:
     """The model's SQL as Spark can run it: itself, but for MATCH_RECOGNIZE, which is written out.
 
@@ -189,23 +196,27 @@ def fivm_explain(adapter: Any, name: str, form: str = "text") -> str:
         from fivm_dbt.explain.page import page
         from fivm_dbt.explain.pdf import pdf
 
-        measured = _measured(_journal(_engine(adapter), plan.relation).entries(plan.relation))
+        measured = _measured(_engine(adapter), plan.relation)
         file = Path(adapter.config.project_target_path) / f"{plan.model}.{form}"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(page(plan, measured).encode() if form == "html" else pdf(plan, measured))
         return str(file)
 
 
-def _measured(entries: Sequence[Entry]) -> Measured | None:
-    """What the last finished refresh has left in the journal, None where there is none."""
+def _measured(engine: SparkEngine, relation: str) -> Measured | None:
+    """What the last finished refresh has left, None where there is none.
+
+    A head is written before its seconds are known: these the journal has.
+    """
     from fivm_dbt.explain.drawing import Measured
 
-    finished = read_state(entries).finished
+    finished = read_state(_journal(engine, relation).entries(relation)).finished
     if finished is None:
         return None
-    sizes = finished.detail.get("sizes", {})
-    rows = {state: int(size[0]) for state, size in sizes.items()}
-    return Measured(finished.refresh, float(finished.detail.get("seconds", 0.0)), rows)
+    told = SqlJournal(engine, journal_table(relation)).entries(relation)
+    seconds = [e.detail["seconds"] for e in told if e.event == "finished" and e.refresh == finished.refresh]
+    rows = {state: int(size[0]) for state, size in finished.detail.get("sizes", {}).items()}
+    return Measured(finished.refresh, next(map(float, seconds), None), rows)
 
 
 def fivm_exact_sql(adapter: Any, relation: str) -> str:

@@ -21,17 +21,18 @@ from fivm_dbt.plan.plan import Plan, TreeView, ViewTree
 
 @dataclass(frozen=True)
 class Measured:
-    """What the journal says of a model's last refresh: seconds of all of it, and the rows that states had when
-    they were built, by their names.
+    """What is known of a model's last refresh: seconds of all of it, None where nobody has written them down, and the
+    rows that states had when they were built, by their names.
     """
 
     refresh: int
-    seconds: float
+    seconds: float | None
     rows: Mapping[str, int]
 
     @property
     def text(self) -> str:
-        return f"number {self.refresh}, {self.seconds:.1f} s"
+        number = f"number {self.refresh}"
+        return number if self.seconds is None else f"{number}, {self.seconds:.1f} s"
 
 
 Shape = Literal["view", "updatable", "static", "variable"]

@@ -181,7 +181,7 @@ class SqlJournal:
         return next(iter(self._read(query)), None)
 
     def claim(self, entry: Entry) -> bool:
-        self._create()
+        self.create()
         try:
             rows = self._engine.query(self._claim(entry).sql(dialect="spark"))
         except Exception as error:
@@ -208,7 +208,7 @@ class SqlJournal:
 
     def write(self, entries: Sequence[Entry]) -> None:
         """Append entries in one commit; now and then have those of a model put together."""
-        self._create()
+        self.create()
         values = exp.Values(expressions=[exp.Tuple(expressions=_literals(entry)) for entry in entries])
         columns = exp.Schema(this=table(self.name), expressions=[exp.to_identifier(c) for c in _COLUMNS])
         self._engine.run(exp.Insert(this=columns, expression=values).sql(dialect="spark"))
@@ -235,7 +235,7 @@ class SqlJournal:
         self._exists = True
         return [_entry(row) for row in rows]
 
-    def _create(self) -> None:
+    def create(self) -> None:
         """Several models of a first run come here at once, threads of one process or of two."""
         if not self._exists:
             create_once(self._engine, self.name, self._definition())

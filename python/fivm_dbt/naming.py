@@ -8,6 +8,9 @@ import re
 COUNT = "__fivm_count"
 """Column with the multiplicity of a row or the number of rows of a group."""
 
+TIMES = "__fivm_times"
+"""Column that carries the multiplicities of old rows through a projection, beside that of a change."""
+
 PARTITION = "__fivm_partition"
 """Hidden partition column of a state table: a period's start or a hash bucket, as text."""
 

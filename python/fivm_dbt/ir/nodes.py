@@ -22,6 +22,7 @@ class Side(str, Enum):
 
     CURRENT = "current"  # whatever is there; only before a plan is bound to versions
     OLD = "old"  # the version of the last finished refresh
+    COUNTED = "counted"  # OLD as the new rows less the change, with a multiplicity column
     NEW = "new"  # the version of this refresh
     DELTA = "delta"  # the staged net change, with its multiplicity column
 

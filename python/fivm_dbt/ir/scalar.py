@@ -126,6 +126,24 @@ class Scalar:
         """``CAST(self AS type_)``."""
         return Scalar(exp.cast(self.ast(), type_, dialect="spark"))
 
+    def times(self, other: Scalar) -> Scalar:
+        """``self * other``.
+
+        >>> Scalar.parse("-a.n").times(Scalar.parse("b.n")).times(Scalar.parse("c.n")).sql
+        '(-a.n) * b.n * c.n'
+        """
+        own = self.ast()
+        left = own if isinstance(own, exp.Mul) else grouped(own)
+        return Scalar(exp.Mul(this=left, expression=grouped(other.ast())))
+
+    def negated(self) -> Scalar:
+        """``-self``.
+
+        >>> Scalar.parse("a.n * b.n").negated().sql
+        '-(a.n * b.n)'
+        """
+        return Scalar(exp.Neg(this=grouped(self.ast())))
+
     def substitute(self, replacement: Callable[[ColumnId], Scalar | None]) -> Scalar:
         """The expression with each column replaced where ``replacement`` gives something."""
 

@@ -129,6 +129,10 @@ class Binding:
         """The terms of a view's delta that can have rows, beside those that are products."""
         return prune_terms(view.terms, self.met(view))
 
+    def undone(self, plan: Plan) -> frozenset[str]:
+        """The inputs whose old rows are their new ones less their change: not where dropped rows are left out of it."""
+        return frozenset(i.name for i in plan.inputs if i.name in self.changed and i.retention is None)
+
     def is_changed_by(self, view: View) -> bool:
         """Whether a view may change."""
         return bool(self.products(view) or self.terms(view))

@@ -1,5 +1,7 @@
 """How a scan is read: pinned by VERSION AS OF, as a presented state, from an own snapshot, or from a staged delta.
 
+Old rows are those of the old version, or, counted, those of the new one less the staged delta.
+
 Nothing is ever read unpinned: Spark mixes up a change range and a plain read of the same table in one statement.
 """
 
@@ -13,7 +15,7 @@ import sqlglot
 from sqlglot import exp
 
 from fivm_dbt.catalog import Presentation, SparkType
-from fivm_dbt.catalog.types import TIMESTAMP
+from fivm_dbt.catalog.types import BIGINT, TIMESTAMP
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.nodes import Lookup, Scan, Side
 from fivm_dbt.ir.scalar import column_ast, conjuncts, identifier
@@ -24,7 +26,7 @@ from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.spark.added import added_up
 from fivm_dbt.spark.near_changes import near_changes
 from fivm_dbt.spark.part_time import instant, whole
-from fivm_dbt.spark.pieces import pinned, table
+from fivm_dbt.spark.pieces import pinned, table, union_all
 from fivm_dbt.spark.select import Reader
 from fivm_dbt.spark.states import stored
 
@@ -65,6 +67,8 @@ def side_reader(plan: Plan, view: View, binding: Binding) -> Reader:
         alias = identifier(scan.alias)
         if scan.side is Side.DELTA:
             return _aliased(_staged(scan), alias)
+        if scan.side is Side.COUNTED:
+            return _counted(scan, where).subquery(alias, copy=False)
         if scan.relation == view.name:
             return stored(plan, view, binding.version_before, where, scan.alias)
         bound = binding.input(scan.relation)
@@ -82,6 +86,18 @@ def side_reader(plan: Plan, view: View, binding: Binding) -> Reader:
         version = bound.old if is_old else bound.new
         assert version is not None, f"no version of {scan.relation}"
         return read_version(plan, scan.relation, version, scan.alias, where)
+
+    def _counted(scan: Scan, where: exp.Expr | None) -> exp.Query:
+        """The rows after the refresh, each once, and those of the change with the opposite multiplicity."""
+        shown = [column_ast("", name) for name, _ in scan.columns if name != COUNT]
+        once = exp.cast(exp.Literal.number(1), BIGINT.text, dialect="spark")
+        version = binding.input(scan.relation).new
+        new = exp.select(*shown, exp.alias_(once, COUNT)).from_(
+            read_version(plan, scan.relation, version, "new", where and where.copy()), copy=False
+        )
+        less = exp.select(*shown, exp.alias_(exp.Neg(this=exp.column(COUNT)), COUNT))
+        less = less.from_(table(staged_input(plan, scan.relation)), copy=False)
+        return union_all([new, less.where(where, copy=False) if where is not None else less])
 
     def _staged(scan: Scan) -> exp.Expr:
         losing = next((i.name for i in plan.inputs if old_rows(i.name) == scan.relation), None)

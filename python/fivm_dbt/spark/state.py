@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.delta.key_sets import KeySet
+from fivm_dbt.delta.old_from_new import old_from_new
 from fivm_dbt.delta.products import Part, ProductDelta
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, at_side
@@ -18,7 +19,7 @@ from fivm_dbt.plan.binding import Binding, BoundInput, staged_input, staged_stat
 from fivm_dbt.plan.head import NextHead
 from fivm_dbt.plan.plan import Plan, StateTable, View
 from fivm_dbt.rings.products import OVERFLOW, sum_of_products
-from fivm_dbt.rings.registry import ROWS, Component
+from fivm_dbt.rings.registry import DOUBLES, ROWS, Component
 from fivm_dbt.spark.clock import at_time
 from fivm_dbt.spark.near_changes import first_and_last
 from fivm_dbt.spark.panes import select_by_panes
@@ -84,18 +85,24 @@ def delta_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
 
     Where it is asked for what some relations have changed, it is added up by these too.
     """
-    return _payload_query(plan, view, binding, binding.terms(view), keep_zero=False, step=view.step)
+    terms = binding.terms(view)
+    if not any(p.component.type.is_floating for p in view.state.payload):
+        # Doubles would not give back in full what is added to them.
+        terms = tuple(old_from_new(term, binding.undone(plan)) for term in terms)
+    return _payload_query(plan, view, binding, terms, keep_zero=False, step=view.step)
 
 
 def part_query(plan: Plan, view: View, part: Part, binding: Binding) -> exp.Select:
     """A factor of a view's delta that is a product: a connected part of its join, added up by terms and keys."""
     keys = [exp.alias_(k.value.ast(), identifier(k.name)) for k in part.keys]
-    once = Scalar.number(1)
+    rows_of = Term(part.node, Scalar.number(1))
+    if not any(t.ring == DOUBLES.name for t in part.totals):
+        rows_of = old_from_new(rows_of, binding.undone(plan))
     values = [
-        exp.alias_(sum_of_products(t.product, once, t.ring, t.type).ast(), identifier(t.name))
+        exp.alias_(sum_of_products(t.product, rows_of.multiplicity, t.ring, t.type).ast(), identifier(t.name))
         for t in part.totals
     ]
-    rows = select_columns([*keys, *values], at_time(part.node, binding), side_reader(plan, view, binding))
+    rows = select_columns([*keys, *values], at_time(rows_of.node, binding), side_reader(plan, view, binding))
     # A sum over no NULLs that is NULL is that of decimals which have overflowed.
     sums: dict[str, exp.Expr] = {}
     for t in part.totals:

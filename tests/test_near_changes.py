@@ -274,7 +274,7 @@ def at_hour(hour: int, value: int) -> Row:
 @pytest.mark.parametrize(
     ("name", "most"),
     [
-        ("band", 4), ("days of times", 60), ("left", 8), ("exists", 8), ("not exists", 8), ("band by day", 110),
+        ("band", 4), ("days of times", 60), ("left", 9), ("exists", 9), ("not exists", 9), ("band by day", 110),
         ("shifted", 6), ("differences", 6), ("left by time alone", 14),
     ],
 )  # fmt: skip

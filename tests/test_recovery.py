@@ -278,13 +278,14 @@ def test_what_an_interrupted_refresh_needs_was_cleaned_up() -> None:
 
 @dataclass
 class _Vacuuming:
-    """An engine beside which somebody cleans a table up, once a refresh has staged its first delta."""
+    """An engine beside which somebody cleans a table up, before a refresh stages something of that name."""
 
     engine: DuckDbEngine
     table: str
+    before: str
 
     def stage(self, name: str, sql: str) -> None:
-        if "_state" in name:
+        if self.before in name:
             self.engine.vacuum(self.table)
         self.engine.stage(name, sql)
 
@@ -292,10 +293,18 @@ class _Vacuuming:
         return getattr(self.engine, name)
 
 
-def test_what_a_refresh_needs_is_cleaned_up_under_it() -> None:
-    bench = Setting("vacuumed meanwhile").bench()
+def test_no_old_version_is_needed_once_the_changes_are_staged() -> None:
+    bench = Setting("vacuumed later").bench()
     _change(bench)
-    report = bench.refresh(_Vacuuming(bench.engine, "raw.customers"))
+    report = bench.refresh(_Vacuuming(bench.engine, "raw.customers", before="_state"))
+    assert report.action == "refreshed"
+    bench.check()
+
+
+def test_what_a_refresh_needs_is_cleaned_up_under_it() -> None:
+    bench = Setting("vacuumed meanwhile", feed=False).bench()
+    _change(bench)
+    report = bench.refresh(_Vacuuming(bench.engine, "raw.customers", before="_customers_"))
     assert report.action == "rebuilt"
     assert report.reason is not None and "can no longer be read" in report.reason
     bench.check()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from fivm_dbt.engines.spark import Answer, Execute, SparkEngine, on_session
 
@@ -61,6 +61,11 @@ class TimedEngine(SparkEngine):
     def __init__(self, session: SparkSession) -> None:
         self._timed = Timed(on_session(session))
         super().__init__(self._timed, session)
+
+    def _run_in(self, session: Any, sql: str) -> None:
+        started = time.perf_counter()
+        super()._run_in(session, sql)
+        self._timed.timings.append(Timing(_shortened(sql), time.perf_counter() - started))
 
     def stage(self, name: str, sql: str) -> None:
         taken = self._timed.taken()

@@ -188,6 +188,9 @@ class _Listening:
             self.errors.append(str(error))
             raise
 
+    def commit(self, sql: str, note: str) -> None:
+        self.run(sql)
+
     def __getattr__(self, name: str) -> object:
         return getattr(self._engine, name)
 

@@ -34,6 +34,11 @@ class Killing:
             raise Killed
         self._engine.run(sql)
 
+    def commit(self, sql: str, note: str) -> None:
+        if self._word in sql:
+            raise Killed
+        self._engine.commit(sql, note)
+
     def __getattr__(self, name: str) -> object:
         return getattr(self._engine, name)
 

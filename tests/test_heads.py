@@ -39,21 +39,19 @@ class _HoldingBack:
 
     def __init__(self, bench: Bench) -> None:
         self._engine = bench.engine
-        self._state = bench.plan.state_relation
-        self.left = ""
+        self.left = ("", "")
 
-    def run(self, sql: str) -> None:
-        verbs = ("MERGE INTO", "INSERT INTO", "CREATE OR REPLACE TABLE")
-        if sql.startswith(verbs) and self._state in sql[:80] and not self.left:
-            self.left = sql
+    def commit(self, sql: str, note: str) -> None:
+        if not self.left[0]:
+            self.left = (sql, note)
             self.staged = dict(self._engine._staged)
             raise Interrupted("killed")
-        self._engine.run(sql)
+        self._engine.commit(sql, note)
 
     def late(self) -> None:
         """The statement arrives, with what its session had staged."""
         self._engine._staged.update(self.staged)
-        self._engine.run(self.left)
+        self._engine.commit(*self.left)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._engine, name)
@@ -87,14 +85,13 @@ def test_a_statement_that_comes_late_changes_nothing(kind: str, later: int) -> N
 def test_of_two_first_builds_one_commits() -> None:
     bench = Bench.of(SUMS, {"r": ("k int, x int", ROWS)})
     slow = _HoldingBack(bench)
-    slow._state = "CREATE TABLE"
 
-    def run(sql: str) -> None:
+    def commit(sql: str, note: str) -> None:
         if sql.startswith(f"CREATE TABLE {bench.plan.state_relation}"):
             bench.refresh()
-        bench.engine.run(sql)
+        bench.engine.commit(sql, note)
 
-    slow.run = run  # type: ignore[method-assign]
+    slow.commit = commit  # type: ignore[method-assign]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fivm_dbt.refresh.executor.only_refresh_here", lambda *_: nullcontext(True))
         patch.setattr("fivm_dbt.refresh.maintained.is_conflict", lambda error: "exists already" in str(error))
@@ -289,14 +286,14 @@ def test_a_build_that_is_overtaken_before_it_is_counted_begins_again(monkeypatch
     bench = Bench.of(SUMS, {"r": ("k int, x int", ROWS)})
     slow, left = _HoldingBack(bench), [1]
 
-    def run(sql: str) -> None:
+    def commit(sql: str, note: str) -> None:
         if left and sql.startswith(f"INSERT INTO {bench.plan.state_relation}"):
             left.pop()
             _insert(bench)
             assert bench.refresh().action == "refreshed"
-        bench.engine.run(sql)
+        bench.engine.commit(sql, note)
 
-    monkeypatch.setattr(slow, "run", run)
+    monkeypatch.setattr(slow, "commit", commit)
     monkeypatch.setattr("fivm_dbt.refresh.executor.only_refresh_here", lambda *_: nullcontext(True))
     assert bench.refresh(slow).action == "no change"  # type: ignore[arg-type]
     bench.check()

@@ -24,17 +24,15 @@ class Zombie:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.left: str | None = None
+        self.left: tuple[str, str] | None = None
 
-    def run(self, sql: str) -> None:
-        is_write = "__fivm_state" in sql and sql.startswith(("MERGE", "INSERT"))
-        if is_write and self.left is None:
-            self.left = sql
+    def commit(self, sql: str, note: str) -> None:
+        if self.left is None:
+            self.left = (sql, note)
             raise Interrupted("killed")
-        self._engine.run(sql)
-        if is_write and self.left is not None:
-            # The same delta, staged under the same name: the statement that was left behind commits now.
-            self._engine.run(self.left)
+        self._engine.commit(sql, note)
+        # The same delta, staged under the same name: the statement that was left behind commits now.
+        self._engine.commit(*self.left)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._engine, name)

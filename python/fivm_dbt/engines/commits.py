@@ -13,7 +13,12 @@ RECENT_COMMITS = 10
 
 
 def commit_of(
-    version: object, time: object, operation: object, metrics: object, parameters: object
+    version: object,
+    time: object,
+    operation: object,
+    metrics: object,
+    parameters: object,
+    note: object,
 ) -> Commit:
     """A row of the history; a map comes as a dict or as its JSON."""
     return Commit(
@@ -24,6 +29,7 @@ def commit_of(
         _written(operation, metrics),
         _appended(operation, metrics),
         _overwrites(parameters),
+        None if note is None else str(note),
     )
 
 

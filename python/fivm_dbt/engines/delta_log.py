@@ -169,4 +169,5 @@ class DeltaLogs:
 def _commit(told: dict[str, Any], milliseconds: int) -> Commit:
     time = _EPOCH + timedelta(milliseconds=milliseconds)
     metrics, parameters = told.get("operationMetrics"), told.get("operationParameters")
-    return commit_of(told["version"], time, told["operation"], metrics, parameters)
+    note = told.get("userMetadata")
+    return commit_of(told["version"], time, told["operation"], metrics, parameters, note)

@@ -29,6 +29,8 @@ from fivm_dbt.refresh.engine import Commit, Metrics, MissingRelation, NotVersion
 
 _FEED_PROPERTY = "delta.enablechangedatafeed"
 _BYTES_PER_VALUE = 16
+_FEW = 20
+"""Rows of a staged result that are looked at one by one."""
 
 
 _numbers = itertools.count(1)
@@ -130,6 +132,13 @@ class DuckDbEngine:
         else:
             self._write(statement, cut)
 
+    def commit(self, sql: str, note: str) -> None:
+        self._local.note = note
+        try:
+            self.run(sql)
+        finally:
+            self._local.note = None
+
     def query(self, sql: str) -> Sequence[Row]:
         """Rows of a query; of a MERGE, as Delta answers, the number of rows that it changed."""
         statement, cut = self._statement(sql)
@@ -176,6 +185,11 @@ class DuckDbEngine:
         if copy.startswith("staged once "):
             self._once[text] = copy
         self._staged[canonical(name)] = copy
+
+    def staged_rows(self, name: str, sql: str) -> Sequence[Row] | None:
+        """Of few rows, so that large results are counted by a query, as on Spark."""
+        copy = self._staged[canonical(name)]
+        return self.query(sql) if self.tables.rows(copy) <= _FEW else None
 
     def unstage(self, name: str) -> None:
         # The rows stay until the name is staged again: dropping a table takes as long as reading it.
@@ -302,7 +316,8 @@ class DuckDbEngine:
                 self.tables.drop(name)
             raise
         verb = "CREATE OR REPLACE TABLE" if statement.is_replacing else "CREATE TABLE"
-        self.tables.commit(table, copy, verb if statement.kind == "define" else f"{verb} AS SELECT")
+        operation = verb if statement.kind == "define" else f"{verb} AS SELECT"
+        self.tables.commit(table, copy, operation, note=self._note)
 
     def _create_view(self, statement: Statement, cut: Cut) -> None:
         assert statement.view is not None
@@ -352,10 +367,16 @@ class DuckDbEngine:
             return 0
         self.tables.forget_rows(new)
         if statement.kind == "merge":
-            self.tables.commit(table, new, "MERGE")
+            self.tables.commit(table, new, "MERGE", note=self._note)
         else:
-            self.tables.commit(table, new, "WRITE", written=rows, appended=rows if removed == 0 else None)
+            appended = rows if removed == 0 else None
+            self.tables.commit(table, new, "WRITE", written=rows, appended=appended, note=self._note)
         return rows
+
+    @property
+    def _note(self) -> str | None:
+        """What goes beside the commit of this thread's statement."""
+        return getattr(self._local, "note", None)
 
 
 def _count(changing: duckdb.DuckDBPyConnection) -> int:

@@ -137,6 +137,7 @@ class TableStore:
         operation: str,
         written: int | None = None,
         appended: int | None = None,
+        note: str | None = None,
     ) -> None:
         """Make ``copy`` the newest version. The clock of commits is a counter, the same in every run."""
         self._ticks += 1
@@ -144,7 +145,7 @@ class TableStore:
         time = _CLOCK_START + timedelta(milliseconds=self._ticks)
         stamp = time.isoformat(sep=" ", timespec="milliseconds")
         version = table.version + 1
-        table.commits.append(Commit(version, stamp, operation, written=written, appended=appended))
+        table.commits.append(Commit(version, stamp, operation, written=written, appended=appended, note=note))
         table.copies[version] = copy
         if not table.has_feed:
             table.without_feed.add(version)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.engines.commits import RECENT_COMMITS, commit_of
@@ -27,10 +28,14 @@ UNIONS_AS_THEY_WERE = ("spark.sql.unionOutputPartitioning", "false")
 they do not, when a join above has been planned on it already ("PartitioningCollection requires all of its partitionings
 have the same numPartitions"): deltas are unions of joins. It saves an exchange at most."""
 
+logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 _MANY = 1_000_000
 """More partitions than anything staged has."""
+
+_NOTE = "spark.databricks.delta.commitInfo.userMetadata"
 
 _CLOCK = "SELECT CAST(current_date() AS STRING), unix_micros(current_timestamp()), CAST(localtimestamp() AS STRING)"
 
@@ -83,6 +88,8 @@ class SparkEngine:
         if session is not None:
             session.conf.set(*UNIONS_AS_THEY_WERE)
         self.fixed_clock: Clock | None = None
+        self._local: set[str] = set()
+        """Of what is staged, the names of what lies in this process."""
 
     @staticmethod
     def of_session(session: SparkSession) -> SparkEngine:
@@ -90,6 +97,21 @@ class SparkEngine:
 
     def run(self, sql: str) -> None:
         self._execute(sql, fetch=False)
+
+    def commit(self, sql: str, note: str) -> None:
+        if self._session is None:
+            self.run(sql)
+            return
+        # The note is a setting. In a copy of the session no other thread's commit has it. The copy has the settings,
+        # temporary views and functions of the session, and takes a millisecond to make.
+        copy = self._session._jsparkSession.cloneSession()
+        copy.conf().set(_NOTE, note)
+        logger.debug("%s", sql)
+        self._run_in(copy, sql)
+
+    def _run_in(self, session: Any, sql: str) -> None:
+        """Run a statement in a session of the JVM, which is not made the active one."""
+        session.sql(sql)
 
     def query(self, sql: str) -> Sequence[Row]:
         return _translated(lambda: self._execute(sql, fetch=True)).rows
@@ -115,7 +137,14 @@ class SparkEngine:
     def _history(self, relation: str, count: int) -> tuple[Commit, ...]:
         sql = f"DESCRIBE HISTORY {relation} LIMIT {count}"
         answer = _translated(lambda: self._execute(sql, fetch=True))
-        names = ("version", "timestamp", "operation", "operationMetrics", "operationParameters")
+        names = (
+            "version",
+            "timestamp",
+            "operation",
+            "operationMetrics",
+            "operationParameters",
+            "userMetadata",
+        )
         values = (answer.values(column) for column in names)
         return tuple(commit_of(*row) for row in zip(*values, strict=True))
 
@@ -158,10 +187,18 @@ class SparkEngine:
             (rows if local is None else local).createOrReplaceTempView(quote(name))
             if local is None:
                 self._execute(f"CACHE TABLE {quote(name)}", fetch=False)
+            else:
+                self._local.add(name)
 
         _translated(stage)
 
+    def staged_rows(self, name: str, sql: str) -> Sequence[Row] | None:
+        if self._session is None or name not in self._local:
+            return None
+        return [tuple(row) for row in self._session.sql(sql).collect()]
+
     def unstage(self, name: str) -> None:
+        self._local.discard(name)
         # Dropping a temporary view takes its rows out of the cache too.
         self._execute(f"DROP VIEW IF EXISTS {quote(name)}", fetch=False)
 

@@ -119,9 +119,10 @@ def tell_change(plan: Plan, engine: Recorder, change: InputChange) -> None:
 def _summary(plan: Plan, engine: Recorder, bound: BoundInput) -> tuple[InputChange, tuple[Span, ...]]:
     """How many rows a staged change has, and from when they are."""
     times = plan.times_of(bound.name)
-    rows = engine.query(change_summary(staged_input(plan, bound.name), times))
-    summary = next(row[1:] if times else row for row in rows if not times or int(str(row[0])) == 0)
-    inserted, deleted = (int(str(value)) for value in summary)
+    name = staged_input(plan, bound.name)
+    rows = engine.added_up(name, change_summary(name, times))
+    summary = [row[1:] if times else row for row in rows if not times or int(str(row[0])) == 0]
+    inserted, deleted = (sum(int(str(row[place])) for row in summary) for place in (0, 1))
     found = (
         (column, times_of((row[1:] for row in rows if int(str(row[0])) == n), type_))
         for n, (column, type_) in enumerate(times, start=1)

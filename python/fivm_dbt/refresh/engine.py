@@ -48,6 +48,7 @@ class Commit:
     """One version of a Delta table: number, commit time (ISO text) and operation, as its history says.
 
     The number alone does not identify a version: numbers restart when a table is dropped and created anew.
+    ``note`` is what its writer has put beside it (:meth:`Engine.commit`).
     ``growth`` is by how many bytes the commit made the table larger, ``written`` how many rows a WRITE wrote,
     ``appended`` the same of one that took no file away, None where the history does not say. ``overwrites`` says that
     everything was written anew, by which the columns may be others too.
@@ -60,6 +61,7 @@ class Commit:
     written: int | None = None
     appended: int | None = None
     overwrites: bool = False
+    note: str | None = None
 
     @property
     def keeps_columns(self) -> bool:
@@ -114,6 +116,12 @@ class Engine(Versions, Protocol):
     def run(self, sql: str) -> None:
         """Run a statement that returns nothing of interest."""
 
+    def commit(self, sql: str, note: str) -> None:
+        """Run a statement that commits, with a note that its commit has in the history, where the engine can do that.
+
+        Nobody can rely on notes: they are missing after RESTORE and CLONE, and over a network.
+        """
+
     def query(self, sql: str) -> Sequence[Row]:
         """Run a query and return all its rows. Only for small results. Raises MissingRelation."""
 
@@ -127,6 +135,12 @@ class Engine(Versions, Protocol):
         """Evaluate a query once and keep its rows for this session under ``name``.
 
         Raises ChangeFeedUnavailable or VersionUnavailable where that is the cause.
+        """
+
+    def staged_rows(self, name: str, sql: str) -> Sequence[Row] | None:
+        """The rows of a query that maps each row of a staged result by itself; None where it would be a job.
+
+        That is a look at rows that lie in this process, and no statement.
         """
 
     def unstage(self, name: str) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 from sqlglot import exp
 
 from fivm_dbt.naming import COVERAGE, sibling
-from fivm_dbt.plan.head import HeadId, NextHead
+from fivm_dbt.plan.head import HeadId, NextHead, noted_head
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.decide import without_head
-from fivm_dbt.refresh.engine import Engine, MissingRelation, NotVersioned
+from fivm_dbt.refresh.engine import Commit, Engine, MissingRelation, NotVersioned
 from fivm_dbt.refresh.journal import Entry, Journal, now
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.heads import head_query
@@ -103,19 +103,38 @@ class HeadedJournal:
         """The entries that the head stands for, newest first; None where there is no such table, or it has no head."""
         name = sibling(model, "state")
         try:
-            version = self._engine.commits(name, None)[0].version
-            rows = self._engine.query(head_query(name, version).sql(dialect="spark"))
+            newest = self._engine.commits(name, None)[0]
+            found = _noted(newest, name) or self._asked(name, newest.version)
         except (MissingRelation, NotVersioned):
             return None
         except Exception as error:
             if _NO_SUCH_COLUMN.search(str(error)):
                 return None
             raise
+        if found is None:
+            return None
+        (id_, covered), version = found, newest.version
+        head = {"number": id_.number, "commit": id_.commit, "version": version}
+        return entries_of(model, covered, {"head": head, "states": {name: version}})
+
+    def _asked(self, name: str, version: int) -> tuple[HeadId, Mapping[str, Any]] | None:
+        rows = self._engine.query(head_query(name, version).sql(dialect="spark"))
         if not rows:
             return None
         ((number, commit, covered),) = rows
-        head = {"number": int(str(number)), "commit": str(commit), "version": version}
-        return entries_of(model, json.loads(str(covered)), {"head": head, "states": {name: version}})
+        return HeadId(int(str(number)), str(commit)), json.loads(str(covered))
+
+
+def _noted(newest: Commit, name: str) -> tuple[HeadId, Mapping[str, Any]] | None:
+    """The head as the newest commit tells it, if that is the one that has set it.
+
+    Its writer has started from the version before: a note that is beside another version came there by mistake.
+    Whoever believes a wrong one writes nothing, as the head is compared with the row.
+    """
+    found = noted_head(newest.note, name)
+    if found is None or found[1]["detail"]["base"] + 1 != newest.version:
+        return None
+    return found
 
 
 def entries_of(model: str, covered: Mapping[str, Any], read: Mapping[str, Any]) -> list[Entry]:

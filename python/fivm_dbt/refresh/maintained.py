@@ -170,7 +170,7 @@ class MaintainedRun(ModelRun):
         """A commit of the head alone."""
         head = next_head(self.head, covered)
         try:
-            self.engine.run(write_head(self.plan, head))
+            self.engine.commit(write_head(self.plan, head), head.note(self.plan.state_relation))
         except Exception as error:
             self._check_overtaken(error)
             raise
@@ -286,7 +286,7 @@ class MaintainedRun(ModelRun):
             binding = update.plan_writes(self._replaced() if update.finds_a_change() else frozenset())
             kept = frozenset(name for name in binding.changed if snapshots.get(name) is not None)
             written = snapshots | write_snapshots(self.plan, self.engine, binding, kept)
-            touched = [str(text) for m in update.merged if m.view == self.plan.top.name for text in m.touched]
+            touched = [text for m in update.merged if m.view == self.plan.top.name for text in m.touched]
             detail = self._detail("refresh", observed, written, binding)
             detail["touched"] = touched if len(touched) <= MAX_LITERALS else None
             started = {

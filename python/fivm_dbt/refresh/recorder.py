@@ -11,6 +11,7 @@ from fivm_dbt.catalog import Column
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.engine import Commit, Engine, Metrics, Row
+from fivm_dbt.spark.pieces import by_row, table
 
 _numbers = count(1)
 
@@ -34,6 +35,9 @@ class Recorder:
     def run(self, sql: str | exp.Expr) -> None:
         self._engine.run(self._record(sql))
 
+    def commit(self, sql: str | exp.Expr, note: str) -> None:
+        self._engine.commit(self._record(sql), note)
+
     def query(self, sql: str | exp.Expr) -> Sequence[Row]:
         return self._engine.query(self._record(sql))
 
@@ -41,6 +45,17 @@ class Recorder:
         text = self._record(sql, f"CACHE TABLE {name} AS ")
         self._staged.append(name)
         self._engine.stage(name, text)
+
+    def added_up(self, name: str, query: exp.Query) -> Sequence[Row]:
+        """The answer of an aggregate of a staged result, or parts of it, to be added up: of few rows one for each."""
+        rows = self._engine.staged_rows(name, by_row(query).sql(dialect="spark"))
+        return self.query(query) if rows is None else rows
+
+    def has_rows(self, name: str) -> bool:
+        """Whether a staged result has any."""
+        one = exp.select("1").from_(table(name)).limit(1)
+        known = self._engine.staged_rows(name, one.sql(dialect="spark"))
+        return bool(self.query(one) if known is None else known)
 
     def unstage(self, name: str) -> None:
         self._engine.unstage(name)

@@ -24,15 +24,13 @@ from fivm_dbt.plan.binding import (
 )
 from fivm_dbt.plan.head import NextHead
 from fivm_dbt.plan.plan import Plan, View
-from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.factorise import Found, factorised
 from fivm_dbt.refresh.recorder import Recorder
-from fivm_dbt.refresh.writes import MAX_LITERALS, writes
+from fivm_dbt.refresh.writes import MAX_LITERALS, TouchedPartition, touched_partitions, writes
 from fivm_dbt.refresh.writes import Write as PlannedWrite
 from fivm_dbt.spark.check import check_statements
 from fivm_dbt.spark.merge import write_deltas, write_head
 from fivm_dbt.spark.near_changes import times_of
-from fivm_dbt.spark.pieces import table as relation_table
 from fivm_dbt.spark.statements import locate_query, locates, statement
 from fivm_dbt.steps.kinds import (
     Count,
@@ -56,7 +54,7 @@ class Merged:
     view: str
     rows: int
     partitions: int
-    touched: tuple[object, ...] = ()
+    touched: tuple[str, ...] = ()
     """These partitions, as the database gives them."""
     spans: tuple[Span, ...] = ()
     """When its changed rows were."""
@@ -77,7 +75,8 @@ def build_states(plan: Plan, engine: Recorder, binding: Binding) -> None:
             staged.append(staged_state(plan, step.view))
             engine.stage(staged[-1], query)
         else:
-            engine.run(query)
+            assert binding.head is not None
+            engine.commit(query, binding.head.note(plan.state_relation))
     for name in reversed(staged):
         engine.unstage(name)
 
@@ -92,7 +91,7 @@ class Update:
         self._binding = binding
         self._already = already
         self._steps = list(updates(plan))
-        self._touched: dict[str, Sequence[Row]] = {}
+        self._touched: dict[str, tuple[TouchedPartition, ...]] = {}
         """What was counted of the staged deltas."""
         self._merged: dict[str, Merged] = {}
         self._planned: tuple[PlannedWrite, ...] = ()
@@ -126,7 +125,7 @@ class Update:
         """
         count = len(self._planned)
         if not count:
-            yield 0, 0, lambda head: self._engine.run(write_head(self._plan, head))
+            yield 0, 0, lambda head: self._commit(write_head(self._plan, head), head)
         for number, write in enumerate(self._planned, start=1):
             if number > self._already:
                 yield number, count, partial(self._write, number, write)
@@ -137,11 +136,13 @@ class Update:
         what = f"{write.rows:,} rows into {write.partitions} partitions"
         self._engine.progress(f"{self._plan.model}: merging {what}{of}")
         before, is_replaced = self.started_from.version_before, write.is_replaced
-        self._engine.run(
-            write_deltas(
-                self._plan, write.places, before, head, is_replaced=is_replaced, only_these=count > 1
-            )
+        written = write_deltas(
+            self._plan, write.places, before, head, is_replaced=is_replaced, only_these=count > 1
         )
+        self._commit(written, head)
+
+    def _commit(self, statement_: exp.Expr, head: NextHead) -> None:
+        self._engine.commit(statement_, head.note(self._plan.state_relation))
 
     def _run(self, step: UpdateStep) -> None:
         match step:
@@ -188,22 +189,25 @@ class Update:
         if not step.key_set.is_inlined:
             name = staged_input(self._plan, step.key_set.name)
             self._engine.stage(name, query)
-            any_key = exp.select("1").from_(relation_table(name)).limit(1)
-            if step.key_set.may_be_empty and not self._engine.query(any_key):
+            if step.key_set.may_be_empty and not self._engine.has_rows(name):
                 self._engine.unstage(name)
                 return
         self._binding = replace(self._binding, changed=self._binding.changed | {step.key_set.name})
 
     def _count(self, view: View, step: Count) -> None:
         query = statement(self._plan, step, self._binding)
-        touched = self._engine.query(query) if query is not None else ()
+        if query is None:
+            return
+        assert isinstance(query, exp.Query)
+        answer = self._engine.added_up(staged_state(self._plan, view), query)
+        touched = touched_partitions(self._plan, view, answer)
         if not touched:
             return
         self._touched[view.name] = touched
-        found = tuple(row[0] for row in touched)
-        rows = sum(int(str(row[1])) for row in touched)
-        spans = _spans(self._plan, view, touched)
-        self._merged[view.name] = Merged(view.name, rows, len(touched), found, spans)
+        rows, spans = sum(t.rows for t in touched), _spans(self._plan, view, touched)
+        self._merged[view.name] = Merged(
+            view.name, rows, len(touched), tuple(t.value for t in touched), spans
+        )
 
     def _stage_change(self, view: View) -> None:
         """Of a view that is not written yet: its versions are those from before."""
@@ -238,10 +242,12 @@ class Update:
         self._merged[view.name] = replace(change, product=found)
 
 
-def _spans(plan: Plan, view: View, touched: Sequence[Row]) -> tuple[Span, ...]:
-    """The times of a view's staged delta, from the first and the last one in each touched partition."""
+def _spans(plan: Plan, view: View, touched: Sequence[TouchedPartition]) -> tuple[Span, ...]:
+    """The times of a view's staged delta, from the first and the last ones in each touched partition."""
     times = enumerate(plan.times_of(view.name))
-    found = ((c, times_of((row[2 + 2 * n : 4 + 2 * n] for row in touched), type_)) for n, (c, type_) in times)
+    found = (
+        (c, times_of((pair for part in touched for pair in part.times[n]), type_)) for n, (c, type_) in times
+    )
     return tuple(Span(view.name, column, spans) for column, spans in found if spans is not None)
 
 

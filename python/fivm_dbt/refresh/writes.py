@@ -25,6 +25,48 @@ _LAST = (datetime.datetime(9999, 12, 30) - _EPOCH) // _MICROSECOND
 
 
 @dataclass(frozen=True)
+class TouchedPartition:
+    """What a staged delta has in one partition: how many keys, and the first and the last of its times, per column.
+
+    ``least`` is the least change of a multiplicity, and ``low`` and ``high`` bound the delta, where its state is
+    bounded: None where a row has no value.
+    """
+
+    value: str
+    rows: int
+    times: tuple[tuple[tuple[object, object], ...], ...] = ()
+    least: int | None = None
+    low: int | None = None
+    high: int | None = None
+
+
+def touched_partitions(plan: Plan, view: View, rows: Sequence[Row]) -> tuple[TouchedPartition, ...]:
+    """The answer of :func:`fivm_dbt.spark.state.touched_query`, or its parts, by partition, in a stable order."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(str(row[0]), []).append(row)
+    return tuple(_touched(plan, view, value, found[value]) for value in sorted(found))
+
+
+def _touched(plan: Plan, view: View, value: str, rows: Sequence[Row]) -> TouchedPartition:
+    columns = range(len(plan.times_of(view.name)))
+    times = tuple(tuple((row[2 + 2 * n], row[3 + 2 * n]) for row in rows) for n in columns)
+    count = sum(int(str(row[1])) for row in rows)
+    if view.state.bounding is None:
+        return TouchedPartition(value, count, times)
+    least, low, high = ([row[place] for row in rows] for place in (-3, -2, -1))
+    is_bound = not any(v is None for v in low)
+    return TouchedPartition(
+        value,
+        count,
+        times,
+        min(int(str(v)) for v in least),
+        min(int(str(v)) for v in low) if is_bound else None,
+        max(int(str(v)) for v in high) if is_bound else None,
+    )
+
+
+@dataclass(frozen=True)
 class Write:
     """A statement that brings so many ``rows`` of deltas into some places of the states."""
 
@@ -38,10 +80,12 @@ class Write:
         return sum(len(place.partitions or ()) for place in self.places)
 
 
-def writes(plan: Plan, touched: Mapping[str, Sequence[Row]], replaced: Collection[str]) -> tuple[Write, ...]:
+def writes(
+    plan: Plan, touched: Mapping[str, Sequence[TouchedPartition]], replaced: Collection[str]
+) -> tuple[Write, ...]:
     """The statements by which deltas are written, in an order that a repeated attempt has too: one, as a rule.
 
-    ``touched`` has by view what :func:`fivm_dbt.spark.state.touched_query` gives, ``replaced`` the views whose
+    ``touched`` has by view the partitions of its delta, ``replaced`` the views whose
     partitions may be written anew: that is done where all that are touched may. Where a state is bounded, and to some
     of its partitions keys only come, these are written within their bounds: as nothing of them is there yet, that adds
     files and reads none.
@@ -56,7 +100,9 @@ def writes(plan: Plan, touched: Mapping[str, Sequence[Row]], replaced: Collectio
     return tuple(_write(plan, group, replaced) for group in groups if group)
 
 
-def _groups(plan: Plan, view: View, touched: Sequence[Row]) -> list[tuple[View, list[Row]]]:
+def _groups(
+    plan: Plan, view: View, touched: Sequence[TouchedPartition]
+) -> list[tuple[View, list[TouchedPartition]]]:
     """The touched partitions of a view; in two where some are appended to."""
     if not _may_append(plan, view) or len(touched) > MAX_LITERALS:
         return [(view, list(touched))]
@@ -68,8 +114,10 @@ def _may_append(plan: Plan, view: View) -> bool:
     return view.state.bounded_by is not None and plan.config.fivm_apply != "merge"
 
 
-def _write(plan: Plan, groups: Sequence[tuple[View, list[Row]]], replaced: Collection[str]) -> Write:
-    rows = sum(int(str(row[1])) for _, group in groups for row in group)
+def _write(
+    plan: Plan, groups: Sequence[tuple[View, list[TouchedPartition]]], replaced: Collection[str]
+) -> Write:
+    rows = sum(row.rows for _, group in groups for row in group)
     is_replaced = all(
         view.name in replaced or (_is_appended(plan, view, group) and _bounds(view, group) is not None)
         for view, group in groups
@@ -78,32 +126,33 @@ def _write(plan: Plan, groups: Sequence[tuple[View, list[Row]]], replaced: Colle
     return Write(places, rows, is_replaced)
 
 
-def _place(plan: Plan, view: View, group: Sequence[Row], *, is_replaced: bool) -> Place:
-    partitions = tuple(exp.Literal.string(str(row[0])) for row in group)
+def _place(plan: Plan, view: View, group: Sequence[TouchedPartition], *, is_replaced: bool) -> Place:
+    partitions = tuple(exp.Literal.string(row.value) for row in group)
     known = partitions if len(partitions) <= MAX_LITERALS else None
     bounds = _bounds(view, group)
     return Place(view, known, bounds if not is_replaced or _is_appended(plan, view, group) else None)
 
 
-def _is_appended(plan: Plan, view: View, group: Sequence[Row]) -> bool:
+def _is_appended(plan: Plan, view: View, group: Sequence[TouchedPartition]) -> bool:
     """Whether keys only come to these partitions of a bounded state."""
     return _may_append(plan, view) and all(_only_comes(row) for row in group)
 
 
-def _bounds(view: View, group: Sequence[Row]) -> Bounds | None:
+def _bounds(view: View, group: Sequence[TouchedPartition]) -> Bounds | None:
     """The bounds of a delta in some partitions of a bounded state; None where one of them has no time, or one that no
     literal has."""
     key = view.state.bounding
-    if key is None or any(row[-2] is None for row in group):
+    bounds = [(row.low, row.high) for row in group if row.low is not None and row.high is not None]
+    if key is None or len(bounds) < len(group):
         return None
-    low, high = min(int(str(row[-2])) for row in group), max(int(str(row[-1])) for row in group)
+    low, high = min(low for low, _ in bounds), max(high for _, high in bounds)
     is_written = key.type != TIMESTAMP or _FIRST <= low <= high <= _LAST
     return Bounds(key.name, key.type, low, high) if is_written else None
 
 
-def _only_comes(row: Row) -> bool:
+def _only_comes(row: TouchedPartition) -> bool:
     """Whether in a touched partition of a bounded state, which has bounds, no key of the delta loses rows."""
-    return int(str(row[-3])) > 0 and row[-2] is not None
+    return row.least is not None and row.least > 0 and row.low is not None
 
 
 def _is_by_partition(plan: Plan) -> bool:

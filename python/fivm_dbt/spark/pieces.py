@@ -31,6 +31,21 @@ def changes(name: str, after: int, to: int) -> exp.Expr:
     return exp.Table(this=call)
 
 
+def by_row(query: exp.Query) -> exp.Query:
+    """An aggregate without its aggregation: what each row by itself is the sum, the first, the last and the count of.
+
+    >>> by_row(sqlglot.parse_one("SELECT d, COUNT(*) AS n, MIN(x), SUM(x) FROM t GROUP BY d ORDER BY d")).sql()
+    'SELECT d, 1 AS n, x, x FROM t'
+    """
+    result = query.copy()
+    for select in list(result.find_all(exp.Select)):
+        for part in ("group", "order"):
+            select.set(part, None)
+        for call in list(select.find_all(exp.AggFunc)):
+            call.replace(exp.Literal.number(1) if isinstance(call, exp.Count) else call.this)
+    return result
+
+
 def union_all(queries: Sequence[Q]) -> Q | exp.Union:
     """``query UNION ALL query ...``; a query alone as it is."""
     return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False, copy=False)

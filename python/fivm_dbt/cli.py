@@ -179,6 +179,12 @@ def explain(
     type=click.Choice(["lazy"]),
     help="Apply changes at every second step and the last, and see that nothing moves in between.",
 )
+@click.option(
+    "--apply",
+    "way",
+    type=click.Choice(["merge", "replace", "append", "all"]),
+    help="Write the deltas of all models in this way; `all` in each in turn.",
+)
 @click.option("--strict", is_flag=True, help="A refused model or a full recompute is a failure too.")
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write the results as JSON.")
 @click.option("--only", multiple=True, metavar="ID", help="Replay only this scenario; may be repeated.")
@@ -195,6 +201,7 @@ def replay(
     result: str | None,
     inequality: str | None,
     refresh: str | None,
+    way: str | None,
     strict: bool,
     report: Path | None,
     only: tuple[str, ...],
@@ -212,7 +219,7 @@ def replay(
     from fivm_dbt.testing.replay_files import replay_files
     from fivm_dbt.testing.scenario_plans import Forced
 
-    forced = Forced(result is not None, refresh is not None, inequality)
+    forced = Forced(result is not None, refresh is not None, inequality, apply=way)
     sys.exit(
         replay_files(
             files, engine, strategy, strict, report, only, click.echo, forced, interprets=second_oracle

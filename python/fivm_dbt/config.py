@@ -50,6 +50,7 @@ class Config(BaseModel):
     fivm_policy: Literal["incremental", "auto", "full"] = "incremental"
     fivm_partition_by: str | None = None
     fivm_apply: Literal["auto", "merge", "replace", "append"] = "auto"
+    fivm_fold_after: int = Field(default=20, ge=1)
     fivm_merge: Literal["grouped", "per_partition"] = "grouped"
     fivm_depth: Literal["full"] | Annotated[int, Field(ge=1)] = "full"
     fivm_variable_order: Any = None
@@ -97,10 +98,7 @@ KEYS = tuple(sorted(name for name in Config.model_fields if name.startswith("fiv
 """The keys under ``meta``."""
 
 # Values whose capability is not built yet, as (key, predicate on the value).
-_LATER: tuple[tuple[str, tuple[object, ...]], ...] = (
-    ("fivm_apply", ("append",)),
-    ("fivm_expose", ("table",)),
-)
+_LATER: tuple[tuple[str, tuple[object, ...]], ...] = (("fivm_expose", ("table",)),)
 _LATER_KEYS = ("fivm_helper_schema",)
 
 

@@ -23,6 +23,9 @@ OF, TO = "__fivm_of", "__fivm_to"
 HEAD, COMMIT, COVERAGE = "__fivm_number", "__fivm_commit", "__fivm_coverage"
 """Columns of a head: its number, an id that no other commit has, and what the states cover."""
 
+TAIL_PROPERTY = "fivm.tail"
+"""Table property of a model's view that adds up what has been appended to its state."""
+
 TAIL = "tail"
 """The value of ``__fivm_view`` that no view has."""
 

@@ -82,11 +82,13 @@ class Retention:
 class Presentation:
     """How a fivm model shows its root state: a SELECT over the one table ``root`` that maps each state row by itself.
 
-    Because no state row looks at another one, the same SELECT over a change of ``root`` is the change of the model.
+    Because no state row looks at another one, the same SELECT over a change of ``root`` is the change of the model. Not
+    where it adds up rows that were appended (``is_summed``): there two versions have to be compared.
     """
 
     root: str
     sql: str
+    is_summed: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fivm_dbt.catalog import Column, Presentation
 from fivm_dbt.engines.spark_errors import cause
-from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, ROOT_PROPERTY, sibling
+from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, ROOT_PROPERTY, TAIL_PROPERTY, sibling
 from fivm_dbt.parts.length import Length
 from fivm_dbt.refresh.engine import MissingRelation
 
@@ -44,8 +44,11 @@ class Described:
     @property
     def presentation(self) -> Presentation | None:
         """How the view shows a fivm model's root state, None for other relations."""
-        root = dict(self.properties).get(ROOT_PROPERTY)
-        return Presentation(root, self.view_text.strip()) if root and self.is_view else None
+        known = dict(self.properties)
+        root = known.get(ROOT_PROPERTY)
+        if not root or not self.is_view:
+            return None
+        return Presentation(root, self.view_text.strip(), TAIL_PROPERTY in known)
 
 
 def describe_relation(execute: Execute, name: str) -> Described | None:

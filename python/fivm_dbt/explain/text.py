@@ -37,10 +37,10 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.within import Near, Within
 from fivm_dbt.naming import CLOCK, COUNT, PARTITION, old_rows
 from fivm_dbt.parts.shift import duration
-from fivm_dbt.plan.applying import REPLACED_ROWS, has_readers
+from fivm_dbt.plan.applying import APPENDED_ROWS, REPLACED_ROWS, has_readers, not_appended_to
 from fivm_dbt.plan.binding import Binding, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, PlanInput, Recompute, View
-from fivm_dbt.spark.merge import Place, write_deltas
+from fivm_dbt.spark.merge import Place, Way, write_deltas
 from fivm_dbt.spark.state import joined_on_read
 from fivm_dbt.spark.statements import statement
 from fivm_dbt.sql.edits import Edit
@@ -380,18 +380,27 @@ def _statement(plan: Plan, step: Step, binding: Binding) -> list[str]:
             places = [Place(view, touched) for view in plan.stored if binding.is_changed_by(view)]
             if not places:
                 return []
-            is_replaced = plan.config.fivm_apply == "replace"
-            written = write_deltas(plan, places, _OLD, EXAMPLE_HEAD, is_replaced=is_replaced)
+            written = write_deltas(plan, places, _OLD, EXAMPLE_HEAD, way=_way(plan))
             return [f"-- with the touched partitions as literals{_or_anew(plan)}", _sql(written)]
     query = statement(plan, step, binding)
     return [] if query is None else [f"-- {purpose}", _sql(query)]
+
+
+def _way(plan: Plan) -> Way:
+    """How large deltas are written, or all."""
+    if plan.config.fivm_apply == "append":
+        return "append" if not_appended_to(plan) is None else "merge"
+    return "replace" if plan.config.fivm_apply == "replace" else "merge"
 
 
 def _or_anew(plan: Plan) -> str:
     """What ``fivm_apply: auto`` may do instead."""
     if plan.config.fivm_apply != "auto" or has_readers(plan, plan.stored[-1]):
         return ""
-    return f"; written anew while partitions have up to {REPLACED_ROWS:,} rows (fivm_apply)"
+    anew = f"; written anew while partitions have up to {REPLACED_ROWS:,} rows (fivm_apply)"
+    if not_appended_to(plan) is not None:
+        return anew
+    return f"; appended while all states have up to {APPENDED_ROWS:,} rows{anew}"
 
 
 def _sql(statement: exp.Expr) -> str:

@@ -1,14 +1,25 @@
-"""``fivm_apply``: whether a delta is merged into a state, or the partitions that it touches are written anew."""
+"""``fivm_apply``: whether a delta is merged into a state, its partitions are written anew, or it is appended."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from fivm_dbt.plan.plan import Plan, View
 
+TAIL_PARTITIONS = 500
+"""So many partitions of a view have something in the tail, at most: they are literals when it is folded in."""
+
 REPLACED_ROWS = 1_000_000
 """Rows of a partition, on average, up to which ``auto`` writes it anew: what two cores write in a second."""
+
+
+APPENDED_ROWS = 1_000_000
+"""Rows of all states together up to which ``auto`` appends: whoever reads them then adds up all of a view's rows."""
+
+FOLDED_ROWS = 100_000
+"""So many rows of a delta, or of the tail, are not appended."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +45,80 @@ def replaced_states(plan: Plan, sizes: Mapping[str, StateSize]) -> frozenset[str
         return frozenset(v.name for v in plan.views if plan.config.fivm_apply == "replace")
     small = {name for name, s in sizes.items() if s.rows <= REPLACED_ROWS * max(1, s.partitions)}
     return frozenset(v.name for v in plan.views if v.name in small and not has_readers(plan, v))
+
+
+@dataclass(frozen=True)
+class Tail:
+    """What has been appended to the states of a model and is not folded in: in so many commits, so many rows.
+
+    ``partitions`` are those that they go to, by view.
+    """
+
+    commits: int = 0
+    rows: int = 0
+    partitions: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def views(self) -> frozenset[str]:
+        return frozenset(view for view, _ in self.partitions)
+
+    def partitions_of(self, view: str) -> tuple[str, ...]:
+        return dict(self.partitions).get(view, ())
+
+    def longer(self, rows: int, touched: Mapping[str, Collection[str]]) -> Tail:
+        """With one more commit of ``rows``, which ``touched`` partitions of views."""
+        every = {view: set(found) for view, found in self.partitions}
+        for view, found in touched.items():
+            every.setdefault(view, set()).update(found)
+        partitions = tuple((view, tuple(sorted(every[view]))) for view in sorted(every))
+        return Tail(self.commits + 1, self.rows + rows, partitions)
+
+    def is_full(self, plan: Plan) -> bool:
+        """Whether it is too long to be read with every look at the model."""
+        is_wide = any(len(found) > TAIL_PARTITIONS for _, found in self.partitions)
+        return is_wide or self.commits > plan.config.fivm_fold_after or self.rows > FOLDED_ROWS
+
+    def as_dict(self) -> dict[str, Any]:
+        """As a head records it."""
+        return {"commits": self.commits, "rows": self.rows, "partitions": dict(self.partitions)}
+
+    @staticmethod
+    def of(data: Mapping[str, Any] | None) -> Tail:
+        if not data:
+            return Tail()
+        partitions = tuple((view, tuple(found)) for view, found in sorted(data["partitions"].items()))
+        return Tail(int(data["commits"]), int(data["rows"]), partitions)
+
+
+def not_appended_to(plan: Plan) -> str | None:
+    """Why deltas cannot be appended to the states of a model, None where they can.
+
+    Who reads a tail has to add it up, which reading a change feed is not.
+    """
+    if not plan.is_maintained:
+        return "it is not maintained"
+    if plan.is_factorized:
+        return "its result is joined when it is read"
+    if plan.is_read:
+        return "other models read its change feed"
+    if plan.config.fivm_merge == "per_partition":
+        return "fivm_merge is per_partition"
+    for view in plan.stored:
+        state = view.state
+        if state.is_set or state.determined or state.bounded_by is not None or view.step is not None:
+            return f"{view.name} is not a sum of its deltas"
+    return None
+
+
+def appends(plan: Plan, sizes: Mapping[str, StateSize]) -> bool:
+    """Whether deltas are appended, as far as they are small; ``auto`` does so with small known ``sizes``.
+
+    It costs one small file, however many views and partitions they touch.
+    """
+    if plan.config.fivm_apply not in ("auto", "append") or not_appended_to(plan) is not None:
+        return False
+    known = plan.config.fivm_apply == "append" or bool(sizes)
+    return known and sum(size.rows for size in sizes.values()) <= APPENDED_ROWS
 
 
 def has_readers(plan: Plan, view: View) -> bool:

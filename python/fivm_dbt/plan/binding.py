@@ -66,6 +66,8 @@ class Binding:
     """The head that a build sets with its rows."""
     spans: tuple[Span, ...] = ()
     """When the rows of staged changes were, where a read is bounded by that."""
+    tails: frozenset[str] = frozenset()
+    """The views that have something in the tail: appended to them, and not in their partitions yet."""
 
     @property
     def moved(self) -> frozenset[str]:

@@ -76,7 +76,11 @@ def _capture(
         return _stage(
             plan, engine, BoundInput(observed.name, "snapshot", None, new, record.snapshot), journal
         )
-    if not observed.same_columns:
+    if observed.is_summed:
+        engine.progress(
+            f"{observed.name} adds up what has been appended to it: comparing versions {old} and {new}"
+        )
+    elif not observed.same_columns:
         engine.progress(
             f"columns of {observed.name} may be others than before: comparing versions {old} and {new}"
         )

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.naming import sibling
-from fivm_dbt.plan.applying import StateSize, replaced_states
+from fivm_dbt.plan.applying import StateSize, Tail, appends, replaced_states
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.head import HeadId, NextHead
 from fivm_dbt.plan.plan import shortened
@@ -72,6 +72,12 @@ class MaintainedRun(ModelRun):
     """The newest version of the table that is known."""
     anew: Mapping[str, int] = MappingProxyType({})
     """Of which views the last commit has written how many partitions anew."""
+    tail = Tail()
+    """What is appended and not folded in, with the commit that is made next."""
+
+    @property
+    def is_summed(self) -> bool:
+        return bool(self.tail.views) or appends(self.plan, self.sizes)
 
     def _execute(self, full_refresh: bool, entries: Sequence[Entry] | None) -> Report:
         state = read_state(self.journal.entries(self.plan.relation) if entries is None else entries)
@@ -112,6 +118,7 @@ class MaintainedRun(ModelRun):
         self.state_bytes = detail["state_bytes"]
         self.sizes = {view: StateSize(*size) for view, size in detail["sizes"].items()}
         self.anew = detail["anew"]
+        self.tail = Tail.of(detail.get("tail"))
         left = int(detail["base"])
         # What others have written since the head was read is met where it is compared.
         since = [c for c in self.engine.commits(name, max(left, 0)) if left < c.version <= self.base]
@@ -140,7 +147,7 @@ class MaintainedRun(ModelRun):
         recorded = write_snapshots(self.plan, self.engine, binding, kept & {i.name for i in self.plan.inputs})
         is_there = self.head is not None or replaces
         self.base = self.engine.commits(self.plan.state_relation, None)[0].version if is_there else -1
-        self.state_bytes, self.sizes, self.anew = None, {}, {}
+        self.state_bytes, self.sizes, self.anew, self.tail = None, {}, {}, Tail()
         detail = self._detail("build", observed, recorded, binding) | {"touched": None}
         covered = self._covered(state, detail)
         head = next_head(self.head, covered, replaces=replaces)
@@ -149,9 +156,9 @@ class MaintainedRun(ModelRun):
         except Exception as error:
             self._not_built(error)
         self._committed(head)
-        publish(self.plan, self.engine)
-        self._remove_orphans(last)
         covered = self._counted(state, covered)
+        publish(self.plan, self.engine, is_summed=self.is_summed)
+        self._remove_orphans(last)
         record_partitions(self.plan, self.engine, state.next_refresh, versions_read(binding), None)
         self._tell(covered)
         return self._report(action, state.next_refresh, reason=reason)
@@ -256,7 +263,7 @@ class MaintainedRun(ModelRun):
 
     def _update(self, binding: Binding) -> Update:
         """The steps of a refresh, over the version of the states that deltas are added to."""
-        return Update(self.plan, self.engine, replace(binding, before=self.base))
+        return Update(self.plan, self.engine, replace(binding, before=self.base, tails=self.tail.views))
 
     def _replaced(self) -> frozenset[str]:
         """The states whose partitions are written anew; for that they are counted, where a build has not come to it."""
@@ -283,7 +290,7 @@ class MaintainedRun(ModelRun):
         state, observed, binding = moved.state, moved.observed, update.started_from
         snapshots = {name: record.snapshot for name, record in state.inputs.items()}
         try:
-            binding = update.plan_writes(self._replaced() if update.finds_a_change() else frozenset())
+            binding = self._plan_writes(update)
             kept = frozenset(name for name in binding.changed if snapshots.get(name) is not None)
             written = snapshots | write_snapshots(self.plan, self.engine, binding, kept)
             touched = [text for m in update.merged if m.view == self.plan.top.name for text in m.touched]
@@ -312,6 +319,19 @@ class MaintainedRun(ModelRun):
             rolled=moved.rolled_forward,
         )
 
+    def _plan_writes(self, update: Update) -> Binding:
+        """Decide how the deltas are written, and what is in the tail then."""
+        if not update.finds_a_change():
+            return update.plan_writes(frozenset())
+        replaced, longer = self._replaced(), update.longer(self.tail)
+        if appends(self.plan, self.sizes) and not longer.is_full(self.plan):
+            # Who reads the model has to add up the tail, so the view has to say so before there is one.
+            self._show()
+            self.tail = longer
+            return update.plan_append()
+        before, self.tail = self.tail, Tail()
+        return update.plan_fold(before) if before.views else update.plan_writes(replaced)
+
     def _write(
         self, state: State, update: Update, detail: dict[str, Any], started: Mapping[str, Any]
     ) -> dict[str, Any]:
@@ -329,7 +349,8 @@ class MaintainedRun(ModelRun):
 
     def _covered(self, state: State, detail: dict[str, Any]) -> dict[str, Any]:
         """What the state covers with the next commit, which starts from the version ``base``."""
-        every = {**detail, **self._state_detail(), "anew": dict(self.anew), "base": self.base}
+        of_states = {"anew": dict(self.anew), "base": self.base, "tail": self.tail.as_dict()}
+        every = {**detail, **self._state_detail(), **of_states}
         return coverage(self.plan, state.next_refresh, every | {"signature": shortened(self.plan.signature)})
 
     def _committed(self, head: NextHead) -> None:

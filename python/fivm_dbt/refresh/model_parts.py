@@ -15,11 +15,11 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.engine import MissingRelation
 from fivm_dbt.refresh.journal import create_once
 from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.spark.added import read_summed
 from fivm_dbt.spark.part_catalog import PartEntry, Recorded, create_catalog, forget_model, record_parts
 from fivm_dbt.spark.partition_text import partition_time
 from fivm_dbt.spark.pieces import table
 from fivm_dbt.spark.reads import in_partitions
-from fivm_dbt.spark.states import stored
 
 
 def record_partitions(
@@ -67,7 +67,8 @@ def _rows(plan: Plan, touched: Sequence[object] | None) -> exp.Select:
     rows: exp.Expr = exp.Sum(this=exp.column(COUNT)) if counted else exp.Count(this=exp.Star())
     where = None if touched is None else in_partitions("", [exp.Literal.string(str(v)) for v in touched])
     query = exp.select(exp.column(PARTITION), exp.alias_(rows, "rows"))
-    return query.from_(stored(plan, plan.top, None, where)).group_by(exp.column(PARTITION))
+    own = read_summed(plan, plan.top, None, where, "state", has_tail=plan.is_maintained)
+    return query.from_(own).group_by(exp.column(PARTITION))
 
 
 def _number(text: object, type_: SparkType, length: Length) -> int | None:

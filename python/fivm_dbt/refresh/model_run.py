@@ -29,9 +29,15 @@ class ModelRun(Run):
             rolled=rolled,
         )
 
+    @property
+    def is_summed(self) -> bool:
+        """Whether the model's view adds up rows of a key."""
+        return False
+
     def _show(self) -> None:
         """Put the model's view back where it is gone or altered: what is shown is the states."""
-        self.shown_again = show_again(self.plan, self.engine) or self.shown_again
+        is_shown = show_again(self.plan, self.engine, is_summed=self.is_summed)
+        self.shown_again = is_shown or self.shown_again
 
     def _remove_orphans(self, last: Entry | None) -> None:
         """Drop the tables of the last build that this plan does not have, and show its inner views for theirs."""

@@ -94,6 +94,7 @@ class Observed:
 
     ``same_columns``: whether its columns have been the same ones ever since, so that a change feed tells what changed.
     Else a column of the same name may be another one, of which the feed says nothing, or lie where it does not look.
+    Nor does the feed of a fivm model tell where rows are appended to its state, to be added up (``is_summed``).
     """
 
     name: str
@@ -103,6 +104,7 @@ class Observed:
     recreated: bool
     forgotten: bool
     same_columns: bool = True
+    is_summed: bool = False
 
 
 def keeps_columns(engine: Versions, observed: Observed) -> bool:
@@ -123,7 +125,9 @@ def observe_input(
     plan: Plan, engine: Versions, item: PlanInput, record: RecordedInput | None, since: int | None = None
 ) -> Observed:
     """An input's newest version, and whether its columns have been the same since the recorded one, or ``since``."""
-    table = item.relation.presentation.root if item.relation.presentation else item.name
+    presentation = item.relation.presentation
+    table = presentation.root if presentation else item.name
+    is_summed = presentation is not None and presentation.is_summed
     if since is None and record is not None:
         since = record.commit.version
     try:
@@ -151,6 +155,6 @@ def observe_input(
     if then is None:
         return Observed(item.name, table, head, True, False, True)
     same = then.timestamp == record.commit.timestamp and then.operation == record.commit.operation
-    keeps = all(c.keeps_columns for c in commits if since is not None and c.version > since)
+    keeps = all(c.keeps_columns for c in commits if since is not None and c.version > since) and not is_summed
     moved = head.version > record.commit.version or not same
-    return Observed(item.name, table, head, moved, not same, False, keeps)
+    return Observed(item.name, table, head, moved, not same, False, keeps, is_summed)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import sqlglot
 from sqlglot import exp
 
-from fivm_dbt.ir.dialect import SparkText
-from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, ROOT_PROPERTY
+from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, ROOT_PROPERTY, TAIL_PROPERTY
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.engine import MissingRelation, NotVersioned
 from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.spark.added import read_summed
 from fivm_dbt.spark.capture import snapshot_query
 from fivm_dbt.spark.pieces import table as relation_table
 from fivm_dbt.spark.properties import owner_properties
+from fivm_dbt.spark.reads import presented, shown_summed
 from fivm_dbt.spark.state import column_mapping, create_table, create_view, joined_on_read
-from fivm_dbt.spark.states import stored
 
 
 def drop_states(engine: Recorder, names: Collection[str]) -> None:
@@ -36,7 +35,7 @@ def show_helpers(plan: Plan, engine: Recorder, before: Collection[str]) -> None:
     for name in sorted(set(before) - names):
         engine.run(exp.Drop(tables=[relation_table(name)], kind="VIEW", exists=True))
     for view in plan.helpers:
-        query = exp.select("*").from_(stored(plan, view, None))
+        query = exp.select("*").from_(read_summed(plan, view, None, None, "state", has_tail=True))
         engine.run(create_view(view.name, query, owner_properties(plan)))
 
 
@@ -57,28 +56,35 @@ def write_snapshots(
     return versions
 
 
-def publish(plan: Plan, engine: Recorder) -> None:
-    """Show the model: a view over the states with the user's columns."""
+def publish(plan: Plan, engine: Recorder, *, is_summed: bool = False) -> None:
+    """Show the model: a view over the states with the user's columns.
+
+    Where deltas are appended, the rows of each key have to be added up in it.
+    """
     properties = {ROOT_PROPERTY: plan.state_relation}
+    if is_summed:
+        properties[TAIL_PROPERTY] = "true"
     if plan.is_factorized:
         properties = {FACTORS_PROPERTY: "true"}
     elif plan.parts is not None:
         properties[PART_PROPERTY] = plan.parts.length.text
-    engine.run(create_view(plan.relation, _shown(plan), properties))
+    engine.run(create_view(plan.relation, _shown(plan, is_summed), properties))
 
 
-def show_again(plan: Plan, engine: Recorder) -> bool:
+def show_again(plan: Plan, engine: Recorder, *, is_summed: bool = False) -> bool:
     """Put the model's view back where it is gone, or shows something else; whether that was so."""
-    if engine.is_view_of(plan.relation, _shown(plan).sql(dialect="spark")):
+    if engine.is_view_of(plan.relation, _shown(plan, is_summed).sql(dialect="spark")):
         return False
-    publish(plan, engine)
+    publish(plan, engine, is_summed=is_summed)
     return True
 
 
-def _shown(plan: Plan) -> exp.Query:
+def _shown(plan: Plan, is_summed: bool) -> exp.Query:
     """The query of the model's view."""
     if plan.is_factorized:
         return joined_on_read(plan)
-    query = sqlglot.parse_one(plan.presentation.sql, dialect=SparkText)
-    assert isinstance(query, exp.Query)
-    return query
+    return (
+        shown_summed(plan)
+        if is_summed
+        else presented(plan.presentation, relation_table(plan.presentation.root))
+    )

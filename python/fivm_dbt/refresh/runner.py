@@ -13,6 +13,7 @@ from functools import partial
 from sqlglot import exp
 
 from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.plan.applying import Tail
 from fivm_dbt.plan.binding import (
     Binding,
     BoundInput,
@@ -26,7 +27,14 @@ from fivm_dbt.plan.head import NextHead
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.refresh.factorise import Found, factorised
 from fivm_dbt.refresh.recorder import Recorder
-from fivm_dbt.refresh.writes import MAX_LITERALS, TouchedPartition, touched_partitions, writes
+from fivm_dbt.refresh.writes import (
+    MAX_LITERALS,
+    TouchedPartition,
+    appended,
+    folded,
+    touched_partitions,
+    writes,
+)
 from fivm_dbt.refresh.writes import Write as PlannedWrite
 from fivm_dbt.spark.check import check_statements
 from fivm_dbt.spark.merge import write_deltas, write_head
@@ -107,16 +115,36 @@ class Update:
             self._run(self._steps.pop(0))
         return any(self._touched.values())
 
+    def longer(self, tail: Tail) -> Tail:
+        """The tail with the deltas appended to it."""
+        rows = sum(change.rows for change in self._merged.values())
+        return tail.longer(rows, {name: change.touched for name, change in self._merged.items()})
+
+    def plan_append(self) -> Binding:
+        """Have the deltas appended."""
+        self._planned = appended(self._plan, self._touched)
+        return self.started_from
+
+    def plan_fold(self, tail: Tail) -> Binding:
+        """Have them written with all that is in the tail."""
+        self._planned = folded(self._plan, self._touched, tail)
+        self._note_anew()
+        return self.started_from
+
     def plan_writes(self, replaced: frozenset[str]) -> Binding:
         """Decide by which statements the deltas are written, of which states by partitions; the binding with that."""
         self.started_from = replace(self.started_from, replaced=replaced)
         self._planned = writes(self._plan, self._touched, replaced)
-        for write in self._planned:
-            for place in write.places if write.is_replaced else ():
-                anew = len(place.partitions or ()) if place.bounds is None else 0
-                merged = self._merged[place.view.name]
-                self._merged[place.view.name] = replace(merged, anew=anew)
+        self._note_anew()
         return self.started_from
+
+    def _note_anew(self) -> None:
+        for write in self._planned:
+            for place in write.places if write.way == "replace" else ():
+                anew = len(place.partitions or ()) if place.bounds is None else 0
+                merged = self._merged.get(place.view.name)
+                if merged is not None:
+                    self._merged[place.view.name] = replace(merged, anew=anew)
 
     def writes(self) -> Iterator[tuple[int, int, Callable[[NextHead], None]]]:
         """The statements that are still to run: which of how many, and what runs it with the head that it sets.
@@ -134,10 +162,11 @@ class Update:
         count = len(self._planned)
         of = f" ({number}/{count})" if count > 1 else ""
         what = f"{write.rows:,} rows into {write.partitions} partitions"
-        self._engine.progress(f"{self._plan.model}: merging {what}{of}")
-        before, is_replaced = self.started_from.version_before, write.is_replaced
+        verb = "appending" if write.way == "append" else "merging"
+        self._engine.progress(f"{self._plan.model}: {verb} {what}{of}")
+        before, tails = self.started_from.version_before, self.started_from.tails
         written = write_deltas(
-            self._plan, write.places, before, head, is_replaced=is_replaced, only_these=count > 1
+            self._plan, write.places, before, head, way=write.way, tails=tails, only_these=count > 1
         )
         self._commit(written, head)
 

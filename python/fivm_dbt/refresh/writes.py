@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import TIMESTAMP
+from fivm_dbt.plan.applying import Tail
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.refresh.engine import Row
-from fivm_dbt.spark.merge import Place
+from fivm_dbt.spark.merge import Place, Way
 from fivm_dbt.spark.reads import Bounds
 
 MAX_LITERALS = 1000
@@ -72,12 +73,31 @@ class Write:
 
     places: tuple[Place, ...]
     rows: int
-    is_replaced: bool
+    way: Way
 
     @property
     def partitions(self) -> int:
         """How many partitions it touches at most, where they are few enough to be written into the statement."""
         return sum(len(place.partitions or ()) for place in self.places)
+
+
+def appended(plan: Plan, touched: Mapping[str, Sequence[TouchedPartition]]) -> tuple[Write, ...]:
+    """The one statement that appends all deltas."""
+    views = [view for view in plan.stored if touched.get(view.name)]
+    places = tuple(_place(plan, view, touched[view.name], is_replaced=True) for view in views)
+    return (Write(places, sum(t.rows for view in views for t in touched[view.name]), "append"),)
+
+
+def folded(plan: Plan, touched: Mapping[str, Sequence[TouchedPartition]], tail: Tail) -> tuple[Write, ...]:
+    """The one statement that adds the tail and the deltas to the partitions that they touch, written anew."""
+    places = []
+    for view in plan.stored:
+        delta = touched.get(view.name, ())
+        every = sorted({*(t.value for t in delta), *tail.partitions_of(view.name)})
+        if every:
+            known = tuple(exp.Literal.string(p) for p in every) if len(every) <= MAX_LITERALS else None
+            places.append(Place(view, known, is_staged=bool(delta)))
+    return (Write(tuple(places), sum(t.rows for delta in touched.values() for t in delta), "replace"),)
 
 
 def writes(
@@ -123,7 +143,8 @@ def _write(
         for view, group in groups
     )
     places = tuple(_place(plan, view, group, is_replaced=is_replaced) for view, group in groups)
-    return Write(places, rows, is_replaced)
+    is_known = all(place.partitions is not None for place in places)
+    return Write(places, rows, "replace" if is_replaced and is_known else "merge")
 
 
 def _place(plan: Plan, view: View, group: Sequence[TouchedPartition], *, is_replaced: bool) -> Place:

@@ -1,15 +1,16 @@
-"""A state with its staged delta, before that is written."""
+"""A state with its staged delta, before that is written, and with its tail: rows of a key are added up."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT, DOUBLE
-from fivm_dbt.ir.scalar import column_ast, identifier
+from fivm_dbt.ir.scalar import column_ast, conjuncts, identifier
 from fivm_dbt.naming import COUNT, PARTITION
 from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.plan.plan import Plan, StateTable, View
 from fivm_dbt.spark.pieces import table
+from fivm_dbt.spark.states import stored
 
 
 def stored_and_staged(plan: Plan, view: View, own: exp.Expr, where: exp.Expr | None = None) -> exp.Query:
@@ -34,14 +35,36 @@ def added_up(plan: Plan, view: View, own: exp.Expr, where: exp.Expr | None = Non
     ``own`` are the rows of the state where ``where`` holds, which is over its keys and its partitions. The alarms are
     those of the write, which comes after all reads: here a sum that overflowed is NULL.
     """
+    both = stored_and_staged(plan, view, own, where).subquery(identifier("both"), copy=False)
+    return summed(view, both)
+
+
+def read_summed(
+    plan: Plan, view: View, version: int | None, where: exp.Expr | None, alias: str, *, has_tail: bool
+) -> exp.Subquery:
+    """The rows of a view's state where ``where`` holds, of each key one: with what has been appended, added up."""
+    if not has_tail:
+        return stored(plan, view, version, where, alias)
+    keys = {*(k.name for k in view.state.keys), PARTITION}
+    tests = conjuncts(where) if where is not None else []
+    of_keys = [t for t in tests if all(c.name in keys for c in t.find_all(exp.Column))]
+    first = exp.and_(*of_keys, copy=False) if of_keys else None
+    query = summed(view, stored(plan, view, version, first, has_tail=True))
+    rest = [t for t in tests if not any(t is of_key for of_key in of_keys)]
+    if rest:
+        query = exp.select("*").from_(query.subquery("summed", copy=False)).where(*rest, copy=False)
+    return query.subquery(identifier(alias), copy=False)
+
+
+def summed(view: View, rows: exp.Expr, *, with_partition: bool = True) -> exp.Select:
+    """Rows of a view's state, a FROM item, added up per key, without keys that are gone."""
     state = view.state
-    keys = [column_ast("", name) for name in (*(k.name for k in state.keys), PARTITION)]
+    names = [*(k.name for k in state.keys), *([PARTITION] if with_partition else [])]
+    keys = [column_ast("", name) for name in names]
     sums = [exp.alias_(_total(name, state), name) for name in state.stored_names]
-    query = exp.select(*(k.copy() for k in keys), *sums)
-    query = query.from_(
-        stored_and_staged(plan, view, own, where).subquery(identifier("both"), copy=False), copy=False
-    )
-    query = query.group_by(*keys, copy=False)
+    query = exp.select(*(k.copy() for k in keys), *sums).from_(rows, copy=False)
+    if keys:
+        query = query.group_by(*keys, copy=False)
     if state.is_global:
         return query
     is_there = exp.NEQ(this=exp.Sum(this=exp.column(COUNT)), expression=exp.Literal.number(0))

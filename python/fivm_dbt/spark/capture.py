@@ -15,7 +15,7 @@ from fivm_dbt.ir.scalar import column_ast, identifier
 from fivm_dbt.naming import COUNT, PARTITION
 from fivm_dbt.plan.binding import Binding, BoundInput, staged_state
 from fivm_dbt.plan.plan import Plan, PlanInput, View
-from fivm_dbt.spark.added import added_up
+from fivm_dbt.spark.added import added_up, summed
 from fivm_dbt.spark.near_changes import times_by_day
 from fivm_dbt.spark.pieces import changes, pinned, table
 from fivm_dbt.spark.reads import in_partitions, presented, read_state, read_version
@@ -44,8 +44,10 @@ def state_change_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
     Of the keys in the delta: what they show with it, less what they showed before.
     """
     item = view.as_input
-    before = _at_delta(plan, view, binding)
-    after = added_up(plan, view, before.copy()).subquery("state", copy=False)
+    rows = _at_delta(plan, view, binding)
+    after = added_up(plan, view, rows.copy()).subquery("state", copy=False)
+    has_tail = view.name in binding.tails
+    before = summed(view, rows).subquery("state", copy=False) if has_tail else rows
     shown = [
         _signed(item, read_state(view.presentation, source, alias, None), sign)
         for source, alias, sign in ((after, "new", 1), (before, "old", -1))
@@ -57,7 +59,7 @@ def _at_delta(plan: Plan, view: View, binding: Binding) -> exp.Expr:
     """The rows of a view's state before this refresh whose keys are in its staged delta."""
     partitions = binding.partitions(staged_state(plan, view), view.name)
     where = None if partitions is None else in_partitions("", [p.ast() for p in partitions])
-    state = stored(plan, view, binding.version_before, where)
+    state = stored(plan, view, binding.version_before, where, has_tail=view.name in binding.tails)
     if not view.state.keys:
         return state
     names = [*(k.name for k in view.state.keys), PARTITION]

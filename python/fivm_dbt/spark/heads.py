@@ -22,7 +22,9 @@ COVERED = "coverage"
 """What a head is of."""
 
 HEAD_COLUMNS = (OF, TO, HEAD, COMMIT, COVERAGE)
-_PLACE = "-"
+TAIL_PLACE = "-"
+"""The value of ``__fivm_partition`` in the tail."""
+
 _TYPES = {OF: "string", TO: "string", HEAD: BIGINT.text, COMMIT: "string", COVERAGE: "string"}
 
 
@@ -49,7 +51,7 @@ def head_row(plan: Plan, head: NextHead, *, is_compared: bool = True) -> exp.Sel
         COMMIT: exp.Literal.string(head.commit),
         COVERAGE: exp.Literal.string(head.coverage),
         VIEW: exp.Literal.string(TAIL),
-        PARTITION: exp.Literal.string(_PLACE),
+        PARTITION: exp.Literal.string(TAIL_PLACE),
     }
     nothing = {c.name: cast_ast(exp.Null(), c.type) for c in plan.layout.columns}
     return exp.select(*(exp.alias_(v, identifier(n)) for n, v in (nothing | values).items()))
@@ -61,6 +63,18 @@ def no_head() -> list[exp.Expr]:
         exp.alias_(exp.cast(exp.Null(), _TYPES[name], dialect="spark"), identifier(name))
         for name in HEAD_COLUMNS
     ]
+
+
+def place_in_tail(label: exp.Expr, partition: exp.Expr) -> list[exp.Expr]:
+    """The columns of the tail in a row that is appended to a view."""
+    own = {
+        OF: label,
+        TO: partition,
+        VIEW: exp.Literal.string(TAIL),
+        PARTITION: exp.Literal.string(TAIL_PLACE),
+    }
+    nothing = {name: exp.cast(exp.Null(), _TYPES[name], dialect="spark") for name in HEAD_COLUMNS}
+    return [exp.alias_(value, identifier(name)) for name, value in (nothing | own).items()]
 
 
 def head_branches(plan: Plan, head: NextHead) -> list[exp.When]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from sqlglot import exp
 
@@ -19,7 +20,19 @@ from fivm_dbt.spark.heads import head_branches, head_row, is_from, is_in_tail
 from fivm_dbt.spark.pieces import table
 from fivm_dbt.spark.reads import Bounds, in_bounds, in_partitions
 from fivm_dbt.spark.state import as_set, is_any, twice
-from fivm_dbt.spark.states import as_delta, as_stored, lay_out_rows, of_view, renamed, stored, with_head
+from fivm_dbt.spark.states import (
+    as_delta,
+    as_stored,
+    as_tail,
+    lay_out_rows,
+    of_view,
+    renamed,
+    stored,
+    with_head,
+)
+
+Way = Literal["merge", "replace", "append"]
+"""How deltas are written: into the rows of their keys, with their partitions written anew, or into the tail."""
 
 NEGATIVE = "FIVM401"
 OVERFLOW = "FIVM402"
@@ -35,6 +48,8 @@ class Place:
     view: View
     partitions: tuple[exp.Expr, ...] | None
     bounds: Bounds | None = None
+    is_staged: bool = True
+    """Whether the view has a staged delta: else what it has in the tail is folded in, and nothing added."""
 
     def condition(self, plan: Plan, alias: str = "") -> exp.Expr:
         """Whether a row of the table, called ``alias``, lies there."""
@@ -57,18 +72,34 @@ def write_deltas(
     before: int,
     head: NextHead,
     *,
-    is_replaced: bool,
+    way: Way,
+    tails: Collection[str] = (),
     only_these: bool = False,
 ) -> exp.Merge | exp.Insert:
     """What brings the staged deltas of some views into the table of all states, which was at version ``before``.
 
-    It sets the head.
-
-    Partitions are written anew only where they are known.
+    It sets the head. ``tails`` are the views that have something in the tail, which writing anew folds in.
     """
-    if is_replaced and all(place.partitions is not None for place in places):
-        return replace_partitions(plan, places, before, head)
+    if way == "append":
+        return append(plan, [place.view for place in places], head)
+    if way == "replace":
+        return replace_partitions(plan, places, before, head, tails)
     return merge(plan, places, head, only_these=only_these)
+
+
+def append(plan: Plan, views: Sequence[View], head: NextHead) -> exp.Insert:
+    """Put the staged deltas into the tail, with the head: one small file, whatever they touch.
+
+    What is wrong with a sum is found when the tail is folded in.
+    """
+    rows: list[tuple[View, exp.Expr]] = [(view, table(staged_state(plan, view))) for view in views]
+    every = with_head(plan, as_tail(plan, rows), head)
+    names = [column_ast("", c) for c in every.named_selects]
+    query = exp.select(*names, copy=False).from_(every.subquery("appended", copy=False), copy=False)
+    query.set(
+        "hint", exp.Hint(expressions=[exp.Anonymous(this="COALESCE", expressions=[exp.Literal.number(1)])])
+    )
+    return exp.Insert(this=table(plan.layout.relation), expression=query)
 
 
 def write_head(plan: Plan, head: NextHead) -> exp.Insert:
@@ -303,26 +334,33 @@ def _never_null(value: exp.Expr, type_: str, state: StateTable) -> exp.Expr:
     return never_null(value, message, type_)
 
 
-def replace_partitions(plan: Plan, places: Sequence[Place], before: int, head: NextHead) -> exp.Insert:
+def replace_partitions(
+    plan: Plan, places: Sequence[Place], before: int, head: NextHead, tails: Collection[str] = ()
+) -> exp.Insert:
     """Write the given partitions anew: the rows of version ``before`` and the staged deltas, added up per key.
+
+    The tail is written anew too, with nothing but the head: ``places`` have all that the views ``tails`` have there.
 
     Of a state that is bounded by a key only what lies within the bounds of the delta, where all is that can change.
 
     One pass over the partitions where MERGE takes two, and fewer jobs: cheaper while partitions are small. Repeating it
     gives the same rows. The same alarms as in :func:`merge` abort it.
     """
-    rows = [(place.view, _added(plan, place, before).subquery(identifier("added"))) for place in places]
+    rows = [
+        (p.view, _added(plan, p, before, p.view.name in tails).subquery(identifier("added"))) for p in places
+    ]
     views = [v for v in plan.stored if any(place.view is v for place in places)]
     query = lay_out_rows(plan, views, with_head(plan, as_stored(plan, rows), head))
     where = exp.or_(is_in_tail(), *(place.condition(plan) for place in places), copy=False)
     return exp.Insert(this=table(plan.layout.relation), expression=query, where=where)
 
 
-def _added(plan: Plan, place: Place, before: int) -> exp.Select:
-    """The rows of a place with the staged delta."""
+def _added(plan: Plan, place: Place, before: int, has_tail: bool) -> exp.Select:
+    """The rows of a place, with the tail and the staged delta."""
     view, state, touched = place.view, place.view.state, place.of_own()
     keys = [k.name for k in state.keys]
-    both = stored_and_staged(plan, view, stored(plan, view, before, touched), touched)
+    own = stored(plan, view, before, touched, has_tail=has_tail)
+    both = stored_and_staged(plan, view, own, touched) if place.is_staged else exp.select("*").from_(own)
     sums = {name: exp.Sum(this=exp.column(name)) for name in state.payload_names}
     # A key without rows has gone; one that still has sums is an alarm.
     left = [sums[COUNT], *(sums[p.name] for p in state.payload if not p.component.type.is_floating)]

@@ -20,10 +20,10 @@ from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.nodes import Lookup, Scan, Side
 from fivm_dbt.ir.scalar import column_ast, conjuncts, identifier
 from fivm_dbt.ir.within import Within
-from fivm_dbt.naming import COUNT, PARTITION, STEP, old_rows
+from fivm_dbt.naming import COUNT, PARTITION, STEP, VIEW, old_rows
 from fivm_dbt.plan.binding import Binding, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, View
-from fivm_dbt.spark.added import added_up
+from fivm_dbt.spark.added import added_up, read_summed, summed
 from fivm_dbt.spark.near_changes import near_changes
 from fivm_dbt.spark.part_time import instant, whole
 from fivm_dbt.spark.pieces import pinned, table, union_all
@@ -33,7 +33,24 @@ from fivm_dbt.spark.states import stored
 
 def presented(presentation: Presentation, source: exp.Expr) -> exp.Select:
     """A fivm model's rows with its root state read from ``source``."""
-    return _shown(presentation).from_(source, copy=False)
+    query = _shown(presentation)
+    if not presentation.is_summed:
+        return query.from_(source, copy=False)
+    inner = next(query.find_all(exp.Table))
+    inner.replace(source)
+    return query
+
+
+def shown_summed(plan: Plan) -> exp.Select:
+    """What a model shows of its table with what has been appended to it, of each key one row."""
+    query, root = _shown(plan.presentation), plan.top
+    of_root = {VIEW}
+    where = query.args.pop("where", None)
+    tests = [] if where is None else conjuncts(where.this)
+    rest = [t for t in tests if {c.name for c in t.find_all(exp.Column)} != of_root]
+    rows = summed(root, stored(plan, root, None, has_tail=True), with_partition=False)
+    query = query.from_(rows.subquery("state", copy=False), copy=False)
+    return query.where(*rest, copy=False) if rest else query
 
 
 def _shown(presentation: Presentation) -> exp.Select:
@@ -70,7 +87,8 @@ def side_reader(plan: Plan, view: View, binding: Binding) -> Reader:
         if scan.side is Side.COUNTED:
             return _counted(scan, where).subquery(alias, copy=False)
         if scan.relation == view.name:
-            return stored(plan, view, binding.version_before, where, scan.alias)
+            has_tail = view.name in binding.tails
+            return read_summed(plan, view, binding.version_before, where, scan.alias, has_tail=has_tail)
         bound = binding.input(scan.relation)
         is_old = scan.side is Side.OLD and scan.relation in binding.changed
         helper = plan.helper(scan.relation)
@@ -79,12 +97,16 @@ def side_reader(plan: Plan, view: View, binding: Binding) -> Reader:
         if helper is not None and bound.capture == "newest":
             return read_view(plan, helper, None, scan.alias, where)
         if helper is not None and scan.relation in binding.changed and not is_old:
-            return read_view(plan, helper, binding.version_before, scan.alias, where, with_delta=True)
+            has_tail, before = helper.name in binding.tails, binding.version_before
+            return read_view(plan, helper, before, scan.alias, where, with_delta=True, has_tail=has_tail)
         if is_old and bound.capture == "snapshot":
             assert bound.snapshot is not None
             return _aliased(pinned(plan.snapshot_table(scan.relation), bound.snapshot), alias)
         version = bound.old if is_old else bound.new
         assert version is not None, f"no version of {scan.relation}"
+        if helper is not None:
+            has_tail = helper.name in binding.tails
+            return read_view(plan, helper, version, scan.alias, where, has_tail=has_tail)
         return read_version(plan, scan.relation, version, scan.alias, where)
 
     def _counted(scan: Scan, where: exp.Expr | None) -> exp.Query:
@@ -192,6 +214,7 @@ def read_view(
     where: exp.Expr | None = None,
     *,
     with_delta: bool = False,
+    has_tail: bool = False,
 ) -> exp.Expr:
     """An inner view at a version of its state, where ``where`` holds; with what is staged for it, as it will be.
 
@@ -202,9 +225,11 @@ def read_view(
     if where is not None:
         inner, outer = _by_the_state(where, _shown(view.presentation))
     test = exp.and_(*inner, copy=False) if inner else None
-    source = stored(plan, view, version, test)
     if with_delta:
+        source = stored(plan, view, version, test, has_tail=has_tail)
         source = added_up(plan, view, source, test).subquery("state", copy=False)
+    else:
+        source = read_summed(plan, view, version, test, "state", has_tail=has_tail)
     return read_state(view.presentation, source, alias, exp.and_(*outer, copy=False) if outer else None)
 
 

@@ -6,29 +6,71 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from fivm_dbt.ir.scalar import cast_ast, column_ast, identifier
-from fivm_dbt.naming import COUNT, PARTITION, VIEW
+from fivm_dbt.ir.scalar import cast_ast, column_ast, conjuncts, identifier
+from fivm_dbt.naming import COUNT, OF, PARTITION, TAIL, TO, VIEW
 from fivm_dbt.plan.head import NextHead
 from fivm_dbt.plan.plan import Plan, View
-from fivm_dbt.spark.heads import HEAD_COLUMNS, head_row, no_head
+from fivm_dbt.spark.heads import HEAD_COLUMNS, TAIL_PLACE, head_row, no_head, place_in_tail
 from fivm_dbt.spark.pieces import pinned, table, union_all
 
 
 def stored(
-    plan: Plan, view: View, version: int | None, where: exp.Expr | None = None, alias: str = "state"
+    plan: Plan,
+    view: View,
+    version: int | None,
+    where: exp.Expr | None = None,
+    alias: str = "state",
+    *,
+    has_tail: bool = False,
 ) -> exp.Subquery:
     """The rows of a view's state where ``where`` holds, with the view's own names.
 
-    They are those of a ``version``; of the newest one with None, which is for looks from outside a refresh.
+    They are those of a ``version``; of the newest one with None, which is for looks from outside a refresh. With a tail
+    they are also what has been appended and not folded in: of a key there are several, to be added up.
     """
     names = {**plan.layout.stored_as(view), PARTITION: PARTITION}
     name = plan.layout.relation
     source = table(name) if version is None else pinned(name, version)
     columns = [named(column_ast("", place), name) for name, place in names.items()]
-    query = exp.select(*columns, copy=False).from_(source, copy=False).where(of_view(plan, view), copy=False)
-    if where is not None:
-        query = query.where(renamed(plan, view, where), copy=False)
+    tests = [of_view(plan, view), *([] if where is None else [renamed(plan, view, where)])]
+    if has_tail:
+        columns[-1] = exp.alias_(_shown_partition(), PARTITION)
+        tests = [test for every in tests for t in conjuncts(every) for test in _with_tail(t)]
+    query = exp.select(*columns, copy=False).from_(source, copy=False).where(*tests, copy=False)
     return query.subquery(identifier(alias), copy=False)
+
+
+def _with_tail(test: exp.Expr) -> list[exp.Expr]:
+    """A condition on rows of a state as one that holds in the tail too, for rows of that state.
+
+    By the second one, on nothing but a column that the table is partitioned by, Delta leaves out files.
+    """
+    moved = {VIEW: _shown_view(), PARTITION: _shown_partition()}
+    result = test.copy()
+    for column in list(result.find_all(exp.Column)):
+        if column.name in moved:
+            new = moved[column.name].copy()
+            result = new if column is result else result
+            column.replace(new)
+    places = {VIEW: TAIL, PARTITION: TAIL_PLACE}
+    if isinstance(test, exp.EQ) and test.this.name == VIEW:
+        values = [test.expression, exp.Literal.string(TAIL)]
+        return [exp.In(this=column_ast("", VIEW), expressions=values), result]
+    if isinstance(test, exp.In) and isinstance(test.this, exp.Column) and test.this.name in places:
+        place = exp.Literal.string(places[test.this.name])
+        wider = exp.In(this=test.this.copy(), expressions=[*(e.copy() for e in test.expressions), place])
+        return [wider, result]
+    return [result]
+
+
+def _shown_view() -> exp.Expr:
+    """The view that a row is of: in the tail another column has it."""
+    return exp.Coalesce(this=column_ast("", OF), expressions=[column_ast("", VIEW)])
+
+
+def _shown_partition() -> exp.Expr:
+    """The partition that a row is of, or goes to when it is folded in."""
+    return exp.Coalesce(this=column_ast("", TO), expressions=[column_ast("", PARTITION)])
 
 
 def of_view(plan: Plan, view: View, alias: str = "") -> exp.Expr:
@@ -52,6 +94,12 @@ def as_stored(plan: Plan, views: Sequence[tuple[View, exp.Expr]]) -> exp.Query:
     return union_all([_as_stored(plan, view, rows, plan.layout.stored_as(view)) for view, rows in views])
 
 
+def as_tail(plan: Plan, views: Sequence[tuple[View, exp.Expr]]) -> exp.Query:
+    """Rows of several deltas as they are appended to the table."""
+    rows = ((v, rows, plan.layout.stored_as(v)) for v, rows in views)
+    return union_all([_as_stored(plan, v, rows, places, in_tail=True) for v, rows, places in rows])
+
+
 def as_delta(plan: Plan, views: Sequence[tuple[View, exp.Expr]], head: NextHead) -> exp.Query:
     """The same of deltas, whose rows have multiplicities also where the state has none, and of the head to be set."""
     branches = [
@@ -70,7 +118,9 @@ def with_head(plan: Plan, rows: exp.Query, head: NextHead) -> exp.Query:
     return union_all([rows, head_row(plan, head)])
 
 
-def _as_stored(plan: Plan, view: View, rows: exp.Expr, places: Mapping[str, str]) -> exp.Select:
+def _as_stored(
+    plan: Plan, view: View, rows: exp.Expr, places: Mapping[str, str], *, in_tail: bool = False
+) -> exp.Select:
     own = {place: name for name, place in places.items()}
     types = {c.name: c.type for c in plan.layout.columns}
     columns = [
@@ -79,8 +129,12 @@ def _as_stored(plan: Plan, view: View, rows: exp.Expr, places: Mapping[str, str]
         else exp.alias_(cast_ast(exp.Null(), types[name]), identifier(name))
         for name in dict.fromkeys((*types, *own))
     ]
-    label = exp.alias_(exp.Literal.string(plan.layout.label(view)), VIEW)
-    return exp.select(*columns, *no_head(), label, exp.column(PARTITION), copy=False).from_(rows, copy=False)
+    label = exp.Literal.string(plan.layout.label(view))
+    if in_tail:
+        places_ = place_in_tail(label, exp.column(PARTITION))
+        return exp.select(*columns, *places_, copy=False).from_(rows, copy=False)
+    of_rows = [*no_head(), exp.alias_(label, VIEW), exp.column(PARTITION)]
+    return exp.select(*columns, *of_rows, copy=False).from_(rows, copy=False)
 
 
 def lay_out_rows(plan: Plan, views: Sequence[View], rows: exp.Query) -> exp.Select:

@@ -15,7 +15,7 @@ from fivm_dbt.ir.nodes import Node
 from fivm_dbt.naming import quote
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.refresh.engine import Row
-from fivm_dbt.spark.states import stored
+from fivm_dbt.spark.added import read_summed
 from fivm_dbt.testing.cell_table import Seen
 from fivm_dbt.testing.compare import Difference, compare_rows, with_lists_sorted
 from fivm_dbt.testing.constructs import MAY_BE_REFUSED, NOT_YET, Menu
@@ -223,7 +223,9 @@ def _shown(replay: Replay) -> list[tuple[Plan, View]]:
 
 def _rows_of(plan: Plan, view: View) -> str:
     """The rows of a view's state, as an item of FROM."""
-    return stored(plan, view, None).sql(dialect="spark") if plan.is_maintained else view.name
+    if not plan.is_maintained:
+        return view.name
+    return read_summed(plan, view, None, None, "state", has_tail=True).sql(dialect="spark")
 
 
 def _not_back(replay: Replay, first: list[list[Row]], last: list[list[Row]]) -> str | None:

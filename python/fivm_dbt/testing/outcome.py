@@ -85,6 +85,8 @@ class ScenarioResult:
     code: str | None = None
     message: str | None = None
     seconds: float = 0.0
+    apply: str | None = None
+    """The ``fivm_apply`` that all models have, None for their own."""
 
     @property
     def rebuilds(self) -> int:
@@ -109,7 +111,8 @@ class ScenarioResult:
 
     def line(self) -> str:
         """One line for people."""
-        name = f"{self.id} [{self.strategy}]" if self.strategy else self.id
+        forced = ", ".join(part for part in (self.strategy, self.apply) if part)
+        name = f"{self.id} [{forced}]" if forced else self.id
         if self.outcome == "refused":
             return f"refused  {name}: {(self.message or '').splitlines()[0]}"
         if self.outcome == "skipped":

@@ -65,7 +65,7 @@ def replay_scenario(
     ``forced`` says what holds for all models besides; ``interprets``: compare with the second oracle too.
     """
     start = perf_counter()
-    result = ScenarioResult(scenario.id, strategy or "", "passed")
+    result = ScenarioResult(scenario.id, strategy or "", "passed", apply=forced.apply)
     if strategy in _WITHOUT_A_TREE and any(
         m.config.get("fivm_result") == "factorized" for m in scenario.models
     ):

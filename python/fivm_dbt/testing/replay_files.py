@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,6 +22,9 @@ from fivm_dbt.testing.workbench import DuckDbWorkbench
 ENGINES = ("duckdb", "spark")
 STRATEGIES: tuple[str, ...] = get_args(Strategy)
 """``all`` replays every scenario with each of them."""
+
+WAYS: tuple[str, ...] = ("merge", "replace", "append")
+"""``--apply all`` does so with each of these."""
 
 Echo = Callable[[str], None]
 
@@ -43,6 +48,7 @@ def replay_files(
     with the second oracle too. Raises FIVM601 for files that are not valid.
     """
     strategies = _strategies(strategy)
+    ways = WAYS if forced.apply == "all" else (forced.apply,)
     chosen = [located.scenario for located in load_scenarios(paths)]
     unknown = sorted(set(only) - {s.id for s in chosen})
     if unknown:
@@ -54,13 +60,18 @@ def replay_files(
     with tempfile.TemporaryDirectory(prefix="fivm-replay-") as directory:
         open_workbench = _opener(engine_name, Path(directory))
         for scenario in chosen:
-            for name in strategies:
+            for name, way in itertools.product(strategies, ways):
                 if scenario.only_on not in (None, engine_name):
                     result = ScenarioResult(
-                        scenario.id, name or "", "skipped", message=f"only on {scenario.only_on}"
+                        scenario.id,
+                        name or "",
+                        "skipped",
+                        message=f"only on {scenario.only_on}",
+                        apply=way,
                     )
                 else:
-                    result = replay_scenario(scenario, open_workbench, name, forced, interprets=interprets)
+                    every = replace(forced, apply=way)
+                    result = replay_scenario(scenario, open_workbench, name, every, interprets=interprets)
                 results.append(result)
                 for line in [result.line(), *result.details()]:
                     echo(line)

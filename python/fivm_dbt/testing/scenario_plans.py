@@ -25,13 +25,14 @@ from fivm_dbt.testing.workbench import TableSpec, Workbench
 class Forced:
     """What holds for all models of a replay: results kept as factors, of models that no other reads and where that can
     be; changes applied at every second step only; a ``fivm_inequality``, where a model has any use for it; changes of
-    any size looked at for products.
+    any size looked at for products; a ``fivm_apply``, with which every third refresh folds.
     """
 
     is_factorized: bool = False
     is_lazy: bool = False
     inequality: str | None = None
     meets_products: bool = False
+    apply: str | None = None
 
 
 NOTHING = Forced()
@@ -82,6 +83,8 @@ class ScenarioPlanner:
         settings = {**model.config, **({"fivm_strategy": self._strategy} if self._strategy else {})}
         if self._forced.is_lazy:
             settings["fivm_refresh"] = "lazy"
+        if self._forced.apply is not None:
+            settings |= {"fivm_apply": self._forced.apply, "fivm_fold_after": 2}
         if self._forced.meets_products:
             settings["fivm_product_rows"] = 1
         tried: dict[str, Any] = {}
@@ -109,8 +112,8 @@ class ScenarioPlanner:
     def _planned(self, model: Model, settings: dict[str, Any]) -> Plan:
         config = load_config(settings, model=model.name)
         catalog = Catalog.of(self._relations.values())
-        # A change feed is read in scenarios of several models, as far as anybody knows.
-        is_read = self._has_several
+        # A change feed is read in scenarios of several models, as far as anybody knows; nobody appends to one that is.
+        is_read = bool(self._readers(model)) if self._forced.apply == "append" else self._has_several
         name = canonical(model.name)
         request = ModelRequest(
             name, model.sql, catalog, config, is_read=is_read, measured=self._measured, session=_SESSION

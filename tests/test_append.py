@@ -1,0 +1,216 @@
+"""``fivm_apply: append``: deltas go into the tail of the table of states, and now and then into their partitions."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from fivm_dbt.errors import FivmError
+from fivm_dbt.plan.applying import Tail, not_appended_to
+from fivm_dbt.testing.load import load_scenarios
+from fivm_dbt.testing.replay import replay_scenario
+from fivm_dbt.testing.scenario import Scenario
+from fivm_dbt.testing.workbench import DuckDbWorkbench
+from fixtures.models import Bench, Interrupted, Interrupting
+
+SCENARIOS = Path(__file__).parent / "scenarios"
+SUMS = "select k, sum(x) as s, count(*) as n from r group by k"
+COUNTED = "select k, count(*) as n, sum(x) as s from r group by k"
+NESTED = f"select n, count(*) as keys, sum(s) as s from ({COUNTED}) group by n"
+OUTER = "select r.k, r.x, t.y from r left join (select k, sum(y) as y from s group by k) t on r.k = t.k"
+LARGEST = "select k, max(x) as m, count(distinct x) as d from r group by k"
+ONE_ROW = "select count(*) as n, sum(x) as s from r"
+_FAST = ("nested", "outer_joins")
+FILES = sorted(SCENARIOS.glob("*.jsonl"))
+QUERIES = [SUMS, NESTED, LARGEST, ONE_ROW, "select k, x from r where x > 1 or k is null"]
+ROWS = [(1, "1.00"), (1, "2.00"), (2, None), (None, "4.00"), (5, "1.00")]
+
+
+def _bench(sql: str = SUMS, **meta: object) -> Bench:
+    tables = {"r": ("k int, x decimal(10,2)", ROWS)}
+    bench = Bench.of(sql, tables, {"fivm_apply": "append", "fivm_buckets": 4, **meta})
+    assert bench.refresh().action == "built"
+    return bench
+
+
+def _change(bench: Bench) -> None:
+    bench.engine.change("r", insert=[(3, "5.00"), (1, "7.00")], delete=[(2, None), (None, "4.00")])
+
+
+def _change_back(bench: Bench) -> None:
+    bench.engine.change("r", insert=[(2, None), (None, "4.00")], delete=[(3, "5.00"), (1, "7.00")])
+
+
+def _appends(statements: tuple[str, ...]) -> list[bool]:
+    """Of each write of states, whether it appends."""
+    writes = [
+        s for s in statements if s.startswith(("INSERT INTO analytics.m__", "MERGE INTO analytics.m__"))
+    ]
+    return [s.startswith("INSERT") and "REPLACE WHERE" not in s for s in writes]
+
+
+@pytest.mark.parametrize("sql", QUERIES)
+def test_it_is_appended_then_folded(sql: str) -> None:
+    bench = _bench(sql, fivm_fold_after=2)
+    table = bench.plan.state_relation
+    for number in range(1, 9):
+        (_change if number % 2 else _change_back)(bench)
+        report = bench.refresh()
+        assert report.action == "refreshed"
+        assert _appends(report.statements) == [number % 3 != 0], "the third one folds"
+        bench.check()
+        ((rows,),) = bench.engine.query(
+            f"SELECT COUNT(*) FROM {table} WHERE __fivm_view = 'tail' AND __fivm_of <> 'coverage'"
+        )
+        assert (rows == 0) is (number % 3 == 0)
+
+
+def test_one_commit_whatever_the_views() -> None:
+    bench = _bench(NESTED)
+    assert bench.plan.helpers
+    before = bench.engine.commits(bench.plan.state_relation, None)[0].version
+    _change(bench)
+    report = bench.refresh()
+    assert bench.engine.commits(bench.plan.state_relation, None)[0].version == before + 1
+    assert _appends(report.statements) == [True]
+    bench.check()
+
+
+@pytest.mark.parametrize("other", ["merge", "replace", "auto"])
+def test_the_way_changes_over_a_tail(other: str) -> None:
+    """A MERGE over rows that are not folded in would count them twice."""
+    bench = _bench(NESTED)
+    for meta in (
+        {"fivm_apply": other},
+        {"fivm_apply": "append"},
+        {"fivm_apply": other, "fivm_merge": "per_partition"},
+    ):
+        _change(bench)
+        bench.refresh()
+        bench.check()
+        bench.with_plan(meta={"fivm_buckets": 4, **meta})
+        _change_back(bench)
+        assert bench.refresh().action == "refreshed"
+        bench.check()
+        bench.with_plan(meta={"fivm_buckets": 4, "fivm_apply": "append"})
+
+
+def test_the_tail_stays_where_only_versions_move() -> None:
+    bench = _bench()
+    _change(bench)
+    bench.refresh()
+    bench.engine.change("r", insert=[(9, "1.00")])
+    bench.engine.change("r", delete=[(9, "1.00")])
+    assert bench.refresh().action == "no change"
+    bench.check()
+    _change_back(bench)
+    bench.refresh()
+    bench.check()
+    bench.with_plan(meta={"fivm_apply": "merge", "fivm_buckets": 4})
+    _change(bench)
+    bench.refresh()
+    bench.check()
+
+
+def test_a_rebuild_leaves_no_tail() -> None:
+    bench = _bench()
+    _change(bench)
+    bench.refresh()
+    assert bench.refresh(full_refresh=True).action == "rebuilt"
+    bench.check()
+    _change_back(bench)
+    bench.refresh()
+    bench.check()
+
+
+def test_rows_that_are_not_there_are_an_alarm_when_they_are_folded_in() -> None:
+    bench = _bench(fivm_fold_after=1)
+    bench.tamper(f"DELETE FROM {bench.plan.state_relation} WHERE k = 5")
+    bench.engine.change("r", delete=[(5, "1.00")])
+    bench.refresh()
+    bench.engine.change("r", insert=[(6, "1.00")])
+    with pytest.raises(FivmError, match="FIVM401"):
+        bench.refresh()
+    bench.refresh(full_refresh=True)
+    bench.check()
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_interrupted_at_every_statement(after: bool) -> None:
+    for statement in range(1, 40):
+        bench = _bench(NESTED, fivm_fold_after=1)
+        _change(bench)
+        bench.refresh()
+        _change_back(bench)  # this one folds
+        engine = Interrupting(bench.engine, statement, after=after)
+        try:
+            bench.refresh(engine)  # type: ignore[arg-type]
+        except Interrupted:
+            bench.refresh()
+            bench.check()
+            _change(bench)
+            bench.refresh()
+            bench.check()
+            continue
+        assert statement > 4
+        return
+    raise AssertionError("it never came to its end")
+
+
+def test_random_changes() -> None:
+    rng = random.Random(7)
+    for sql in (*QUERIES, OUTER):
+        rows: list[tuple[object, ...]] = [(rng.choice((1, 2, None)), str(rng.randrange(4))) for _ in range(8)]
+        tables = {"r": ("k int, x decimal(10,2)", list(rows)), "s": ("k int, y int", [(1, 1), (2, None)])}
+        used = {n: t for n, t in tables.items() if f" {n} " in f"{sql} "}
+        bench = Bench.of(sql, used, {"fivm_apply": "append", "fivm_fold_after": 3, "fivm_buckets": 2})
+        bench.refresh()
+        for _ in range(12):
+            gone = rng.sample(rows, min(len(rows), rng.randrange(3)))
+            come = [
+                (rng.choice((1, 2, 3, None)), rng.choice(("1.5", "2", None))) for _ in range(rng.randrange(3))
+            ]
+            for row in gone:
+                rows.remove(row)
+            rows += come
+            bench.engine.change("r", insert=come, delete=gone)
+            if "s" in used:
+                bench.engine.change("s", insert=[(rng.choice((1, 2, 3)), rng.randrange(3))])
+            bench.refresh()
+            bench.check()
+
+
+def test_what_is_never_appended_to() -> None:
+    assert not_appended_to(_bench().plan) is None
+    assert "per_partition" in str(not_appended_to(_bench(fivm_merge="per_partition").plan))
+
+
+def test_a_tail_is_recorded() -> None:
+    tail = Tail().longer(3, {"a.v": ["2", "1"]}).longer(2, {"a.v": ["3"], "a.w": ["0"]})
+    assert (tail.commits, tail.rows, tail.views) == (2, 5, {"a.v", "a.w"})
+    assert (tail.partitions_of("a.v"), tail.partitions_of("a.x")) == (("1", "2", "3"), ())
+    assert Tail.of(tail.as_dict()) == tail
+    assert Tail.of(None) == Tail.of({}) == Tail()
+
+
+def _appending(scenario: Scenario, **meta: object) -> Scenario:
+    models = [
+        m.model_copy(update={"config": {**m.config, "fivm_apply": "append", "fivm_fold_after": 2, **meta}})
+        for m in scenario.models
+    ]
+    return scenario.model_copy(update={"models": tuple(models)})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        f.stem if f.stem in ("joins", "corner_cases") else pytest.param(f.stem, marks=pytest.mark.more)
+        for f in FILES
+    ],
+)
+def test_scenarios(name: str) -> None:
+    for located in load_scenarios([SCENARIOS / f"{name}.jsonl"]):
+        result = replay_scenario(_appending(located.scenario), DuckDbWorkbench)
+        assert result.outcome in ("passed", "skipped"), [result.line(), *result.details()]

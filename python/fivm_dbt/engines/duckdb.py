@@ -186,6 +186,10 @@ class DuckDbEngine:
             self._once[text] = copy
         self._staged[canonical(name)] = copy
 
+    def stage_all(self, staged: Sequence[tuple[str, str]]) -> None:
+        for name, sql in staged:
+            self.stage(name, sql)
+
     def staged_rows(self, name: str, sql: str) -> Sequence[Row] | None:
         """Of few rows, so that large results are counted by a query, as on Spark."""
         copy = self._staged[canonical(name)]

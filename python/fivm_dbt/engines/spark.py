@@ -12,7 +12,7 @@ from fivm_dbt.catalog import Column
 from fivm_dbt.engines.commits import RECENT_COMMITS, commit_of
 from fivm_dbt.engines.delta_log import DeltaLogs
 from fivm_dbt.engines.introspect import view_text
-from fivm_dbt.engines.local_rows import local_rows
+from fivm_dbt.engines.local_rows import apart, cut, local_rows, together
 from fivm_dbt.engines.metrics import SessionMetrics
 from fivm_dbt.engines.spark_errors import cause
 from fivm_dbt.ir.clock import Clock
@@ -20,7 +20,7 @@ from fivm_dbt.naming import quote, relation_name, split_name
 from fivm_dbt.refresh.engine import Commit, Metrics, Row
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 UNIONS_AS_THEY_WERE = ("spark.sql.unionOutputPartitioning", "false")
@@ -31,9 +31,6 @@ have the same numPartitions"): deltas are unions of joins. It saves an exchange 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-_MANY = 1_000_000
-"""More partitions than anything staged has."""
 
 _NOTE = "spark.databricks.delta.commitInfo.userMetadata"
 
@@ -180,15 +177,32 @@ class SparkEngine:
         """
 
         def stage() -> None:
-            # To coalesce into more partitions than there are moves nothing and forgets the order of the rows, which may
-            # be one by columns that the rows do not have, and then fails whoever reads them twice in a statement.
-            rows = session.sql(sql).coalesce(_MANY).localCheckpoint()
+            rows = cut(session.sql(sql))
             local = local_rows(rows)
-            (rows if local is None else local).createOrReplaceTempView(quote(name))
-            if local is None:
-                self._execute(f"CACHE TABLE {quote(name)}", fetch=False)
-            else:
-                self._local.add(name)
+            self._keep(name, rows if local is None else local, is_local=local is not None)
+
+        _translated(stage)
+
+    def _keep(self, name: str, rows: DataFrame, *, is_local: bool) -> None:
+        rows.createOrReplaceTempView(quote(name))
+        if is_local:
+            self._local.add(name)
+        else:
+            self._execute(f"CACHE TABLE {quote(name)}", fetch=False)
+
+    def stage_all(self, staged: Sequence[tuple[str, str]]) -> None:
+        session = self._session
+        if session is None:
+            for name, sql in staged:
+                self.stage(name, sql)
+            return
+
+        def stage() -> None:
+            rows = cut(together(session, [sql for _, sql in staged]))
+            local = local_rows(rows)
+            parts = apart(rows if local is None else local, len(staged))
+            for (name, _), part in zip(staged, parts, strict=True):
+                self._keep(name, part, is_local=local is not None)
 
         _translated(stage)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fivm_dbt.parts.intervals import Intervals
@@ -56,51 +56,71 @@ def stage_inputs(
     """
     if bound is not None:
         again = [b for b in bound.inputs if b.name in bound.changed]
-        return {b.name: _stage(plan, engine, b, journal) for b in again}
+        _stage_all(plan, engine, again)
+        return {b.name: _staged(plan, engine, b, journal) for b in again}
     result = dict(known or {})
-    for o in observed.values():
-        if o.moved and o.name not in result:
-            result[o.name] = _capture(plan, engine, o, recorded[o.name], journal)
+    moved = [o for o in observed.values() if o.moved and o.name not in result]
+    for b in _captured(plan, engine, moved, recorded):
+        result[b.name] = _staged(plan, engine, b, journal)
     return result
 
 
-def _capture(
-    plan: Plan, engine: Recorder, observed: Observed, record: RecordedInput, journal: Journal
-) -> Staged:
-    """Change feed where it reaches and tells, else the difference of two versions; a snapshot for what is created anew.
+def _captured(
+    plan: Plan, engine: Recorder, moved: Sequence[Observed], recorded: Mapping[str, RecordedInput]
+) -> list[BoundInput]:
+    """Stage the changes of moved inputs, all at once where all can be read as they are captured first."""
+    bound = [_capture(engine, o, recorded[o.name]) for o in moved]
+    try:
+        _stage_all(plan, engine, bound)
+    except ChangeFeedUnavailable as why:
+        if len(bound) > 1:
+            return [b for o in moved for b in _captured(plan, engine, [o], recorded)]
+        engine.progress(f"change feed of {bound[0].name} does not reach back ({why}): {_comparing(bound[0])}")
+        bound = [_difference(bound[0])]
+        _stage_all(plan, engine, bound)
+        return bound
+    for place, (b, o) in enumerate(zip(bound, moved, strict=True)):
+        if b.capture == "change feed" and not keeps_columns(engine, o):
+            engine.unstage(staged_input(plan, b.name))
+            engine.progress(f"{b.name} was replaced meanwhile: {_comparing(b)}")
+            bound[place] = _difference(b)
+            _stage_all(plan, engine, bound[place : place + 1])
+    return bound
+
+
+def _stage_all(plan: Plan, engine: Recorder, bound: Sequence[BoundInput]) -> None:
+    engine.stage_all([(staged_input(plan, b.name), change_query(plan, b)) for b in bound])
+
+
+def _difference(bound: BoundInput) -> BoundInput:
+    return replace(bound, capture="version difference")
+
+
+def _comparing(bound: BoundInput) -> str:
+    return f"comparing versions {bound.old} and {bound.new}"
+
+
+def _capture(engine: Recorder, observed: Observed, record: RecordedInput) -> BoundInput:
+    """Change feed where it tells, else the difference of two versions; a snapshot for what is created anew.
 
     Each version is read by the columns that it has, which no feed across them is.
     """
     old, new = record.commit.version, observed.head.version
     if record.snapshot is not None:
-        return _stage(
-            plan, engine, BoundInput(observed.name, "snapshot", None, new, record.snapshot), journal
-        )
+        return BoundInput(observed.name, "snapshot", None, new, record.snapshot)
+    bound = BoundInput(observed.name, "change feed", old, new)
     if observed.is_summed:
-        engine.progress(
-            f"{observed.name} adds up what has been appended to it: comparing versions {old} and {new}"
-        )
+        engine.progress(f"{bound.name} adds up what has been appended to it: {_comparing(bound)}")
     elif not observed.same_columns:
-        engine.progress(
-            f"columns of {observed.name} may be others than before: comparing versions {old} and {new}"
-        )
+        engine.progress(f"columns of {bound.name} may be others than before: {_comparing(bound)}")
     elif engine.has_change_feed(observed.table):
-        try:
-            staged = _stage(plan, engine, BoundInput(observed.name, "change feed", old, new), journal)
-            if keeps_columns(engine, observed):
-                return staged
-            engine.unstage(staged_input(plan, observed.name))
-            engine.progress(f"{observed.name} was replaced meanwhile: comparing versions {old} and {new}")
-        except ChangeFeedUnavailable as why:
-            engine.progress(
-                f"change feed of {observed.name} does not reach back ({why}): comparing versions {old} and {new}"
-            )
-    return _stage(plan, engine, BoundInput(observed.name, "version difference", old, new), journal)
+        return bound
+    return _difference(bound)
 
 
-def _stage(plan: Plan, engine: Recorder, bound: BoundInput, journal: Journal) -> Staged:
-    name, query = staged_input(plan, bound.name), change_query(plan, bound)
-    engine.stage(name, query)
+def _staged(plan: Plan, engine: Recorder, bound: BoundInput, journal: Journal) -> Staged:
+    """What has been staged of an input, without the rows of parts that were dropped."""
+    name = staged_input(plan, bound.name)
     change, spans = _summary(plan, engine, bound)
     dropped = dropped_in(plan, engine, bound, name, journal) if change.deleted else Intervals()
     if dropped:
@@ -108,6 +128,7 @@ def _stage(plan: Plan, engine: Recorder, bound: BoundInput, journal: Journal) ->
             f"{plan.model}: {len(dropped):,} parts of {bound.name} were dropped: their results stay"
         )
         engine.unstage(name)
+        query = change_query(plan, bound)
         engine.stage(name, without_losses(plan.input(bound.name), query, dropped))
         change, spans = _summary(plan, engine, bound)
     tell_change(plan, engine, change)

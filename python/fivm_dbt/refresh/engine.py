@@ -137,6 +137,12 @@ class Engine(Versions, Protocol):
         Raises ChangeFeedUnavailable or VersionUnavailable where that is the cause.
         """
 
+    def stage_all(self, staged: Sequence[tuple[str, str]]) -> None:
+        """Stage several queries, by name, that do not read each other: at once where the engine can do that.
+
+        Raises as :meth:`stage`; then none of them is there.
+        """
+
     def staged_rows(self, name: str, sql: str) -> Sequence[Row] | None:
         """The rows of a query that maps each row of a staged result by itself; None where it would be a job.
 

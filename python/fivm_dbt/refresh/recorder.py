@@ -46,6 +46,15 @@ class Recorder:
         self._staged.append(name)
         self._engine.stage(name, text)
 
+    def stage_all(self, staged: Sequence[tuple[str, exp.Expr]]) -> None:
+        """Stage queries that do not read each other."""
+        texts = [(name, self._record(query, f"CACHE TABLE {name} AS ")) for name, query in staged]
+        if len(texts) == 1:
+            self._engine.stage(*texts[0])
+        elif texts:
+            self._engine.stage_all(texts)
+        self._staged += [name for name, _ in texts]
+
     def added_up(self, name: str, query: exp.Query) -> Sequence[Row]:
         """The answer of an aggregate of a staged result, or parts of it, to be added up: of few rows one for each."""
         rows = self._engine.staged_rows(name, by_row(query).sql(dialect="spark"))

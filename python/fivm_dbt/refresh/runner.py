@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -53,6 +54,8 @@ from fivm_dbt.steps.kinds import (
     Write,
 )
 from fivm_dbt.steps.order import builds, updates
+
+S = TypeVar("S", StageDelta, StageChange)
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,12 @@ class Update:
     def finds_a_change(self) -> bool:
         """Compute all deltas; whether one of them has rows, so that something is to be written."""
         while self._steps and not isinstance(self._steps[0], Write):
-            self._run(self._steps.pop(0))
+            if deltas := self._taken(StageDelta):
+                self._stage_together(deltas)
+            elif changes := self._taken(StageChange):
+                self._stage_together(changes)
+            else:
+                self._run(self._steps.pop(0))
         return any(self._touched.values())
 
     def longer(self, tail: Tail) -> Tail:
@@ -173,6 +181,14 @@ class Update:
     def _commit(self, statement_: exp.Expr, head: NextHead) -> None:
         self._engine.commit(statement_, head.note(self._plan.state_relation))
 
+    def _taken(self, kind: type[S]) -> Sequence[S]:
+        """The next steps, as far as they are of one kind."""
+        found: list[S] = []
+        while isinstance(step := self._steps[0], kind):
+            found.append(step)
+            self._steps.pop(0)
+        return found
+
     def _run(self, step: UpdateStep) -> None:
         match step:
             case Locate():
@@ -181,14 +197,25 @@ class Update:
                 self._stage_keys(step)
             case StageFactor(_, part, _):
                 self._stage(staged_input(self._plan, part.factor.name), step)
-            case StageDelta(view):
-                self._stage(staged_state(self._plan, view), step)
             case Count(view):
                 self._count(view, step)
-            case StageChange(view):
-                self._stage_change(view)
             case Factorise(view):
                 self._factorise(view)
+
+    def _stage_together(self, steps: Sequence[StageDelta | StageChange]) -> None:
+        """Stage what the views of a level do not read of each other."""
+        staged: list[tuple[str, exp.Expr]] = []
+        for step in steps:
+            is_delta = isinstance(step, StageDelta)
+            if not is_delta:
+                self._bind_change(step.view)
+            name = (
+                staged_state(self._plan, step.view) if is_delta else staged_input(self._plan, step.view.name)
+            )
+            query = statement(self._plan, step, self._binding)
+            if query is not None:
+                staged.append((name, query))
+        self._engine.stage_all(staged)
 
     def _stage(self, name: str, step: UpdateStep) -> None:
         query = statement(self._plan, step, self._binding)
@@ -238,7 +265,7 @@ class Update:
             view.name, rows, len(touched), tuple(t.value for t in touched), spans
         )
 
-    def _stage_change(self, view: View) -> None:
+    def _bind_change(self, view: View) -> None:
         """Of a view that is not written yet: its versions are those from before."""
         before = self._binding.version_before
         change = self._merged.get(view.name)
@@ -249,7 +276,6 @@ class Update:
         touched = Touched(staged_state(self._plan, view), view.name, _literals(change.touched))
         bound = BoundInput(view.name, "staged" if is_own_change(view) else "state", before, before)
         self._binding = self._binding.with_touched([touched]).with_view(bound, is_changed=True)
-        self._stage(staged_input(self._plan, view.name), StageChange(view))
         self._binding = self._binding.with_spans(change.spans)
 
     def _factorise(self, view: View) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from fivm_dbt.delta.key_sets import KeySet
+from fivm_dbt.delta.near_changes import times_read
 from fivm_dbt.delta.products import ProductDelta
 from fivm_dbt.delta.term import scans
 from fivm_dbt.plan.plan import Plan, View
@@ -44,23 +45,46 @@ def updates(plan: Plan) -> tuple[UpdateStep, ...]:
     What has nothing to do, after what did not change, is left out when they run: steps are the same for all refreshes
     of a plan.
     """
-    deltas = (step for view in plan.stored for step in _deltas(plan, view))
+    deltas = (step for level in levels(plan) for step in _deltas(plan, level))
     return (*deltas, Write())
 
 
-def _deltas(plan: Plan, view: View) -> Iterator[UpdateStep]:
-    for key_set, product in key_sets(view):
-        yield Locate(view, key_set, product)
-        yield StageKeys(view, key_set, product)
-    yield Locate(view)
-    for product in view.products:
-        for part in product.parts:
-            yield StageFactor(view, part, product)
-    yield StageDelta(view)
-    yield Count(view)
-    if view is not plan.top:
-        yield StageChange(view)
-        yield Factorise(view)
+def levels(plan: Plan) -> tuple[tuple[View, ...], ...]:
+    """The views by how deep views are that they read: those of a level do not read each other.
+
+    Their deltas can be computed at once, and then their changes.
+    """
+    depth: dict[str, int] = {}
+    for view in plan.stored:
+        below = (depth[name] for name in _read_by(view) if name in depth)
+        depth[view.name] = 1 + max(below, default=0)
+    found = sorted(set(depth.values()))
+    return tuple(tuple(v for v in plan.stored if depth[v.name] == number) for number in found)
+
+
+def _read_by(view: View) -> Iterator[str]:
+    """What the statements for a view read, or ask for the times of its changes."""
+    parts = [part.node for product in view.products for part in product.parts]
+    nodes = [view.core, *(t.node for t in view.terms), *(k.node for k, _ in key_sets(view)), *parts]
+    yield from (scan.relation for node in nodes for scan in scans(node))
+    yield from (product.of.view for product in view.products)
+    yield from (near.relation for near in times_read(view.terms, view.key_sets))
+
+
+def _deltas(plan: Plan, level: Sequence[View]) -> Iterator[UpdateStep]:
+    for view in level:
+        for key_set, product in key_sets(view):
+            yield Locate(view, key_set, product)
+            yield StageKeys(view, key_set, product)
+        yield Locate(view)
+        for product in view.products:
+            for part in product.parts:
+                yield StageFactor(view, part, product)
+    yield from map(StageDelta, level)
+    yield from map(Count, level)
+    inner = [view for view in level if view is not plan.top]
+    yield from map(StageChange, inner)
+    yield from map(Factorise, inner)
 
 
 def key_sets(view: View) -> Iterator[tuple[KeySet, ProductDelta | None]]:

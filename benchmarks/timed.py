@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -68,13 +70,24 @@ class TimedEngine(SparkEngine):
         self._timed.timings.append(Timing(_shortened(sql), time.perf_counter() - started))
 
     def stage(self, name: str, sql: str) -> None:
-        taken = self._timed.taken()
+        with self._as_one(f"CACHE TABLE {name} AS {sql}"):
+            super().stage(name, sql)
+
+    def stage_all(self, staged: Sequence[tuple[str, str]]) -> None:
+        names = " + ".join(name.split("__", 1)[-1] for name, _ in staged)
+        with self._as_one(f"CACHE TABLE {names}"):
+            super().stage_all(staged)
+
+    @contextmanager
+    def _as_one(self, statement: str) -> Iterator[None]:
+        """Take what is run within for one statement."""
+        before = self._timed.taken()
         started = time.perf_counter()
         try:
-            super().stage(name, sql)
+            yield
         finally:
             seconds = time.perf_counter() - started
-            self._timed.timings = [*taken, Timing(_shortened(f"CACHE TABLE {name} AS {sql}"), seconds)]
+            self._timed.timings = [*before, Timing(_shortened(statement), seconds)]
 
     def taken(self) -> list[Timing]:
         """What was noted since it was last asked for."""

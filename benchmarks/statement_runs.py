@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -91,9 +91,12 @@ class Followed:
     def helpers(self) -> int:
         return len(self.plan.helpers)
 
-    def follow(self) -> Round:
-        """One round, after the inputs have changed."""
+    def follow(self, change: Callable[[], None]) -> Round:
+        """One round: bring the model up to date, then ``change`` the inputs before each thing that is timed."""
+        refresh(self.plan, self.engine, self.journal)
+        change()
         changed, unchanged = self._refreshed("refreshed"), self._refreshed("no change")
+        change()
         started = time.perf_counter()
         name = self.plan.relation.split(".")[-1]
         self.session.sql(f"CREATE OR REPLACE TABLE control.{name} USING delta AS {self.plan.sql}")
@@ -116,7 +119,8 @@ class Followed:
         return sum(1 for _ in self.warehouse.glob(f"{schema}.db/*/_delta_log/*.json"))
 
     def check(self) -> None:
-        """Exit unless the model's view has, as a bag, the rows of its SQL."""
+        """Exit unless the model's view has, as a bag, the rows of its SQL once it is up to date."""
+        refresh(self.plan, self.engine, self.journal)
         model, recompute = f"SELECT * FROM {self.plan.relation}", f"SELECT * FROM ({self.plan.sql})"
         too_many, missing = (
             self.session.sql(f"({one}) EXCEPT ALL ({other})").count()

@@ -36,6 +36,9 @@ def local_config(directory: Path, *, cores: int = 2) -> dict[str, str]:
         # Metrics of one refresh are read back after it; other threads' executions must not push them out.
         "spark.sql.ui.retainedExecutions": "2000",
         "spark.driver.memory": "2g",
+        # Each hash table, of a broadcast or an aggregate, takes a page at once: 64 MB of this memory by default, so
+        # that statements over ten rows fill the heap, and every second one waits half a second for a collection.
+        "spark.buffer.pageSize": "1m",
         "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m {_logging(directory)}",
     }
 

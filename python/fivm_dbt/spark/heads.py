@@ -38,9 +38,11 @@ def head_row(plan: Plan, head: NextHead, *, is_compared: bool = True) -> exp.Sel
     """The row of a head for the table of all states. Its number is an error where the newest head is another one."""
     number: exp.Expr = exp.cast(exp.Literal.number(head.number), BIGINT.text, dialect="spark")
     if is_compared and head.before is not None:
+        # Whether a row of the tail is a head is no condition here: for one on a column that the table is not
+        # partitioned by Delta reads the statistics of all its files, in a job of its own.
         newest = exp.select(_newest()).from_(table(plan.layout.relation))
         same = exp.EQ(
-            this=newest.where(*_is_head(""), _is_fresh()).subquery(),
+            this=newest.where(is_in_tail(), _is_fresh()).subquery(),
             expression=exp.Literal.string(_text(head.before)),
         )
         number = exp.Case(ifs=[exp.If(this=same, true=number)], default=_late(plan, head.before, BIGINT.text))
@@ -133,7 +135,8 @@ def _newest() -> exp.Expr:
     text = exp.Concat(
         expressions=[digits, exp.Literal.string(" "), exp.column(COMMIT)], coalesce=False, safe=True
     )
-    return exp.Max(this=text)
+    is_head = exp.EQ(this=exp.column(OF), expression=exp.Literal.string(COVERED))
+    return exp.Max(this=exp.Case(ifs=[exp.If(this=is_head, true=text)]))
 
 
 def _text(head: HeadId) -> str:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from fivm_dbt.catalog import Catalog, Presentation, Relation
+from fivm_dbt.config import Config
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.applying import Tail, not_appended_to
+from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.spark.reads import shown_summed
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.replay import replay_scenario
 from fivm_dbt.testing.scenario import Scenario
@@ -180,6 +185,50 @@ def test_random_changes() -> None:
                 bench.engine.change("s", insert=[(rng.choice((1, 2, 3)), rng.randrange(3))])
             bench.refresh()
             bench.check()
+
+
+def test_auto_appends_while_states_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = _bench(fivm_apply="auto")
+    _change(bench)
+    assert _appends(bench.refresh().statements) == [True]
+    bench.check()
+    monkeypatch.setattr("fivm_dbt.plan.applying.APPENDED_ROWS", 3)
+    _change_back(bench)
+    assert _appends(bench.refresh().statements) == [False], "what is in the tail is folded in"
+    bench.check()
+    _change(bench)
+    report = bench.refresh()
+    bench.check()
+    assert not any("__fivm_of, '" in s for s in report.statements), "no tail is read any more"
+    monkeypatch.setattr("fivm_dbt.plan.applying.APPENDED_ROWS", 100)
+    monkeypatch.setattr("fivm_dbt.plan.applying.FOLDED_ROWS", 1)
+    _change_back(bench)
+    assert _appends(bench.refresh().statements) == [False], "a large delta"
+    _change(bench)
+    bench.refresh()
+    bench.check()
+
+
+def test_a_model_over_one_with_a_tail() -> None:
+    """Its change feed does not add up: two versions are compared."""
+    bench = _bench()
+    _change(bench)
+    bench.refresh()
+    shown = Presentation(
+        bench.plan.state_relation, shown_summed(bench.plan).sql(dialect="spark"), is_summed=True
+    )
+    below = Relation(bench.plan.relation, bench.plan.shown, kind="fivm", presentation=shown)
+    sql = f"select n, sum(s) as s, count(*) as k from {below.name} group by n"
+    request = ModelRequest("analytics.above", sql, Catalog.of([below]), Config())
+    above = Bench(plan_model(request, columns_of=bench.engine.describe), bench.engine, bench.journal)
+    assert above.refresh().action == "built"
+    for change in (_change_back, _change, _change_back):
+        change(bench)
+        bench.refresh()
+        report = above.refresh()
+        assert report.action == "refreshed"
+        assert [i.capture for i in report.inputs] == ["version difference"]
+        assert above.shown() == Counter(bench.engine.query(sql))
 
 
 def test_what_is_never_appended_to() -> None:

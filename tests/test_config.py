@@ -80,7 +80,6 @@ def test_wrong_values(meta: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("meta", "what"),
     [
-        ({"fivm_apply": "append"}, "fivm_apply: append"),
         ({"fivm_expose": "table"}, "fivm_expose: table"),
         ({"fivm_helper_schema": "helpers"}, "fivm_helper_schema"),
     ],
@@ -142,8 +141,8 @@ def test_keys_that_nobody_reads(config: dict[str, object], told: tuple[str, ...]
 
 
 def test_all_later_values_at_once() -> None:
-    error = _refusal({"fivm_expose": "table", "fivm_helper_schema": "helpers", "fivm_apply": "append"})
-    assert error.message.count(";") == 2
+    error = _refusal({"fivm_expose": "table", "fivm_helper_schema": "helpers"})
+    assert error.message.count(";") == 1
 
 
 def test_defaults_written_out_are_accepted() -> None:

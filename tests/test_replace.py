@@ -133,6 +133,8 @@ def _verbs(bench: Bench) -> list[str]:
 
 
 def test_auto_writes_small_partitions_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the states are too many rows to be added up with what is appended."""
+    monkeypatch.setattr("fivm_dbt.plan.applying.APPENDED_ROWS", 0)
     bench = _bench(fivm_apply="auto")
     assert bench.finished.detail["sizes"] == {bench.plan.root.relation: [4, 2]}
     assert _verbs(bench) == ["INSERT"]

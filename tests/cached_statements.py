@@ -33,7 +33,8 @@ def cache_statements(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def cached_delta(plan: Plan, view: View, binding: Binding) -> exp.Expr:
         kinds = tuple((i.name, i.capture, i.old is None, i.snapshot is None) for i in binding.inputs)
-        key = (id(view), binding.moved, binding.buckets, kinds, binding.touched, binding.clock, binding.spans)
+        literals = (binding.buckets, binding.touched, binding.clock, binding.spans, binding.tails)
+        key = (id(view), binding.moved, kinds, *literals)
         if key not in deltas:
             deltas[key] = (view, delta_query(plan, view, _marked(binding)).sql(dialect="spark"))
         # A name is written as it stands.

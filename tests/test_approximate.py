@@ -23,8 +23,10 @@ NAN, INF = math.nan, math.inf
 SUMS = "select k, sum(x) as s, avg(x) as a, count(x) as n from raw.r group by k"
 
 
-def _bench(sql: str, columns: str = "k int, x double", rows: Sequence[Row] = ()) -> Bench:
-    bench = Bench.of(sql, {"raw.r": (columns, rows)}, APPROXIMATE)
+def _bench(
+    sql: str, columns: str = "k int, x double", rows: Sequence[Row] = (), **meta: object
+) -> Bench:
+    bench = Bench.of(sql, {"raw.r": (columns, rows)}, {**APPROXIMATE, **meta})
     bench.refresh()
     return bench
 
@@ -76,8 +78,9 @@ def test_a_row_is_the_product_of_its_values(rows: list[tuple[int, int]]) -> None
 # Sums
 
 
-def test_infinities_and_nan_come_and_go() -> None:
-    bench = _bench(SUMS, rows=[(1, 1.5), (1, INF), (2, None)])
+@pytest.mark.parametrize("apply", ["merge", "replace"])
+def test_infinities_and_nan_come_and_go(apply: str) -> None:
+    bench = _bench(SUMS, rows=[(1, 1.5), (1, INF), (2, None)], fivm_apply=apply)
     _step(bench, insert=[(1, -INF), (2, NAN), (None, -INF)])
     _step(bench, delete=[(1, INF)])
     _step(bench, delete=[(1, -INF), (2, NAN)], insert=[(2, INF), (2, INF)])
@@ -113,7 +116,7 @@ def test_squares_out_of_range_come_back() -> None:
 
 def test_what_is_left_of_a_sum_is_no_row() -> None:
     """0.1 + 0.2 − 0.1 − 0.2 is not zero in doubles; counts are."""
-    bench = _bench(SUMS, rows=[(1, 0.1), (1, 0.2)])
+    bench = _bench(SUMS, rows=[(1, 0.1), (1, 0.2)], fivm_apply="merge")
     _step(bench, delete=[(1, 0.1), (1, 0.2)])
     assert bench.engine.query(f"select * from {bench.plan.state_relation} where __fivm_view <> 'tail'") == []
     _step(bench, insert=[(1, 0.1)])

@@ -23,9 +23,7 @@ NAN, INF = math.nan, math.inf
 SUMS = "select k, sum(x) as s, avg(x) as a, count(x) as n from raw.r group by k"
 
 
-def _bench(
-    sql: str, columns: str = "k int, x double", rows: Sequence[Row] = (), **meta: object
-) -> Bench:
+def _bench(sql: str, columns: str = "k int, x double", rows: Sequence[Row] = (), **meta: object) -> Bench:
     bench = Bench.of(sql, {"raw.r": (columns, rows)}, {**APPROXIMATE, **meta})
     bench.refresh()
     return bench

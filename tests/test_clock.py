@@ -228,7 +228,7 @@ def test_a_time_that_moves_no_row_writes_nothing() -> None:
     _go_to(bench, hours=1)
     report = bench.refresh()
     assert (report.action, _written(bench)) == ("no change", before)
-    assert [s.split()[0] for s in report.statements] == ["CACHE", "SELECT"]
+    assert [s.split()[0] for s in report.statements] == ["CACHE"]
     assert bench.finished.detail["clock"] == {"timestamp": "2024-05-01 12:00:00+00:00"}
     _go_to(bench, days=4)
     report = bench.refresh()
@@ -266,27 +266,20 @@ def test_a_model_without_the_clock_does_not_read_it(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("number", [3, 4, 5])
-def test_an_interrupted_refresh_is_finished_at_its_recorded_time(number: int, after: bool) -> None:
-    """Whatever the clock says by then; the same run then goes on to the present."""
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_an_interrupted_refresh_has_done_all_or_nothing(number: int, after: bool) -> None:
+    """Whatever the clock says when the next run goes on to the present."""
     bench = _bench(DAYS, _row(1), _row(2), _row(3), _row(4))
     bench.engine.change("e", insert=[_row(2, 5)])
     _go_to(bench, days=1)
     with pytest.raises(Interrupted):
         bench.refresh(Interrupting(bench.engine, number, after=after))
-    started = bench.journal.entries(bench.plan.relation)[0]
+    recorded = bench.finished.detail["clock"]["date"]
+    assert recorded == ("2024-05-02" if after and number == 3 else "2024-05-01")
     _go_to(bench, days=2)
-    report = bench.refresh()
+    bench.refresh()
     assert bench.shown() == bench.newest() == bench.recomputed()
     assert sorted(day for day, _ in bench.shown()) == [date(2024, 5, 3), date(2024, 5, 4)]
-    if started.event == "started":
-        assert started.detail["binding"]["clock"] == {
-            "old": {"date": "2024-05-01"},
-            "new": {"date": "2024-05-02"},
-        }
-        assert report.rolled_forward
-        finished = [e for e in bench.journal.entries(bench.plan.relation) if e.event == "finished"]
-        assert [e.detail["clock"]["date"] for e in finished[:2]] == ["2024-05-03", "2024-05-02"]
 
 
 @pytest.mark.parametrize(

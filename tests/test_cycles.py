@@ -11,7 +11,7 @@ from sqlglot import exp
 from fivm_dbt.explain.text import explain
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.engine import Row
-from fivm_dbt.spark.states import stored
+from fivm_dbt.spark.added import read_summed
 from fivm_dbt.viewtree.classes import class_of
 from fivm_dbt.viewtree.hypergraph import Edge, Hypergraph
 from fivm_dbt.viewtree.search import find_order
@@ -102,8 +102,9 @@ def _plan(sql: str) -> Plan:
 
 
 def _rows_of(bench: Bench, plan: Plan) -> dict[str, int]:
-    found = {v.name: exp.select("*").from_(stored(plan, v, None)).sql(dialect="spark") for v in plan.views}
-    return {name: len(bench.engine.query(query)) for name, query in found.items()}
+    rows = {v.name: read_summed(plan, v, None, None, "state", has_tail=True) for v in plan.views}
+    queries = {name: exp.select("*").from_(state).sql(dialect="spark") for name, state in rows.items()}
+    return {name: len(bench.engine.query(query)) for name, query in queries.items()}
 
 
 def test_a_hub_does_not_blow_up_the_state() -> None:

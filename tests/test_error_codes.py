@@ -106,7 +106,7 @@ def _vacuumed() -> None:
 
 
 def _tampered() -> None:
-    bench = _bench()
+    bench = _bench(fivm_apply="merge")
     bench.tamper(f"DELETE FROM {bench.plan.state_relation} WHERE k = 1")
     bench.engine.change("raw.a", delete=[(1, 5)])
     bench.refresh()
@@ -198,7 +198,9 @@ class _Listening:
 def test_an_overflow_stops_the_merge() -> None:
     """FIVM402: the refresh itself goes on with a rebuild."""
     bench = Bench.of(
-        "select k, sum(v) as s from raw.a group by k", {"raw.a": ("k int, v decimal(38,0)", [(1, 5)])}
+        "select k, sum(v) as s from raw.a group by k",
+        {"raw.a": ("k int, v decimal(38,0)", [(1, 5)])},
+        {"fivm_apply": "merge"},
     )
     bench.refresh()
     bench.tamper(f"UPDATE {bench.plan.state_relation} SET __fivm_sum_v = NULL")

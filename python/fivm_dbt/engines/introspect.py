@@ -82,7 +82,7 @@ def parse_description(rows: list[tuple[str, str]]) -> Described:
     >>> rows = [("k", "int"), ("", ""), ("# Detailed Table Information", ""), ("Type", "VIEW"),
     ...         ("View Text", "select k from a.root"), ("Table Properties", "[fivm.root=a.root]")]
     >>> parse_description(rows).presentation
-    Presentation(root='a.root', sql='select k from a.root')
+    Presentation(root='a.root', sql='select k from a.root', is_summed=False)
     """
     end = next((i for i, (name, _) in enumerate(rows) if not name or name.startswith("# ")), len(rows))
     facts: dict[str, str] = {}

@@ -34,6 +34,7 @@ def changes(name: str, after: int, to: int) -> exp.Expr:
 def by_row(query: exp.Query) -> exp.Query:
     """An aggregate without its aggregation: what each row by itself is the sum, the first, the last and the count of.
 
+    >>> import sqlglot
     >>> by_row(sqlglot.parse_one("SELECT d, COUNT(*) AS n, MIN(x), SUM(x) FROM t GROUP BY d ORDER BY d")).sql()
     'SELECT d, 1 AS n, x, x FROM t'
     """

@@ -208,6 +208,6 @@ def test_an_interrupted_refresh_knows_which_inputs_lost_rows() -> None:
     for steps in (["update"], ["customer", "grow"], ["shrink", "grow"]):
         _follow(bench, shop, steps)
         with pytest.raises(Interrupted):
-            bench.refresh(Interrupting(bench.engine, 8 if steps != ["customer", "grow"] else 6, after=False))
+            bench.refresh(Interrupting(bench.engine, 3, after=False))
         bench.refresh()
         bench.check()

@@ -80,7 +80,8 @@ class Tail:
 
     def as_dict(self) -> dict[str, Any]:
         """As a head records it."""
-        return {"commits": self.commits, "rows": self.rows, "partitions": dict(self.partitions)}
+        partitions = {view: list(found) for view, found in self.partitions}
+        return {"commits": self.commits, "rows": self.rows, "partitions": partitions}
 
     @staticmethod
     def of(data: Mapping[str, Any] | None) -> Tail:

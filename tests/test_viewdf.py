@@ -609,7 +609,7 @@ def test_late_data_in_turn_is_two_statements_per_part_and_one_to_write_it() -> N
         # Minutes 3 to 5 change, 6 ends what happens in a row, and is looked at.
         assert sum(s.startswith("CACHE TABLE fivm_helper__delta_helper") for s in statements) == 4
         assert sum(s.startswith("INSERT INTO helper__fivm_root") for s in statements) == 3
-        assert len(statements) == 6 + 2 * 4 + 3
+        assert len(statements) == 5 + 2 * 4 + 3
 
 
 # Interruptions

@@ -119,3 +119,47 @@ def test_nothing_is_kept_of_few_rows(engine: SparkEngine, spark: SparkSession) -
 def _is_local(spark: SparkSession) -> bool:
     plan = spark.table("fivm_local")._jdf.queryExecution().optimizedPlan()
     return str(plan.nodeName()) == "LocalRelation"
+
+
+def test_queries_that_are_staged_at_once(engine: SparkEngine, spark: SparkSession) -> None:
+    """Each has the rows that it has alone, of every type, with any names; none may be empty, or all."""
+    values = ", ".join(f"{value} AS c{n}" for n, value in enumerate(COMPARABLE))
+    queries = {
+        "fivm_types": f"SELECT k, {values} FROM local.one",
+        "fivm_names": "SELECT k AS `a b.c``d`, NAMED_STRUCT('x', k) AS s FROM local.one UNION ALL SELECT 7, NULL",
+        "fivm_none": "SELECT k, 'x' AS x FROM local.one WHERE k > 5",
+    }
+    engine.stage_all(list(queries.items()))
+    for name, query in queries.items():
+        assert spark.table(name).dtypes == spark.sql(query).dtypes
+        for one, other in ((f"TABLE {name}", query), (query, f"TABLE {name}")):
+            assert not engine.query(f"({one}) EXCEPT ALL ({other})")
+        assert "LocalTableScan" in _plan_text(spark, name)
+    assert engine.staged_rows("fivm_names", "SELECT s.x FROM fivm_names") == [(1,), (None,)]
+    for name in queries:
+        engine.unstage(name)
+    assert engine.staged_rows("fivm_names", "SELECT 1") is None
+
+
+def test_many_rows_that_are_staged_at_once(engine: SparkEngine, spark: SparkSession) -> None:
+    engine.stage_all(
+        [("fivm_many", "SELECT id, REPEAT('x', 100) AS t FROM range(100000)"), ("fivm_few", "SELECT 1")]
+    )
+    assert engine.staged_rows("fivm_many", "SELECT id FROM fivm_many") is None
+    assert engine.query("SELECT COUNT(*), SUM(id) FROM fivm_many") == ((100000, 4999950000),)
+    assert engine.query("TABLE fivm_few") == ((1,),)
+    for name in ("fivm_many", "fivm_few"):
+        engine.unstage(name)
+
+
+def test_a_note_goes_with_its_commit_alone(engine: SparkEngine, spark: SparkSession) -> None:
+    engine.stage("fivm_row", "SELECT 2 AS k, 'x' AS c")
+    engine.commit("INSERT INTO local.one SELECT * FROM fivm_row WHERE k > 5 OR k = 2", 'a "note"')
+    assert [c.note for c in engine.commits("local.one", None)] == ['a "note"']
+    engine.run("DELETE FROM local.one WHERE k = 2")
+    assert [c.note for c in engine.commits("local.one", None)] == [None]
+    engine.unstage("fivm_row")
+
+
+def _plan_text(spark: SparkSession, name: str) -> str:
+    return str(spark.table(name)._jdf.queryExecution().executedPlan())

@@ -95,8 +95,7 @@ def folded(plan: Plan, touched: Mapping[str, Sequence[TouchedPartition]], tail: 
         delta = touched.get(view.name, ())
         every = sorted({*(t.value for t in delta), *tail.partitions_of(view.name)})
         if every:
-            known = tuple(exp.Literal.string(p) for p in every) if len(every) <= MAX_LITERALS else None
-            places.append(Place(view, known, is_staged=bool(delta)))
+            places.append(Place(view, _known(every), is_staged=bool(delta)))
     return (Write(tuple(places), sum(t.rows for delta in touched.values() for t in delta), "replace"),)
 
 
@@ -105,10 +104,9 @@ def writes(
 ) -> tuple[Write, ...]:
     """The statements by which deltas are written, in an order that a repeated attempt has too: one, as a rule.
 
-    ``touched`` has by view the partitions of its delta, ``replaced`` the views whose
-    partitions may be written anew: that is done where all that are touched may. Where a state is bounded, and to some
-    of its partitions keys only come, these are written within their bounds: as nothing of them is there yet, that adds
-    files and reads none.
+    ``touched`` has by view the partitions of its delta, ``replaced`` the views whose partitions may be written anew:
+    that is done where all that are touched may. Where a state is bounded, and to some of its partitions keys only come,
+    these are written within their bounds: as nothing of them is there yet, that adds files and reads none.
     """
     views = [view for view in plan.stored if touched.get(view.name)]
     groups = [[group for view in views for group in _groups(plan, view, touched[view.name])]]
@@ -148,10 +146,15 @@ def _write(
 
 
 def _place(plan: Plan, view: View, group: Sequence[TouchedPartition], *, is_replaced: bool) -> Place:
-    partitions = tuple(exp.Literal.string(row.value) for row in group)
-    known = partitions if len(partitions) <= MAX_LITERALS else None
-    bounds = _bounds(view, group)
+    bounds, known = _bounds(view, group), _known([row.value for row in group])
     return Place(view, known, bounds if not is_replaced or _is_appended(plan, view, group) else None)
+
+
+def _known(partitions: Sequence[str]) -> tuple[exp.Expr, ...] | None:
+    """Partitions as literals, None where they are too many."""
+    if len(partitions) > MAX_LITERALS:
+        return None
+    return tuple(exp.Literal.string(partition) for partition in partitions)
 
 
 def _is_appended(plan: Plan, view: View, group: Sequence[TouchedPartition]) -> bool:

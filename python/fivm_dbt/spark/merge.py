@@ -23,7 +23,6 @@ from fivm_dbt.spark.state import as_set, is_any, twice
 from fivm_dbt.spark.states import (
     as_delta,
     as_stored,
-    as_tail,
     lay_out_rows,
     of_view,
     renamed,
@@ -93,7 +92,7 @@ def append(plan: Plan, views: Sequence[View], head: NextHead) -> exp.Insert:
     What is wrong with a sum is found when the tail is folded in.
     """
     rows: list[tuple[View, exp.Expr]] = [(view, table(staged_state(plan, view))) for view in views]
-    every = with_head(plan, as_tail(plan, rows), head)
+    every = with_head(plan, as_stored(plan, rows, in_tail=True), head)
     names = [column_ast("", c) for c in every.named_selects]
     query = exp.select(*names, copy=False).from_(every.subquery("appended", copy=False), copy=False)
     query.set(

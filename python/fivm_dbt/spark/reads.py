@@ -21,7 +21,7 @@ from fivm_dbt.ir.nodes import Lookup, Scan, Side
 from fivm_dbt.ir.scalar import column_ast, conjuncts, identifier
 from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import COUNT, PARTITION, STEP, VIEW, old_rows
-from fivm_dbt.plan.binding import Binding, staged_input, staged_state
+from fivm_dbt.plan.binding import Binding, BoundInput, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.spark.added import added_up, read_summed, summed
 from fivm_dbt.spark.near_changes import near_changes
@@ -92,22 +92,28 @@ def side_reader(plan: Plan, view: View, binding: Binding) -> Reader:
         bound = binding.input(scan.relation)
         is_old = scan.side is Side.OLD and scan.relation in binding.changed
         helper = plan.helper(scan.relation)
-        if helper is not None and bound.capture == "built":
-            return read_state(helper.presentation, table(staged_state(plan, helper)), scan.alias, where)
-        if helper is not None and bound.capture == "newest":
-            return read_view(plan, helper, None, scan.alias, where)
-        if helper is not None and scan.relation in binding.changed and not is_old:
-            has_tail, before = helper.name in binding.tails, binding.version_before
-            return read_view(plan, helper, before, scan.alias, where, with_delta=True, has_tail=has_tail)
+        if helper is not None:
+            return _view(helper, bound, scan, where, is_old=is_old)
         if is_old and bound.capture == "snapshot":
             assert bound.snapshot is not None
             return _aliased(pinned(plan.snapshot_table(scan.relation), bound.snapshot), alias)
         version = bound.old if is_old else bound.new
         assert version is not None, f"no version of {scan.relation}"
-        if helper is not None:
-            has_tail = helper.name in binding.tails
-            return read_view(plan, helper, version, scan.alias, where, has_tail=has_tail)
         return read_version(plan, scan.relation, version, scan.alias, where)
+
+    def _view(
+        helper: View, bound: BoundInput, scan: Scan, where: exp.Expr | None, *, is_old: bool
+    ) -> exp.Expr:
+        if bound.capture == "built":
+            return read_state(helper.presentation, table(staged_state(plan, helper)), scan.alias, where)
+        if bound.capture == "newest":
+            return read_view(plan, helper, None, scan.alias, where)
+        has_tail = helper.name in binding.tails
+        if scan.relation in binding.changed and not is_old:
+            before = binding.version_before
+            return read_view(plan, helper, before, scan.alias, where, with_delta=True, has_tail=has_tail)
+        version = bound.old if is_old else bound.new
+        return read_view(plan, helper, version, scan.alias, where, has_tail=has_tail)
 
     def _counted(scan: Scan, where: exp.Expr | None) -> exp.Query:
         """The rows after the refresh, each once, and those of the change with the opposite multiplicity."""
@@ -196,10 +202,7 @@ def _bound(number: int, type_: SparkType) -> exp.Expr:
 
 
 def read_version(plan: Plan, name: str, version: int, alias: str, where: exp.Expr | None = None) -> exp.Expr:
-    """An input or an inner view at a version, where ``where`` holds: a pinned table, or a view by its presentation."""
-    helper = plan.helper(name)
-    if helper is not None:
-        return read_view(plan, helper, version, alias, where)
+    """An input at a version, where ``where`` holds: a pinned table, or a fivm model by its presentation."""
     presentation = plan.input(name).relation.presentation
     if presentation is None:
         return _restricted(pinned(name, version), where, identifier(alias))

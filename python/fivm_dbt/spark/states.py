@@ -52,12 +52,11 @@ def _with_tail(test: exp.Expr) -> list[exp.Expr]:
             new = moved[column.name].copy()
             result = new if column is result else result
             column.replace(new)
-    places = {VIEW: TAIL, PARTITION: TAIL_PLACE}
     if isinstance(test, exp.EQ) and test.this.name == VIEW:
         values = [test.expression, exp.Literal.string(TAIL)]
         return [exp.In(this=column_ast("", VIEW), expressions=values), result]
-    if isinstance(test, exp.In) and isinstance(test.this, exp.Column) and test.this.name in places:
-        place = exp.Literal.string(places[test.this.name])
+    if isinstance(test, exp.In) and isinstance(test.this, exp.Column) and test.this.name == PARTITION:
+        place = exp.Literal.string(TAIL_PLACE)
         wider = exp.In(this=test.this.copy(), expressions=[*(e.copy() for e in test.expressions), place])
         return [wider, result]
     return [result]
@@ -89,15 +88,11 @@ def renamed(plan: Plan, view: View, test: exp.Expr) -> exp.Expr:
     return result
 
 
-def as_stored(plan: Plan, views: Sequence[tuple[View, exp.Expr]]) -> exp.Query:
-    """Rows of several states, each in a FROM item with its view's own names, as rows of the table."""
-    return union_all([_as_stored(plan, view, rows, plan.layout.stored_as(view)) for view, rows in views])
-
-
-def as_tail(plan: Plan, views: Sequence[tuple[View, exp.Expr]]) -> exp.Query:
-    """Rows of several deltas as they are appended to the table."""
-    rows = ((v, rows, plan.layout.stored_as(v)) for v, rows in views)
-    return union_all([_as_stored(plan, v, rows, places, in_tail=True) for v, rows, places in rows])
+def as_stored(plan: Plan, views: Sequence[tuple[View, exp.Expr]], *, in_tail: bool = False) -> exp.Query:
+    """Rows of several states, each in a FROM item with its view's own names, as rows of the table, or of its tail."""
+    return union_all(
+        [_as_stored(plan, view, rows, plan.layout.stored_as(view), in_tail=in_tail) for view, rows in views]
+    )
 
 
 def as_delta(plan: Plan, views: Sequence[tuple[View, exp.Expr]], head: NextHead) -> exp.Query:
@@ -130,11 +125,12 @@ def _as_stored(
         for name in dict.fromkeys((*types, *own))
     ]
     label = exp.Literal.string(plan.layout.label(view))
-    if in_tail:
-        places_ = place_in_tail(label, exp.column(PARTITION))
-        return exp.select(*columns, *places_, copy=False).from_(rows, copy=False)
-    of_rows = [*no_head(), exp.alias_(label, VIEW), exp.column(PARTITION)]
-    return exp.select(*columns, *of_rows, copy=False).from_(rows, copy=False)
+    placed = (
+        place_in_tail(label, exp.column(PARTITION))
+        if in_tail
+        else [*no_head(), exp.alias_(label, VIEW), exp.column(PARTITION)]
+    )
+    return exp.select(*columns, *placed, copy=False).from_(rows, copy=False)
 
 
 def lay_out_rows(plan: Plan, views: Sequence[View], rows: exp.Query) -> exp.Select:

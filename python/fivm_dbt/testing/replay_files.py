@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 from fivm_dbt.config import Strategy
 from fivm_dbt.errors import FivmError, expected_one_of
+from fivm_dbt.spark.merge import Way
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.outcome import ScenarioResult
 from fivm_dbt.testing.replay import OpenWorkbench, replay_scenario
@@ -23,7 +24,7 @@ ENGINES = ("duckdb", "spark")
 STRATEGIES: tuple[str, ...] = get_args(Strategy)
 """``all`` replays every scenario with each of them."""
 
-WAYS: tuple[str, ...] = ("merge", "replace", "append")
+WAYS: tuple[str, ...] = get_args(Way)
 """``--apply all`` does so with each of these."""
 
 Echo = Callable[[str], None]

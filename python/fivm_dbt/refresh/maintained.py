@@ -326,7 +326,8 @@ class MaintainedRun(ModelRun):
         replaced, longer = self._replaced(), update.longer(self.tail)
         if appends(self.plan, self.sizes) and not longer.is_full(self.plan):
             # Who reads the model has to add up the tail, so the view has to say so before there is one.
-            self._show()
+            if not self.tail.views:
+                self._show()
             self.tail = longer
             return update.plan_append()
         before, self.tail = self.tail, Tail()

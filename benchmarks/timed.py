@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from fivm_dbt.engines.own_session import own_session
 from fivm_dbt.engines.spark import Answer, Execute, SparkEngine, on_session
 
 if TYPE_CHECKING:
@@ -61,8 +62,9 @@ class TimedEngine(SparkEngine):
     """Spark, with the seconds of each statement; what is staged is one."""
 
     def __init__(self, session: SparkSession) -> None:
-        self._timed = Timed(on_session(session))
-        super().__init__(self._timed, session)
+        own = own_session(session)
+        self._timed = Timed(on_session(own))
+        super().__init__(self._timed, own)
 
     def _run_in(self, session: Any, sql: str) -> None:
         started = time.perf_counter()

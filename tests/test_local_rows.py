@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from fivm_dbt.engines.spark import SparkEngine
+from fivm_dbt.engines.spark import SparkEngine, on_session
 
 pytestmark = pytest.mark.spark
 
@@ -39,7 +39,7 @@ def engine(spark: SparkSession) -> Iterator[SparkEngine]:
     """In a zone whose clocks change."""
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
-    engine = SparkEngine.of_session(spark)
+    engine = SparkEngine(on_session(spark), spark)
     engine.run("CREATE SCHEMA local")
     engine.run("CREATE TABLE local.one (k INT, c CHAR(5)) USING DELTA")
     engine.run("INSERT INTO local.one VALUES (1, 'abc')")

@@ -31,8 +31,9 @@ from fivm_dbt.drop_parts import drop_old_parts, old_parts
 from fivm_dbt.engines.documentation import Documentation, document
 from fivm_dbt.engines.environment import environment_error
 from fivm_dbt.engines.introspect import describe_relation
+from fivm_dbt.engines.own_session import own_session
 from fivm_dbt.engines.session import silence_query_contexts
-from fivm_dbt.engines.spark import Answer, Execute, SparkEngine
+from fivm_dbt.engines.spark import Answer, Execute, SparkEngine, on_session
 from fivm_dbt.engines.spark_errors import first_line, has_stack
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.text import explain
@@ -385,7 +386,26 @@ def _journal(engine: SparkEngine, relation: str) -> HeadedJournal:
 
 
 def _engine(adapter: Any) -> SparkEngine:
-    return SparkEngine(_execute(adapter), _spark_session(adapter))
+    session = _spark_session(adapter)
+    own = None if session is None else own_session(session)
+    return SparkEngine(_execute(adapter) if own is session else _execute_in(adapter, own), own)
+
+
+def _execute_in(adapter: Any, session: Any) -> Execute:
+    """Statements in a session that is not dbt's connection, in dbt's log and with its errors all the same."""
+    from dbt.adapters.events.types import SQLQuery
+    from dbt_common.events.contextvars import get_node_info
+    from dbt_common.events.functions import fire_event
+
+    connections, run = adapter.connections, on_session(session)
+
+    def execute(sql: str, *, fetch: bool) -> Answer:
+        name = str(connections.get_thread_connection().name)
+        fire_event(SQLQuery(conn_name=name, sql=sql, node_info=get_node_info()))
+        with connections.exception_handler(sql):
+            return run(sql, fetch=fetch)
+
+    return execute
 
 
 def _execute(adapter: Any) -> Execute:

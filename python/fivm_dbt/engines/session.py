@@ -12,6 +12,23 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_SMALL = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    # The default of 50 costs seconds for every MERGE on a small machine.
+    "spark.databricks.delta.snapshotPartitions": "1",
+    # Delta's own queries are many and alike: compiled once, and kept by Spark and by Java.
+    "spark.sql.codegen.cache.maxEntries": "5000",
+    # Each hash table, of a broadcast or an aggregate, takes a page at once: 64 MB of this memory by default, so
+    # that statements over ten rows fill the heap, and every second one waits half a second for a collection.
+    "spark.buffer.pageSize": "1m",
+}
+"""For small data on a small machine."""
+
+DEFAULTS: Mapping[str, str | None] = dict.fromkeys(_SMALL)
+"""Settings with which a session is as dbt-spark's is, where nobody has set anything."""
+
+
 def local_config(directory: Path, *, cores: int = 2) -> dict[str, str]:
     """Spark settings for small data on one machine: few partitions, tables in ``directory``."""
     return {
@@ -25,30 +42,23 @@ def local_config(directory: Path, *, cores: int = 2) -> dict[str, str]:
         # What dbt-spark's session method forces too.
         "spark.sql.ansi.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
+        **_SMALL,
         "spark.sql.shuffle.partitions": str(cores),
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
-        # The default of 50 costs seconds for every MERGE on a small machine.
-        "spark.databricks.delta.snapshotPartitions": "1",
-        # Delta's own queries are many and alike: compiled once, and kept by Spark and by Java.
-        "spark.sql.codegen.cache.maxEntries": "5000",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # Metrics of one refresh are read back after it; other threads' executions must not push them out.
         "spark.sql.ui.retainedExecutions": "2000",
         "spark.driver.memory": "2g",
-        # Each hash table, of a broadcast or an aggregate, takes a page at once: 64 MB of this memory by default, so
-        # that statements over ten rows fill the heap, and every second one waits half a second for a collection.
-        "spark.buffer.pageSize": "1m",
         "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m {_logging(directory)}",
     }
 
 
 def local_session(
-    directory: Path, *, cores: int = 2, settings: Mapping[str, str] | None = None
+    directory: Path, *, cores: int = 2, settings: Mapping[str, str | None] | None = None
 ) -> SparkSession:
-    """A Spark session with Delta whose tables live in ``directory``; ``settings`` go before our own.
+    """A Spark session with Delta whose tables live in ``directory``.
 
-    Raises FIVM501, FIVM503 or FIVM505.
+    ``settings`` go before our own; None leaves one to Spark. Raises FIVM501, FIVM503 or FIVM505.
     """
     find_java()
     directory.mkdir(parents=True, exist_ok=True)
@@ -57,7 +67,8 @@ def local_session(
 
     builder = SparkSession.builder
     for key, value in config.items():
-        builder = builder.config(key, value)
+        if value is not None:
+            builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     silence_query_contexts()

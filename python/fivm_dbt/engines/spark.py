@@ -14,6 +14,7 @@ from fivm_dbt.engines.delta_log import DeltaLogs
 from fivm_dbt.engines.introspect import view_text
 from fivm_dbt.engines.local_rows import apart, cut, local_rows, together
 from fivm_dbt.engines.metrics import SessionMetrics
+from fivm_dbt.engines.own_session import own_session
 from fivm_dbt.engines.spark_errors import cause
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import quote, relation_name, split_name
@@ -22,11 +23,6 @@ from fivm_dbt.refresh.engine import Commit, Metrics, Row
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-
-UNIONS_AS_THEY_WERE = ("spark.sql.unionOutputPartitioning", "false")
-"""Since 4.1 Spark passes on how the rows of a UNION are spread if its branches agree. 4.2 may find at run time that
-they do not, when a join above has been planned on it already ("PartitioningCollection requires all of its partitionings
-have the same numPartitions"): deltas are unions of joins. It saves an exchange at most."""
 
 logger = logging.getLogger(__name__)
 
@@ -82,15 +78,15 @@ class SparkEngine:
         self._logs = DeltaLogs.of(session)
         # Spark Connect has no frames that can be cut.
         self._session = session if hasattr(session, "_jsparkSession") else None
-        if session is not None:
-            session.conf.set(*UNIONS_AS_THEY_WERE)
         self.fixed_clock: Clock | None = None
         self._local: set[str] = set()
         """Of what is staged, the names of what lies in this process."""
 
     @staticmethod
     def of_session(session: SparkSession) -> SparkEngine:
-        return SparkEngine(on_session(session), session)
+        """An engine over a copy of the session."""
+        own = own_session(session)
+        return SparkEngine(on_session(own), own)
 
     def run(self, sql: str) -> None:
         self._execute(sql, fetch=False)

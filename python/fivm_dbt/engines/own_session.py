@@ -1,0 +1,68 @@
+"""The session that a refresh runs in: a copy of dbt's, with settings of its own for small statements.
+
+A copy has all settings, temporary views and functions of the session, the current catalog and schema, which decide
+what a model's SQL means; session variables it has not. What is set here decides only how fast a statement runs, and
+nobody else's statement sees it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SHUFFLE = "spark.sql.shuffle.partitions"
+ADAPTIVE = "spark.sql.adaptive.enabled"
+LOG = "spark.databricks.delta.snapshotPartitions"
+
+UNIONS = "spark.sql.unionOutputPartitioning"
+
+LOG_BY_DEFAULT = 50
+"""Delta's own default: that many tasks for each new version of a table, however short its log is."""
+
+PER_CORE = 4
+"""Partitions of a shuffle. Adaptive execution puts small ones together, but each is a file of its own before."""
+
+logger = logging.getLogger(__name__)
+
+
+def own_session(session: SparkSession) -> SparkSession:
+    """A copy of the session with settings of its own; a session of Spark Connect, which cannot be copied, itself.
+
+    To copy one takes a millisecond, and leaves nothing behind.
+    """
+    if not hasattr(session, "_jsparkSession"):
+        session.conf.set(UNIONS, "false")
+        return session
+    copied = type(session)(session.sparkContext, session._jsparkSession.cloneSession())
+    found = {key: copied.conf.get(key, None) for key in (SHUFFLE, ADAPTIVE, LOG, UNIONS)}
+    for key, value in own_settings(found, session.sparkContext.defaultParallelism).items():
+        logger.debug("%s is %s in the session of fivm, %s in dbt's", key, value, found[key])
+        copied.conf.set(key, value)
+    return copied
+
+
+def own_settings(found: Mapping[str, str | None], cores: int) -> dict[str, str]:
+    """What is set otherwise than in the session that has ``found``, on so many cores.
+
+    >>> own_settings({SHUFFLE: "200", ADAPTIVE: "true", LOG: None, UNIONS: "false"}, 2)
+    {'spark.sql.shuffle.partitions': '8', 'spark.databricks.delta.snapshotPartitions': '2'}
+    >>> own_settings({SHUFFLE: "200", ADAPTIVE: "true", LOG: "50", UNIONS: "false"}, 64)
+    {}
+    """
+    own = {}
+    shuffle = found[SHUFFLE]
+    # Without adaptive execution their number is that of the tasks, and a build may need many.
+    if shuffle is not None and found[ADAPTIVE] == "true" and int(shuffle) > PER_CORE * cores:
+        own[SHUFFLE] = str(PER_CORE * cores)
+    if found[LOG] is None and cores < LOG_BY_DEFAULT:
+        own[LOG] = str(max(2, cores))
+    # Since 4.1 Spark passes on how the rows of a UNION are spread if its branches agree. 4.2 may find at run time that
+    # they do not, when a join above has been planned on it already ("PartitioningCollection requires all of its
+    # partitionings have the same numPartitions"): deltas are unions of joins. It saves an exchange at most.
+    if found[UNIONS] != "false":
+        own[UNIONS] = "false"
+    return own

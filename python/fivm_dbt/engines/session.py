@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_SHUFFLE = "spark.sql.shuffle.partitions"
+
 _SMALL = {
-    "spark.sql.shuffle.partitions": "2",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     # The default of 50 costs seconds for every MERGE on a small machine.
     "spark.databricks.delta.snapshotPartitions": "1",
@@ -25,7 +26,7 @@ _SMALL = {
 }
 """For small data on a small machine."""
 
-DEFAULTS: Mapping[str, str | None] = dict.fromkeys(_SMALL)
+DEFAULTS: Mapping[str, str | None] = dict.fromkeys((_SHUFFLE, *_SMALL))
 """Settings with which a session is as dbt-spark's is, where nobody has set anything."""
 
 
@@ -43,7 +44,7 @@ def local_config(directory: Path, *, cores: int = 2) -> dict[str, str]:
         "spark.sql.ansi.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         **_SMALL,
-        "spark.sql.shuffle.partitions": str(cores),
+        _SHUFFLE: str(cores),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # Metrics of one refresh are read back after it; other threads' executions must not push them out.

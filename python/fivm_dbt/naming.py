@@ -8,6 +8,9 @@ import re
 COUNT = "__fivm_count"
 """Column with the multiplicity of a row or the number of rows of a group."""
 
+SIGN = "__fivm_sign"
+"""Column that tells the rows after a refresh, 1, from those before it, -1."""
+
 TIMES = "__fivm_times"
 """Column that carries the multiplicities of old rows through a projection, beside that of a change."""
 

@@ -8,7 +8,7 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.functions.function import Aggregate, Function
 from fivm_dbt.functions.lookup import find, named
-from fivm_dbt.ir.scalar import cast_ast
+from fivm_dbt.ir.scalar import as_type, cast_ast
 
 
 def value_over_nothing(call: exp.Expr, type_: SparkType | None = None) -> exp.Expr | None:
@@ -37,5 +37,5 @@ def _over_nothing(function: Function | None, type_: SparkType | None) -> exp.Exp
         return None
     value = sqlglot.parse_one(function.nothing, dialect="spark")
     if function.nothing == "0":
-        return exp.cast(value, "bigint", dialect="spark")
+        return as_type(value, "bigint")
     return cast_ast(value, type_) if isinstance(value, exp.Array) and type_ is not None else value

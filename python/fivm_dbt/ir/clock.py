@@ -18,7 +18,7 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import DATE, TIMESTAMP
 from fivm_dbt.errors import Span
 from fivm_dbt.ir.nodes import Node, Side
-from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, conjuncts, grouped
+from fivm_dbt.ir.scalar import ColumnId, Scalar, as_type, column_ast, conjuncts, grouped
 from fivm_dbt.naming import CLOCK
 
 CLOCK_TYPES: Mapping[ColumnId, SparkType] = {
@@ -75,7 +75,7 @@ class Clock:
         """The value of a column of the clock."""
         text = getattr(self, kind)
         assert isinstance(text, str), f"{kind} was not read from the clock"
-        return Scalar(exp.cast(exp.Literal.string(text), _LITERAL_TYPES[kind], dialect="spark"))
+        return Scalar(as_type(exp.Literal.string(text), _LITERAL_TYPES[kind]))
 
     def as_dict(self) -> dict[str, str]:
         """For the journal: what is used."""

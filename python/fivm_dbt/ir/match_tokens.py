@@ -40,6 +40,8 @@ def in_brackets(tokens: list[Token]) -> list[Token]:
     >>> print(*(t.text for t in in_brackets(SparkText().tokenize(text))))
     select * from a join ( SELECT * FROM b match_recognize ( x ) ) as m on true
     """
+    if all(token.token_type is not TokenType.MATCH_RECOGNIZE for token in tokens):
+        return tokens
     before: dict[int, int] = {}
     behind: set[int] = set()
     for found in match_tokens(tokens):

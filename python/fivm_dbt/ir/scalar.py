@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 
 import sqlglot
 from sqlglot import exp
@@ -124,7 +124,7 @@ class Scalar:
 
     def cast(self, type_: str) -> Scalar:
         """``CAST(self AS type_)``."""
-        return Scalar(exp.cast(self.ast(), type_, dialect="spark"))
+        return Scalar(as_type(self.ast(), type_))
 
     def times(self, other: Scalar) -> Scalar:
         """``self * other``.
@@ -177,7 +177,26 @@ def cast_ast(value: exp.Expr, type_: SparkType) -> exp.Expr:
     >>> cast_ast(exp.Null(), SparkType.of("int")).sql(), cast_ast(exp.Null(), SparkType.of("void")).sql()
     ('CAST(NULL AS INT)', 'NULL')
     """
-    return value if type_.text == "void" else exp.cast(value, type_.text, dialect="spark")
+    return value if type_.text == "void" else as_type(value, type_.text)
+
+
+def as_type(value: exp.Expr, type_: str) -> exp.Expr:
+    """``CAST(value AS type)``; a value that is cast to the type already stays as it is.
+
+    The type is parsed once: a refresh writes hundreds of casts to the same few types.
+
+    >>> as_type(as_type(exp.column("x"), "decimal(10,2)"), "decimal(10,2)").sql()
+    'CAST(x AS DECIMAL(10, 2))'
+    """
+    to = _type_ast(type_)
+    if isinstance(value, exp.Cast) and value.to == to:
+        return value
+    return exp.Cast(this=value if value.parent is None else value.copy(), to=to.copy())
+
+
+@cache
+def _type_ast(text: str) -> exp.DataType:
+    return exp.DataType.build(text, dialect="spark")
 
 
 def identifier(name: str) -> exp.Identifier:
@@ -225,7 +244,7 @@ def raise_error(message: str, type_: str) -> exp.Expr:
     """An expression of a type that stops the statement with ``message`` when it is evaluated."""
     call = exp.Anonymous(this=_RAISE, expressions=[exp.Literal.string(message)])
     # The call by itself has the type of NULL, which cannot be written down.
-    return call if type_ == "void" else exp.cast(call, type_, dialect="spark")
+    return call if type_ == "void" else as_type(call, type_)
 
 
 def never_null(value: exp.Expr, message: str, type_: str) -> exp.Expr:

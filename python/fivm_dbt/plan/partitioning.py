@@ -18,7 +18,7 @@ from fivm_dbt.config import Config
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.ir.nodes import Item
 from fivm_dbt.ir.part_columns import is_shorter_than_period
-from fivm_dbt.ir.scalar import Scalar, column_ast
+from fivm_dbt.ir.scalar import Scalar, as_type, column_ast
 from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.plan import Partitioning
 from fivm_dbt.sql.expressions import check_row_level
@@ -83,7 +83,7 @@ def _period(key: Item, unit: str) -> tuple[Scalar, SparkType]:
     if unit == "hour" and key.type != DATE:
         return Scalar(exp.func("date_trunc", exp.Literal.string("HOUR"), column, dialect="spark")), TIMESTAMP
     if unit in ("hour", "day"):
-        return Scalar(column if key.type == DATE else exp.cast(column, "date", dialect="spark")), DATE
+        return Scalar(column if key.type == DATE else as_type(column, "date")), DATE
     word = {"month": "MM", "year": "YEAR"}[unit]
     return Scalar(exp.func("trunc", column, exp.Literal.string(word), dialect="spark")), DATE
 

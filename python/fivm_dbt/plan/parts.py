@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Item
-from fivm_dbt.ir.scalar import Scalar, column_ast
+from fivm_dbt.ir.scalar import Scalar, as_type, column_ast
 from fivm_dbt.rings.products import sum_of_products
 from fivm_dbt.rings.registry import ROWS, Component, components, finish
 
@@ -38,7 +38,7 @@ def shown(
         if not is_global:
             return Scalar.column(alias, name)
         # Over no rows at all there is a row, and its sums are NULL.
-        zero = exp.cast(exp.Literal.number(0), known.type.text, dialect="spark")
+        zero = as_type(exp.Literal.number(0), known.type.text)
         return Scalar(exp.Coalesce(this=column_ast(alias, name), expressions=[zero]))
 
     items = [Item(key.name, Scalar.column(alias, name), key.type) for key, name in keys]

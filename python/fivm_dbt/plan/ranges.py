@@ -10,7 +10,7 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.buckets import BITS, BUCKET, LEVEL, PARENT, Buckets
 from fivm_dbt.ir.nodes import Item, Node
-from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast
+from fivm_dbt.ir.scalar import ColumnId, Scalar, as_type, column_ast
 from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.plan.correlation import Correlation, Operator, common_type
 
@@ -29,15 +29,15 @@ class Spread:
         node, text = value.ast(), self.type.text
         if self.type.is_decimal:
             # Exact: as many digits as the numbers have, the point moved behind the last one.
-            scaled = exp.cast(node, text, dialect="spark")
+            scaled = as_type(node, text)
             shift = SparkType.decimal(self.type.scale + 1, 0)
-            power = exp.cast(exp.Literal.number(10**self.type.scale), shift.text, dialect="spark")
+            power = as_type(exp.Literal.number(10**self.type.scale), shift.text)
             node = exp.Mul(this=scaled, expression=power)
         elif text == "date":
             node = exp.Anonymous(this="UNIX_DATE", expressions=[node])
         elif text == "timestamp":
             node = exp.Anonymous(this="UNIX_MICROS", expressions=[node])
-        return Scalar(exp.cast(node, BIGINT.text, dialect="spark"))
+        return Scalar(as_type(node, BIGINT.text))
 
 
 def spread_of(found: Correlation) -> tuple[Spread | None, str | None]:

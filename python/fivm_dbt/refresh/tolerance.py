@@ -10,6 +10,8 @@ import math
 
 from sqlglot import exp
 
+from fivm_dbt.ir.scalar import as_type
+
 RELATIVE = 1e-9
 ABSOLUTE = 1e-12
 """For what is left of values that cancel out: relative to zero every difference is large."""
@@ -32,8 +34,8 @@ def close(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     Arithmetic is asked for finite values alone: of infinities and NaN, which Spark has above all others and equal to
     itself, ``abs(a - b) <= tolerance`` would hold too.
     """
-    a, b = (exp.cast(side.copy(), "double", dialect="spark") for side in (left, right))
-    infinity = exp.cast(exp.Literal.string("Infinity"), "double", dialect="spark")
+    a, b = (as_type(side.copy(), "double") for side in (left, right))
+    infinity = as_type(exp.Literal.string("Infinity"), "double")
     sizes = [exp.Abs(this=side.copy()) for side in (a, b)]
     finite = [exp.LT(this=size.copy(), expression=infinity.copy()) for size in sizes]
     tolerance = exp.Greatest(
@@ -49,4 +51,4 @@ def close(left: exp.Expr, right: exp.Expr) -> exp.Expr:
 
 
 def _double(value: float) -> exp.Expr:
-    return exp.cast(exp.Literal.string(repr(value)), "double", dialect="spark")
+    return as_type(exp.Literal.string(repr(value)), "double")

@@ -11,7 +11,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.scalar import Scalar, as_type
 
 
 class Decimals:
@@ -56,15 +56,13 @@ class Decimals:
         if sign is not None and abs(sign) == 1:
             product = value if sign == 1 else exp.Neg(this=exp.paren(value))
         elif digits >= 6:
-            factor = exp.cast(multiplicity.ast(), f"decimal({digits},0)", dialect="spark")
-            typed = (
-                exp.cast(value, lifted.text, dialect="spark") if not lifted.is_decimal else exp.paren(value)
-            )
+            factor = as_type(multiplicity.ast(), f"decimal({digits},0)")
+            typed = as_type(value, lifted.text) if not lifted.is_decimal else exp.paren(value)
             product = exp.Mul(this=typed, expression=factor)
         else:
             product = self._one_by_one(multiplicity, value, column)
-        zero = exp.cast(exp.Literal.number(0), column.text, dialect="spark")
-        cast = exp.cast(product, column.text, dialect="spark")
+        zero = as_type(exp.Literal.number(0), column.text)
+        cast = as_type(product, column.text)
         if sign is not None and abs(sign) == 1:
             return Scalar(exp.Coalesce(this=cast, expressions=[zero]))
         # NULL from a missing value is zero; NULL from an overflowing product must stay NULL to be noticed.
@@ -73,7 +71,7 @@ class Decimals:
 
     def _one_by_one(self, multiplicity: Scalar, value: exp.Expr, column: SparkType) -> exp.Expr:
         """``±value`` for ±1, else the value added up as often as the multiplicity says."""
-        cast = exp.cast(value.copy(), column.text, dialect="spark")
+        cast = as_type(value.copy(), column.text)
 
         def when(operator: type[exp.Binary], number: int, then: exp.Expr) -> exp.If:
             return exp.If(
@@ -98,12 +96,10 @@ def _repeated_sum(value: exp.Expr, times: exp.Expr, column: SparkType) -> exp.Ex
     """
     narrow = f"decimal(37,{column.scale})"
     names = [exp.to_identifier("total"), exp.to_identifier("item")]
-    left, right = (exp.cast(name.copy(), narrow, dialect="spark") for name in names)
-    added = exp.cast(exp.Add(this=left, expression=right), column.text, dialect="spark")
-    copies = exp.Anonymous(
-        this="ARRAY_REPEAT", expressions=[value.copy(), exp.cast(times, "int", dialect="spark")]
-    )
-    zero = exp.cast(exp.Literal.number(0), column.text, dialect="spark")
+    left, right = (as_type(name.copy(), narrow) for name in names)
+    added = as_type(exp.Add(this=left, expression=right), column.text)
+    copies = exp.Anonymous(this="ARRAY_REPEAT", expressions=[value.copy(), as_type(times, "int")])
+    zero = as_type(exp.Literal.number(0), column.text)
     return exp.Anonymous(
         this="AGGREGATE", expressions=[copies, zero, exp.Lambda(this=added, expressions=names)]
     )

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import DOUBLE
-from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.scalar import Scalar, as_type
 
 _SCALE, _UNSCALE = 2.0**-64, 2.0**64
 
@@ -50,15 +50,15 @@ class Doubles:
 
     def term(self, multiplicity: Scalar, lift: Scalar, lifted: SparkType) -> Scalar:
         """``multiplicity × lift × 2^−64``, zero for what is not finite."""
-        value = exp.cast(lift.ast(), "double", dialect="spark")
+        value = as_type(lift.ast(), "double")
         scaled: exp.Expr = exp.Mul(this=value, expression=_double(_SCALE))
         sign = multiplicity.as_number
         if sign == -1:
             scaled = exp.Neg(this=exp.paren(scaled))
         elif sign != 1:
-            factor = exp.cast(multiplicity.ast(), "double", dialect="spark")
+            factor = as_type(multiplicity.ast(), "double")
             scaled = exp.Mul(this=scaled, expression=factor)
-        zero = exp.cast(exp.Literal.number(0), "double", dialect="spark")
+        zero = as_type(exp.Literal.number(0), "double")
         return Scalar(exp.Case(ifs=[exp.If(this=_is_finite(value), true=scaled)], default=zero))
 
 
@@ -95,11 +95,11 @@ def is_below(value: Scalar) -> Scalar:
 
 
 def infinity() -> exp.Expr:
-    return exp.cast(exp.Literal.string("Infinity"), "double", dialect="spark")
+    return as_type(exp.Literal.string("Infinity"), "double")
 
 
 def nan() -> exp.Expr:
-    return exp.cast(exp.Literal.string("NaN"), "double", dialect="spark")
+    return as_type(exp.Literal.string("NaN"), "double")
 
 
 def _is_finite(value: exp.Expr) -> exp.Expr:
@@ -108,7 +108,7 @@ def _is_finite(value: exp.Expr) -> exp.Expr:
 
 
 def _of(value: Scalar) -> exp.Expr:
-    return exp.cast(value.ast(), "double", dialect="spark")
+    return as_type(value.ast(), "double")
 
 
 def _indicator(condition: exp.Expr) -> Scalar:
@@ -117,4 +117,4 @@ def _indicator(condition: exp.Expr) -> Scalar:
 
 
 def _double(value: float) -> exp.Expr:
-    return exp.cast(exp.Literal.string(repr(value)), "double", dialect="spark")
+    return as_type(exp.Literal.string(repr(value)), "double")

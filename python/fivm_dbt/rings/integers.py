@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
-from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.scalar import Scalar, as_type
 
 
 class Integers:
@@ -44,7 +44,7 @@ class Integers:
         if absent is not None:
             zero = exp.If(this=absent, true=exp.Literal.number(0))
             return Scalar(exp.Case(ifs=[zero], default=multiplicity.ast()))
-        value = lift.ast() if lifted == BIGINT else exp.cast(lift.ast(), "bigint", dialect="spark")
+        value = lift.ast() if lifted == BIGINT else as_type(lift.ast(), "bigint")
         sign = multiplicity.as_number
         if sign == 1:
             product: exp.Expr = value

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, DOUBLE, INT, product_digits, sum_digits
-from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.ir.scalar import ColumnId, Scalar, as_type
 from fivm_dbt.rings.integers import absent_of, presence
 from fivm_dbt.rings.registry import RINGS, Component
 
@@ -94,7 +94,7 @@ def _whole(value: Scalar, type_: SparkType, join: Join) -> Atom:
     if value.as_number is not None:
         return Atom(value, type_, relations)
     zero = exp.Literal.number(0)
-    present: exp.Expr = zero if type_ in (INT, BIGINT) else exp.cast(zero, type_.text, dialect="spark")
+    present: exp.Expr = zero if type_ in (INT, BIGINT) else as_type(zero, type_.text)
     return Atom(Scalar(exp.Coalesce(this=value.ast(), expressions=[present])), type_, relations)
 
 

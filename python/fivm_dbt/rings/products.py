@@ -7,7 +7,7 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, product_digits
 from fivm_dbt.ir.factored import Product
-from fivm_dbt.ir.scalar import Scalar, grouped, never_null
+from fivm_dbt.ir.scalar import Scalar, as_type, grouped, never_null
 
 OVERFLOW = "FIVM402 a product of decimal sums has more than 38 digits"
 _COUNT_DIGITS, _EXACT_SCALE = 10, 6
@@ -19,7 +19,7 @@ def sum_of_products(
     """``multiplicity × Σ products`` of one row, of the type of the state's column."""
     terms = [_product(p, multiplicity, ring, column) for p in products]
     if not terms:
-        return Scalar(exp.cast(exp.Literal.number(0), column.text, dialect="spark"))
+        return Scalar(as_type(exp.Literal.number(0), column.text))
     total = terms[0]
     for term in terms[1:]:
         total = exp.Add(this=total, expression=term)
@@ -40,10 +40,7 @@ def _product(product: Product, multiplicity: Scalar, ring: str, column: SparkTyp
 
 def _in_type(factors: list[tuple[exp.Expr, SparkType]], column: SparkType) -> exp.Expr:
     """Bigints wrap around under × as they do under +; doubles round."""
-    cast = [
-        grouped(value) if type_ == column else exp.cast(value, column.text, dialect="spark")
-        for value, type_ in factors
-    ]
+    cast = [grouped(value) if type_ == column else as_type(value, column.text) for value, type_ in factors]
     value = cast[0]
     for factor in cast[1:]:
         value = exp.Mul(this=value, expression=factor)
@@ -56,13 +53,13 @@ def _decimals(factors: list[tuple[exp.Expr, SparkType]], column: SparkType) -> e
     value, type_ = ordered[0]
     if not type_.is_decimal:
         type_ = SparkType.decimal(type_.precision, 0)
-        value = exp.cast(value, type_.text, dialect="spark")
+        value = as_type(value, type_.text)
     for factor, factor_type in ordered[1:]:
         if not factor_type.is_decimal:
             factor_type = SparkType.decimal(factor_type.precision, 0)
-            factor = exp.cast(factor, factor_type.text, dialect="spark")
+            factor = as_type(factor, factor_type.text)
         value, type_ = _multiplied(value, type_, factor, factor_type)
-    cast = exp.cast(value, column.text, dialect="spark")
+    cast = as_type(value, column.text)
     if len(factors) == 1:
         return cast
     return never_null(cast, OVERFLOW, column.text)
@@ -78,7 +75,7 @@ def _multiplied(
         narrow = min(right_type.precision, max(_COUNT_DIGITS, right_type.scale + _COUNT_DIGITS))
         right_type = SparkType.decimal(narrow, right_type.scale)
         left_type = SparkType.decimal(min(left_type.precision, 37 - narrow), left_type.scale)
-        left = exp.cast(left, left_type.text, dialect="spark")
-        right = exp.cast(right, right_type.text, dialect="spark")
+        left = as_type(left, left_type.text)
+        right = as_type(right, right_type.text)
         precision, scale = product_digits(left_type, right_type)
     return exp.Mul(this=grouped(left), expression=grouped(right)), SparkType.decimal(precision, scale)

@@ -12,19 +12,17 @@ from __future__ import annotations
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.scalar import Scalar, as_type
 
 _NARROW = 12
 
 
 def decimal_average(total: Scalar, count: Scalar, argument: SparkType, result: SparkType) -> Scalar:
     """``total / count`` for a non-zero count, rounded half up to ``result``."""
-    divisor = exp.cast(count.ast(), "decimal(20,0)", dialect="spark")
+    divisor = as_type(count.ast(), "decimal(20,0)")
     if argument.precision <= _NARROW:
-        narrow = exp.cast(
-            total.ast(), f"decimal({argument.precision + 10},{argument.scale})", dialect="spark"
-        )
-        return Scalar(exp.cast(exp.Div(this=narrow, expression=divisor), result.text, dialect="spark"))
+        narrow = as_type(total.ast(), f"decimal({argument.precision + 10},{argument.scale})")
+        return Scalar(as_type(exp.Div(this=narrow, expression=divisor), result.text))
     return Scalar(_by_parts(total, divisor, argument, result))
 
 
@@ -40,27 +38,25 @@ def _by_parts(total: Scalar, divisor: exp.Expr, argument: SparkType, result: Spa
     """
     extra = result.scale - argument.scale
     unit = exp.Literal.number("1" + "0" * argument.scale)
-    shifted = exp.cast(exp.Mul(this=total.ast(), expression=unit), "decimal(38,0)", dialect="spark")
+    shifted = as_type(exp.Mul(this=total.ast(), expression=unit), "decimal(38,0)")
     rest = exp.paren(exp.Mod(this=shifted.copy(), expression=divisor.copy()))
     divided = exp.Div(
         this=exp.paren(exp.Sub(this=shifted, expression=rest.copy())), expression=divisor.copy()
     )
-    whole = exp.cast(divided, "decimal(32,0)", dialect="spark")
+    whole = as_type(divided, "decimal(32,0)")
     finer = exp.Mul(
-        this=exp.cast(rest, "decimal(20,0)", dialect="spark"),
+        this=as_type(rest, "decimal(20,0)"),
         expression=exp.Literal.number("1" + "0" * extra),
     )
-    tail = exp.cast(
-        exp.Div(this=exp.paren(finer), expression=divisor.copy()), f"decimal({extra + 1},0)", dialect="spark"
-    )
+    tail = as_type(exp.Div(this=exp.paren(finer), expression=divisor.copy()), f"decimal({extra + 1},0)")
     small = exp.Div(
-        this=exp.cast(tail, f"decimal({extra + 1},0)", dialect="spark"),
+        this=as_type(tail, f"decimal({extra + 1},0)"),
         expression=exp.Literal.number("1" + "0" * extra),
     )
-    joined = exp.Add(this=whole, expression=exp.cast(small, f"decimal({extra + 1},{extra})", dialect="spark"))
+    joined = exp.Add(this=whole, expression=as_type(small, f"decimal({extra + 1},{extra})"))
     # As narrow as the value allows, so that the product below keeps its scale (see averages_exactly).
-    narrow = exp.cast(joined, f"decimal({result.precision},{extra})", dialect="spark")
-    return exp.cast(_shift_right(narrow, argument.scale), result.text, dialect="spark")
+    narrow = as_type(joined, f"decimal({result.precision},{extra})")
+    return as_type(_shift_right(narrow, argument.scale), result.text)
 
 
 def _shift_right(value: exp.Expr, digits: int) -> exp.Expr:

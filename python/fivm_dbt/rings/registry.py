@@ -23,7 +23,7 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, DOUBLE, INT
 from fivm_dbt.ir.nodes import AggregateCall
-from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.scalar import Scalar, as_type
 from fivm_dbt.rings.decimals import Decimals
 from fivm_dbt.rings.doubles import (
     Doubles,
@@ -93,13 +93,9 @@ def finish(call: AggregateCall, column: Callable[[Component], Scalar]) -> Scalar
     if _adds_doubles(call):
         value = _with_special(call, total, count, column)
     elif call.function == "sum":
-        value = (
-            total.ast()
-            if call.type == _sum(call).type
-            else exp.cast(total.ast(), call.type.text, dialect="spark")
-        )
+        value = total.ast() if call.type == _sum(call).type else as_type(total.ast(), call.type.text)
     elif call.type == DOUBLE:
-        value = exp.Div(this=exp.cast(total.ast(), "double", dialect="spark"), expression=count.ast())
+        value = exp.Div(this=as_type(total.ast(), "double"), expression=count.ast())
     else:
         assert call.argument_type is not None
         value = decimal_average(total, count, call.argument_type, call.type).ast()
@@ -158,6 +154,6 @@ def _sum(call: AggregateCall) -> Component:
         lifted = call.argument_type if call.argument_type.is_decimal else SparkType.decimal(19, 0)
         value = call.argument
         if not call.argument_type.is_decimal:
-            value = Scalar(exp.cast(call.argument.ast(), lifted.text, dialect="spark"))
+            value = Scalar(as_type(call.argument.ast(), lifted.text))
         return Component("decimals", value, lifted)
     return Component("integers", call.argument, call.argument_type)

@@ -5,21 +5,21 @@ from __future__ import annotations
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT, DOUBLE
-from fivm_dbt.ir.scalar import column_ast, conjuncts, identifier
-from fivm_dbt.naming import COUNT, PARTITION
+from fivm_dbt.ir.scalar import as_type, column_ast, conjuncts, identifier
+from fivm_dbt.naming import COUNT, PARTITION, SIGN
 from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.plan.plan import Plan, StateTable, View
 from fivm_dbt.spark.pieces import table
 from fivm_dbt.spark.states import stored
 
 
-def stored_and_staged(plan: Plan, view: View, own: exp.Expr, where: exp.Expr | None = None) -> exp.Query:
+def stored_and_staged(plan: Plan, view: View, own: exp.Expr, where: exp.Expr | None = None) -> exp.Union:
     """Rows of the view's state, a FROM item, beside those of its staged delta where ``where`` holds."""
     state = view.state
     columns = [*(k.name for k in state.keys), *state.payload_names, PARTITION]
 
     def rows(source: exp.Expr, *, is_stored: bool) -> exp.Select:
-        once = exp.alias_(exp.cast(exp.Literal.number(1), BIGINT.text, dialect="spark"), COUNT)
+        once = exp.alias_(as_type(exp.Literal.number(1), BIGINT.text), COUNT)
         shown = [once if is_stored and c == COUNT and state.is_set else column_ast("", c) for c in columns]
         return exp.select(*shown, copy=False).from_(source, copy=False)
 
@@ -39,6 +39,22 @@ def added_up(plan: Plan, view: View, own: exp.Expr, where: exp.Expr | None = Non
     return summed(view, both)
 
 
+def before_and_after(plan: Plan, view: View, own: exp.Expr) -> exp.Select:
+    """The state before its delta is written, and as it will be, from one pass: per key and ``__fivm_sign``.
+
+    A row of the state counts for both, one of the delta for what will be. ``own`` are the rows of the state, whose keys
+    are those of the delta.
+    """
+    both = stored_and_staged(plan, view, own)
+    stored_rows, staged_rows = both.left, both.right
+    assert isinstance(stored_rows, exp.Select) and isinstance(staged_rows, exp.Select)
+    after, before = exp.Literal.number(1), exp.Neg(this=exp.Literal.number(1))
+    signs = exp.Explode(this=exp.Array(expressions=[after, before]))
+    stored_rows.select(exp.alias_(signs, SIGN), copy=False)
+    staged_rows.select(exp.alias_(after.copy(), SIGN), copy=False)
+    return summed(view, both.subquery(identifier("both"), copy=False), is_signed=True)
+
+
 def read_summed(
     plan: Plan, view: View, version: int | None, where: exp.Expr | None, alias: str, *, has_tail: bool
 ) -> exp.Subquery:
@@ -56,10 +72,14 @@ def read_summed(
     return query.subquery(identifier(alias), copy=False)
 
 
-def summed(view: View, rows: exp.Expr, *, with_partition: bool = True) -> exp.Select:
-    """Rows of a view's state, a FROM item, added up per key, without keys that are gone."""
+def summed(view: View, rows: exp.Expr, *, with_partition: bool = True, is_signed: bool = False) -> exp.Select:
+    """Rows of a view's state, a FROM item, added up per key, without keys that are gone; signed, per sign too."""
     state = view.state
-    names = [*(k.name for k in state.keys), *([PARTITION] if with_partition else [])]
+    names = [
+        *(k.name for k in state.keys),
+        *([PARTITION] if with_partition else []),
+        *([SIGN] if is_signed else []),
+    ]
     keys = [column_ast("", name) for name in names]
     sums = [exp.alias_(_total(name, state), name) for name in state.stored_names]
     query = exp.select(*(k.copy() for k in keys), *sums).from_(rows, copy=False)
@@ -74,4 +94,4 @@ def summed(view: View, rows: exp.Expr, *, with_partition: bool = True) -> exp.Se
 def _total(name: str, state: StateTable) -> exp.Expr:
     total = exp.Sum(this=column_ast("", name))
     type_ = next((p.type for p in state.payload if p.name == name), BIGINT)
-    return total if type_ in (BIGINT, DOUBLE) else exp.cast(total, type_.text, dialect="spark")
+    return total if type_ in (BIGINT, DOUBLE) else as_type(total, type_.text)

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.ir.scalar import column_ast, identifier
-from fivm_dbt.naming import COUNT, PARTITION
+from fivm_dbt.ir.scalar import as_type, column_ast, identifier
+from fivm_dbt.naming import COUNT, PARTITION, SIGN
 from fivm_dbt.plan.binding import Binding, BoundInput, staged_state
 from fivm_dbt.plan.plan import Plan, PlanInput, View
-from fivm_dbt.spark.added import added_up, summed
+from fivm_dbt.spark.added import before_and_after
 from fivm_dbt.spark.near_changes import times_by_day
 from fivm_dbt.spark.pieces import changes, pinned, table
-from fivm_dbt.spark.reads import in_partitions, presented, read_state, read_version
+from fivm_dbt.spark.reads import in_partitions, presented, read_version
 from fivm_dbt.spark.states import stored
 
 
@@ -43,16 +43,9 @@ def state_change_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
 
     Of the keys in the delta: what they show with it, less what they showed before.
     """
-    item = view.as_input
-    rows = _at_delta(plan, view, binding)
-    after = added_up(plan, view, rows.copy()).subquery("state", copy=False)
-    has_tail = view.name in binding.tails
-    before = summed(view, rows).subquery("state", copy=False) if has_tail else rows
-    shown = [
-        _signed(item, read_state(view.presentation, source, alias, None), sign)
-        for source, alias, sign in ((after, "new", 1), (before, "old", -1))
-    ]
-    return _net(item, exp.union(*shown, distinct=False, copy=False))
+    rows = before_and_after(plan, view, _at_delta(plan, view, binding)).subquery("state", copy=False)
+    sign = exp.alias_(exp.column(SIGN), COUNT)
+    return _net(view.as_input, presented(view.presentation, rows).select(sign, copy=False))
 
 
 def _at_delta(plan: Plan, view: View, binding: Binding) -> exp.Expr:
@@ -129,7 +122,7 @@ def change_summary(staged: str, times: Sequence[tuple[str, SparkType]] = ()) -> 
     summary = _summary(staged)
     if not times:
         return summary
-    texts = [exp.alias_(exp.cast(s.unalias(), "string", dialect="spark"), s.alias) for s in summary.selects]
+    texts = [exp.alias_(as_type(s.unalias(), "string"), s.alias) for s in summary.selects]
     numbered = summary.select(exp.alias_(exp.Literal.number(0), "number"), *texts, append=False)
     days = (times_by_day(staged, n, column, type_) for n, (column, type_) in enumerate(times, start=1))
     return exp.union(numbered, *days, distinct=False, copy=False)

@@ -16,7 +16,7 @@ from fivm_dbt.catalog.types import BIGINT, DOUBLE
 from fivm_dbt.delta.products import FactorisedDelta, joined
 from fivm_dbt.ir.factored import Product
 from fivm_dbt.ir.nodes import Lookup, Scan
-from fivm_dbt.ir.scalar import Scalar, column_ast, identifier
+from fivm_dbt.ir.scalar import Scalar, as_type, column_ast, identifier
 from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.plan.binding import staged_input, staged_state
@@ -114,7 +114,7 @@ def profile_query(matrix: Matrix) -> exp.Select:
     query = exp.select(
         *own,
         exp.alias_(exp.Count(this=exp.Star()), _ENTRIES),
-        exp.alias_(exp.Sum(this=exp.cast(hashed, _SUM_OF_HASHES.text, dialect="spark")), _SIGNATURE),
+        exp.alias_(exp.Sum(this=as_type(hashed, _SUM_OF_HASHES.text)), _SIGNATURE),
         *(exp.alias_(k, _pivot(n)) for n, k in enumerate(kept)),
     )
     query = query.from_(matrix.rows("delta")).join(
@@ -282,16 +282,16 @@ def _terms(matrix: Matrix, terms: Sequence[MatrixTerm], term: str) -> exp.Query:
     rows = []
     for t in terms:
         values = [
-            exp.alias_(exp.cast(exp.Literal.number(t.entries), BIGINT.text, dialect="spark"), _ENTRIES),
+            exp.alias_(as_type(exp.Literal.number(t.entries), BIGINT.text), _ENTRIES),
             exp.alias_(
-                exp.cast(exp.Literal.string(str(t.signature)), _SUM_OF_HASHES.text, dialect="spark"),
+                as_type(exp.Literal.string(str(t.signature)), _SUM_OF_HASHES.text),
                 _SIGNATURE,
             ),
             exp.alias_(_number(t.number), term),
         ]
         for n, (divisor, (_, type_)) in enumerate(zip(t.divisors, matrix.payload, strict=True)):
             text = exp.Literal.string(str(divisor))
-            values.append(exp.alias_(exp.cast(text, type_.text, dialect="spark"), _divisor(n)))
+            values.append(exp.alias_(as_type(text, type_.text), _divisor(n)))
         rows.append(exp.select(*values))
     return union_all(rows)
 
@@ -305,7 +305,7 @@ def _quotient(value: exp.Expr, divisor: exp.Expr, type_: SparkType, to: SparkTyp
         whole: exp.Expr = exp.TryCast(this=rounded, to=exp.DataType.build(to.text, dialect="spark"))
     else:
         whole = exp.IntDiv(this=value, expression=safe)
-    return exp.Coalesce(this=whole, expressions=[exp.cast(exp.Literal.number(0), to.text, dialect="spark")])
+    return exp.Coalesce(this=whole, expressions=[as_type(exp.Literal.number(0), to.text)])
 
 
 def _same(one: str, other: str, names: Sequence[str]) -> exp.Expr:
@@ -328,11 +328,11 @@ def _among(column: exp.Expr, numbers: Sequence[int]) -> exp.Expr:
 
 
 def _number(value: int) -> exp.Expr:
-    return exp.cast(exp.Literal.number(value), BIGINT.text, dialect="spark")
+    return as_type(exp.Literal.number(value), BIGINT.text)
 
 
 def _double(value: exp.Expr) -> exp.Expr:
-    return exp.cast(value, DOUBLE.text, dialect="spark")
+    return as_type(value, DOUBLE.text)
 
 
 def _pivot(component: int) -> str:

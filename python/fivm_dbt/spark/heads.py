@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT, STRING
-from fivm_dbt.ir.scalar import cast_ast, column_ast, identifier, raise_error
+from fivm_dbt.ir.scalar import as_type, cast_ast, column_ast, identifier, raise_error
 from fivm_dbt.naming import COMMIT, COVERAGE, HEAD, OF, PARTITION, TAIL, TO, VIEW
 from fivm_dbt.plan.head import HeadId, NextHead
 from fivm_dbt.plan.plan import Plan
@@ -36,7 +36,7 @@ def head_query(name: str, version: int) -> exp.Select:
 
 def head_row(plan: Plan, head: NextHead, *, is_compared: bool = True) -> exp.Select:
     """The row of a head for the table of all states. Its number is an error where the newest head is another one."""
-    number: exp.Expr = exp.cast(exp.Literal.number(head.number), BIGINT.text, dialect="spark")
+    number: exp.Expr = as_type(exp.Literal.number(head.number), BIGINT.text)
     if is_compared and head.before is not None:
         # A condition on a column that the table is not partitioned by, as this one has, makes it cheaper: without one
         # Delta adds up the sizes of all files of the version, in two jobs.
@@ -61,10 +61,7 @@ def head_row(plan: Plan, head: NextHead, *, is_compared: bool = True) -> exp.Sel
 
 def no_head() -> list[exp.Expr]:
     """The columns of a head in a row of data."""
-    return [
-        exp.alias_(exp.cast(exp.Null(), _TYPES[name], dialect="spark"), identifier(name))
-        for name in HEAD_COLUMNS
-    ]
+    return [exp.alias_(as_type(exp.Null(), _TYPES[name]), identifier(name)) for name in HEAD_COLUMNS]
 
 
 def place_in_tail(label: exp.Expr, partition: exp.Expr) -> list[exp.Expr]:
@@ -75,7 +72,7 @@ def place_in_tail(label: exp.Expr, partition: exp.Expr) -> list[exp.Expr]:
         VIEW: exp.Literal.string(TAIL),
         PARTITION: exp.Literal.string(TAIL_PLACE),
     }
-    nothing = {name: exp.cast(exp.Null(), _TYPES[name], dialect="spark") for name in HEAD_COLUMNS}
+    nothing = {name: as_type(exp.Null(), _TYPES[name]) for name in HEAD_COLUMNS}
     return [exp.alias_(value, identifier(name)) for name, value in (nothing | own).items()]
 
 
@@ -130,7 +127,7 @@ def _is_fresh() -> exp.Expr:
 
 def _newest() -> exp.Expr:
     """The newest head as text: numbers sort, as they have as many digits."""
-    number = exp.cast(exp.column(HEAD), "string", dialect="spark")
+    number = as_type(exp.column(HEAD), "string")
     digits = exp.Anonymous(this="LPAD", expressions=[number, exp.Literal.number(19), exp.Literal.string("0")])
     text = exp.Concat(
         expressions=[digits, exp.Literal.string(" "), exp.column(COMMIT)], coalesce=False, safe=True

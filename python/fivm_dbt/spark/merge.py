@@ -9,7 +9,7 @@ from typing import Literal
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT
-from fivm_dbt.ir.scalar import column_ast, identifier, never_null, raise_error
+from fivm_dbt.ir.scalar import as_type, column_ast, identifier, never_null, raise_error
 from fivm_dbt.naming import COUNT, OF, PARTITION, VIEW
 from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.plan.head import NextHead
@@ -287,7 +287,7 @@ def _sum(name: str, component: Component, state: StateTable) -> exp.Expr:
         return exp.Add(this=column_ast("target", name), expression=column_ast("delta", name))
     # decimal(37, s) + decimal(37, s) is decimal(38, s); of wider operands Spark would round the last digits.
     narrow = f"decimal(37,{component.type.scale})"
-    sides = [exp.cast(column_ast(side, name), narrow, dialect="spark") for side in ("target", "delta")]
+    sides = [as_type(column_ast(side, name), narrow) for side in ("target", "delta")]
     return _never_null(exp.Add(this=sides[0], expression=sides[1]), component.type.text, state)
 
 

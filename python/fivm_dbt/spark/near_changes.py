@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.ir.scalar import column_ast
+from fivm_dbt.ir.scalar import as_type, column_ast
 from fivm_dbt.ir.within import Near, TimeBound
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.shift import DAY
@@ -45,13 +45,13 @@ def daily(column: str, type_: SparkType) -> exp.Select:
 def first_and_last(column: exp.Expr, type_: SparkType) -> list[exp.Expr]:
     """The least and the greatest value of a column as texts that are the same in every time zone."""
     ends = (exp.Min(this=column.copy()), exp.Max(this=column.copy()))
-    return [exp.cast(_number(end) if _is_instant(type_) else end, "string", dialect="spark") for end in ends]
+    return [as_type(_number(end) if _is_instant(type_) else end, "string") for end in ends]
 
 
 def _day(column: exp.Expr, type_: SparkType) -> exp.Expr:
     if _is_instant(type_):
         return exp.Floor(this=exp.Div(this=_number(column.copy()), expression=exp.Literal.number(DAY)))
-    return exp.cast(column.copy(), "date", dialect="spark")
+    return as_type(column.copy(), "date")
 
 
 def _number(instant: exp.Expr) -> exp.Expr:
@@ -158,4 +158,4 @@ def _literal(micros: int, type_: SparkType, *, is_low: bool) -> exp.Expr:
 
 
 def _typed(text: str, type_: str) -> exp.Expr:
-    return exp.cast(exp.Literal.string(text), type_, dialect="spark")
+    return as_type(exp.Literal.string(text), type_)

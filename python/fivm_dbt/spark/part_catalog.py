@@ -13,6 +13,7 @@ from datetime import date, datetime
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import TIMESTAMP
+from fivm_dbt.ir.scalar import as_type
 from fivm_dbt.naming import part_catalog
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.length import Length
@@ -179,7 +180,7 @@ def mark_dropped(plan: Plan, relation: str, parts: Intervals) -> exp.Update:
 
 def mark_merged(plan: Plan, parts: Intervals, into: date) -> exp.Update:
     """Record that the rows of old parts lie in the files of a longer period, by its first day."""
-    day = exp.cast(exp.Literal.string(into.isoformat()), "date", dialect="spark")
+    day = as_type(exp.Literal.string(into.isoformat()), "date")
     return _mark(plan, plan.relation, parts, {"status": exp.Literal.string("merged"), "merged_into": day})
 
 
@@ -244,7 +245,7 @@ def _inserted(plan: Plan, by: Recorded) -> dict[str, exp.Expr]:
         "last_updated": _at(by),
         "input_versions": exp.Literal.string(by.versions),
         "refresh": exp.Literal.number(by.refresh),
-        "merged_into": exp.cast(exp.Null(), "date", dialect="spark"),
+        "merged_into": as_type(exp.Null(), "date"),
     }
 
 

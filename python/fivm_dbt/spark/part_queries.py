@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT, TIMESTAMP
 from fivm_dbt.ir.nodes import Lookup, Scan
-from fivm_dbt.ir.scalar import cast_ast, column_ast, identifier
+from fivm_dbt.ir.scalar import as_type, cast_ast, column_ast, identifier
 from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import PARTITION
 from fivm_dbt.parts.intervals import Intervals
@@ -124,7 +124,7 @@ def same_part(alias: str) -> exp.Expr:
 def empty_root_query(plan: Plan) -> exp.Select:
     """No rows, with the columns of the state."""
     columns = [exp.alias_(cast_ast(exp.Null(), k.type), identifier(k.name)) for k in plan.root.keys]
-    columns.append(exp.alias_(exp.cast(exp.Null(), "date", dialect="spark"), PARTITION))
+    columns.append(exp.alias_(as_type(exp.Null(), "date"), PARTITION))
     return exp.select(*columns).where(exp.false(), copy=False)
 
 
@@ -220,7 +220,7 @@ def named_parts(plan: Plan, wanted: Intervals) -> exp.Expr:
 
 def _partition(plan: Plan, part: int) -> exp.Expr:
     period = parts_of(plan).period_of(part)
-    return exp.cast(exp.Literal.string(period.isoformat()), "date", dialect="spark")
+    return as_type(exp.Literal.string(period.isoformat()), "date")
 
 
 def parts_of(plan: Plan) -> PartPlan:

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import TIMESTAMP
-from fivm_dbt.ir.scalar import cast_ast, column_ast, identifier
+from fivm_dbt.ir.scalar import as_type, cast_ast, column_ast, identifier
 from fivm_dbt.naming import PARTITION
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
@@ -127,7 +127,7 @@ def _type(plan: Plan, name: str) -> SparkType:
 def _added(name: str, type_: SparkType) -> exp.Expr:
     """The sum of two sums, either of which may be over nothing but NULLs."""
     target, source = column_ast("target", name), column_ast("source", name)
-    total = exp.cast(exp.Add(this=target.copy(), expression=source.copy()), type_.text, dialect="spark")
+    total = as_type(exp.Add(this=target.copy(), expression=source.copy()), type_.text)
     no_target = exp.If(this=target.is_(exp.null()), true=source)
     no_source = exp.If(this=column_ast("source", name).is_(exp.null()), true=target.copy())
     return exp.Case(ifs=[no_target, no_source], default=total)

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import TIMESTAMP
-from fivm_dbt.ir.scalar import cast_ast, column_ast, identifier, raise_error
+from fivm_dbt.ir.scalar import as_type, cast_ast, column_ast, identifier, raise_error
 from fivm_dbt.naming import PARTITION
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
@@ -60,7 +60,7 @@ def _before(plan: Plan, part: int) -> exp.Select:
         exp.column(PART_TIMESTAMP), TIMESTAMP, plan.parts.length, Intervals.of((part - 1, part - 1))
     )
     columns = [column_ast("", k.name) for k in plan.root.keys[:-1]]
-    number = exp.alias_(exp.cast(whole(part), "bigint", dialect="spark"), PART)
+    number = exp.alias_(as_type(whole(part), "bigint"), PART)
     return exp.select(*columns, number, copy=False).from_(table(plan.root.relation)).where(where, copy=False)
 
 
@@ -105,7 +105,7 @@ def _running(plan: Plan, keys: list[str], sums: list[str], added: exp.Select, la
     following = exp.Coalesce(
         this=over(exp.Lead(this=column_ast("added", PART))), expressions=[whole(last + 1)]
     )
-    until = exp.cast(exp.Sub(this=following, expression=whole(1)), "bigint", dialect="spark")
+    until = as_type(exp.Sub(this=following, expression=whole(1)), "bigint")
     columns.append(exp.alias_(until, _UNTIL))
     running = exp.select(*columns, copy=False).from_(added.subquery("added", copy=False), copy=False)
     sequence = exp.Anonymous(

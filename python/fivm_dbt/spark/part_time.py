@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.ir.scalar import as_type
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.length import Length
 
@@ -24,12 +25,12 @@ def instant(moment: datetime, type_: SparkType, zone: str = "UTC") -> exp.Expr:
             text = (local + timedelta(days=1) - timedelta.resolution).date().isoformat()
         else:
             text = local.isoformat(sep=" ")
-        return exp.cast(exp.Literal.string(text), type_.text, dialect="spark")
+        return as_type(exp.Literal.string(text), type_.text)
     text, kind = (
         moment.astimezone(timezone.utc).replace(tzinfo=None).isoformat(sep=" ") + "+00:00",
         "timestamp_ltz",
     )
-    return exp.cast(exp.Literal.string(text), kind, dialect="spark")
+    return as_type(exp.Literal.string(text), kind)
 
 
 def counted(type_: SparkType, length: Length) -> Length:
@@ -70,7 +71,7 @@ def _seconds(column: exp.Expr, type_: SparkType) -> exp.Expr:
         days = exp.Anonymous(this="UNIX_DATE", expressions=[column.copy()])
         return exp.Mul(this=days, expression=whole(86_400))
     if type_.text == "timestamp_ntz":
-        day = exp.cast(column.copy(), "date", dialect="spark")
+        day = as_type(column.copy(), "date")
         days = exp.Anonymous(this="UNIX_DATE", expressions=[day])
         total: exp.Expr = exp.Mul(this=days, expression=whole(86_400))
         for name, many in (("HOUR", 3600), ("MINUTE", 60), ("SECOND", 1)):
@@ -84,7 +85,7 @@ def _local_days(column: exp.Expr, type_: SparkType, zone: str) -> exp.Expr:
     if type_.text == "date":
         return exp.Anonymous(this="UNIX_DATE", expressions=[column.copy()])
     if type_.text == "timestamp_ntz":
-        return exp.Anonymous(this="UNIX_DATE", expressions=[exp.cast(column.copy(), "date", dialect="spark")])
+        return exp.Anonymous(this="UNIX_DATE", expressions=[as_type(column.copy(), "date")])
     local = exp.Anonymous(this="FROM_UTC_TIMESTAMP", expressions=[column.copy(), exp.Literal.string(zone)])
     return floored(exp.Anonymous(this="UNIX_SECONDS", expressions=[local]), 86_400)
 
@@ -92,7 +93,7 @@ def _local_days(column: exp.Expr, type_: SparkType, zone: str) -> exp.Expr:
 def floored(value: exp.Expr, by: int) -> exp.Expr:
     """``⌊value / by⌋`` as a bigint. The quotient of whole numbers this small is never rounded up to the next one."""
     quotient = value if by == 1 else exp.Floor(this=exp.Div(this=value, expression=whole(by)))
-    return exp.cast(quotient, BIGINT.text, dialect="spark")
+    return as_type(quotient, BIGINT.text)
 
 
 def whole(value: int) -> exp.Expr:

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import DATE, TIMESTAMP
+from fivm_dbt.ir.scalar import as_type
 
 DIGITS, COMPLEMENT = "0123456789", "9876543210"
 _OF_INTEGERS, _OF_DAYS = 19, 10
@@ -85,7 +86,7 @@ def _concat(*parts: exp.Expr) -> exp.Expr:
 
 
 def _string(value: exp.Expr) -> exp.Expr:
-    return exp.cast(value.copy(), "string", dialect="spark")
+    return as_type(value.copy(), "string")
 
 
 def _call(name: str, first: exp.Expr, *others: str | int) -> exp.Expr:

@@ -18,7 +18,7 @@ from fivm_dbt.catalog import Presentation, SparkType
 from fivm_dbt.catalog.types import BIGINT, TIMESTAMP
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.nodes import Lookup, Scan, Side
-from fivm_dbt.ir.scalar import column_ast, conjuncts, identifier
+from fivm_dbt.ir.scalar import as_type, column_ast, conjuncts, identifier
 from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import COUNT, PARTITION, STEP, VIEW, old_rows
 from fivm_dbt.plan.binding import Binding, BoundInput, staged_input, staged_state
@@ -118,7 +118,7 @@ def side_reader(plan: Plan, view: View, binding: Binding) -> Reader:
     def _counted(scan: Scan, where: exp.Expr | None) -> exp.Query:
         """The rows after the refresh, each once, and those of the change with the opposite multiplicity."""
         shown = [column_ast("", name) for name, _ in scan.columns if name != COUNT]
-        once = exp.cast(exp.Literal.number(1), BIGINT.text, dialect="spark")
+        once = as_type(exp.Literal.number(1), BIGINT.text)
         version = binding.input(scan.relation).new
         new = exp.select(*shown, exp.alias_(once, COUNT)).from_(
             read_version(plan, scan.relation, version, "new", where and where.copy()), copy=False
@@ -166,7 +166,7 @@ def written(rows: Sequence[Sequence[exp.Expr]], columns: Mapping[str, str], alia
     ]
     named = exp.TableAlias(this=exp.to_identifier(alias), columns=[identifier(name) for name in columns])
     shown = [
-        exp.alias_(exp.cast(column_ast(alias, name), type_, dialect="spark"), identifier(name))
+        exp.alias_(as_type(column_ast(alias, name), type_), identifier(name))
         for name, type_ in columns.items()
     ]
     return exp.select(*shown, copy=False).from_(exp.Values(expressions=tuples, alias=named), copy=False)

@@ -32,7 +32,7 @@ from fivm_dbt.ir.nodes import (
     Window,
 )
 from fivm_dbt.ir.runs import Runs
-from fivm_dbt.ir.scalar import Scalar, column_ast, grouped, identifier
+from fivm_dbt.ir.scalar import Scalar, as_type, column_ast, grouped, identifier
 from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.within import Within
 from fivm_dbt.spark.match_recognize import select_matches
@@ -118,7 +118,7 @@ def _exploded(node: Buckets) -> Map:
 
     above = exp.paren(exp.Add(this=level.copy(), expression=exp.Literal.number(1)))
     is_last = exp.EQ(this=level.copy(), expression=exp.Literal.number(last))
-    top = exp.cast(exp.Literal.number(0), BIGINT.text, dialect="spark")
+    top = as_type(exp.Literal.number(0), BIGINT.text)
     parent = exp.Case(ifs=[exp.If(this=is_last, true=top)], default=shifted(above))
     placed = (
         Item(LEVEL, Scalar(level), INT),
@@ -141,7 +141,7 @@ def subquery(node: Node, reader: Reader, alias: str) -> exp.Expr:
 def _grouped_by(key: Item) -> exp.Expr:
     """A key in GROUP BY: a bare number there would be a position of the select list."""
     if key.value.as_number is not None:
-        return exp.cast(key.value.ast(), key.type.text, dialect="spark")
+        return as_type(key.value.ast(), key.type.text)
     return key.value.ast()
 
 

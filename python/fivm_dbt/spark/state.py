@@ -13,7 +13,7 @@ from fivm_dbt.delta.products import Part, ProductDelta
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, at_side
 from fivm_dbt.ir.nodes import Lookup, Node, Side
-from fivm_dbt.ir.scalar import Scalar, column_ast, identifier, never_null, raise_error
+from fivm_dbt.ir.scalar import Scalar, as_type, column_ast, identifier, never_null, raise_error
 from fivm_dbt.naming import COUNT, PARTITION, STEP
 from fivm_dbt.plan.binding import Binding, BoundInput, staged_input, staged_state
 from fivm_dbt.plan.head import NextHead
@@ -216,7 +216,7 @@ def _rows(state: StateTable, multiplicity: Scalar) -> exp.Expr:
 def _as_bigint(multiplicity: Scalar) -> exp.Expr:
     ast = ROWS.term(multiplicity).ast()
     # A literal would make the column an int, and the sum of ints in a union with bigints a matter of coercion.
-    return exp.cast(ast, BIGINT.text, dialect="spark") if multiplicity.as_number is not None else ast
+    return as_type(ast, BIGINT.text) if multiplicity.as_number is not None else ast
 
 
 def _total(name: str, state: StateTable) -> exp.Expr:
@@ -225,7 +225,7 @@ def _total(name: str, state: StateTable) -> exp.Expr:
     if not state.is_global:
         return total
     empty = exp.EQ(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
-    zero = exp.cast(exp.Literal.number(0), _column_type(name, state), dialect="spark")
+    zero = as_type(exp.Literal.number(0), _column_type(name, state))
     return exp.Case(ifs=[exp.If(this=empty, true=zero)], default=total)
 
 
@@ -248,7 +248,7 @@ def partition_value(state: StateTable, buckets: int) -> exp.Expr:
     names = state.grouped_by or tuple(k.name for k in state.keys)
     hashed = exp.Anonymous(this="XXHASH64", expressions=[column_ast("", name) for name in names])
     bucket = exp.Anonymous(this="PMOD", expressions=[hashed, exp.Literal.number(buckets)])
-    return exp.cast(bucket, "string", dialect="spark")
+    return as_type(bucket, "string")
 
 
 def table_properties(properties: Mapping[str, str]) -> list[exp.Property]:

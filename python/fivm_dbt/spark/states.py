@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from fivm_dbt.ir.scalar import cast_ast, column_ast, conjuncts, identifier
+from fivm_dbt.ir.scalar import as_type, cast_ast, column_ast, conjuncts, identifier
 from fivm_dbt.naming import COUNT, OF, PARTITION, TAIL, TO, VIEW
 from fivm_dbt.plan.head import NextHead
 from fivm_dbt.plan.plan import Plan, View
@@ -103,7 +103,7 @@ def as_delta(plan: Plan, views: Sequence[tuple[View, exp.Expr]], head: NextHead)
     row = head_row(plan, head, is_compared=False)
     if COUNT not in {c.name for c in plan.layout.columns}:
         position = len(plan.layout.columns)
-        nothing = exp.alias_(exp.cast(exp.Null(), "bigint", dialect="spark"), COUNT)
+        nothing = exp.alias_(as_type(exp.Null(), "bigint"), COUNT)
         row.set("expressions", [*row.expressions[:position], nothing, *row.expressions[position:]])
     return union_all([*branches, row])
 

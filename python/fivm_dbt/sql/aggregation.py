@@ -12,7 +12,7 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, DOUBLE, INT
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Field, Filter, Item, Map, Node
-from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, conjuncts, grouped
+from fivm_dbt.ir.scalar import ColumnId, Scalar, as_type, column_ast, conjuncts, grouped
 from fivm_dbt.naming import CLOCK, unique_name
 from fivm_dbt.rings.doubles import is_finite_part
 from fivm_dbt.sql.aggregates import (
@@ -406,7 +406,7 @@ class _Grouping:
         """SUM or AVG by addition: never the same bits twice, so that nothing below other operators may count on it."""
         scalar = argument
         if not is_finite_part(argument):
-            scalar = Scalar(exp.cast(argument.ast(), "double", dialect="spark"))
+            scalar = Scalar(as_type(argument.ast(), "double"))
         identity = (call.function, scalar)
         if identity not in self.calls:
             name = self._call_name(node, call.function, argument)

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog.types import INT
 from fivm_dbt.ir.nodes import Explode, Node
-from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.scalar import Scalar, as_type
 from fivm_dbt.sql.expressions import unparenthesized
 
 SET_NUMBER = "set_number"
@@ -68,7 +68,7 @@ class GroupingSets:
             )
             for i, members in enumerate(self.sets)
         ]
-        return exp.cast(exp.Case(ifs=branches), type_, dialect="spark")
+        return as_type(exp.Case(ifs=branches), type_)
 
 
 def read_grouping_sets(group: exp.Group) -> GroupingSets | None:

@@ -17,7 +17,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.functions.lookup import type_of_call
 from fivm_dbt.ir.match import FOUND, NUMBER, POSITION, ROW, TESTED, Kind, Register, Shift
 from fivm_dbt.ir.nodes import Field, Item
-from fivm_dbt.ir.scalar import Scalar, column_ast
+from fivm_dbt.ir.scalar import Scalar, as_type, column_ast
 from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.rings.quotient import averages_exactly, decimal_average
 from fivm_dbt.sql.expressions import check_row_level, qualify, unparenthesized
@@ -288,7 +288,7 @@ class Reader:
         shown, number = (Scalar.column(self.relation, r.name) for r in (total, counter))
         quotient = decimal_average(shown, number, type_, result).ast() if by_decimals else None
         if quotient is None:
-            divisor = exp.cast(number.ast(), DOUBLE.text, dialect="spark")
+            divisor = as_type(number.ast(), DOUBLE.text)
             quotient = exp.Div(this=shown.ast(), expression=divisor)
         is_there = exp.GT(this=number.ast(), expression=exp.Literal.number(0))
         return exp.Case(ifs=[exp.If(this=is_there, true=quotient)])

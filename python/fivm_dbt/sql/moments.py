@@ -18,6 +18,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.ir.dialect import SparkText
+from fivm_dbt.ir.scalar import as_type
 from fivm_dbt.rings.doubles import finite_part, infinity, nan
 from fivm_dbt.sql.aggregates import AROUND_AGGREGATES
 from fivm_dbt.sql.functions import function_name
@@ -138,7 +139,7 @@ def _checked(result: exp.Expr, least: int, values: list[_Value]) -> exp.Expr:
         }
         parts |= {"r": result, "x": nan()}
         result = _filled(f"CASE WHEN z > 0 AND t > {least} THEN x ELSE r END", parts)
-    return exp.cast(result, "double", dialect="spark")
+    return as_type(result, "double")
 
 
 def _centred(a: _Value, b: _Value) -> exp.Expr:
@@ -151,7 +152,7 @@ def _centred(a: _Value, b: _Value) -> exp.Expr:
         difference = _filled(noise, {**doubles, "d": difference, "i": infinity()})
     if not exact:
         return difference
-    exact["n"] = exp.cast(exact["n"], "decimal(19,0)", dialect="spark")
+    exact["n"] = as_type(exact["n"], "decimal(19,0)")
     # A product that needs more than 38 digits is NULL.
     without_loss = _double(_filled("n * q - s * t", exact))
     limits = [v.too_large for v in dict.fromkeys((a, b)) if v.too_large is not None]
@@ -179,9 +180,9 @@ def _exact_sums(a: _Value, b: _Value) -> dict[str, exp.Expr]:
     if a.exact is None or b.exact is None:
         return {}
     precision, scale = a.digits[0] + b.digits[0], a.digits[1] + b.digits[1]
-    wide = exp.cast(a.exact.copy(), f"decimal({precision},{a.digits[1]})", dialect="spark")
+    wide = as_type(a.exact.copy(), f"decimal({precision},{a.digits[1]})")
     product = exp.Mul(this=wide, expression=exp.paren(b.exact.copy()))
-    return _sums(a.exact, b.exact, exp.cast(product, f"decimal({precision},{scale})", dialect="spark"))
+    return _sums(a.exact, b.exact, as_type(product, f"decimal({precision},{scale})"))
 
 
 def _sums(a: exp.Expr, b: exp.Expr, product: exp.Expr) -> dict[str, exp.Expr]:
@@ -198,19 +199,19 @@ def _value(argument: exp.Expr, type_: SparkType | None) -> _Value | None:
         return None
     double = _double(argument)
     if type_.text == "bigint":
-        size = exp.Abs(this=exp.cast(argument.copy(), "decimal(20,0)", dialect="spark"))
+        size = exp.Abs(this=as_type(argument.copy(), "decimal(20,0)"))
         limit = exp.Literal.number("1" + "0" * _DIGITS)
         short = exp.If(
             this=exp.LT(this=size.copy(), expression=limit.copy()),
-            true=exp.cast(argument.copy(), f"decimal({_DIGITS},0)", dialect="spark"),
+            true=as_type(argument.copy(), f"decimal({_DIGITS},0)"),
         )
         too_large = exp.GTE(this=size, expression=limit)
         return _Value(double, exp.Case(ifs=[short]), (_DIGITS, 0), too_large)
     if type_.is_integral:
-        return _Value(double, exp.cast(argument.copy(), "decimal(10,0)", dialect="spark"), (10, 0))
+        return _Value(double, as_type(argument.copy(), "decimal(10,0)"), (10, 0))
     # Six digits after the point are what a product of decimals keeps.
     if type_.is_decimal and type_.precision <= _DIGITS and type_.scale <= 3:
-        exact = exp.cast(argument.copy(), type_.text, dialect="spark")
+        exact = as_type(argument.copy(), type_.text)
         return _Value(double, exact, (type_.precision, type_.scale))
     return _Value(double, may_be_infinite=not type_.is_decimal)
 
@@ -233,7 +234,7 @@ def _where(conditions: list[exp.Expr], value: exp.Expr) -> exp.Expr:
 
 
 def _double(value: exp.Expr) -> exp.Expr:
-    return exp.cast(value.copy(), "double", dialect="spark")
+    return as_type(value.copy(), "double")
 
 
 def _filled(formula: str, parts: dict[str, exp.Expr]) -> exp.Expr:

@@ -19,7 +19,7 @@ from fivm_dbt.functions.function import Kind
 from fivm_dbt.functions.lookup import is_kind
 from fivm_dbt.ir.instants import aligned
 from fivm_dbt.ir.nodes import Field, Filter, Item, Node
-from fivm_dbt.ir.scalar import Scalar, column_ast
+from fivm_dbt.ir.scalar import Scalar, as_type, column_ast
 from fivm_dbt.ir.sessions import SESSION_END, SESSION_START, Sessions
 from fivm_dbt.ir.time_windows import WINDOW_START, TimeWindows
 from fivm_dbt.naming import unique_name
@@ -150,7 +150,7 @@ def _micros(lowering: Lowering, node: exp.Expr, scope: Scope) -> exp.Expr:
         raise unsupported(node, what, "CAST the time to TIMESTAMP")
     time = node.copy()
     if type_.text != "timestamp":
-        time = exp.cast(time, "timestamp", dialect="spark")
+        time = as_type(time, "timestamp")
     return exp.UnixMicros(this=time)
 
 

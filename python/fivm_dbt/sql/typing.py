@@ -22,7 +22,7 @@ from fivm_dbt.functions.lookup import AROUND, type_of_call
 from fivm_dbt.functions.widening import VOID, common_type
 from fivm_dbt.ir.clock import CLOCK_TYPES
 from fivm_dbt.ir.dialect import SparkText
-from fivm_dbt.ir.scalar import ColumnId, Scalar, cast_ast, column_ast, identifier
+from fivm_dbt.ir.scalar import ColumnId, Scalar, as_type, cast_ast, column_ast, identifier
 from fivm_dbt.sql.parse import span_of
 
 Fields = Mapping[ColumnId, SparkType]
@@ -156,7 +156,7 @@ def static_type(node: exp.Expr, fields: Fields) -> SparkType | None:
 
 def cast(scalar: Scalar, source: SparkType, target: SparkType) -> Scalar:
     """``scalar`` as ``target``; unchanged where it has that type."""
-    return scalar if source == target else Scalar(exp.cast(scalar.ast(), target.text, dialect="spark"))
+    return scalar if source == target else Scalar(as_type(scalar.ast(), target.text))
 
 
 def known_type(type_: SparkType | None, node: exp.Expr) -> SparkType:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from cached_statements import cache_statements, skip_statement_checks
 from fivm_dbt.catalog import Catalog, Presentation, Relation
 from fivm_dbt.config import Config
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.applying import Tail, not_appended_to
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.spark.reads import shown_summed
-from fivm_dbt.testing.load import load_scenarios
+from fivm_dbt.testing.differential import tiny_workbench
+from fivm_dbt.testing.load import Located, load_scenarios
 from fivm_dbt.testing.replay import replay_scenario
 from fivm_dbt.testing.scenario import Scenario
-from fivm_dbt.testing.workbench import DuckDbWorkbench
 from fixtures.models import Bench, Interrupted, Interrupting
 
 SCENARIOS = Path(__file__).parent / "scenarios"
@@ -27,7 +29,6 @@ NESTED = f"select n, count(*) as keys, sum(s) as s from ({COUNTED}) group by n"
 OUTER = "select r.k, r.x, t.y from r left join (select k, sum(y) as y from s group by k) t on r.k = t.k"
 LARGEST = "select k, max(x) as m, count(distinct x) as d from r group by k"
 ONE_ROW = "select count(*) as n, sum(x) as s from r"
-_FAST = ("nested", "outer_joins")
 FILES = sorted(SCENARIOS.glob("*.jsonl"))
 QUERIES = [SUMS, NESTED, LARGEST, ONE_ROW, "select k, x from r where x > 1 or k is null"]
 ROWS = [(1, "1.00"), (1, "2.00"), (2, None), (None, "4.00"), (5, "1.00")]
@@ -259,10 +260,23 @@ def _appending(scenario: Scenario, **meta: object) -> Scenario:
         for f in FILES
     ],
 )
-def test_scenarios(name: str) -> None:
-    for located in load_scenarios([SCENARIOS / f"{name}.jsonl"]):
+def test_scenarios(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One scenario of ten; all of them at length."""
+    _appends_all(load_scenarios([SCENARIOS / f"{name}.jsonl"])[::10], monkeypatch)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [f.stem for f in FILES])
+def test_all_scenarios(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _appends_all(load_scenarios([SCENARIOS / f"{name}.jsonl"]), monkeypatch)
+
+
+def _appends_all(scenarios: Sequence[Located], monkeypatch: pytest.MonkeyPatch) -> None:
+    cache_statements(monkeypatch)
+    skip_statement_checks(monkeypatch)
+    for located in scenarios:
         if located.scenario.only_on not in (None, "duckdb"):
             continue
-        result = replay_scenario(_appending(located.scenario), DuckDbWorkbench)
+        result = replay_scenario(_appending(located.scenario), tiny_workbench)
         expected = "refused" if located.scenario.expected_error is not None else "passed"
         assert result.outcome in (expected, "passed", "skipped"), [result.line(), *result.details()]

@@ -14,6 +14,7 @@ from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.errors import CODES, FivmError, Span, underline
 from fivm_dbt.parts.reference import PartReference
 from fivm_dbt.parts.schedule import Recurrence
+from fivm_dbt.plan.head import Note
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.journal import Entry, MemoryJournal
 from fivm_dbt.refresh.owner import new_owner, release
@@ -181,15 +182,12 @@ class _Listening:
         self._engine = engine
         self.errors: list[str] = []
 
-    def run(self, sql: str) -> None:
+    def commit(self, sql: str, note: Note) -> None:
         try:
-            self._engine.run(sql)
+            self._engine.commit(sql, note)
         except Exception as error:
             self.errors.append(str(error))
             raise
-
-    def commit(self, sql: str, note: str) -> None:
-        self.run(sql)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._engine, name)

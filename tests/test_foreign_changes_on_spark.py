@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fivm_dbt.engines.spark import SparkEngine
+from fivm_dbt.plan.head import Note
 from fixtures.models import Interrupted
 from spark_bench import SparkBench
 from test_protocol_holes import Zombie
@@ -34,7 +35,7 @@ class Killing:
             raise Killed
         self._engine.run(sql)
 
-    def commit(self, sql: str, note: str) -> None:
+    def commit(self, sql: str, note: Note) -> None:
         if self._word in sql:
             raise Killed
         self._engine.commit(sql, note)

@@ -10,6 +10,7 @@ import pytest
 from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.naming import journal_table
+from fivm_dbt.plan.head import Note
 from fivm_dbt.refresh.engine import Engine, Row
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.journal import SqlJournal
@@ -24,9 +25,9 @@ class Zombie:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.left: tuple[str, str] | None = None
+        self.left: tuple[str, Note] | None = None
 
-    def commit(self, sql: str, note: str) -> None:
+    def commit(self, sql: str, note: Note) -> None:
         if self.left is None:
             self.left = (sql, note)
             raise Interrupted("killed")

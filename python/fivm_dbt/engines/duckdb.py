@@ -25,6 +25,7 @@ from fivm_dbt.engines.duckdb_sql import TARGET, Slot, Statement, transpile, with
 from fivm_dbt.engines.duckdb_tables import TableStore, spark_type
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import canonical
+from fivm_dbt.plan.head import Note
 from fivm_dbt.refresh.engine import Commit, Metrics, MissingRelation, NotVersioned, Row
 
 _FEED_PROPERTY = "delta.enablechangedatafeed"
@@ -132,12 +133,16 @@ class DuckDbEngine:
         else:
             self._write(statement, cut)
 
-    def commit(self, sql: str, note: str) -> None:
-        self._local.note = note
+    def commit(self, sql: str, note: Note) -> None:
+        target = self._statement(sql)[0].target
+        if target in self.tables and self.tables.table(target).number >= note.number:
+            return  # as Delta: a transaction of this number has been made
+        self._local.note = note.text
         try:
             self.run(sql)
         finally:
             self._local.note = None
+        self.tables.table(target).number = note.number
 
     def query(self, sql: str) -> Sequence[Row]:
         """Rows of a query; of a MERGE, as Delta answers, the number of rows that it changed."""

@@ -83,6 +83,8 @@ class VersionedTable:
     copies: dict[int, str] = field(default_factory=dict)
     feeds: dict[int, str] = field(default_factory=dict)
     without_feed: set[int] = field(default_factory=set)
+    number: int = -1
+    """The greatest number of a commit with a note."""
     content: _Content | None = None
     """The rows of the newest version, where they are known."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -18,6 +18,7 @@ from fivm_dbt.engines.own_session import own_session
 from fivm_dbt.engines.spark_errors import cause
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import quote, relation_name, split_name
+from fivm_dbt.plan.head import Note
 from fivm_dbt.refresh.engine import Commit, Metrics, Row
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _NOTE = "spark.databricks.delta.commitInfo.userMetadata"
+_APPLICATION = "spark.databricks.delta.write.txnAppId"
+_NUMBER = "spark.databricks.delta.write.txnVersion"
 
 _CLOCK = "SELECT CAST(current_date() AS STRING), unix_micros(current_timestamp()), CAST(localtimestamp() AS STRING)"
 
@@ -91,16 +94,28 @@ class SparkEngine:
     def run(self, sql: str) -> None:
         self._execute(sql, fetch=False)
 
-    def commit(self, sql: str, note: str) -> None:
+    def commit(self, sql: str, note: Note) -> None:
+        settings = {_NOTE: note.text, _APPLICATION: "fivm", _NUMBER: str(note.number)}
         if self._session is None:
-            self.run(sql)
+            self._commit_by_statements(sql, settings)
             return
-        # The note is a setting. In a copy of the session no other thread's commit has it. The copy has the settings,
-        # temporary views and functions of the session, and takes a millisecond to make.
+        # In a copy of the session no other thread's commit has these settings. The copy has the settings, temporary
+        # views and functions of the session, and takes a millisecond to make.
         copy = self._session._jsparkSession.cloneSession()
-        copy.conf().set(_NOTE, note)
+        for key, value in settings.items():
+            copy.conf().set(key, value)
         logger.debug("%s", sql)
         self._run_in(copy, sql)
+
+    def _commit_by_statements(self, sql: str, settings: Mapping[str, str]) -> None:
+        """The same over a network: dbt gives each thread a connection of its own, which is a session."""
+        try:
+            for key, value in settings.items():
+                self.run(f"SET {_quoted(key)} = {_quoted(value)}")
+            self.run(sql)
+        finally:
+            for key in settings:
+                self.run(f"RESET {_quoted(key)}")
 
     def _run_in(self, session: Any, sql: str) -> None:
         """Run a statement in a session of the JVM, which is not made the active one."""
@@ -262,6 +277,10 @@ class SparkEngine:
     def stop_measuring(self) -> None:
         """Leave the thread as it was found, also after an error."""
         self._metrics.stop()
+
+
+def _quoted(text: str) -> str:
+    return "`" + text.replace("`", "``") + "`"
 
 
 def _translated(execute: Callable[[], T]) -> T:

@@ -19,33 +19,44 @@ class HeadId:
 
 
 @dataclass(frozen=True)
+class Note:
+    """What a commit has beside its rows: the number of its head, which only one commit of the table gets, and a text.
+
+    A commit whose number is not greater than that of an earlier one is not made, and there is no error
+    (ADR 0033): who wants to know looks for the text in the history.
+    """
+
+    number: int
+    text: str
+
+
+@dataclass(frozen=True)
 class NextHead:
     """The head that a writer sets, with its ``coverage`` as JSON. ``before`` is None where there is no table yet."""
 
     before: HeadId | None
+    number: int
     commit: str
     coverage: str
     replaces: bool = False
-    """Whether there is a table that has lost its head: it is replaced, and nothing compared."""
-
-    @property
-    def number(self) -> int:
-        return 1 if self.before is None else self.before.number + 1
+    """Whether there is a table that has lost its head, and is replaced."""
 
     @property
     def id(self) -> HeadId:
         return HeadId(self.number, self.commit)
 
-    def note(self, relation: str) -> str:
+    def note(self, relation: str) -> Note:
         """What a commit of the table ``relation`` has beside its rows: the same, to be read without a query."""
         named = {_STATE: relation, "number": self.number, "commit": self.commit}
-        return json.dumps({**named, "covered": json.loads(self.coverage)}, sort_keys=True)
+        text = json.dumps({**named, "covered": json.loads(self.coverage)}, sort_keys=True)
+        # Spark puts values in the place of ${...}, in settings too.
+        return Note(self.number, text.replace("$", "\\u0024"))
 
 
 def noted_head(note: str | None, relation: str) -> tuple[HeadId, Mapping[str, Any]] | None:
     """The head of ``relation`` and what it covers, as the note of a commit has them; None where it is another one's.
 
-    >>> noted_head(NextHead(HeadId(6, "x"), "y", '{"refresh": 3}').note("a.m"), "a.m")
+    >>> noted_head(NextHead(HeadId(6, "x"), 7, "y", '{"refresh": 3}').note("a.m").text, "a.m")
     (HeadId(number=7, commit='y'), {'refresh': 3})
     >>> noted_head("by hand", "a.m"), noted_head('{"fivm_state": "a.n"}', "a.m"), noted_head(None, "a.m")
     (None, None, None)

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.ir.clock import Clock
+from fivm_dbt.plan.head import Note
 
 Row = tuple[object, ...]
 
@@ -116,10 +117,10 @@ class Engine(Versions, Protocol):
     def run(self, sql: str) -> None:
         """Run a statement that returns nothing of interest."""
 
-    def commit(self, sql: str, note: str) -> None:
-        """Run a statement that commits, with a note that its commit has in the history, where the engine can do that.
+    def commit(self, sql: str, note: Note) -> None:
+        """Run a statement that commits with a note, or is passed over where one of its number has committed before.
 
-        Nobody can rely on notes: they are missing after RESTORE and CLONE, and over a network.
+        Of two that run at once one is an error. After RESTORE and CLONE the text of the newest commit is not ours.
         """
 
     def query(self, sql: str) -> Sequence[Row]:

@@ -7,6 +7,7 @@ import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from time import time_ns
 from typing import Any
 
 from sqlglot import exp
@@ -36,10 +37,25 @@ def with_open(
     return {**finished, "open": {**started, "done": done}, "open_plan_hash": plan.plan_hash}
 
 
-def next_head(before: HeadId | None, covered: Mapping[str, Any], *, replaces: bool = False) -> NextHead:
+def next_head(before: HeadId | None, covered: Mapping[str, Any]) -> NextHead:
+    """The head after ``before``."""
+    return _head(before, 1 if before is None else before.number + 1, covered)
+
+
+def first_head(before: HeadId | None, covered: Mapping[str, Any], *, replaces: bool) -> NextHead:
+    """The head of a build over a table whose last number is not known, since there is none, or others wrote to it.
+
+    Its number is greater than any that the table has had: the microseconds since 1970, and no refresh is as short
+    as one.
+    """
+    number = max(time_ns() // 1000, 0 if before is None else before.number + 1)
+    return _head(before, number, covered, replaces)
+
+
+def _head(before: HeadId | None, number: int, covered: Mapping[str, Any], replaces: bool = False) -> NextHead:
     # Spark puts values in the place of ${...}, also within strings.
     text = json.dumps(covered, sort_keys=True).replace("$", "\\u0024")
-    return NextHead(before, uuid.uuid4().hex, text, replaces)
+    return NextHead(before, number, uuid.uuid4().hex, text, replaces)
 
 
 def head_of(finished: Entry | None) -> HeadId | None:

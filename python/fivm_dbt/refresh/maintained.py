@@ -16,7 +16,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.naming import sibling
 from fivm_dbt.plan.applying import StateSize, Tail, appends, replaced_states
 from fivm_dbt.plan.binding import Binding
-from fivm_dbt.plan.head import HeadId, NextHead
+from fivm_dbt.plan.head import HeadId, NextHead, noted_head
 from fivm_dbt.plan.plan import shortened
 from fivm_dbt.refresh.bind import bind, recorded_binding, stage_inputs, versions_read, versions_text
 from fivm_dbt.refresh.clock import finished_clock, is_by_the_day, movement, read_clock
@@ -35,7 +35,7 @@ from fivm_dbt.refresh.decide import (
 )
 from fivm_dbt.refresh.dropped import check_rebuild, recorded_drops
 from fivm_dbt.refresh.engine import Commit, VersionUnavailable
-from fivm_dbt.refresh.heads import coverage, had_head, head_of, next_head, with_open
+from fivm_dbt.refresh.heads import coverage, first_head, had_head, head_of, next_head, with_open
 from fivm_dbt.refresh.journal import Entry
 from fivm_dbt.refresh.layout import state_sizes
 from fivm_dbt.refresh.model_parts import last_recorded, record_partitions
@@ -145,12 +145,13 @@ class MaintainedRun(ModelRun):
         binding = bind(self.plan, observed, buckets=buckets, clock=clock)
         self.engine.progress(f"building {self.plan.model}" + (f": {reason}" if reason else ""))
         recorded = write_snapshots(self.plan, self.engine, binding, kept & {i.name for i in self.plan.inputs})
-        is_there = self.head is not None or replaces
-        self.base = self.engine.commits(self.plan.state_relation, None)[0].version if is_there else -1
+        newest = self._newest() if self.head is not None or replaces else None
+        self.base = -1 if newest is None else newest.version
         self.state_bytes, self.sizes, self.anew, self.tail = None, {}, {}, Tail()
         detail = self._detail("build", observed, recorded, binding) | {"touched": None}
         covered = self._covered(state, detail)
-        head = next_head(self.head, covered, replaces=replaces)
+        follows = self.head is not None and newest is not None and self._has_set(self.head, newest)
+        head = next_head(self.head, covered) if follows else first_head(self.head, covered, replaces=replaces)
         try:
             build_states(self.plan, self.engine, replace(binding, head=head))
         except Exception as error:
@@ -355,10 +356,20 @@ class MaintainedRun(ModelRun):
         return coverage(self.plan, state.next_refresh, every | {"signature": shortened(self.plan.signature)})
 
     def _committed(self, head: NextHead) -> None:
-        """A commit has set this head."""
-        self.head = head.id
+        """A commit has set this head; raises Overtaken where it was passed over, since another one came before."""
         commits = self.engine.commits(self.plan.state_relation, max(self.base, 0))
-        self._measure([c for c in commits if c.version > self.base])
+        since = [c for c in commits if c.version > self.base]
+        if not any(self._has_set(head.id, c) for c in since):
+            raise Overtaken
+        self.head = head.id
+        self._measure(since)
+
+    def _newest(self) -> Commit:
+        return self.engine.commits(self.plan.state_relation, None)[0]
+
+    def _has_set(self, head: HeadId, commit: Commit) -> bool:
+        found = noted_head(commit.note, self.plan.state_relation)
+        return found is not None and found[0] == head
 
     def _measure(self, since: Sequence[Commit]) -> None:
         """Note the version and the size of the state, after the commits ``since`` the one that both are known of."""
@@ -415,7 +426,7 @@ class MaintainedRun(ModelRun):
         A row of data may have raised an alarm before that of the head was met: over newer states a delta is wrong.
         """
         raised = raised_alarm(error)
-        if raised == OVERTAKEN or is_conflict(error):
+        if isinstance(error, Overtaken) or raised == OVERTAKEN or is_conflict(error):
             raise Overtaken from error
         if raised is not None:
             found = read_state(self.journal.entries(self.plan.relation)).finished

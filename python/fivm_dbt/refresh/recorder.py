@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.ir.clock import Clock
+from fivm_dbt.plan.head import Note
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.engine import Commit, Engine, Metrics, Row
 from fivm_dbt.spark.pieces import by_row, table
@@ -35,7 +36,7 @@ class Recorder:
     def run(self, sql: str | exp.Expr) -> None:
         self._engine.run(self._record(sql))
 
-    def commit(self, sql: str | exp.Expr, note: str) -> None:
+    def commit(self, sql: str | exp.Expr, note: Note) -> None:
         self._engine.commit(self._record(sql), note)
 
     def query(self, sql: str | exp.Expr) -> Sequence[Row]:

@@ -1,7 +1,7 @@
-"""The head of a table of states: what they cover, compared and set by every commit (ADR 0028).
+"""The head of a table of states: what they cover, set by every commit (ADR 0028).
 
-A writer has read the head that it starts from. Its statement raises where the newest head is another one: as a *value*,
-since an optimiser may find a filter to be true. The newest head is read past every cache, by a column of the file.
+A writer has read the head that it starts from. Delta lets one commit have the next number, and passes over who comes
+later (ADR 0033). A MERGE, which meets the head's row, raises besides where that is another one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fivm_dbt.ir.scalar import as_type, cast_ast, column_ast, identifier, raise_
 from fivm_dbt.naming import COMMIT, COVERAGE, HEAD, OF, PARTITION, TAIL, TO, VIEW
 from fivm_dbt.plan.head import HeadId, NextHead
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.spark.pieces import pinned, table
+from fivm_dbt.spark.pieces import pinned
 
 OVERTAKEN = "FIVM403"
 """The alarm of a writer that comes too late."""
@@ -34,22 +34,12 @@ def head_query(name: str, version: int) -> exp.Select:
     return query.order_by(exp.Ordered(this=exp.column(HEAD), desc=True)).limit(1)
 
 
-def head_row(plan: Plan, head: NextHead, *, is_compared: bool = True) -> exp.Select:
-    """The row of a head for the table of all states. Its number is an error where the newest head is another one."""
-    number: exp.Expr = as_type(exp.Literal.number(head.number), BIGINT.text)
-    if is_compared and head.before is not None:
-        # A condition on a column that the table is not partitioned by, as this one has, makes it cheaper: without one
-        # Delta adds up the sizes of all files of the version, in two jobs.
-        newest = exp.select(_newest()).from_(table(plan.layout.relation))
-        same = exp.EQ(
-            this=newest.where(*_is_head(""), _is_fresh()).subquery(),
-            expression=exp.Literal.string(_text(head.before)),
-        )
-        number = exp.Case(ifs=[exp.If(this=same, true=number)], default=_late(plan, head.before, BIGINT.text))
+def head_row(plan: Plan, head: NextHead) -> exp.Select:
+    """The row of a head for the table of all states."""
     values = {
         OF: exp.Literal.string(COVERED),
         TO: cast_ast(exp.Null(), STRING),
-        HEAD: number,
+        HEAD: as_type(exp.Literal.number(head.number), BIGINT.text),
         COMMIT: exp.Literal.string(head.commit),
         COVERAGE: exp.Literal.string(head.coverage),
         VIEW: exp.Literal.string(TAIL),
@@ -89,7 +79,7 @@ def head_branches(plan: Plan, head: NextHead) -> list[exp.When]:
         exp.EQ(this=exp.column(identifier(n)), expression=column_ast("delta", n))
         for n in (HEAD, COMMIT, COVERAGE)
     ]
-    late = _late(plan, head.before, "string")
+    late = _late(plan, head.before)
     wrong = [exp.EQ(this=exp.column(COVERAGE), expression=late)]
     missing = exp.Insert(
         this=exp.Tuple(expressions=[exp.column(COVERAGE)]), expression=exp.Tuple(expressions=[late.copy()])
@@ -119,25 +109,5 @@ def _is_head(alias: str) -> list[exp.Expr]:
     return [is_in_tail(alias), exp.EQ(this=column_ast(alias, OF), expression=exp.Literal.string(COVERED))]
 
 
-def _is_fresh() -> exp.Expr:
-    """True of every row, and known of no cached one."""
-    file = exp.column("file_path", table="_metadata")
-    return exp.Not(this=exp.Is(this=file, expression=exp.Null()))
-
-
-def _newest() -> exp.Expr:
-    """The newest head as text: numbers sort, as they have as many digits."""
-    number = as_type(exp.column(HEAD), "string")
-    digits = exp.Anonymous(this="LPAD", expressions=[number, exp.Literal.number(19), exp.Literal.string("0")])
-    text = exp.Concat(
-        expressions=[digits, exp.Literal.string(" "), exp.column(COMMIT)], coalesce=False, safe=True
-    )
-    return exp.Max(this=text)
-
-
-def _text(head: HeadId) -> str:
-    return f"{head.number:019d} {head.commit}"
-
-
-def _late(plan: Plan, head: HeadId, type_: str) -> exp.Expr:
-    return raise_error(f"{OVERTAKEN} {plan.layout.relation}: the head is not {head.number}", type_)
+def _late(plan: Plan, head: HeadId) -> exp.Expr:
+    return raise_error(f"{OVERTAKEN} {plan.layout.relation}: the head is not {head.number}", "string")

@@ -100,7 +100,7 @@ def as_delta(plan: Plan, views: Sequence[tuple[View, exp.Expr]], head: NextHead)
     branches = [
         _as_stored(plan, view, rows, {**plan.layout.stored_as(view), COUNT: COUNT}) for view, rows in views
     ]
-    row = head_row(plan, head, is_compared=False)
+    row = head_row(plan, head)
     if COUNT not in {c.name for c in plan.layout.columns}:
         position = len(plan.layout.columns)
         nothing = exp.alias_(as_type(exp.Null(), "bigint"), COUNT)
@@ -109,7 +109,7 @@ def as_delta(plan: Plan, views: Sequence[tuple[View, exp.Expr]], head: NextHead)
 
 
 def with_head(plan: Plan, rows: exp.Query, head: NextHead) -> exp.Query:
-    """Rows of the table with the head to be set, which is compared."""
+    """Rows of the table with the head to be set."""
     return union_all([rows, head_row(plan, head)])
 
 

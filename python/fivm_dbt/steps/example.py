@@ -20,7 +20,7 @@ EXAMPLE_SPAN = Intervals.of((1_714_564_800 * SECOND, 1_714_651_200 * SECOND))
 """The same as when all changed rows were."""
 
 
-EXAMPLE_HEAD = NextHead(HeadId(1, "the id of head 1"), "the id of head 2", "what is covered")
+EXAMPLE_HEAD = NextHead(HeadId(1, "the id of head 1"), 2, "the id of head 2", "what is covered")
 """The head of statements that are only checked or shown."""
 
 

@@ -27,11 +27,16 @@ def root_properties(plan: Plan) -> dict[str, str]:
 
 
 def state_properties(plan: Plan) -> dict[str, str]:
-    """Those of the table of all states (ADR 0028). Partitions can be longer than the name of a folder may be."""
+    """Those of the table of all states (ADR 0028). Partitions can be longer than the name of a folder may be.
+
+    A checkpoint of its log, by default after each ten commits, takes longer than such a commit, and the next reader has
+    a new kind of query to compile: two seconds of a refresh of four.
+    """
     found = [c.name for c in plan.layout.columns if c.role == "key" and _has_statistics(c.type)]
     return {
         "delta.enableChangeDataFeed": "true",
         "delta.isolationLevel": "Serializable",
+        "delta.checkpointInterval": "100",
         "delta.randomizeFilePrefixes": "true",
         **({"delta.dataSkippingStatsColumns": ",".join(map(quote, found))} if found else {}),
         **owner_properties(plan),

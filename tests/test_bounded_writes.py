@@ -112,13 +112,14 @@ def test_what_goes_is_found_in_its_partition() -> None:
 
 
 @pytest.mark.parametrize(
-    "apply", ["auto", *(pytest.param(way, marks=pytest.mark.long) for way in ("replace", "merge"))]
+    ("apply", "step"),
+    [("auto", 4), *(pytest.param(way, 1, marks=pytest.mark.long) for way in ("auto", "replace", "merge"))],
 )
-def test_a_refresh_that_is_interrupted_anywhere(apply: str) -> None:
+def test_a_refresh_that_is_interrupted_anywhere(apply: str, step: int) -> None:
     """Two statements bring a change into the marks: what the first has done is not done again."""
-    number, was_interrupted = 0, True
+    number, was_interrupted = 1 - step, True
     while was_interrupted:
-        number += 1
+        number += step
         bench = _bench(10, fivm_apply=apply)
         bench.engine.change("r", insert=[*_minute(10), (7, START, 3)], delete=_minute(4)[:1])
         try:

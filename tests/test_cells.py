@@ -80,12 +80,25 @@ def test_some_cells() -> None:
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_cells(chunk: int, merged: Callable[[str, int, int, Seen], Seen | None]) -> None:
-    """Each kind in each position, over what becomes empty or what is filled."""
-    pairs = [c for c in each_pair_once() if _is_maintained(c)]
-    run = run_cells(pairs[chunk::CHUNKS], FILLED if chunk % 2 else EMPTIED, together=24)
+@pytest.mark.parametrize("chunk", range(0, CHUNKS, 5))
+def test_cells(chunk: int) -> None:
+    """A quarter of the pairs of a kind and a position, over what becomes empty or what is filled."""
+    run = _each_pair(chunk)
     assert not _failures(run), "\n\n".join(_failures(run))
+
+
+def _each_pair(chunk: int) -> CellRun:
+    pairs = [c for c in each_pair_once() if _is_maintained(c)]
+    return run_cells(pairs[chunk::CHUNKS], FILLED if chunk % 2 else EMPTIED, together=24)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_all_cells(chunk: int, merged: Callable[[str, int, int, Seen], Seen | None]) -> None:
+    """Each kind in each position."""
+    run = _each_pair(chunk)
+    assert not _failures(run), "\n\n".join(_failures(run))
+    pairs = [c for c in each_pair_once() if _is_maintained(c)]
     total = merged("more", chunk, CHUNKS, run.seen)
     if total is not None:
         seen = {(position, kind, side) for position, kind, _, side in total}

@@ -157,8 +157,9 @@ def test_a_few_random_scenarios(monkeypatch: pytest.MonkeyPatch) -> None:
     assert coverage.share_interpreted >= 0.9, coverage.not_understood
 
 
-@pytest.mark.more
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize(
+    "chunk", [pytest.param(n, marks=pytest.mark.more if n < 4 else pytest.mark.long) for n in range(CHUNKS)]
+)
 def test_random_scenarios(
     chunk: int,
     monkeypatch: pytest.MonkeyPatch,

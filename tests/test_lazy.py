@@ -105,8 +105,13 @@ def test_a_broken_promise_is_told_when_it_matters() -> None:
         bench.refresh(propagate=True)
 
 
-@pytest.mark.more
-@pytest.mark.parametrize("seed", range(300, 306))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(300, marks=pytest.mark.more),
+        *(pytest.param(seed, marks=pytest.mark.long) for seed in range(301, 330)),
+    ],
+)
 def test_random_models_that_wait(seed: int) -> None:
     """Changes of two steps at once give what they give one after the other."""
     verdict = run_random(seed, models=6, steps=4, forced=Forced(is_lazy=True))

@@ -90,6 +90,7 @@ class TestWhatIsRead:
         assert found[0] == found[1]
         assert sum(found[0][1].values()) < 60
 
+    @pytest.mark.long
     def test_appended_rows_read_what_is_undecided_of_all_rows_per_match(self) -> None:
         """Its rows are in the last mark, however long ago they came."""
         found = []
@@ -103,6 +104,7 @@ class TestWhatIsRead:
         assert found[0] == found[1]
         assert all(0 < sum(reads.values()) < 120 for reads in found[0])
 
+    @pytest.mark.long
     def test_a_late_row_reads_the_periods_from_its_own_until_the_state_is_as_it_was(self) -> None:
         found = []
         for days in (130, 190):

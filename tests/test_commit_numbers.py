@@ -31,12 +31,12 @@ def _created(engine: Engine, name: str) -> str:
 
 def _one_of_each_number(engine: Engine, table: str) -> None:
     for number, (kind, write) in enumerate(WRITES.items(), start=5):
-        engine.commit(write.format(t=table), Note(number, kind))
+        engine.commit(write.format(t=table), Note(table, number, kind))
         made = engine.commits(table, None)
         assert [c.note for c in made] == [kind]
         for other in WRITES.values():
             for late in (number, number - 1):
-                engine.commit(other.format(t=table), Note(late, "late"))
+                engine.commit(other.format(t=table), Note(table, late, "late"))
         assert engine.commits(table, None) == made
 
 
@@ -55,11 +55,11 @@ def test_on_spark(kind: str, spark: SparkSession) -> None:
     _one_of_each_number(engine, table)
     [newest] = engine.commits(table, None)
     engine.commit(
-        INSERT.format(t=table), Note(newest.version + 100, text := 'a "note" with `$`, \\u0024{x};\n')
+        INSERT.format(t=table), Note(table, newest.version + 100, text := 'a "note" with `$`, \\u0024{x};\n')
     )
     assert [c.note for c in engine.commits(table, None)] == [text]
     engine.run(f"RESTORE TABLE {table} TO VERSION AS OF 1")
-    engine.commit(INSERT.format(t=table), Note(9, "from before it was restored"))
+    engine.commit(INSERT.format(t=table), Note(table, 9, "from before it was restored"))
     assert [c.operation for c in engine.commits(table, None)] == ["RESTORE"]
     engine.run(INSERT.format(t=table))
     assert [c.note for c in engine.commits(table, None)] == [None], "settings are gone again"
@@ -88,7 +88,7 @@ def test_of_two_at_once_one_commits(spark: SparkSession) -> None:
         ):
             before = engines[0].commits(table, None)[0].version
             runs = [
-                attempt(engine, write, Note(number, f"{number} {side}"))
+                attempt(engine, write, Note(table, number, f"{number} {side}"))
                 for side, (engine, write) in enumerate(zip(engines, pair, strict=True))
             ]
             for done in [pool.submit(run) for run in runs]:

@@ -155,7 +155,9 @@ def test_many_rows_that_are_staged_at_once(engine: SparkEngine, spark: SparkSess
 
 def test_a_note_goes_with_its_commit_alone(engine: SparkEngine, spark: SparkSession) -> None:
     engine.stage("fivm_row", "SELECT 2 AS k, 'x' AS c")
-    engine.commit("INSERT INTO local.one SELECT * FROM fivm_row WHERE k > 5 OR k = 2", Note(1, 'a "note"'))
+    engine.commit(
+        "INSERT INTO local.one SELECT * FROM fivm_row WHERE k > 5 OR k = 2", Note("local.one", 1, 'a "note"')
+    )
     assert [c.note for c in engine.commits("local.one", None)] == ['a "note"']
     engine.run("DELETE FROM local.one WHERE k = 2")
     assert [c.note for c in engine.commits("local.one", None)] == [None]

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,12 +33,22 @@ _EPOCH = datetime.fromtimestamp(0, timezone.utc)
 T = TypeVar("T")
 
 
+@dataclass
+class _File:
+    """The file of a commit: when it was written, and what it tells of the commit, once that was read."""
+
+    milliseconds: int
+    told: dict[str, Any] | None = None
+
+
 class DeltaLogs:
     """Tables of a session's own catalog. Every answer is None where something is not as expected: the statement then
     tells, or says what is wrong."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
+        self._files: dict[tuple[str, str], dict[int, _File]] = defaultdict(dict)
+        """What has been read of commits, which never changes, by the place and the id of their table."""
 
     @staticmethod
     def of(session: SparkSession | None) -> DeltaLogs:
@@ -145,19 +157,26 @@ class DeltaLogs:
         files = delta.util.DeltaCommitFileProvider.apply(snapshot)
         configuration = log.newDeltaHadoopConf()
         directory = log.logPath().getFileSystem(configuration)
+        known = self._files[log.logPath().toString(), snapshot.metadata().id()]
         found: list[Commit] = []
         time = -1
         for version in versions:
-            file = files.deltaFile(version)
-            if not directory.exists(file):
-                continue
-            time = max(time + 1, int(directory.getFileStatus(file).getModificationTime()))
+            if version not in known:
+                path = files.deltaFile(version)
+                if not directory.exists(path):
+                    continue
+                known[version] = _File(int(directory.getFileStatus(path).getModificationTime()))
+            file = known[version]
+            time = max(time + 1, file.milliseconds)
             if version < wanted:
                 continue
-            commit = delta.DeltaHistoryManager.getCommitInfoOpt(log.store(), file, configuration)
-            if not commit.isDefined():
-                return None
-            found.append(_commit(self._told(delta.DeltaHistory.fromCommitInfo(commit.get())), time))
+            if file.told is None:
+                path = files.deltaFile(version)
+                commit = delta.DeltaHistoryManager.getCommitInfoOpt(log.store(), path, configuration)
+                if not commit.isDefined():
+                    return None
+                file.told = self._told(delta.DeltaHistory.fromCommitInfo(commit.get()))
+            found.append(_commit(file.told, time))
         return tuple(reversed(found)) or None
 
     def _told(self, history: Any) -> dict[str, Any]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from fivm_dbt.catalog import Column
@@ -32,6 +34,9 @@ T = TypeVar("T")
 _NOTE = "spark.databricks.delta.commitInfo.userMetadata"
 _APPLICATION = "spark.databricks.delta.write.txnAppId"
 _NUMBER = "spark.databricks.delta.write.txnVersion"
+
+_SHARED = Lock()
+"""Held while a session that threads share has the settings of one commit."""
 
 _CLOCK = "SELECT CAST(current_date() AS STRING), unix_micros(current_timestamp()), CAST(localtimestamp() AS STRING)"
 
@@ -79,7 +84,8 @@ class SparkEngine:
         self._execute = execute
         self._metrics = SessionMetrics.of(session)
         self._logs = DeltaLogs.of(session)
-        # Spark Connect has no frames that can be cut.
+        # Spark Connect has no frames that can be cut, and no copies of a session.
+        self._is_shared = session is not None and not hasattr(session, "_jsparkSession")
         self._session = session if hasattr(session, "_jsparkSession") else None
         self.fixed_clock: Clock | None = None
         self._local: set[str] = set()
@@ -95,9 +101,12 @@ class SparkEngine:
         self._execute(sql, fetch=False)
 
     def commit(self, sql: str, note: Note) -> None:
-        settings = {_NOTE: note.text, _APPLICATION: "fivm", _NUMBER: str(note.number)}
+        # Each table is an application of its own. A commit of somebody else that meets these settings, in a session of
+        # Spark Connect that threads share, is never passed over then: of one table the numbers grow.
+        settings = {_NOTE: note.text, _APPLICATION: f"fivm {note.table}", _NUMBER: str(note.number)}
         if self._session is None:
-            self._commit_by_statements(sql, settings)
+            with _SHARED if self._is_shared else nullcontext():
+                self._commit_by_statements(sql, settings)
             return
         # In a copy of the session no other thread's commit has these settings. The copy has the settings, temporary
         # views and functions of the session, and takes a millisecond to make.

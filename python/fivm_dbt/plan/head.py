@@ -26,6 +26,7 @@ class Note:
     (ADR 0033): who wants to know looks for the text in the history.
     """
 
+    table: str
     number: int
     text: str
 
@@ -50,7 +51,7 @@ class NextHead:
         named = {_STATE: relation, "number": self.number, "commit": self.commit}
         text = json.dumps({**named, "covered": json.loads(self.coverage)}, sort_keys=True)
         # Spark puts values in the place of ${...}, in settings too.
-        return Note(self.number, text.replace("$", "\\u0024"))
+        return Note(relation, self.number, text.replace("$", "\\u0024"))
 
 
 def noted_head(note: str | None, relation: str) -> tuple[HeadId, Mapping[str, Any]] | None:

@@ -223,10 +223,6 @@ def _resolve(root: exp.Expr, views: Mapping[str, exp.Query], slots: list[Slot]) 
         placed.set("pivots", table.args.get("pivots"))
         table.replace(placed)
     for column in list(root.find_all(exp.Column)):
-        if (column.table, column.name) == ("_metadata", "file_path"):
-            # Tables here have no files; and no query is answered from a cache.
-            column.replace(exp.Literal.string("a file"))
-            continue
         if column.text("db").lower() in schemas:  # else it is a field of a struct
             column.set("db", None)
             column.set("catalog", None)

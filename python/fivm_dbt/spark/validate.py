@@ -39,17 +39,9 @@ def validate(sql: str, staged: Iterable[str]) -> None:
             if ranges.setdefault(canonical(name), tuple(bounds)) != tuple(bounds):
                 raise _broken(f"two change ranges of {name}", sql)
         elif table.args.get("version") is None and _name(table) not in session:
-            is_own = target is not None and _name(table) == _name(target)
-            plain |= set() if is_own and _is_past_caches(table) else {_name(table)}
+            plain.add(_name(table))
     if plain:
         raise _broken(f"reads {', '.join(sorted(plain))} without VERSION AS OF", sql)
-
-
-def _is_past_caches(table: exp.Table) -> bool:
-    """Whether it is the newest head that a write compares: a pinned read is no read of its transaction."""
-    select = table.find_ancestor(exp.Select)
-    where = select.args.get("where") if select is not None else None
-    return where is not None and any(column.table == "_metadata" for column in where.find_all(exp.Column))
 
 
 def _name(table: exp.Table) -> str:

@@ -69,7 +69,9 @@ select k, began, n from r match_recognize (
 """
 
 
-@pytest.mark.parametrize("apply", ["auto", "replace", "merge"])
+@pytest.mark.parametrize(
+    "apply", ["auto", *(pytest.param(way, marks=pytest.mark.long) for way in ("replace", "merge"))]
+)
 def test_matches_lie_by_their_time_also_those_that_have_none(apply: str) -> None:
     """A match that begins with a row without a time has no bounds, and is in a partition of its own."""
     rows = [row for number in range(10) for row in _minute(number)]

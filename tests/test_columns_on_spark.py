@@ -31,6 +31,7 @@ def _statements(name: str, change: str) -> str:
     return "; ".join(altered).replace(" t ", f" {name} ")
 
 
+@pytest.mark.long
 def test_another_column_of_the_same_name(spark: SparkSession) -> None:
     created, sums = "", []
     for name, (mode, columns, _) in CASES.items():

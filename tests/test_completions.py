@@ -360,7 +360,13 @@ SCENARIOS = [
 ]
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s["id"])
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        pytest.param(s, id=s["id"], marks=[] if n % 4 == 0 else [pytest.mark.long])
+        for n, s in enumerate(SCENARIOS)
+    ],
+)
 def test_the_order_of_reading_does_not_matter(scenario: dict) -> None:  # type: ignore[type-arg]
     """The completed texts over the same rows in twenty orders."""
     keys = tuple((name,) for name in scenario.get("keys", {}).get("r", []))

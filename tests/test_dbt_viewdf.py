@@ -93,6 +93,7 @@ def _minute(text: str) -> datetime:
     return datetime.fromisoformat(f"2015-01-01T{text}:00")
 
 
+@pytest.mark.long
 def test_the_packet_losses_of_the_paper(shop: Project) -> None:
     shop.write("models/helper.sql", HELPER)
     shop.write("models/lossy.sql", LOSSY)
@@ -232,6 +233,7 @@ def test_dbt_runs_the_text_over_all_rows(shop: Project) -> None:
     assert "sums_of_given_rows" in shop.dbt("test", expect=False).text
 
 
+@pytest.mark.long
 def test_a_change_100_parts_back(shop: Project) -> None:
     """Only what depends on it is computed, at once, and last_updated tells what has changed."""
     shop.write("models/sums.sql", SUMS)
@@ -281,6 +283,7 @@ def test_the_catalog_of_parts_can_be_monitored(shop: Project) -> None:
     ]
 
 
+@pytest.mark.long
 def test_dropped_parts_of_sources_and_models(shop: Project, capsys: pytest.CaptureFixture[str]) -> None:
     """What has been computed from parts that retention takes away stays, in viewdf models and in fivm ones."""
     shop.write("models/sources.yml", SOURCES.replace("minute}", "minute, fivm_retention: 3 minutes}"))

@@ -59,12 +59,20 @@ def _explained(result: ScenarioResult) -> str:
     return "\n".join([result.line(), result.message or "", *result.details()])
 
 
+LARGE = frozenset("correlated outer_joins spark subqueries team windows".split())
+"""Topics of many scenarios, of which make test takes one of three."""
+
+
 def _parameters() -> list[Any]:
     """The scenarios; those of topics that are not in the fast run have its marker."""
-    return [
-        pytest.param(each, id=each.scenario.id, marks=[] if each.path.stem in FAST else [pytest.mark.more])
-        for each in SCENARIOS
-    ]
+    return [pytest.param(each, id=each.scenario.id, marks=_marks(each)) for each in SCENARIOS]
+
+
+def _marks(located: Located) -> list[pytest.MarkDecorator]:
+    topic = located.path.stem
+    if topic in LARGE and located.line % 3:
+        return [pytest.mark.long]
+    return [] if topic in FAST else [pytest.mark.more]
 
 
 @pytest.mark.parametrize("located", _parameters())

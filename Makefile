@@ -23,15 +23,15 @@ $(INSTALLED): pyproject.toml
 $(JARS): $(INSTALLED)
 	$(BIN)/fivm jars > $@
 
-test: setup test-fast test-more test-spark ## everything that must pass: from a clean clone some 45 minutes on two cores
+test: setup test-fast test-more test-spark ## everything that must pass, from a clean clone
 
-test-fast: $(INSTALLED) ## tests and doctests that need no Java: nine minutes on two cores
+test-fast: $(INSTALLED) ## tests and doctests that need no Java
 	$(BIN)/pytest tests python -m "not spark and not long and not more" -n 2 --dist worksteal -q
 
-test-more: $(INSTALLED) ## scenarios of every construct and whole queries on DuckDB: some fifteen minutes
+test-more: $(INSTALLED) ## scenarios of every construct and whole queries on DuckDB
 	$(BIN)/pytest tests -m "more and not long" -n 2 --dist worksteal -q
 
-test-spark: setup ## tests on local Spark + Delta, in one session: some twenty minutes
+test-spark: setup ## tests on local Spark + Delta, in one session
 	$(BIN)/pytest tests -m "spark and not long" -q --durations=10
 
 test-long: setup ## the differential tests at length, on DuckDB and on Spark, some hours; ARGS='-k random_on_spark' for a part

@@ -266,7 +266,7 @@ def _check_alone(seeds: range) -> None:
 
 
 @pytest.mark.parametrize(
-    "seed", [pytest.param(SEED + n, marks=[pytest.mark.more] if n > 1 else []) for n in range(12)]
+    "seed", [pytest.param(SEED + n, marks=[pytest.mark.long] if n > 0 else []) for n in range(12)]
 )
 def test_one_batch_or_many(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The changes of several steps at once lead where they lead one by one, one row after the other as well."""

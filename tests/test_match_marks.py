@@ -141,8 +141,6 @@ class TestWhatIsRead:
 def _ways() -> list[Any]:
     """Every query with parts of every length, with buckets and without; most of them at length."""
     always = {
-        ("all rows", "month", 4),
-        ("next", "6 hours", 4),
         ("one row", "day", None),
     }
     ways = list(product(QUERIES, ("day", "week", "month", "6 hours"), (None, 4)))

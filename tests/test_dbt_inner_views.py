@@ -83,6 +83,7 @@ group by o.ordered_on, n.country_name
 """
 
 
+@pytest.mark.long
 def test_auto_keeps_what_pays_until_a_rebuild(spark: SparkSession, tmp_path: Path) -> None:
     """Views over inputs that do not change cost nothing, so that they pay however small these are."""
     shop = Project.create(spark, tmp_path / "shop", "auto_views", "big_orders")

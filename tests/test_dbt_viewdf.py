@@ -182,6 +182,7 @@ select src, sum(loss) as total from {{ fivm.part(source('raw', 'measurements'), 
 """
 
 
+@pytest.mark.long
 def test_old_parts_are_merged(shop: Project) -> None:
     """The files of a day that is over become one; late rows change its parts as before."""
     one = SUMS.replace("'j-9', 'j'", "'j'")

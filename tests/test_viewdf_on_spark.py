@@ -40,6 +40,7 @@ def workbench(spark: SparkSession) -> Iterator[SparkWorkbench]:
         yield found
 
 
+@pytest.mark.long
 def test_one_more_part_reads_the_same_after_any_history(workbench: SparkWorkbench) -> None:
     models = PartModels(workbench, STREAM, "ts")
     workbench.create(STREAM, [])

@@ -87,9 +87,12 @@ def test_cells(chunk: int) -> None:
     assert not _failures(run), "\n\n".join(_failures(run))
 
 
+def _pairs() -> list[Cell]:
+    return [c for c in each_pair_once() if _is_maintained(c)]
+
+
 def _each_pair(chunk: int) -> CellRun:
-    pairs = [c for c in each_pair_once() if _is_maintained(c)]
-    return run_cells(pairs[chunk::CHUNKS], FILLED if chunk % 2 else EMPTIED, together=24)
+    return run_cells(_pairs()[chunk::CHUNKS], FILLED if chunk % 2 else EMPTIED, together=24)
 
 
 @pytest.mark.long
@@ -98,13 +101,12 @@ def test_all_cells(chunk: int, merged: Callable[[str, int, int, Seen], Seen | No
     """Each kind in each position."""
     run = _each_pair(chunk)
     assert not _failures(run), "\n\n".join(_failures(run))
-    pairs = [c for c in each_pair_once() if _is_maintained(c)]
     total = merged("more", chunk, CHUNKS, run.seen)
     if total is not None:
         seen = {(position, kind, side) for position, kind, _, side in total}
         wanted = {
             (c.position, c.kind, side)
-            for c in pairs
+            for c in _pairs()
             for side in (("empty", "rows") if c.reads else ("rows",))
         }
         assert wanted == seen

@@ -120,11 +120,11 @@ class SparkEngine:
         """The same over a network: dbt gives each thread a connection of its own, which is a session."""
         try:
             for key, value in settings.items():
-                self.run(f"SET {_quoted(key)} = {_quoted(value)}")
+                self.run(f"SET {quote(key)} = {quote(value)}")
             self.run(sql)
         finally:
             for key in settings:
-                self.run(f"RESET {_quoted(key)}")
+                self.run(f"RESET {quote(key)}")
 
     def _run_in(self, session: Any, sql: str) -> None:
         """Run a statement in a session of the JVM, which is not made the active one."""
@@ -286,10 +286,6 @@ class SparkEngine:
     def stop_measuring(self) -> None:
         """Leave the thread as it was found, also after an error."""
         self._metrics.stop()
-
-
-def _quoted(text: str) -> str:
-    return "`" + text.replace("`", "``") + "`"
 
 
 def _translated(execute: Callable[[], T]) -> T:

@@ -49,9 +49,16 @@ class NextHead:
     def note(self, relation: str) -> Note:
         """What a commit of the table ``relation`` has beside its rows: the same, to be read without a query."""
         named = {_STATE: relation, "number": self.number, "commit": self.commit}
-        text = json.dumps({**named, "covered": json.loads(self.coverage)}, sort_keys=True)
-        # Spark puts values in the place of ${...}, in settings too.
-        return Note(relation, self.number, text.replace("$", "\\u0024"))
+        return Note(relation, self.number, as_json({**named, "covered": json.loads(self.coverage)}))
+
+
+def as_json(value: Mapping[str, Any]) -> str:
+    """As JSON that Spark takes as it is, in strings and in settings: it puts values in the place of ``${...}``.
+
+    >>> as_json({"b": "${x}", "a": 1})
+    '{"a": 1, "b": "\\\\u0024{x}"}'
+    """
+    return json.dumps(value, sort_keys=True).replace("$", "\\u0024")
 
 
 def noted_head(note: str | None, relation: str) -> tuple[HeadId, Mapping[str, Any]] | None:

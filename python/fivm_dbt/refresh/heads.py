@@ -13,7 +13,7 @@ from typing import Any
 from sqlglot import exp
 
 from fivm_dbt.naming import COVERAGE, sibling
-from fivm_dbt.plan.head import HeadId, NextHead, noted_head
+from fivm_dbt.plan.head import HeadId, NextHead, as_json, noted_head
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.decide import without_head
 from fivm_dbt.refresh.engine import Commit, Engine, MissingRelation, NotVersioned
@@ -37,9 +37,9 @@ def with_open(
     return {**finished, "open": {**started, "done": done}, "open_plan_hash": plan.plan_hash}
 
 
-def next_head(before: HeadId | None, covered: Mapping[str, Any]) -> NextHead:
+def next_head(before: HeadId, covered: Mapping[str, Any]) -> NextHead:
     """The head after ``before``."""
-    return _head(before, 1 if before is None else before.number + 1, covered)
+    return NextHead(before, before.number + 1, uuid.uuid4().hex, as_json(covered))
 
 
 def first_head(before: HeadId | None, covered: Mapping[str, Any], *, replaces: bool) -> NextHead:
@@ -49,13 +49,7 @@ def first_head(before: HeadId | None, covered: Mapping[str, Any], *, replaces: b
     as one.
     """
     number = max(time_ns() // 1000, 0 if before is None else before.number + 1)
-    return _head(before, number, covered, replaces)
-
-
-def _head(before: HeadId | None, number: int, covered: Mapping[str, Any], replaces: bool = False) -> NextHead:
-    # Spark puts values in the place of ${...}, also within strings.
-    text = json.dumps(covered, sort_keys=True).replace("$", "\\u0024")
-    return NextHead(before, number, uuid.uuid4().hex, text, replaces)
+    return NextHead(before, number, uuid.uuid4().hex, as_json(covered), replaces)
 
 
 def head_of(finished: Entry | None) -> HeadId | None:

@@ -150,8 +150,10 @@ class MaintainedRun(ModelRun):
         self.state_bytes, self.sizes, self.anew, self.tail = None, {}, {}, Tail()
         detail = self._detail("build", observed, recorded, binding) | {"touched": None}
         covered = self._covered(state, detail)
-        follows = self.head is not None and newest is not None and self._has_set(self.head, newest)
-        head = next_head(self.head, covered) if follows else first_head(self.head, covered, replaces=replaces)
+        if self.head is not None and newest is not None and self._has_set(self.head, newest):
+            head = next_head(self.head, covered)
+        else:
+            head = first_head(self.head, covered, replaces=replaces)
         try:
             build_states(self.plan, self.engine, replace(binding, head=head))
         except Exception as error:
@@ -176,6 +178,7 @@ class MaintainedRun(ModelRun):
 
     def _set_head(self, covered: Mapping[str, Any]) -> None:
         """A commit of the head alone."""
+        assert self.head is not None
         head = next_head(self.head, covered)
         try:
             self.engine.commit(write_head(self.plan, head), head.note(self.plan.state_relation))
@@ -343,6 +346,7 @@ class MaintainedRun(ModelRun):
         self.anew = {change.view: change.anew for change in update.merged}
         covered = self._covered(state, detail)
         for number, of, run in update.writes():
+            assert self.head is not None
             now = covered if number == of else with_open(before, self.plan, started, number)
             head = next_head(self.head, {**now, "detail": {**now["detail"], "base": self.base}})
             run(head)

@@ -20,6 +20,7 @@ from fivm_dbt.ir.clock import Clock
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.refresh.oracle import recompute_sql
+from fivm_dbt.spark.check import check_statements
 from fivm_dbt.spark.state import delta_query
 
 _ROOT, _SNAPSHOT, _OLD, _NEW = 860000000000, 870000000000, 880000000000, 890000000000
@@ -55,6 +56,11 @@ def cache_statements(monkeypatch: pytest.MonkeyPatch) -> None:
 def skip_statement_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the check of every statement that a plan can emit, which takes longer than ten refreshes."""
     monkeypatch.setattr(runner, "check_statements", lambda plan: None)
+
+
+def check_statements_of_builds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in use: a build checks every statement of its plan. Without Java ``conftest.py`` leaves that out."""
+    monkeypatch.setattr(runner, "check_statements", check_statements)
 
 
 def _marked(binding: Binding) -> Binding:

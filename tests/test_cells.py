@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from cached_statements import skip_statement_checks
 from fivm_dbt.sql.parse import parse
 from fivm_dbt.testing.__main__ import main
 from fivm_dbt.testing.cell_refusals import NOT_YET, SPARK_REFUSES, not_yet, refused_by_spark
@@ -34,11 +33,10 @@ LONG_TURNS = 3
 
 @pytest.fixture(autouse=True)
 def quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A third of the time goes into checks of statements, which other tests make, and into looking for garbage."""
+    """A part of the time goes into looking for garbage."""
     if "spark" in request.fixturenames:
         yield
         return
-    skip_statement_checks(monkeypatch)
     gc.disable()
     yield
     gc.enable()

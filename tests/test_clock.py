@@ -7,7 +7,6 @@ from datetime import date, datetime, timedelta, timezone
 
 import pytest
 
-from cached_statements import skip_statement_checks
 from fivm_dbt.engines.spark import Answer, SparkEngine
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.refresh.compare import difference_sql
@@ -17,6 +16,7 @@ from fivm_dbt.testing.differential import tiny_workbench
 from fivm_dbt.testing.replay import replay_scenario
 from fivm_dbt.testing.scenario import Scenario
 from fixtures.models import Bench, Interrupted, Interrupting
+from fixtures.runs import by_run
 
 START = datetime(2024, 5, 1, 12)
 EVENTS = "k int, d date, t timestamp, x int"
@@ -116,11 +116,6 @@ QUERIES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    skip_statement_checks(monkeypatch)
-
-
 def _event(dice: random.Random, now: datetime) -> Row:
     k, x = dice.choice([1, 2, 3, None]), dice.choice([1, 2, 3, None])
     day = dice.choice([None, *((now + timedelta(days=n)).date().isoformat() for n in range(-3, 4))])
@@ -147,8 +142,7 @@ def _step(bench: Bench, dice: random.Random, there: dict[str, list[Row]], now: d
             bench.engine.change(name, insert=came, delete=gone)
 
 
-@pytest.mark.more
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", by_run(more=[*QUERIES][::2], long=[*QUERIES][1::2]))
 def test_rows_come_and_go_with_time(name: str) -> None:
     """Against the text at the refresh's time after every step of a random stream, until nothing is there any more."""
     seed = sum(map(ord, name))

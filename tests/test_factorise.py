@@ -24,6 +24,7 @@ from fivm_dbt.testing.differential import run_random
 from fivm_dbt.testing.replay_files import replay_files
 from fivm_dbt.testing.scenario_plans import Forced
 from fixtures.models import Bench
+from fixtures.runs import by_run
 
 TABLES = """
 create table l (ok int, sk int, day date, price decimal(12,2), disc decimal(4,2), q int);
@@ -269,24 +270,21 @@ JOINS = Menu.only(
 )
 
 
-@pytest.mark.more
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", by_run(more=range(3), long=range(3, 8)))
 def test_random_joins(seed: int) -> None:
     verdict = run_random(seed, menu=JOINS, models=6, steps=3, strategy="factorized")
     assert verdict.failure is None, verdict.failure
 
 
-@pytest.mark.more
 @pytest.mark.parametrize("is_lazy", [False, True])
-@pytest.mark.parametrize("seed", range(100, 106))
+@pytest.mark.parametrize("seed", by_run(more=range(100, 102), long=range(102, 106)))
 def test_random_joins_kept_as_factors(seed: int, is_lazy: bool) -> None:
     forced = Forced(is_factorized=True, is_lazy=is_lazy)
     verdict = run_random(seed, menu=JOINS, models=6, steps=3 + is_lazy, forced=forced)
     assert verdict.failure is None, verdict.failure
 
 
-@pytest.mark.more
-@pytest.mark.parametrize("seed", range(200, 206))
+@pytest.mark.parametrize("seed", by_run(more=range(200, 203), long=range(203, 206)))
 def test_random_joins_that_meet_products(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is a product at all is met as one, although it may have more values than rows."""
     monkeypatch.setattr(product_search, "WORTH", 0.1)

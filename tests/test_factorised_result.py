@@ -19,6 +19,7 @@ from fivm_dbt.viewtree.hypergraph import Edge, Hypergraph
 from fivm_dbt.viewtree.search import find_order
 from fivm_dbt.viewtree.variable_order import OrderNode, VariableOrder, chain
 from fixtures.models import Bench, Interrupted, Interrupting, plan_of, relation
+from fixtures.runs import by_run
 
 FACTORIZED = {"fivm_result": "factorized"}
 COLUMNS = {
@@ -90,30 +91,31 @@ class Stream:
             self.bench.engine.change(name, insert=came, delete=gone)
 
 
-@pytest.mark.parametrize("apply", ["merge", pytest.param("replace", marks=pytest.mark.more)])
+@pytest.mark.parametrize(
+    "run", by_run([("merge", 0)], more=[("replace", 1)], long=[("merge", 1), ("replace", 0)]), ids=str
+)
 @pytest.mark.parametrize("sql", QUERIES.values(), ids=QUERIES)
-def test_exact(sql: str, apply: str) -> None:
-    for seed in range(2):
-        stream = Stream(sql, seed, fivm_apply=apply)
-        bench = stream.bench
-        assert bench.refresh().action == "built"
-        bench.check()
-        for _ in range(3):
-            stream.change()
-            bench.refresh()
-            bench.check()
-        for name, rows in stream.present.items():
-            bench.engine.change(name, delete=rows)
+def test_exact(sql: str, run: tuple[str, int]) -> None:
+    apply, seed = run
+    stream = Stream(sql, seed, fivm_apply=apply)
+    bench = stream.bench
+    assert bench.refresh().action == "built"
+    bench.check()
+    for _ in range(3):
+        stream.change()
         bench.refresh()
         bench.check()
-        ((rows,),) = bench.engine.query(
-            f"SELECT COUNT(*) FROM {bench.plan.state_relation} WHERE __fivm_view = 'root'"
-        )
-        assert rows == 0
+    for name, rows in stream.present.items():
+        bench.engine.change(name, delete=rows)
+    bench.refresh()
+    bench.check()
+    ((rows,),) = bench.engine.query(
+        f"SELECT COUNT(*) FROM {bench.plan.state_relation} WHERE __fivm_view = 'root'"
+    )
+    assert rows == 0
 
 
-@pytest.mark.more
-@pytest.mark.parametrize("static", [("r",), ("s",), ("t", "u")], ids=str)
+@pytest.mark.parametrize("static", by_run(more=[("t", "u")], long=[("r",), ("s",)]), ids=str)
 @pytest.mark.parametrize("sql", QUERIES.values(), ids=QUERIES)
 def test_exact_with_static_inputs(sql: str, static: Sequence[str]) -> None:
     known = [name for name in static if name in _used(sql)]

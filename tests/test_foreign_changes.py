@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cached_statements import cache_statements, skip_statement_checks
+from cached_statements import cache_statements
 from fivm_dbt.errors import FivmError
 from fivm_dbt.refresh.engine import Commit, Row
 from fixtures.models import Bench, Interrupted, Interrupting
@@ -18,7 +18,6 @@ BROKEN = "was changed by somebody else"
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    skip_statement_checks(monkeypatch)
     cache_statements(monkeypatch)
 
 

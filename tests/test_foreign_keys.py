@@ -16,6 +16,7 @@ from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.sql.script import read_script
 from fixtures.models import Bench, Interrupted, Interrupting
+from fixtures.runs import by_run
 
 CHAIN = """
 create table c (ck int primary key, seg string, active boolean);
@@ -101,10 +102,7 @@ def _follow(bench: Bench, shop: Shop, steps: Sequence[str]) -> None:
 
 
 @pytest.mark.parametrize("sql", QUERIES.values(), ids=QUERIES)
-@pytest.mark.parametrize(
-    "strategy",
-    ["auto", *(pytest.param(s, marks=pytest.mark.more) for s in ("factorized", "recursive", "first_order"))],
-)
+@pytest.mark.parametrize("strategy", by_run(["auto"], more=["recursive"], long=["factorized", "first_order"]))
 def test_exact_while_the_promise_holds(sql: str, strategy: str) -> None:
     for seed in range(2):
         shop = Shop(seed)

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import pytest
 
-from cached_statements import cache_statements, skip_statement_checks
+from cached_statements import cache_statements
 from fivm_dbt.catalog import Catalog, TableStatistics
 from fivm_dbt.config import load_config
 from fivm_dbt.delta.term import scans
@@ -28,6 +28,7 @@ from fivm_dbt.testing.generate import random_case
 from fivm_dbt.testing.scenario_plans import Forced
 from fivm_dbt.viewtree.inequality_costs import Sizes, costs
 from fixtures.models import Bench, Interrupted, Interrupting, relation
+from fixtures.runs import by_run
 
 WAYS = ("reevaluate", "parameterised", "ranges")
 VWAP = """select sum(b1.price * b1.volume) as vwap from bids b1
@@ -215,19 +216,17 @@ FAST = (
     "in a union",
     "over a group",
 )
+OTHERS = [name for name in QUERIES if name not in FAST]
 
 
 @pytest.fixture
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     cache_statements(monkeypatch)
-    skip_statement_checks(monkeypatch)
 
 
 @pytest.mark.usefixtures("_quick")
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n in FAST else [pytest.mark.more]) for n in QUERIES]
-)
+@pytest.mark.parametrize("name", by_run(FAST, more=OTHERS[::2], long=OTHERS[1::2]))
 def test_each_way_is_exact(name: str, way: str) -> None:
     tables, sql = QUERIES[name]
     if name == "an expression" and way == "ranges":
@@ -344,9 +343,8 @@ def test_a_refresh_that_is_cut_off_is_finished(way: str) -> None:
 
 
 @pytest.mark.usefixtures("_quick")
-@pytest.mark.more
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", by_run(more=SEEDS[:3], long=SEEDS[3:]))
 def test_random_queries(seed: int, way: str) -> None:
     verdict = run_random(seed, menu=INEQUALITIES, models=5, steps=4, forced=Forced(inequality=way))
     assert verdict.failure is None, verdict.failure

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cached_statements import cache_statements, skip_statement_checks
+from cached_statements import cache_statements
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.testing.differential import tiny_workbench
 from fivm_dbt.testing.interpreter import NotUnderstood, Table, interpret
@@ -167,7 +167,6 @@ SAVED = load_scenarios(sorted((HERE / "saved_cases").glob("*.jsonl")))
 def test_saved_case_beside_the_interpreter(located: Located, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scenarios are replayed beside it in tests/test_scenarios.py."""
     cache_statements(monkeypatch)
-    skip_statement_checks(monkeypatch)
     result = replay_scenario(located.scenario, tiny_workbench, interprets=True)
     assert result.outcome in ("passed", "refused"), "\n".join([result.line(), *result.details()])
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cached_statements import cache_statements, skip_statement_checks
+from cached_statements import cache_statements
 from fivm_dbt.testing.differential import tiny_workbench
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.outcome import ScenarioResult
@@ -112,7 +112,6 @@ def _replay(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Scenar
         # Keys with more parts than a fold goes over at a time.
         monkeypatch.setattr("fivm_dbt.spark.match_runs.PARTS_AT_ONCE", 2)
     cache_statements(monkeypatch)
-    skip_statement_checks(monkeypatch)
     path = tmp_path / "match.jsonl"
     path.write_text(json.dumps(_scenario(seed)), encoding="utf-8")
     (located,) = load_scenarios([path])

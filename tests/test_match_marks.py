@@ -151,6 +151,7 @@ def _ways() -> list[Any]:
 class TestEnds:
     """What has to be right where a rerun stops early, and where the last mark is another one."""
 
+    @pytest.mark.long
     @pytest.mark.parametrize(("query", "length", "buckets"), _ways())
     def test_changes_here_and_there(self, query: str, length: str, buckets: int | None) -> None:
         meta: dict[str, object] = {"fivm_part_length": length}

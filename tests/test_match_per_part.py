@@ -10,6 +10,7 @@ import pytest
 
 from fivm_dbt.errors import FivmError
 from fixtures.models import Bench, plan_of, relation
+from fixtures.runs import by_run
 
 COLUMNS = "k int, at timestamp, x int, y int"
 KEYS = (1, 2, None)
@@ -116,11 +117,7 @@ def _check(bench: Bench, chain: Chain, rows: list[Stored]) -> int:
 
 @pytest.mark.parametrize(
     "seed",
-    [
-        *range(3),
-        *(pytest.param(seed, marks=pytest.mark.more) for seed in range(3, 12)),
-        *(pytest.param(seed, marks=pytest.mark.long) for seed in range(12, 100)),
-    ],
+    by_run(range(3), more=range(3, 6), long=range(6, 100)),
 )
 def test_random_chains(seed: int) -> None:
     """Keys that are absent from parts, rows that come late, go, or change."""

@@ -6,17 +6,12 @@ import os
 
 import pytest
 
-from cached_statements import skip_statement_checks
 from fivm_dbt.testing.cell_runs import SHORT
 from fivm_dbt.testing.metamorphic import FAMILIES, failure, run_family, texts
+from fixtures.runs import by_run
 
 SEED = int(os.environ.get("FIVM_SEED", "20240501"))
 LONG_SEEDS = 12
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    skip_statement_checks(monkeypatch)
 
 
 @pytest.mark.parametrize("name", ["EXISTS", "NOT IN", "scalar", "DISTINCT", "RANK"])
@@ -24,8 +19,7 @@ def test_the_same_by_another_way(name: str) -> None:
     assert run_family(name, SEED, SHORT) is None
 
 
-@pytest.mark.more
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", by_run(more=[*FAMILIES][::2], long=[*FAMILIES][1::2]))
 def test_the_same_by_every_other_way(name: str) -> None:
     assert run_family(name, SEED + 1) is None
 

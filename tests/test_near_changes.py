@@ -8,7 +8,6 @@ from datetime import date, datetime, timedelta
 
 import pytest
 
-from cached_statements import skip_statement_checks
 from fivm_dbt.catalog import Catalog, SparkType
 from fivm_dbt.config import load_config
 from fivm_dbt.engines.duckdb import DuckDbEngine
@@ -19,6 +18,7 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.engine import Row
 from fixtures.models import Bench, Interrupted, Interrupting, relation
+from fixtures.runs import by_run
 
 UTC = (("timezone", "UTC"),)
 VIENNA = (("timezone", "Europe/Vienna"),)
@@ -155,14 +155,10 @@ def random_row(rng: random.Random) -> Row:
     return (rng.choice([None, 1, 2]), time, day, rng.randint(-2, 3))
 
 
-@pytest.mark.parametrize(
-    "strategy",
-    ["auto", "first_order", *(pytest.param(s, marks=pytest.mark.more) for s in ("factorized", "recursive"))],
-)
+@pytest.mark.parametrize("strategy", by_run(["auto"], more=["first_order"], long=["factorized", "recursive"]))
 @pytest.mark.parametrize("name", QUERIES)
-def test_is_exact(name: str, strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_is_exact(name: str, strategy: str) -> None:
     """Rows come and go, late ones too, in one table or in several at once; NULL and equal rows among them."""
-    skip_statement_checks(monkeypatch)
     tables, sql = QUERIES[name]
     rng = random.Random(f"{name} {strategy}")
     for session in (UTC, VIENNA):

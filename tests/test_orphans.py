@@ -18,6 +18,7 @@ from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.sql.script import read_script
 from fixtures.models import Bench, Interrupted, Interrupting
+from fixtures.runs import by_run
 
 TABLES = """
 create table c (ck int primary key, seg string, active boolean);
@@ -86,7 +87,7 @@ class Disorder:
 
 @pytest.mark.parametrize("sql", QUERIES.values(), ids=QUERIES)
 @pytest.mark.parametrize(
-    "seeds", [range(2), pytest.param(range(2, 20), marks=pytest.mark.more)], ids=["few", "many"]
+    "seeds", by_run([range(2)], more=[range(2, 8)], long=[range(8, 20)]), ids=["few", "many", "the others"]
 )
 def test_exact_whatever_the_keys_are(sql: str, seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(orphans, "UPKEEP", 0)

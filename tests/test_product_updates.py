@@ -24,6 +24,7 @@ from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.testing.workbench import TableSpec
 from fixtures.models import Bench, Interrupted, Interrupting, plan_of, relation
+from fixtures.runs import by_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -342,7 +343,7 @@ class TestParts:
 
 
 class TestRandom:
-    @pytest.mark.parametrize("seed", range(8))
+    @pytest.mark.parametrize("seed", by_run(range(3), long=range(3, 8)))
     def test_low_rank_changes(self, seed: int) -> None:
         """Sums of products, with holes, rows that go, and changes that are none; many are found, all are right."""
         rng = random.Random(seed)

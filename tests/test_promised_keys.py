@@ -17,6 +17,7 @@ from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.sql.script import read_script
 from fixtures.models import Bench
+from fixtures.runs import by_run
 
 TABLES = """
 create table c (ck int primary key, seg string);
@@ -98,9 +99,9 @@ class Keyed:
         {"fivm_apply": "merge"},
         {"fivm_apply": "replace"},
         {"fivm_apply": "merge", "fivm_merge": "per_partition"},
-        *(
-            pytest.param({"fivm_apply": "merge", "fivm_strategy": s}, marks=pytest.mark.more)
-            for s in ("factorized", "recursive", "first_order")
+        *by_run(
+            more=[{"fivm_apply": "merge", "fivm_strategy": "recursive"}],
+            long=[{"fivm_apply": "merge", "fivm_strategy": s} for s in ("factorized", "first_order")],
         ),
     ],
     ids=lambda meta: "-".join(meta.values()),

@@ -26,7 +26,6 @@ from benchmarks.queries.tpch_suite import tpch_suite
 from click.testing import CliRunner
 from rich.console import Console
 
-from cached_statements import skip_statement_checks
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import Config, load_config
 from fivm_dbt.explain.operators import reads_in_full
@@ -205,14 +204,12 @@ def _states(suite: Suite) -> Iterator[frozenset[tuple[str, frozenset[tuple[Row, 
 
 
 class TestMaintained:
-    def test_slice_of_tpch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        skip_statement_checks(monkeypatch)
+    def test_slice_of_tpch(self) -> None:
         results = _run(tpch_suite(SLICE, batches=3))
         _check(results)
         assert all(len(f.steps) == 4 for f in results.values())
 
-    def test_papers_at_small_size(self, papers: tuple[Suite, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-        skip_statement_checks(monkeypatch)
+    def test_papers_at_small_size(self, papers: tuple[Suite, ...]) -> None:
         for suite in papers:
             batches = suite.batches[: 3 if "TPC-H" in suite.name else 11]
             _check(_run(Suite(suite.name, suite.tables, suite.contents, suite.queries, batches)))

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import pytest
 
-from cached_statements import cache_statements, skip_statement_checks
+from cached_statements import cache_statements
 from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.refresh.decide import changed_by_others
@@ -51,7 +51,6 @@ FIRST_CUSTOMERS: list[Row] = [(1, "a"), (2, "b"), (3, None)]
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    skip_statement_checks(monkeypatch)
     cache_statements(monkeypatch)
 
 

@@ -24,6 +24,7 @@ from fivm_dbt.testing.replay import replay_scenario
 from fivm_dbt.testing.scenario import Scenario
 from fixtures.models import Bench, Interrupted, Interrupting, plan_of, relation
 from fixtures.random_joins import random_join, random_row
+from fixtures.runs import by_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,7 +85,7 @@ class TestMaps:
         assert "! reads" not in maintained and "reads old" not in maintained and "reads new" not in maintained
         assert "! reads" in explain(_plan(CHAIN, CHAIN_TABLES, 1))
 
-    @pytest.mark.parametrize("strategy", ["factorized", "recursive"])
+    @pytest.mark.parametrize("strategy", by_run(["recursive"], long=["factorized"]))
     def test_of_acyclic_joins_only_changes_are_read(self, strategy: str) -> None:
         """No term has an input but as what changed. What it has of a kept view without looking it up, explain names."""
         seen = 0
@@ -225,7 +226,7 @@ RANDOM = pytest.mark.parametrize(
 @pytest.mark.more
 @RANDOM
 def test_random_joins_of_few_values(strategy: dict[str, object]) -> None:
-    _follow_random_joins(range(8), strategy)
+    _follow_random_joins(range(4), strategy)
 
 
 @pytest.mark.long

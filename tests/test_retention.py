@@ -19,6 +19,7 @@ from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.oracle import runnable_sql
 from fivm_dbt.sql.splice import splice_inputs
 from fixtures.models import Bench, Interrupted, Interrupting, plan_of, relation
+from fixtures.runs import by_run
 
 DAYS = Retention("ts", Length.of("day"), timedelta(days=3))
 START = datetime(2024, 3, 1)
@@ -107,9 +108,7 @@ def test_dropped_parts_are_no_deletions(name: str) -> None:
     _check(bench)
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.more) for seed in range(6, 40))]
-)
+@pytest.mark.parametrize("seed", by_run(range(6), more=range(6, 16), long=range(16, 40)))
 def test_random_histories(seed: int) -> None:
     pick = random.Random(seed)
     bench = _bench(QUERIES[list(QUERIES)[seed % len(QUERIES)]])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cached_statements import cache_statements, skip_statement_checks
+from cached_statements import cache_statements
 from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.operators import maintenance
@@ -17,6 +17,7 @@ from fivm_dbt.testing.differential import tiny_workbench
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.replay import replay_scenario
 from fixtures.models import Bench, plan_of, relation
+from fixtures.runs import by_run
 from random_windows import random_scenario, random_sessions
 
 COLUMNS = "k string, ts timestamp, v int"
@@ -40,11 +41,7 @@ SESSIONS = (
 
 @pytest.mark.parametrize(
     "seed",
-    [
-        *range(6),
-        *(pytest.param(seed, marks=pytest.mark.more) for seed in range(6, 30)),
-        *(pytest.param(seed, marks=pytest.mark.long) for seed in range(30, 250)),
-    ],
+    by_run(range(6), more=range(6, 14), long=range(14, 250)),
 )
 def test_random_models(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     _replay(random_scenario(seed), tmp_path, monkeypatch)
@@ -52,11 +49,7 @@ def test_random_models(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     "seed",
-    [
-        *range(4),
-        *(pytest.param(seed, marks=pytest.mark.more) for seed in range(4, 24)),
-        *(pytest.param(seed, marks=pytest.mark.long) for seed in range(24, 250)),
-    ],
+    by_run(range(4), more=range(4, 11), long=range(11, 250)),
 )
 def test_random_sessions(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     _replay(random_sessions(seed), tmp_path, monkeypatch)
@@ -64,7 +57,6 @@ def test_random_sessions(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPat
 
 def _replay(scenario: dict[str, Any], tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     cache_statements(monkeypatch)
-    skip_statement_checks(monkeypatch)
     path = tmp_path / "windows.jsonl"
     path.write_text(json.dumps(scenario), encoding="utf-8")
     (located,) = load_scenarios([path])

@@ -17,6 +17,7 @@ from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.invocation import Invocation
 from fivm_dbt.refresh.journal import SqlJournal
 from fivm_dbt.refresh.report import Report
+from fixtures.runs import by_run
 from viewdf_bench import Bench, Interrupted, Model, Row, Table, at, minutes, stopping
 
 MINUTE = TimeParts("ts", Length.of("minute"))
@@ -640,7 +641,7 @@ LATE: dict[str, list[Row]] = {
 
 @pytest.mark.parametrize(
     "what_follows",
-    ["undone", "more", *(pytest.param(what, marks=pytest.mark.more) for what in ("nothing", "earlier"))],
+    by_run(["undone"], more=["more"], long=["nothing", "earlier"]),
 )
 def test_an_interrupted_refresh_leaves_nothing_out(what_follows: str) -> None:
     """Stopped before each of its writes in turn; then all of what it had seen is undone, or more comes, or nothing."""

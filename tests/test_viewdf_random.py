@@ -9,6 +9,7 @@ import pytest
 
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import TimeParts
+from fixtures.runs import by_run
 from viewdf_bench import Bench, Model, Row, Table
 
 START = datetime(2024, 3, 30, 21)
@@ -155,18 +156,18 @@ def _change(pick: random.Random, bench: Bench, span: timedelta) -> None:
         bench.change("d", [(pick.choice("abc"), pick.choice("xyz"))], bench.tables["d"].rows[:1])
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", by_run(range(6), long=range(6, 12)))
 def test_random_models(seed: int) -> None:
     _run(seed)
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("seed", range(100, 124))
+@pytest.mark.parametrize("seed", range(100, 108))
 def test_more_random_models(seed: int) -> None:
     _run(seed)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", [*range(124, 160), *range(1000, 1600)])
+@pytest.mark.parametrize("seed", [*range(108, 160), *range(1000, 1600)])
 def test_many_random_models(seed: int) -> None:
     _run(seed)

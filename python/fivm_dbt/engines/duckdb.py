@@ -36,6 +36,10 @@ _FEW = 20
 
 _numbers = itertools.count(1)
 
+_MANY = 10_000
+_TRANSPILED: dict[tuple[str, frozenset[tuple[str, str]]], Statement] = {}
+"""Statements by their text and the views that there are: engines of one process often run the same."""
+
 
 @functools.cache
 def _for_tiny_ones() -> duckdb.DuckDBPyConnection:
@@ -68,6 +72,7 @@ class DuckDbEngine:
         self.tables = TableStore(self._connection, keep, shares_copies=tiny)
         self.fixed_clock: Clock | None = None
         self._views: dict[str, exp.Query] = {}
+        self._view_texts: dict[str, str] = {}
         self._staged: dict[str, str] = {}
         self._statements: dict[str, Statement] = {}
         self._narrow: dict[tuple[str, tuple[Slot, ...]], str] = {}
@@ -220,8 +225,7 @@ class DuckDbEngine:
         return name in self.tables or name in self._views
 
     def is_view_of(self, relation: str, query: str) -> bool:
-        view = self._views.get(canonical(relation))
-        return view is not None and view.sql(dialect="spark") == query
+        return self._view_texts.get(canonical(relation)) == query
 
     def clock(self) -> Clock:
         """The time that was set, or now; sessions are in UTC."""
@@ -245,8 +249,16 @@ class DuckDbEngine:
         cut = cut_literals(sql)
         statement = self._statements.get(cut.template)
         if statement is None:
-            statement = self._statements[cut.template] = transpile(cut.template, self._views)
+            statement = self._statements[cut.template] = self._transpiled(cut.template)
         return statement, cut
+
+    def _transpiled(self, template: str) -> Statement:
+        key = (template, frozenset(self._view_texts.items()))
+        if key not in _TRANSPILED:
+            if len(_TRANSPILED) >= _MANY:
+                _TRANSPILED.clear()
+            _TRANSPILED[key] = transpile(template, self._views)
+        return _TRANSPILED[key]
 
     def _reads_staged(self, statement: Statement) -> bool:
         """Whether a statement reads what may be staged anew under the same name."""
@@ -337,6 +349,7 @@ class DuckDbEngine:
             raise duckdb.CatalogException(f"{name} exists already")
         if self._views.get(name) != query:
             self._views[name] = query
+            self._view_texts[name] = query.sql(dialect="spark")
             self._statements.clear()  # they have the old view, or a table of that name, in them
 
     def _drop(self, statement: Statement) -> None:
@@ -344,7 +357,7 @@ class DuckDbEngine:
         if name in self.tables:
             self.drop(name)
         elif name in self._views:
-            del self._views[name]
+            del self._views[name], self._view_texts[name]
             self._statements.clear()
         elif not statement.is_lenient:
             raise MissingRelation(name)

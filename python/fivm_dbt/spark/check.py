@@ -88,4 +88,4 @@ def _staged(plan: Plan, step: Step) -> Iterator[str]:
 
 
 def _text(query: exp.Expr) -> str:
-    return query.sql(dialect="spark")
+    return query.sql(dialect="spark", copy=False)

@@ -15,6 +15,8 @@ from fivm_dbt.engines.spark import Answer, Execute, SparkEngine, on_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from fivm_dbt.plan.head import Added, Note
+
 Kind = Literal["staged", "queried", "written", "dropped"]
 
 _KINDS: dict[str, Kind] = {
@@ -65,6 +67,15 @@ class TimedEngine(SparkEngine):
         own = own_session(session)
         self._timed = Timed(on_session(own))
         super().__init__(self._timed, own)
+
+    def _append(self, session: SparkSession, note: Note, added: Added) -> bool:
+        started = time.perf_counter()
+        is_done = super()._append(session, note, added)
+        if is_done:
+            self._timed.timings.append(
+                Timing(_shortened("INSERT " + note.table), time.perf_counter() - started)
+            )
+        return is_done
 
     def _run_in(self, session: Any, sql: str) -> None:
         started = time.perf_counter()

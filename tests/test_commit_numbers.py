@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from pyspark.sql import SparkSession
 
+from fivm_dbt.engines.delta_log import DeltaLogs, OpenedTable
 from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.engines.spark import SparkEngine, on_session
-from fivm_dbt.plan.head import Note
+from fivm_dbt.plan.head import Added, Note
 from fivm_dbt.refresh.decide import is_conflict
 from fivm_dbt.refresh.engine import Engine
 
@@ -94,3 +95,86 @@ def test_of_two_at_once_one_commits(spark: SparkSession) -> None:
                 done.result()
             since = [c for c in engines[0].commits(table, before) if c.version > before]
             assert len(since) == 1 and (since[0].note or "").startswith(f"{number} ")
+
+
+@pytest.fixture
+def own(spark: SparkSession) -> SparkEngine:
+    spark.sql("CREATE SCHEMA IF NOT EXISTS numbers")
+    return SparkEngine.of_session(spark)
+
+
+def _adding(engine: Engine, table: str, number: int, query: str, text: str = "added") -> None:
+    [newest] = engine.commits(table, None)
+    engine.commit(f"INSERT INTO {table} {query}", Note(table, number, text, Added(query, newest.version)))
+
+
+@pytest.mark.spark
+def test_rows_are_added_without_a_statement(own: SparkEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by the statement: the same rows, types, note and history, and later ones go by its number."""
+    own.run("CREATE TABLE numbers.added (k BIGINT, x DECIMAL(10,2), t STRING) USING DELTA")
+    with monkeypatch.context() as patch:
+        patch.setattr(SparkEngine, "_run_in", lambda *_: pytest.fail("a statement was run"))
+        _adding(
+            own,
+            "numbers.added",
+            5,
+            "SELECT 1 AS k, 1.5BD AS x, 'a' AS t UNION ALL SELECT NULL, NULL, 'b'",
+            "`$`",
+        )
+    [newest] = own.commits("numbers.added", None)
+    assert (newest.version, newest.operation, newest.note, newest.written, newest.appended) == (
+        1,
+        "WRITE",
+        "`$`",
+        2,
+        2,
+    )
+    assert newest.growth
+    _adding(own, "numbers.added", 6, "SELECT '2' AS k, '2.50' AS x, 3 AS t")
+    rows = list(own.query("SELECT CAST(k AS STRING), CAST(x AS STRING), t FROM numbers.added ORDER BY t"))
+    assert rows == [("2", "2.50", "3"), ("1", "1.50", "a"), (None, None, "b")]
+    own.commit("INSERT INTO numbers.added SELECT 9, 9, 'late'", Note("numbers.added", 5, "late"))
+    assert [c.note for c in own.commits("numbers.added", None)] == ["added"]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "other",
+    [
+        INSERT,
+        REPLACE,
+        "DELETE FROM {t}",
+        "RESTORE TABLE {t} TO VERSION AS OF 0",
+        "ALTER TABLE {t} SET TBLPROPERTIES ('a' = 'b')",
+    ],
+    ids=lambda sql: sql.split()[0],
+)
+def test_nothing_is_added_behind_another_commit(
+    other: str, own: SparkEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"numbers.behind_{other.split()[0].lower()}{len(other)}"
+    table = _created(own, name)
+    own.run(f"INSERT INTO {table} SELECT 5 AS k, 50 AS x")
+    opened = DeltaLogs.opened
+
+    def other_first(logs: DeltaLogs, relation: str) -> OpenedTable | None:
+        found = opened(logs, relation)
+        own.run(other.format(t=table))
+        return found
+
+    monkeypatch.setattr(DeltaLogs, "opened", other_first)
+    with pytest.raises(Exception) as raised:
+        _adding(own, table, 5, "SELECT 7 AS k, 70 AS x")
+    assert is_conflict(raised.value)
+    assert not own.query(f"SELECT * FROM {table} WHERE k = 7")
+
+
+@pytest.mark.spark
+def test_a_statement_adds_to_another_version(own: SparkEngine) -> None:
+    """Somebody has compacted the table since: the number says that no refresh has come in between."""
+    table = _created(own, "numbers.moved")
+    own.run(f"OPTIMIZE {table}")
+    own.run(f"ALTER TABLE {table} SET TBLPROPERTIES ('a' = 'b')")
+    query = "SELECT 7 AS k, 70 AS x"
+    own.commit(f"INSERT INTO {table} {query}", Note(table, 5, "added", Added(query, 0)))
+    assert [c.note for c in own.commits(table, None)] == ["added"]

@@ -33,6 +33,15 @@ _EPOCH = datetime.fromtimestamp(0, timezone.utc)
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class OpenedTable:
+    """A table of the catalog with its log and its newest snapshot, all of them objects of the JVM."""
+
+    table: Any
+    log: Any
+    snapshot: Any
+
+
 @dataclass
 class _File:
     """The file of a commit: when it was written, and what it tells of the commit, once that was read."""
@@ -69,7 +78,7 @@ class DeltaLogs:
             log = self._log(table)
             if log is None:
                 return None
-            feed = log[1].metadata().configuration().get(_FEED)
+            feed = log.snapshot.metadata().configuration().get(_FEED)
             return bool(feed.isDefined() and str(feed.get()).lower() == "true")
 
         return self._asked(relation, ask)
@@ -77,7 +86,7 @@ class DeltaLogs:
     def size(self, relation: str) -> int | None:
         def ask(table: Any) -> int | None:
             log = self._log(table)
-            return None if log is None else int(log[1].sizeInBytes())
+            return None if log is None else int(log.snapshot.sizeInBytes())
 
         return self._asked(relation, ask)
 
@@ -119,8 +128,11 @@ class DeltaLogs:
         table = state.sqlParser().parseTableIdentifier(relation)
         return None if state.catalog().isTempView(table) else table
 
-    def _log(self, table: Any) -> tuple[Any, Any] | None:
-        """The log of a Delta table, and its snapshot of now, None of anything else."""
+    def opened(self, relation: str) -> OpenedTable | None:
+        return self._asked(relation, self._log)
+
+    def _log(self, table: Any) -> OpenedTable | None:
+        """A Delta table as it is now, None of anything else."""
         known = self._catalog.getTableMetadata(table)
         if not known.provider().isDefined() or str(known.provider().get()).lower() != "delta":
             return None
@@ -128,13 +140,13 @@ class DeltaLogs:
         found = session._jvm.org.apache.spark.sql.delta.DeltaLog.forTableWithSnapshot(
             session._jsparkSession, table
         )
-        return (found._1(), found._2()) if found._2().version() >= 0 else None
+        return OpenedTable(known, found._1(), found._2()) if found._2().version() >= 0 else None
 
     def _commits(self, table: Any, since: int | None) -> tuple[Commit, ...] | None:
         opened = self._log(table)
         if opened is None:
             return None
-        log, snapshot = opened
+        log, snapshot = opened.log, opened.snapshot
         newest = int(snapshot.version())
         # As many as the statement reads: a commit with an older time than the one before it is dated after that one.
         count = 1 if since is None else max(RECENT_COMMITS, newest - since + 1)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.engines.commits import RECENT_COMMITS, commit_of
+from fivm_dbt.engines.delta_append import append
 from fivm_dbt.engines.delta_log import DeltaLogs
 from fivm_dbt.engines.introspect import view_text
 from fivm_dbt.engines.local_rows import apart, cut, local_rows, together
@@ -20,7 +21,7 @@ from fivm_dbt.engines.own_session import own_session
 from fivm_dbt.engines.spark_errors import cause
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import quote, relation_name, split_name
-from fivm_dbt.plan.head import Note
+from fivm_dbt.plan.head import Added, Note
 from fivm_dbt.refresh.engine import Commit, Metrics, Row
 
 if TYPE_CHECKING:
@@ -101,12 +102,14 @@ class SparkEngine:
         self._execute(sql, fetch=False)
 
     def commit(self, sql: str, note: Note) -> None:
-        # Each table is an application of its own. A commit of somebody else that meets these settings, in a session of
-        # Spark Connect that threads share, is never passed over then: of one table the numbers grow.
-        settings = {_NOTE: note.text, _APPLICATION: f"fivm {note.table}", _NUMBER: str(note.number)}
+        # A commit of somebody else that meets these settings, in a session of Spark Connect that threads share, is
+        # never passed over: of one table the numbers grow.
+        settings = {_NOTE: note.text, _APPLICATION: note.application, _NUMBER: str(note.number)}
         if self._session is None:
             with _SHARED if self._is_shared else nullcontext():
                 self._commit_by_statements(sql, settings)
+            return
+        if note.added is not None and self._append(self._session, note, note.added):
             return
         # In a copy of the session no other thread's commit has these settings. The copy has the settings, temporary
         # views and functions of the session, and takes a millisecond to make.
@@ -125,6 +128,10 @@ class SparkEngine:
         finally:
             for key in settings:
                 self.run(f"RESET {quote(key)}")
+
+    def _append(self, session: SparkSession, note: Note, added: Added) -> bool:
+        """Add rows without a statement; False where that cannot be."""
+        return append(session, self._logs, note, added)
 
     def _run_in(self, session: Any, sql: str) -> None:
         """Run a statement in a session of the JVM, which is not made the active one."""

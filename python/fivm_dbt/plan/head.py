@@ -19,6 +19,14 @@ class HeadId:
 
 
 @dataclass(frozen=True)
+class Added:
+    """That a commit adds the rows of a query, and does nothing else, to a table that was at version ``after``."""
+
+    query: str
+    after: int
+
+
+@dataclass(frozen=True)
 class Note:
     """What a commit has beside its rows: the number of its head, which only one commit of the table gets, and a text.
 
@@ -29,6 +37,12 @@ class Note:
     table: str
     number: int
     text: str
+    added: Added | None = None
+
+    @property
+    def application(self) -> str:
+        """Whose number it is in Delta's log: each table is an application of its own."""
+        return f"fivm {self.table}"
 
 
 @dataclass(frozen=True)

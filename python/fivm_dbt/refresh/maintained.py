@@ -181,7 +181,7 @@ class MaintainedRun(ModelRun):
         assert self.head is not None
         head = next_head(self.head, covered)
         try:
-            self.engine.commit(write_head(self.plan, head), head.note(self.plan.state_relation))
+            self.engine.commit(write_head(self.plan, head), head.note(self.plan.state_relation), self.base)
         except Exception as error:
             self._check_overtaken(error)
             raise

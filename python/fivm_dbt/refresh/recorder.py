@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import count
 
 from sqlglot import exp
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.ir.clock import Clock
-from fivm_dbt.plan.head import Note
+from fivm_dbt.plan.head import Added, Note
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.engine import Commit, Engine, Metrics, Row
 from fivm_dbt.spark.pieces import by_row, table
@@ -36,8 +37,14 @@ class Recorder:
     def run(self, sql: str | exp.Expr) -> None:
         self._engine.run(self._record(sql))
 
-    def commit(self, sql: str | exp.Expr, note: Note) -> None:
-        self._engine.commit(self._record(sql), note)
+    def commit(self, sql: exp.Expr, note: Note, after: int | None = None) -> None:
+        """Commit with a note; what a statement adds alone is added to the version ``after`` of its table."""
+        if after is None or not isinstance(sql, exp.Insert) or sql.args.get("where") is not None:
+            self._engine.commit(self._record(sql), note)
+            return
+        query = sql.expression.sql(dialect="spark", copy=False)
+        text = self._record(f"INSERT INTO {sql.this.sql(dialect='spark')} {query}")
+        self._engine.commit(text, replace(note, added=Added(query, after)))
 
     def query(self, sql: str | exp.Expr) -> Sequence[Row]:
         return self._engine.query(self._record(sql))
@@ -104,6 +111,6 @@ class Recorder:
         return self._engine.measured(self._tag)
 
     def _record(self, sql: str | exp.Expr, prefix: str = "") -> str:
-        text = sql if isinstance(sql, str) else sql.sql(dialect="spark")
+        text = sql if isinstance(sql, str) else sql.sql(dialect="spark", copy=False)
         self.statements.append(prefix + text)
         return text

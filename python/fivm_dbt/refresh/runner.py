@@ -179,7 +179,8 @@ class Update:
         self._commit(written, head)
 
     def _commit(self, statement_: exp.Expr, head: NextHead) -> None:
-        self._engine.commit(statement_, head.note(self._plan.state_relation))
+        after = self.started_from.version_before
+        self._engine.commit(statement_, head.note(self._plan.state_relation), after)
 
     def _taken(self, kind: type[S]) -> Sequence[S]:
         """The next steps, as far as they are of one kind."""

@@ -8,10 +8,9 @@ neither: it conflicts with every commit that has changed anything since, RESTORE
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fivm_dbt.engines.active_session import active
 from fivm_dbt.engines.delta_log import DeltaLogs
 from fivm_dbt.plan.head import Added, Note
 
@@ -39,7 +38,7 @@ def append(session: SparkSession, logs: DeltaLogs, note: Note, added: Added) -> 
         return False
     jvm, some, none = session._jvm, session._jvm.scala.Option.apply, session._jvm.scala.Option.empty
     try:
-        with _active(session):
+        with active(session):
             rows = session.sql(added.query)._jdf.to(opened.snapshot.schema())
             transaction = opened.log.startTransaction(some(opened.table), some(opened.snapshot))
             transaction.readWholeTable()
@@ -59,18 +58,3 @@ def append(session: SparkSession, logs: DeltaLogs, note: Note, added: Added) -> 
         logger.debug("this Delta has no such transactions: %s", why)
         return False
     return True
-
-
-@contextmanager
-def _active(session: SparkSession) -> Iterator[None]:
-    """Delta asks for the settings of the session that is active in a thread."""
-    sessions: Any = session._jvm.org.apache.spark.sql.classic.SparkSession
-    before = sessions.getActiveSession()
-    sessions.setActiveSession(session._jsparkSession)
-    try:
-        yield
-    finally:
-        if before.isDefined():
-            sessions.setActiveSession(before.get())
-        else:
-            sessions.clearActiveSession()

@@ -15,6 +15,7 @@ from fivm_dbt.engines.commits import RECENT_COMMITS, commit_of
 from fivm_dbt.engines.delta_append import append
 from fivm_dbt.engines.delta_log import DeltaLogs
 from fivm_dbt.engines.introspect import view_text
+from fivm_dbt.engines.known_files import KnownFiles
 from fivm_dbt.engines.local_rows import apart, cut, local_rows, together
 from fivm_dbt.engines.metrics import SessionMetrics
 from fivm_dbt.engines.own_session import own_session
@@ -22,7 +23,7 @@ from fivm_dbt.engines.spark_errors import cause
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import quote, relation_name, split_name
 from fivm_dbt.plan.head import Added, Note
-from fivm_dbt.refresh.engine import Commit, Metrics, Row
+from fivm_dbt.refresh.engine import Commit, Expected, Metrics, Row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -88,6 +89,7 @@ class SparkEngine:
         # Spark Connect has no frames that can be cut, and no copies of a session.
         self._is_shared = session is not None and not hasattr(session, "_jsparkSession")
         self._session = session if hasattr(session, "_jsparkSession") else None
+        self._files = KnownFiles(self._session, self._logs) if self._session is not None else None
         self.fixed_clock: Clock | None = None
         self._local: set[str] = set()
         """Of what is staged, the names of what lies in this process."""
@@ -204,7 +206,7 @@ class SparkEngine:
         """
 
         def stage() -> None:
-            rows = cut(session.sql(sql))
+            rows = cut(session.sql(self._placed(sql)))
             local = local_rows(rows)
             self._keep(name, rows if local is None else local, is_local=local is not None)
 
@@ -225,13 +227,20 @@ class SparkEngine:
             return
 
         def stage() -> None:
-            rows = cut(together(session, [sql for _, sql in staged]))
+            rows = cut(together(session, [self._placed(sql) for _, sql in staged]))
             local = local_rows(rows)
             parts = apart(rows if local is None else local, len(staged))
             for (name, _), part in zip(staged, parts, strict=True):
                 self._keep(name, part, is_local=local is not None)
 
         _translated(stage)
+
+    def expect(self, tables: Sequence[Expected]) -> None:
+        if self._files is not None:
+            self._files.expect(tables)
+
+    def _placed(self, sql: str) -> str:
+        return sql if self._files is None else self._files.placed(sql)
 
     def staged_rows(self, name: str, sql: str) -> Sequence[Row] | None:
         if self._session is None or name not in self._local:

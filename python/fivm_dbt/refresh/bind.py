@@ -7,12 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fivm_dbt.delta.prune import prune_terms
+from fivm_dbt.delta.term import scans
+from fivm_dbt.ir.nodes import Lookup, Side
+from fivm_dbt.ir.within import Within
+from fivm_dbt.naming import CLOCK, old_rows
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.binding import Binding, BoundClock, BoundInput, Span, staged_input
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.clock import clock_detail, recorded_clock
 from fivm_dbt.refresh.dropped import dropped_in
-from fivm_dbt.refresh.engine import ChangeFeedUnavailable
+from fivm_dbt.refresh.engine import ChangeFeedUnavailable, Expected
 from fivm_dbt.refresh.journal import Journal
 from fivm_dbt.refresh.observe import Observed, RecordedInput, keeps_columns
 from fivm_dbt.refresh.recorder import Recorder
@@ -90,6 +95,26 @@ def _captured(
 
 def _stage_all(plan: Plan, engine: Recorder, bound: Sequence[BoundInput]) -> None:
     engine.stage_all([(staged_input(plan, b.name), change_query(plan, b)) for b in bound])
+
+
+def expected_reads(plan: Plan, observed: Mapping[str, Observed], before: int) -> list[Expected]:
+    """What deltas read without a condition, of terms that may have rows; and the states, where views read others.
+
+    The states are at version ``before``. What has not been found out yet is taken for changed: inner views, and the
+    inputs that moved.
+    """
+    moved = {name for name, o in observed.items() if o.moved}
+    changed = frozenset({*moved, *map(old_rows, moved), *(v.name for v in plan.helpers), CLOCK})
+    found: dict[str, Expected] = {}
+    if plan.helpers:
+        found[plan.state_relation] = Expected(plan.state_relation, before, is_restricted=True)
+    for term in (t for view in plan.stored for t in prune_terms(view.terms, changed)):
+        bounded = {n.scan for n in term.node.walk() if isinstance(n, (Within, Lookup))}
+        for scan in scans(term.node):
+            read = observed.get(scan.relation)
+            if read is not None and scan not in bounded and scan.side in (Side.NEW, Side.OLD, Side.COUNTED):
+                found[read.table] = Expected(read.table, read.head.version)
+    return list(found.values())
 
 
 def _difference(bound: BoundInput) -> BoundInput:

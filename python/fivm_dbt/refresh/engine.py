@@ -80,6 +80,15 @@ class Metrics:
     files_read: int | None = None
 
 
+@dataclass(frozen=True)
+class Expected:
+    """A table that statements will read at a version, as a whole; ``is_restricted``: or some partitions of it."""
+
+    relation: str
+    version: int
+    is_restricted: bool = False
+
+
 class MissingRelation(Exception):
     """The relation does not exist."""
 
@@ -131,6 +140,12 @@ class Engine(Versions, Protocol):
 
     def has_change_feed(self, relation: str) -> bool:
         """Whether the table records its changes now."""
+
+    def expect(self, tables: Sequence[Expected]) -> None:
+        """Say what will be staged from, in the place of what was said before.
+
+        An engine may look up beside other statements what it has to know of it.
+        """
 
     def stage(self, name: str, sql: str) -> None:
         """Evaluate a query once and keep its rows for this session under ``name``.

@@ -18,7 +18,14 @@ from fivm_dbt.plan.applying import StateSize, Tail, appends, replaced_states
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.head import HeadId, NextHead, noted_head
 from fivm_dbt.plan.plan import shortened
-from fivm_dbt.refresh.bind import bind, recorded_binding, stage_inputs, versions_read, versions_text
+from fivm_dbt.refresh.bind import (
+    bind,
+    expected_reads,
+    recorded_binding,
+    stage_inputs,
+    versions_read,
+    versions_text,
+)
 from fivm_dbt.refresh.clock import finished_clock, is_by_the_day, movement, read_clock
 from fivm_dbt.refresh.decide import (
     KEEPS_ROWS,
@@ -220,6 +227,7 @@ class MaintainedRun(ModelRun):
                 "refreshed" if rolled_forward else "no change", state.finished.refresh, rolled=rolled_forward
             )
         buckets = int(state.finished.detail["buckets"])
+        self.engine.expect(expected_reads(self.plan, observed, self.base))
         try:
             staged = stage_inputs(self.plan, self.engine, observed, state.inputs, self.journal)
         except VersionUnavailable as error:

@@ -12,7 +12,7 @@ from fivm_dbt.catalog import Column
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.plan.head import Added, Note
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.refresh.engine import Commit, Engine, Metrics, Row
+from fivm_dbt.refresh.engine import Commit, Engine, Expected, Metrics, Row
 from fivm_dbt.spark.pieces import by_row, table
 
 _numbers = count(1)
@@ -49,6 +49,9 @@ class Recorder:
     def query(self, sql: str | exp.Expr) -> Sequence[Row]:
         return self._engine.query(self._record(sql))
 
+    def expect(self, tables: Sequence[Expected]) -> None:
+        self._engine.expect(tables)
+
     def stage(self, name: str, sql: str | exp.Expr) -> None:
         text = self._record(sql, f"CACHE TABLE {name} AS ")
         self._staged.append(name)
@@ -82,6 +85,7 @@ class Recorder:
         """Forget what was staged, last first: a staged result may read an earlier one."""
         for name in reversed(list(self._staged)):
             self.unstage(name)
+        self._engine.expect(())
 
     def describe(self, sql: str) -> tuple[Column, ...]:
         return self._engine.describe(sql)

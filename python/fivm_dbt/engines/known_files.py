@@ -1,0 +1,150 @@
+"""Small tables that statements of a refresh read as a whole: their files are looked up once, beside other statements.
+
+Delta looks for the files of each scan while it plans a statement. Of a version that is new to the session that takes
+two jobs, and one more for every scan with another filter, each with a plan of its own: a join with a small table waits
+for that longer than for its rows. A relation over files that are known needs no job.
+
+Large tables are left to Delta, which skips files by what it knows of their values.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from fivm_dbt.engines.active_session import active
+from fivm_dbt.engines.delta_log import DeltaLogs
+from fivm_dbt.naming import quote, split_name
+from fivm_dbt.refresh.engine import Expected
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+MAX_BYTES = 256 * 1024 * 1024
+MAX_FILES = 500
+
+_NAME = r"(?:\w+|`(?:[^`]|``)+`)"
+_TEXT = re.compile(
+    r"'(?:[^'\\]|\\.)*'"
+    r'|"(?:[^"\\]|\\.)*"'
+    r"|/\*.*?\*/|--[^\n]*"
+    rf"|(?P<table>{_NAME}(?:\.{_NAME})*) VERSION AS OF (?P<version>\d+)(?P<after> AS | WHERE )?"
+    r"|`(?:[^`]|``)*`",
+    re.DOTALL,
+)
+"""A table at a version, and whether a name or a condition follows; before that, what may have such a text in it."""
+
+_numbers = count(1)
+
+
+class KnownFiles:
+    """The tables that statements of a session will read, each at a version."""
+
+    def __init__(self, session: SparkSession, logs: DeltaLogs) -> None:
+        self._session = session
+        self._logs = logs
+        self._expected: dict[tuple[str, str], tuple[Expected, Future[Any | None]]] = {}
+        self._views: dict[tuple[str, str], str | None] = {}
+
+    def expect(self, tables: Sequence[Expected]) -> None:
+        """Look up the files of these tables, and forget those of before."""
+        for view in self._views.values():
+            if view is not None:
+                self._session.catalog.dropTempView(view)
+        self._views = {}
+        self._expected = {
+            (table.relation, str(table.version)): (
+                table,
+                _threads().submit(_relation, self._session, self._logs, table),
+            )
+            for table in tables
+        }
+
+    def placed(self, sql: str) -> str:
+        """A statement that reads these tables by their files; anything else in it is as it was."""
+        if not self._expected:
+            return sql
+        return _TEXT.sub(lambda found: self._by_files(found) or found.group(), sql)
+
+    def _by_files(self, found: re.Match[str]) -> str | None:
+        """What stands for a table in the text, if its files are known."""
+        key, after = (found["table"], found["version"]), found["after"] or ""
+        if key not in self._expected:
+            return None
+        expected, relation = self._expected[key]
+        if after != " AS " and not expected.is_restricted:
+            return None  # Delta may know that the condition skips files
+        if key not in self._views:
+            plan = relation.result()
+            self._views[key] = None if plan is None else self._as_view(plan)
+        view = self._views[key]
+        if view is None:
+            return None
+        name = "" if after == " AS " else f" AS {quote(split_name(expected.relation)[-1])}"
+        return f"{quote(view)}{name}{after}"
+
+    def _as_view(self, plan: Any) -> str:
+        name = f"fivm_files_{next(_numbers)}"
+        dataset = self._session._jvm.org.apache.spark.sql.classic.Dataset
+        dataset.ofRows(self._session._jsparkSession, plan).createOrReplaceTempView(name)
+        return name
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """A thread of Python has one of the JVM, so they are kept."""
+    return ThreadPoolExecutor(4, thread_name_prefix="fivm-files")
+
+
+def _relation(session: SparkSession, logs: DeltaLogs, expected: Expected) -> Any | None:
+    """The table at that version as a relation of files; None where it is large, or anything is not as expected."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        with active(session):
+            opened = logs.opened(expected.relation)
+            if opened is None or int(opened.snapshot.version()) != expected.version:
+                return None
+            files = _files(session._jvm, opened.snapshot)
+            if files is None:
+                return None
+            none = session._jvm.scala.Option.empty()
+            frame = opened.log.createDataFrame(opened.snapshot, files, False, none)
+            plan = frame.queryExecution().analyzed()
+            if plan.nodeName() != "LogicalRelation":
+                return None  # columns of CHAR are padded above it
+            # With the table's name, by which it is counted what was read of it.
+            table = session._jvm.scala.Option.apply(opened.table)
+            relations = session._jvm.org.apache.spark.sql.execution.datasources.LogicalRelation
+            return relations(plan.relation(), plan.output(), table, False, none)
+    except (Py4JError, PySparkException) as why:
+        logger.debug("Delta looks for the files of %s itself: %s", expected.relation, why)
+        return None
+
+
+def _files(jvm: Any, snapshot: Any) -> Any | None:
+    """All files of a small table: from what Delta has written beside its last commit, or else from the log."""
+    if not snapshot.checksumOpt().isDefined():
+        return None
+    summary = snapshot.checksumOpt().get()
+    many = int(summary.numFiles())
+    if many > MAX_FILES or int(summary.tableSizeBytes()) > MAX_BYTES:
+        return None
+    told = _told(summary)
+    if told is not None and int(told.size()) == many:
+        return told
+    return jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(snapshot.allFiles().collect())
+
+
+def _told(summary: Any) -> Any | None:
+    """The files of a table of few, which its last writer has written down, if it has."""
+    files = summary.allFiles()
+    return files.get() if files.isDefined() else None

@@ -1,0 +1,155 @@
+"""Small tables are read by files that were looked up ahead: the same rows, and only what the text means."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+import fivm_dbt.engines.known_files as known_files
+from fivm_dbt.engines.known_files import KnownFiles
+from fivm_dbt.engines.spark import SparkEngine
+from fivm_dbt.refresh.bind import expected_reads
+from fivm_dbt.refresh.engine import Commit, Expected
+from fivm_dbt.refresh.observe import Observed
+from fixtures.models import plan_of, relation
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class _Known(KnownFiles):
+    """Knows the files of ``raw.r`` at version 7, and of ``m.state`` at version 3, without a session."""
+
+    def __init__(self) -> None:
+        whole, some = Expected("raw.r", 7), Expected("m.state", 3, is_restricted=True)
+        self._expected = {("raw.r", "7"): (whole, None), ("m.state", "3"): (some, None)}  # type: ignore[dict-item]
+        self._views = {("raw.r", "7"): "r_7", ("m.state", "3"): "state_3"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (
+            "FROM raw.r VERSION AS OF 7 AS a JOIN raw.r VERSION AS OF 6 AS b",
+            "FROM r_7 AS a JOIN raw.r VERSION AS OF 6 AS b",
+        ),
+        ("FROM raw.r VERSION AS OF 77 AS a", None),
+        ("FROM raw.r VERSION AS OF 7", None),
+        ("FROM raw.r VERSION AS OF 7 WHERE k = 1", None),
+        ("FROM other.raw.r VERSION AS OF 7 AS a", None),
+        ("FROM m.state VERSION AS OF 3 WHERE v = 'x'", "FROM state_3 AS state WHERE v = 'x'"),
+        ("FROM m.state VERSION AS OF 3", "FROM state_3 AS state"),
+        ("SELECT 'raw.r VERSION AS OF 7 AS a', 'it\\'s raw.r VERSION AS OF 7 AS a'", None),
+        ('SELECT "raw.r VERSION AS OF 7 AS a"', None),
+        ("SELECT `raw.r VERSION AS OF 7 AS a` FROM x", None),
+        (
+            "/* don't */ FROM raw.r VERSION AS OF 7 AS a -- isn't\n, raw.r VERSION AS OF 7 AS b",
+            "/* don't */ FROM r_7 AS a -- isn't\n, r_7 AS b",
+        ),
+    ],
+)
+def test_only_what_is_read_is_replaced(sql: str, expected: str | None) -> None:
+    assert _Known().placed(sql) == (expected or sql)
+
+
+def _observed(name: str, version: int, *, moved: bool) -> Observed:
+    return Observed(
+        name, name, Commit(version, "2024-01-01", "WRITE"), moved, recreated=False, forgotten=False
+    )
+
+
+def test_what_is_expected() -> None:
+    """Whatever a delta joins its changes with; nothing where there is only one table, or near rows alone are read."""
+    tables = [relation("raw.r", "k int, x int"), relation("raw.s", "k int, y int")]
+    joined = plan_of(
+        "select r.k, s.y, count(*) as n from raw.r join raw.s on r.k = s.k group by 1, 2", tables
+    )
+    both = {"raw.r": _observed("raw.r", 7, moved=True), "raw.s": _observed("raw.s", 4, moved=False)}
+    assert expected_reads(joined, both, 3) == [Expected("raw.s", 4)]
+    both["raw.s"] = _observed("raw.s", 5, moved=True)
+    assert {(e.relation, e.version) for e in expected_reads(joined, both, 3)} == {("raw.r", 7), ("raw.s", 5)}
+    alone = plan_of("select k, count(*) as n from raw.r group by k", tables)
+    assert expected_reads(alone, {"raw.r": both["raw.r"]}, 3) == []
+    nested = plan_of(
+        "select n, count(*) as m from (select k, count(*) as n from raw.r group by k) group by n", tables
+    )
+    [state] = expected_reads(nested, {"raw.r": both["raw.r"]}, 3)
+    assert state == Expected(nested.state_relation, 3, is_restricted=True)
+
+
+TABLES = {
+    "plain": "CREATE TABLE {t} (k INT, c VARCHAR(4), d DECIMAL(10,2), at TIMESTAMP) USING DELTA",
+    "partitioned": "CREATE TABLE {t} (k INT, c VARCHAR(4), d DECIMAL(10,2), at TIMESTAMP) USING DELTA "
+    "PARTITIONED BY (k)",
+    "renamed": "CREATE TABLE {t} (k INT, c VARCHAR(4), d DECIMAL(10,2), old TIMESTAMP) USING DELTA "
+    "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+    "vectors": "CREATE TABLE {t} (k INT, c VARCHAR(4), d DECIMAL(10,2), at TIMESTAMP) USING DELTA "
+    "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("is_told", [True, False], ids=["from the checksum", "from the log"])
+@pytest.mark.parametrize("kind", TABLES)
+def test_the_same_rows(
+    kind: str, is_told: bool, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark.sql("CREATE SCHEMA IF NOT EXISTS known")
+    name = f"known.{kind}_{is_told}".lower()
+    spark.sql(TABLES[kind].format(t=name))
+    spark.sql(
+        f"INSERT INTO {name} VALUES (1, 'a', 1.5, TIMESTAMP '1500-01-01 00:00:00'), (NULL, NULL, NULL, NULL), "
+        "(2, 'b', 2.5, TIMESTAMP '2024-03-31 01:30:00'), (2, 'b', 2.5, TIMESTAMP '2024-03-31 01:30:00')"
+    )
+    if kind == "renamed":
+        spark.sql(f"ALTER TABLE {name} RENAME COLUMN old TO at")
+    spark.sql(f"INSERT INTO {name} VALUES (3, 'c', 3.5, NULL), (4, 'd', 4.5, NULL)")
+    spark.sql(f"DELETE FROM {name} WHERE k = 3")
+    engine = SparkEngine.of_session(spark)
+    [newest] = engine.commits(name, None)
+    if not is_told:
+        monkeypatch.setattr(known_files, "_told", lambda _: None)
+    engine.expect([Expected(name, newest.version)])
+    sql = f"SELECT x.*, x.c = 'a' AS is_a, x.c || '.' AS long FROM {name} VERSION AS OF {newest.version} AS x"
+    placed = engine._placed(sql)
+    assert re.fullmatch(r"SELECT .* FROM fivm_files_\d+ AS x", placed)
+    rows = engine.query(placed)
+    assert len(rows) == 5
+    assert sorted(rows, key=str) == sorted(engine.query(sql), key=str)
+    assert engine.describe(placed) == engine.describe(sql)
+    engine.expect(())
+    assert engine._placed(sql) == sql
+
+
+@pytest.mark.spark
+def test_what_is_left_to_delta(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another version than the newest, a table that is large or no Delta table, and one that is not there."""
+    spark.sql("CREATE SCHEMA IF NOT EXISTS known")
+    spark.sql("CREATE TABLE known.left USING DELTA AS SELECT 1 AS k")
+    spark.sql("INSERT INTO known.left SELECT 2 AS k")
+    spark.sql("CREATE TABLE known.parquet USING PARQUET AS SELECT 1 AS k")
+    engine = SparkEngine.of_session(spark)
+    spark.sql("CREATE TABLE known.padded (k CHAR(3)) USING DELTA")
+    engine.expect([Expected(f"known.{name}", 0) for name in ("left", "parquet", "gone", "padded")])
+    for table in ("left", "parquet", "gone", "padded"):
+        sql = f"SELECT x.k FROM known.{table} VERSION AS OF 0 AS x"
+        assert engine._placed(sql) == sql
+    monkeypatch.setattr(known_files, "MAX_FILES", 1)
+    engine.expect([Expected("known.left", 1)])
+    sql = "SELECT x.k FROM known.left VERSION AS OF 1 AS x"
+    assert engine._placed(sql) == sql
+
+
+@pytest.mark.spark
+def test_reads_are_counted_by_the_tables_name(spark: SparkSession) -> None:
+    spark.sql("CREATE SCHEMA IF NOT EXISTS known")
+    spark.sql("CREATE TABLE known.counted USING DELTA AS SELECT id AS k FROM range(7)")
+    engine = SparkEngine.of_session(spark)
+    engine.expect([Expected("known.counted", 0)])
+    engine.start_measuring("counted")
+    engine.stage("fivm_counted", "SELECT MAX(x.k) AS k FROM known.counted VERSION AS OF 0 AS x")
+    assert engine.measured("counted").scans == (("known.counted", 7),)
+    engine.unstage("fivm_counted")
+    engine.expect(())

@@ -78,9 +78,9 @@ def test_some_cells() -> None:
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("chunk", range(0, CHUNKS, 5))
+@pytest.mark.parametrize("chunk", range(0, CHUNKS, 8))
 def test_cells(chunk: int) -> None:
-    """A quarter of the pairs of a kind and a position, over what becomes empty or what is filled."""
+    """An eighth of the pairs of a kind and a position, over what becomes empty or what is filled."""
     run = _each_pair(chunk)
     assert not _failures(run), "\n\n".join(_failures(run))
 

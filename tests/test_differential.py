@@ -45,6 +45,7 @@ from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.scenario import Scenario
 from fivm_dbt.testing.scenario_plans import plan_models
 from fivm_dbt.testing.workbench import DuckDbWorkbench
+from fixtures.runs import by_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -156,9 +157,7 @@ def test_a_few_random_scenarios(monkeypatch: pytest.MonkeyPatch) -> None:
     assert coverage.share_interpreted >= 0.9, coverage.not_understood
 
 
-@pytest.mark.parametrize(
-    "chunk", [pytest.param(n, marks=pytest.mark.more if n < 4 else pytest.mark.long) for n in range(CHUNKS)]
-)
+@pytest.mark.parametrize("chunk", by_run(more=range(2), long=range(2, CHUNKS)))
 def test_random_scenarios(
     chunk: int,
     monkeypatch: pytest.MonkeyPatch,

@@ -59,7 +59,7 @@ def skip_statement_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def check_statements_of_builds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in use: a build checks every statement of its plan. Without Java ``conftest.py`` leaves that out."""
+    """As in use: a build checks every statement of its plan. In most tests ``conftest.py`` leaves that out."""
     monkeypatch.setattr(runner, "check_statements", check_statements)
 
 

@@ -32,8 +32,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(autouse=True)
 def _no_checks_of_builds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only on Spark, and where a test says so, builds check every statement of their plan: a fifth of the time."""
-    if request.node.get_closest_marker("spark") is None:
+    """On Spark, at length and where a test says so builds check every statement of their plan: a fifth of the time."""
+    if not any(request.node.get_closest_marker(run) for run in ("spark", "long")):
         skip_statement_checks(monkeypatch)
 
 

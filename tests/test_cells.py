@@ -32,7 +32,7 @@ LONG_TURNS = 3
 
 
 @pytest.fixture(autouse=True)
-def quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def quick(request: pytest.FixtureRequest) -> Iterator[None]:
     """A part of the time goes into looking for garbage."""
     if "spark" in request.fixturenames:
         yield

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlglot import exp
 
-from cached_statements import cache_statements, check_statements_of_builds
+from cached_statements import cache_statements
 from fivm_dbt.delta.term import Derive, Term, at_side
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Join, Side
@@ -188,14 +188,12 @@ def test_many_random_scenarios(
     monkeypatch: pytest.MonkeyPatch,
     all_chunks: AddChunk,
 ) -> None:
-    """Ten times as many, in some chunks with every statement derived and checked.
+    """Ten times as many, in some chunks with every statement derived.
 
     Nearly every family of constructs stands in a subquery of every other.
     """
     if chunk % 5:
         cache_statements(monkeypatch)
-    else:
-        check_statements_of_builds(monkeypatch)
     coverage, failures = _run(_long_seeds(chunk), models=10)
     print(f"FIVM_SEED={SEED}, long chunk {chunk}: {coverage}")
     assert not failures, "\n\n".join(failures)

@@ -223,20 +223,14 @@ RANDOM = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.more
+SEEDS = by_run(
+    more=[range(4)], long=[range(4, 8), *(range(first, first + 40) for first in range(100, 300, 40))]
+)
+
+
 @RANDOM
-def test_random_joins_of_few_values(strategy: dict[str, object]) -> None:
-    _follow_random_joins(range(4), strategy)
-
-
-@pytest.mark.long
-@RANDOM
-@pytest.mark.parametrize("chunk", range(5))
-def test_many_random_joins_of_few_values(chunk: int, strategy: dict[str, object]) -> None:
-    _follow_random_joins(range(100 + 40 * chunk, 140 + 40 * chunk), strategy)
-
-
-def _follow_random_joins(seeds: Iterable[int], strategy: dict[str, object]) -> None:
+@pytest.mark.parametrize("seeds", SEEDS, ids=str)
+def test_random_joins_of_few_values(seeds: Iterable[int], strategy: dict[str, object]) -> None:
     """Several relations change in each of three refreshes."""
     for seed in seeds:
         sql, tables = random_join(seed)

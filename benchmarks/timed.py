@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from fivm_dbt.engines.own_session import own_session
 from fivm_dbt.engines.spark import Answer, Execute, SparkEngine, on_session
@@ -15,7 +15,7 @@ from fivm_dbt.engines.spark import Answer, Execute, SparkEngine, on_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from fivm_dbt.plan.head import Added, Note
+    from fivm_dbt.plan.head import Note
 
 Kind = Literal["staged", "queried", "written", "dropped"]
 
@@ -68,19 +68,9 @@ class TimedEngine(SparkEngine):
         self._timed = Timed(on_session(own))
         super().__init__(self._timed, own)
 
-    def _append(self, session: SparkSession, note: Note, added: Added) -> bool:
-        started = time.perf_counter()
-        is_done = super()._append(session, note, added)
-        if is_done:
-            self._timed.timings.append(
-                Timing(_shortened("INSERT " + note.table), time.perf_counter() - started)
-            )
-        return is_done
-
-    def _run_in(self, session: Any, sql: str) -> None:
-        started = time.perf_counter()
-        super()._run_in(session, sql)
-        self._timed.timings.append(Timing(_shortened(sql), time.perf_counter() - started))
+    def commit(self, sql: str, note: Note) -> None:
+        with self._as_one(sql):
+            super().commit(sql, note)
 
     def stage(self, name: str, sql: str) -> None:
         with self._as_one(f"CACHE TABLE {name} AS {sql}"):

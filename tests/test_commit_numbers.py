@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from pyspark.sql import SparkSession
 
+from fivm_dbt.engines.delta_append import append
 from fivm_dbt.engines.delta_log import DeltaLogs, OpenedTable
 from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.engines.spark import SparkEngine, on_session
@@ -109,30 +110,19 @@ def _adding(engine: Engine, table: str, number: int, query: str, text: str = "ad
 
 
 @pytest.mark.spark
-def test_rows_are_added_without_a_statement(own: SparkEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_added_without_a_statement(own: SparkEngine) -> None:
     """As by the statement: the same rows, types, note and history, and later ones go by its number."""
     own.run("CREATE TABLE numbers.added (k BIGINT, x DECIMAL(10,2), t STRING) USING DELTA")
-    with monkeypatch.context() as patch:
-        patch.setattr(SparkEngine, "_run_in", lambda *_: pytest.fail("a statement was run"))
-        _adding(
-            own,
-            "numbers.added",
-            5,
-            "SELECT 1 AS k, 1.5BD AS x, 'a' AS t UNION ALL SELECT NULL, NULL, 'b'",
-            "`$`",
-        )
+    rows = "SELECT 1 AS k, 1.5BD AS x, 'a' AS t UNION ALL SELECT NULL, NULL, 'b'"
+    assert own._session is not None
+    assert append(own._session, own._logs, Note("numbers.added", 5, "`$`"), Added(rows, 0))
     [newest] = own.commits("numbers.added", None)
-    assert (newest.version, newest.operation, newest.note, newest.written, newest.appended) == (
-        1,
-        "WRITE",
-        "`$`",
-        2,
-        2,
-    )
+    assert (newest.version, newest.operation, newest.note) == (1, "WRITE", "`$`")
+    assert (newest.written, newest.appended) == (2, 2)
     assert newest.growth
     _adding(own, "numbers.added", 6, "SELECT '2' AS k, '2.50' AS x, 3 AS t")
-    rows = list(own.query("SELECT CAST(k AS STRING), CAST(x AS STRING), t FROM numbers.added ORDER BY t"))
-    assert rows == [("2", "2.50", "3"), ("1", "1.50", "a"), (None, None, "b")]
+    shown = list(own.query("SELECT CAST(k AS STRING), CAST(x AS STRING), t FROM numbers.added ORDER BY t"))
+    assert shown == [("2", "2.50", "3"), ("1", "1.50", "a"), (None, None, "b")]
     own.commit("INSERT INTO numbers.added SELECT 9, 9, 'late'", Note("numbers.added", 5, "late"))
     assert [c.note for c in own.commits("numbers.added", None)] == ["added"]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,8 +24,9 @@ class _Known(KnownFiles):
     """Knows the files of ``raw.r`` at version 7, and of ``m.state`` at version 3, without a session."""
 
     def __init__(self) -> None:
+        looked_up: Future[Any | None] = Future()
         whole, some = Expected("raw.r", 7), Expected("m.state", 3, is_restricted=True)
-        self._expected = {("raw.r", "7"): (whole, None), ("m.state", "3"): (some, None)}  # type: ignore[dict-item]
+        self._expected = {("raw.r", "7"): (whole, looked_up), ("m.state", "3"): (some, looked_up)}
         self._views = {("raw.r", "7"): "r_7", ("m.state", "3"): "state_3"}
 
 
@@ -113,14 +115,14 @@ def test_the_same_rows(
         monkeypatch.setattr(known_files, "_told", lambda _: None)
     engine.expect([Expected(name, newest.version)])
     sql = f"SELECT x.*, x.c = 'a' AS is_a, x.c || '.' AS long FROM {name} VERSION AS OF {newest.version} AS x"
-    placed = engine._placed(sql)
+    placed = engine._files.placed(sql)
     assert re.fullmatch(r"SELECT .* FROM fivm_files_\d+ AS x", placed)
     rows = engine.query(placed)
     assert len(rows) == 5
     assert sorted(rows, key=str) == sorted(engine.query(sql), key=str)
     assert engine.describe(placed) == engine.describe(sql)
     engine.expect(())
-    assert engine._placed(sql) == sql
+    assert engine._files.placed(sql) == sql
 
 
 @pytest.mark.spark
@@ -135,11 +137,11 @@ def test_what_is_left_to_delta(spark: SparkSession, monkeypatch: pytest.MonkeyPa
     engine.expect([Expected(f"known.{name}", 0) for name in ("left", "parquet", "gone", "padded")])
     for table in ("left", "parquet", "gone", "padded"):
         sql = f"SELECT x.k FROM known.{table} VERSION AS OF 0 AS x"
-        assert engine._placed(sql) == sql
+        assert engine._files.placed(sql) == sql
     monkeypatch.setattr(known_files, "MAX_FILES", 1)
     engine.expect([Expected("known.left", 1)])
     sql = "SELECT x.k FROM known.left VERSION AS OF 1 AS x"
-    assert engine._placed(sql) == sql
+    assert engine._files.placed(sql) == sql
 
 
 @pytest.mark.spark

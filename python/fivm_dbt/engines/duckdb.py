@@ -74,7 +74,6 @@ class DuckDbEngine:
         self._views: dict[str, exp.Query] = {}
         self._view_texts: dict[str, str] = {}
         self._staged: dict[str, str] = {}
-        self._statements: dict[str, Statement] = {}
         self._narrow: dict[tuple[str, tuple[Slot, ...]], str] = {}
         self._local = threading.local()
         self._scans: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -250,18 +249,13 @@ class DuckDbEngine:
 
     def _statement(self, sql: str) -> tuple[Statement, Cut]:
         cut = cut_literals(sql)
-        statement = self._statements.get(cut.template)
+        key = (cut.template, frozenset(self._view_texts.items()))
+        statement = _TRANSPILED.get(key)  # which another thread's engine may clear
         if statement is None:
-            statement = self._statements[cut.template] = self._transpiled(cut.template)
-        return statement, cut
-
-    def _transpiled(self, template: str) -> Statement:
-        key = (template, frozenset(self._view_texts.items()))
-        if key not in _TRANSPILED:
             if len(_TRANSPILED) >= _MANY:
                 _TRANSPILED.clear()
-            _TRANSPILED[key] = transpile(template, self._views)
-        return _TRANSPILED[key]
+            statement = _TRANSPILED[key] = transpile(cut.template, self._views)
+        return statement, cut
 
     def _reads_staged(self, statement: Statement) -> bool:
         """Whether a statement reads what may be staged anew under the same name."""
@@ -353,7 +347,6 @@ class DuckDbEngine:
         if self._views.get(name) != query:
             self._views[name] = query
             self._view_texts[name] = query.sql(dialect="spark")
-            self._statements.clear()  # they have the old view, or a table of that name, in them
 
     def _drop(self, statement: Statement) -> None:
         name = statement.target
@@ -361,7 +354,6 @@ class DuckDbEngine:
             self.drop(name)
         elif name in self._views:
             del self._views[name], self._view_texts[name]
-            self._statements.clear()
         elif not statement.is_lenient:
             raise MissingRelation(name)
 

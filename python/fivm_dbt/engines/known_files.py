@@ -45,9 +45,9 @@ _numbers = count(1)
 
 
 class KnownFiles:
-    """The tables that statements of a session will read, each at a version."""
+    """The tables that statements of a session will read, each at a version. Without a session it knows none."""
 
-    def __init__(self, session: SparkSession, logs: DeltaLogs) -> None:
+    def __init__(self, session: Any, logs: DeltaLogs) -> None:
         self._session = session
         self._logs = logs
         self._expected: dict[tuple[str, str], tuple[Expected, Future[Any | None]]] = {}
@@ -55,6 +55,8 @@ class KnownFiles:
 
     def expect(self, tables: Sequence[Expected]) -> None:
         """Look up the files of these tables, and forget those of before."""
+        if self._session is None:
+            return
         for view in self._views.values():
             if view is not None:
                 self._session.catalog.dropTempView(view)

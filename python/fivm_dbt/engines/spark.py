@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.engines.commits import RECENT_COMMITS, commit_of
@@ -22,7 +22,7 @@ from fivm_dbt.engines.own_session import own_session
 from fivm_dbt.engines.spark_errors import cause
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import quote, relation_name, split_name
-from fivm_dbt.plan.head import Added, Note
+from fivm_dbt.plan.head import Note
 from fivm_dbt.refresh.engine import Commit, Expected, Metrics, Row
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class SparkEngine:
         # Spark Connect has no frames that can be cut, and no copies of a session.
         self._is_shared = session is not None and not hasattr(session, "_jsparkSession")
         self._session = session if hasattr(session, "_jsparkSession") else None
-        self._files = KnownFiles(self._session, self._logs) if self._session is not None else None
+        self._files = KnownFiles(self._session, self._logs)
         self.fixed_clock: Clock | None = None
         self._local: set[str] = set()
         """Of what is staged, the names of what lies in this process."""
@@ -111,7 +111,7 @@ class SparkEngine:
             with _SHARED if self._is_shared else nullcontext():
                 self._commit_by_statements(sql, settings)
             return
-        if note.added is not None and self._append(self._session, note, note.added):
+        if note.added is not None and append(self._session, self._logs, note, note.added):
             return
         # In a copy of the session no other thread's commit has these settings. The copy has the settings, temporary
         # views and functions of the session, and takes a millisecond to make.
@@ -119,7 +119,7 @@ class SparkEngine:
         for key, value in settings.items():
             copy.conf().set(key, value)
         logger.debug("%s", sql)
-        self._run_in(copy, sql)
+        copy.sql(sql)
 
     def _commit_by_statements(self, sql: str, settings: Mapping[str, str]) -> None:
         """The same over a network: dbt gives each thread a connection of its own, which is a session."""
@@ -130,14 +130,6 @@ class SparkEngine:
         finally:
             for key in settings:
                 self.run(f"RESET {quote(key)}")
-
-    def _append(self, session: SparkSession, note: Note, added: Added) -> bool:
-        """Add rows without a statement; False where that cannot be."""
-        return append(session, self._logs, note, added)
-
-    def _run_in(self, session: Any, sql: str) -> None:
-        """Run a statement in a session of the JVM, which is not made the active one."""
-        session.sql(sql)
 
     def query(self, sql: str) -> Sequence[Row]:
         return _translated(lambda: self._execute(sql, fetch=True)).rows
@@ -206,7 +198,7 @@ class SparkEngine:
         """
 
         def stage() -> None:
-            rows = cut(session.sql(self._placed(sql)))
+            rows = cut(session.sql(self._files.placed(sql)))
             local = local_rows(rows)
             self._keep(name, rows if local is None else local, is_local=local is not None)
 
@@ -227,7 +219,7 @@ class SparkEngine:
             return
 
         def stage() -> None:
-            rows = cut(together(session, [self._placed(sql) for _, sql in staged]))
+            rows = cut(together(session, [self._files.placed(sql) for _, sql in staged]))
             local = local_rows(rows)
             parts = apart(rows if local is None else local, len(staged))
             for (name, _), part in zip(staged, parts, strict=True):
@@ -236,11 +228,7 @@ class SparkEngine:
         _translated(stage)
 
     def expect(self, tables: Sequence[Expected]) -> None:
-        if self._files is not None:
-            self._files.expect(tables)
-
-    def _placed(self, sql: str) -> str:
-        return sql if self._files is None else self._files.placed(sql)
+        self._files.expect(tables)
 
     def staged_rows(self, name: str, sql: str) -> Sequence[Row] | None:
         if self._session is None or name not in self._local:

@@ -105,15 +105,16 @@ def expected_reads(plan: Plan, observed: Mapping[str, Observed], before: int) ->
     """
     moved = {name for name, o in observed.items() if o.moved}
     changed = frozenset({*moved, *map(old_rows, moved), *(v.name for v in plan.helpers), CLOCK})
+    # Of another fivm model its state is read, by a condition.
+    tables = {item.name for item in plan.inputs if item.relation.presentation is None}
     found: dict[str, Expected] = {}
     if plan.helpers:
         found[plan.state_relation] = Expected(plan.state_relation, before, is_restricted=True)
     for term in (t for view in plan.stored for t in prune_terms(view.terms, changed)):
         bounded = {n.scan for n in term.node.walk() if isinstance(n, (Within, Lookup))}
         for scan in scans(term.node):
-            read = observed.get(scan.relation)
-            if read is not None and scan not in bounded and scan.side in (Side.NEW, Side.OLD, Side.COUNTED):
-                found[read.table] = Expected(read.table, read.head.version)
+            if scan.relation in tables and scan not in bounded and scan.side is not Side.DELTA:
+                found[scan.relation] = Expected(scan.relation, observed[scan.relation].head.version)
     return list(found.values())
 
 

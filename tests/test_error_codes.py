@@ -16,8 +16,8 @@ from fivm_dbt.parts.reference import PartReference
 from fivm_dbt.parts.schedule import Recurrence
 from fivm_dbt.plan.head import Note
 from fivm_dbt.refresh.compare import difference_sql
-from fivm_dbt.refresh.journal import Entry, MemoryJournal
-from fivm_dbt.refresh.owner import new_owner, release
+from fivm_dbt.refresh.journal import MemoryJournal
+from fivm_dbt.refresh.owner import only_refresh_here
 from fivm_dbt.spark.validate import validate
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.viewtree.order_file import read_order
@@ -118,14 +118,10 @@ def _never_built() -> None:
     difference_sql(bench.plan, MemoryJournal())
 
 
-def _claimed() -> None:
-    bench = _bench(fivm_strategy="reevaluate")
-    owner = new_owner()
-    bench.journal.claim(Entry(bench.plan.relation, 2, 0, "started", bench.plan.plan_hash, {"owner": owner}))
-    try:
+def _at_work() -> None:
+    bench = _bench()
+    with only_refresh_here(bench.journal.name, bench.plan.relation):
         bench.refresh()
-    finally:
-        release(owner)
 
 
 def _twice() -> None:
@@ -154,7 +150,7 @@ TRIGGERS: dict[str, Callable[[], object]] = {
     "FIVM305": _static,
     "FIVM306": _vacuumed,
     "FIVM401": _tampered,
-    "FIVM403": _claimed,
+    "FIVM403": _at_work,
     "FIVM404": _never_built,
     "FIVM405": _twice,
     "FIVM901": lambda: validate("SELECT k FROM raw.a", []),

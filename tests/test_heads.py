@@ -11,13 +11,14 @@ import sqlglot
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.head import Note
+from fivm_dbt.plan.plan import STATE_VERSION
 from fivm_dbt.refresh.engine import Commit
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.heads import HeadedJournal, head_of
 from fivm_dbt.refresh.invocation import Invocation
 from fivm_dbt.refresh.journal import Entry, SqlJournal
 from fivm_dbt.refresh.observe import read_state
-from fixtures.models import Bench, Interrupted, Interrupting
+from fixtures.models import Bench, HoldingBack, Interrupted, Interrupting
 
 SUMS = "select k, sum(x) as s, count(*) as n from r group by k"
 NESTED = "select n, count(*) as c from (select k, count(*) as n from r group by k) group by n"
@@ -35,30 +36,6 @@ def _insert(bench: Bench, *rows: tuple[object, ...]) -> None:
     bench.engine.change("r", insert=rows or [(1, 5), (3, 5)])
 
 
-class _HoldingBack:
-    """An engine that keeps the first write to the state back, as if its client was killed and the server was slow."""
-
-    def __init__(self, bench: Bench) -> None:
-        self._engine = bench.engine
-        self.left: tuple[str, Note] | None = None
-
-    def commit(self, sql: str, note: Note) -> None:
-        if self.left is None:
-            self.left = (sql, note)
-            self.staged = dict(self._engine._staged)
-            raise Interrupted("killed")
-        self._engine.commit(sql, note)
-
-    def late(self) -> None:
-        """The statement arrives, with what its session had staged."""
-        assert self.left is not None
-        self._engine._staged.update(self.staged)
-        self._engine.commit(*self.left)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._engine, name)
-
-
 @pytest.mark.parametrize("later", [1, 3])
 @pytest.mark.parametrize("kind", ["merge", "replace", "advance", "rebuild"])
 def test_a_statement_that_comes_late_changes_nothing(kind: str, later: int) -> None:
@@ -69,7 +46,7 @@ def test_a_statement_that_comes_late_changes_nothing(kind: str, later: int) -> N
         bench.engine.change("r", delete=[(7, 7)])
     else:
         _insert(bench)
-    slow = _HoldingBack(bench)
+    slow = HoldingBack(bench)
     with pytest.raises(Interrupted):
         bench.refresh(slow, full_refresh=kind == "rebuild")  # type: ignore[arg-type]
     for number in range(later):
@@ -85,7 +62,7 @@ def test_a_statement_that_comes_late_changes_nothing(kind: str, later: int) -> N
 
 def test_of_two_first_builds_one_commits() -> None:
     bench = Bench.of(SUMS, {"r": ("k int, x int", ROWS)})
-    slow = _HoldingBack(bench)
+    slow = HoldingBack(bench)
 
     def commit(sql: str, note: Note) -> None:
         if sql.startswith(f"CREATE TABLE {bench.plan.state_relation}"):
@@ -95,7 +72,7 @@ def test_of_two_first_builds_one_commits() -> None:
     slow.commit = commit  # type: ignore[method-assign]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fivm_dbt.refresh.executor.only_refresh_here", lambda *_: nullcontext(True))
-        patch.setattr("fivm_dbt.refresh.maintained.is_conflict", lambda error: "exists already" in str(error))
+        patch.setattr("fivm_dbt.refresh.headed.is_conflict", lambda error: "exists already" in str(error))
         assert bench.refresh(slow).action == "no change"  # type: ignore[arg-type]
     bench.check()
 
@@ -211,7 +188,7 @@ def test_states_of_the_first_protocol_are_built_anew_and_dropped() -> None:
     bench.journal.append(replace(entry, refresh=9, plan_hash="old", detail=detail))
     bench.with_plan(meta={"fivm_on_change": "fail"})
     report = bench.refresh()
-    assert (report.action, report.reason) == ("rebuilt", "state version changed from 3 to 4")
+    assert (report.action, report.reason) == ("rebuilt", f"state version changed from 3 to {STATE_VERSION}")
     bench.check()
     assert not bench.engine.exists(bench.plan.root.relation)
     assert bench.engine.is_view_of(helper, bench.engine._views[helper].sql(dialect="spark"))
@@ -285,7 +262,7 @@ def test_branches_of_a_merge_are_in_the_order_of_sparks_grammar() -> None:
 
 def test_a_build_that_is_overtaken_before_it_is_counted_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench.of(SUMS, {"r": ("k int, x int", ROWS)})
-    slow, left = _HoldingBack(bench), [1]
+    slow, left = HoldingBack(bench), [1]
 
     def commit(sql: str, note: Note) -> None:
         if left and sql.startswith(f"INSERT INTO {bench.plan.state_relation}"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import date, datetime
 
 import pytest
@@ -10,10 +12,9 @@ import pytest
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.text import explain
 from fivm_dbt.ir.clock import Clock
+from fivm_dbt.plan.head import Note
 from fivm_dbt.refresh.compare import difference_sql
-from fivm_dbt.refresh.journal import Entry
-from fivm_dbt.refresh.owner import new_owner, release
-from fixtures.models import Bench, Interrupted, Interrupting, plan_of, relation
+from fixtures.models import Bench, HoldingBack, Interrupted, Interrupting, plan_of, relation
 
 RECURSIVE = (
     "with recursive c as (select 1 as n union all select n + 1 from c where n < 3) "
@@ -28,6 +29,24 @@ def _bench(sql: str = RECURSIVE, meta: dict[str, object] = AUTO) -> Bench:
     bench = Bench.of(sql, ROWS, meta)
     bench.refresh()
     return bench
+
+
+def _by_day() -> Bench:
+    """A model of which the days are recomputed that a change reaches."""
+    sql = "select d, percentile(v, 0.5) as m from raw.e group by d"
+    rows: list[tuple[object, ...]] = [(date(2024, 5, day), day) for day in (1, 1, 2, 3)]
+    bench = Bench.of(sql, {"raw.e": ("d date, v int", rows)}, {"fivm_strategy": "reevaluate"})
+    bench.refresh()
+    return bench
+
+
+def _change(bench: Bench, number: int) -> None:
+    (item,) = bench.plan.inputs
+    row = (date(2024, 5, number), 10 * number) if item.name == "raw.e" else (number, f"{number}.00")
+    bench.engine.change(item.name, insert=[row])
+
+
+BENCHES = [pytest.param(_bench, id="all rows"), pytest.param(_by_day, id="where the changes reach")]
 
 
 def test_only_auto_recomputes_and_only_what_cannot_be_maintained() -> None:
@@ -83,7 +102,7 @@ def test_errors_of_the_configuration_are_no_reason_to_recompute() -> None:
 def test_recomputes_when_an_input_moves_and_only_then(meta: dict[str, object]) -> None:
     bench = Bench.of(RECURSIVE, ROWS, meta)
     built = bench.refresh()
-    assert (built.action, len(bench.journal.entries(bench.plan.relation))) == ("built", 2)
+    assert (built.action, len(bench.journal.entries(bench.plan.relation))) == ("built", 1)
     bench.check()
     before = bench.engine.commits(bench.plan.state_relation, None)
     quiet = bench.refresh()
@@ -150,7 +169,8 @@ def test_an_input_created_anew_needs_no_snapshot() -> None:
     bench.check()
 
 
-def test_cut_off_anywhere_and_recomputed_by_the_next_run() -> None:
+def test_cut_off_anywhere_and_shown_by_the_next_run() -> None:
+    """What is written is written with its head: the next run recomputes if nothing was, and shows what was."""
     bench = _bench()
     bench.engine.change("raw.r", insert=[(3, "3.00")])
     counting = Interrupting(bench.engine, 10**6, after=False)
@@ -161,25 +181,57 @@ def test_cut_off_anywhere_and_recomputed_by_the_next_run() -> None:
             bench.engine.change("raw.r", insert=[(4, "4.00")])
             with pytest.raises(Interrupted):
                 bench.refresh(Interrupting(bench.engine, number, after=after))
-            report = bench.refresh()
-            assert (report.action, report.reason) == ("recomputed", "a build was interrupted")
+            is_written = (number, after) != (1, False)
+            assert bench.refresh().action == ("no change" if is_written else "recomputed")
             bench.check()
             assert bench.refresh().action == "no change"
 
 
-def test_a_claim_of_somebody_else_is_respected() -> None:
+@pytest.mark.parametrize("made", BENCHES)
+def test_another_process_was_faster(made: Callable[[], Bench], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both read the head before either writes: the slower one writes nothing, and reads it again."""
+    monkeypatch.setattr("fivm_dbt.refresh.executor.only_refresh_here", lambda *_: nullcontext(True))
+    bench = made()
+    _change(bench, 1)
+    slow = HoldingBack(bench)
+
+    def commit(text: str, note: Note) -> None:
+        if slow.left is None:
+            slow.left = (text, note)
+            assert bench.refresh().action == "recomputed"
+            _change(bench, 2)
+        bench.engine.commit(text, note)
+
+    slow.commit = commit  # type: ignore[method-assign]
+    assert bench.refresh(slow).action == "recomputed"  # type: ignore[arg-type]
+    assert slow.left is not None and ("REPLACE WHERE" in slow.left[0]) is (made is _by_day)
+    bench.check()
+    assert bench.refresh().action == "no change"
+
+
+@pytest.mark.parametrize("made", BENCHES)
+def test_a_statement_that_comes_late_changes_nothing(made: Callable[[], Bench]) -> None:
+    bench = made()
+    _change(bench, 1)
+    slow = HoldingBack(bench)
+    with pytest.raises(Interrupted):
+        bench.refresh(slow)  # type: ignore[arg-type]
+    for number in (2, 3):
+        bench.refresh()
+        _change(bench, number)
+    bench.refresh()
+    before = bench.engine.commits(bench.plan.state_relation, None)
+    slow.late()
+    assert bench.engine.commits(bench.plan.state_relation, None) == before
+    bench.check()
+    assert bench.refresh().action == "no change"
+
+
+def test_what_others_do_to_the_state() -> None:
     bench = _bench()
-    bench.engine.change("raw.r", insert=[(3, "3.00")])
-    owner = new_owner()
-    detail = {"kind": "build", "owner": owner}
-    bench.journal.append(Entry(bench.plan.relation, 2, 0, "started", bench.plan.plan_hash, detail))
-    try:
-        with pytest.raises(FivmError) as caught:
-            bench.refresh()
-    finally:
-        release(owner)
-    assert caught.value.code.number == "FIVM403"
-    assert bench.refresh().action == "recomputed"
+    bench.engine.run(f"DELETE FROM {bench.plan.state_relation} WHERE __fivm_view = 'root'")
+    report = bench.refresh()
+    assert report.action == "recomputed" and "changed by somebody else" in (report.reason or "")
     bench.check()
 
 

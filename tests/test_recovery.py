@@ -15,8 +15,6 @@ from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.refresh.decide import changed_by_others
 from fivm_dbt.refresh.engine import Commit, Engine, Row
-from fivm_dbt.refresh.journal import Entry
-from fivm_dbt.refresh.owner import new_owner
 from fixtures.models import Bench, Interrupted, Interrupting
 
 JOIN = (
@@ -468,26 +466,6 @@ def test_moving_on_does_not_hide_a_refresh_that_was_faster() -> None:
     assert bench.refresh(_overtaken(bench, meanwhile)).action == "no change"
     bench.check()
     assert bench.refresh().action == "no change"
-
-
-def test_a_claim_of_a_dead_process_elsewhere_ends_with_its_lease() -> None:
-    """Of a model that is recomputed, which is claimed."""
-    owner = {**new_owner(), "host": "elsewhere"}
-    for recorded_at, is_free in (("2020-01-01T00:00:00+00:00", True), ("2999-01-01T00:00:00+00:00", False)):
-        trial = Setting("lease").bench()
-        trial.with_plan(meta={"fivm_strategy": "reevaluate"})
-        trial.refresh()
-        entry = Entry(
-            trial.plan.relation, 3, 0, "started", trial.plan.plan_hash, {"owner": owner}, recorded_at
-        )
-        assert trial.journal.claim(entry)
-        if is_free:
-            assert trial.refresh().action == "recomputed"
-            trial.check()
-        else:
-            with pytest.raises(FivmError, match="on elsewhere") as caught:
-                trial.refresh()
-            assert caught.value.code.number == "FIVM403"
 
 
 # What was not foreseen about inputs and state

@@ -80,7 +80,7 @@ class _Picture:
         return notes + [("read by", str(path)) for path in access_paths(self.plan, view)]
 
     def _table(self) -> tuple[tuple[str, str], ...]:
-        return (("table", self.plan.root.relation),)
+        return (("table", self.plan.state_relation),)
 
     def _operator(self, node: Node, key: str, view: View, *, is_own: bool) -> Box:
         if isinstance(node, Scan):

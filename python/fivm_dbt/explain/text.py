@@ -142,7 +142,7 @@ def _recomputed(plan: Plan, recompute: Recompute) -> str:
         *(f"{item.name}\n  read in full, at its newest version" for item in plan.inputs),
         *_clock(plan),
         _heading("state"),
-        f"{plan.root.relation}, replaced as a whole by the rows of the query above",
+        f"{plan.state_relation}, replaced as a whole by the rows of the query above",
         *columns,
         partition,
         f"shown by view {plan.relation}:\n{_indent(_pretty_sql(plan.presentation))}",

@@ -36,7 +36,7 @@ from fivm_dbt.sql.part_references import split_initialize
 STATE = "state version"
 """The part of the signature that names the layout of states."""
 
-STATE_VERSION = 4
+STATE_VERSION = 5
 """Raised when the layout of state tables or the journal changes; part of every plan hash."""
 
 _INNER_VIEW = "inner view "
@@ -118,7 +118,8 @@ class StateTable:
 
     ``grouped_by`` are the keys by which rows are replaced together, if those are not all: buckets are hashed over them.
     ``determined`` are keys that follow from the others by declared keys that are promised: a MERGE does not compare
-    them. ``is_set`` says that by the same promise no row is there twice, so that the table has no multiplicity.
+    them. ``is_set`` says that by the same promise no row is there twice, so that the table has no multiplicity. Nor has
+    it where rows are kept as a text gives them (``is_plain``): that may be several times.
     """
 
     relation: str
@@ -131,6 +132,7 @@ class StateTable:
     """How many rows one of the input stands for, where that has payloads of a view tree."""
     determined: tuple[str, ...] = ()
     is_set: bool = False
+    is_plain: bool = False
     is_grouped: bool = False
     """Whether the rows that it is computed from have different keys already."""
     sorted_by: tuple[str, ...] = ()
@@ -153,7 +155,7 @@ class StateTable:
     @property
     def stored_names(self) -> tuple[str, ...]:
         """Those of them that are columns of the table."""
-        return self.payload_names[1:] if self.is_set else self.payload_names
+        return self.payload_names[1:] if self.is_set or self.is_plain else self.payload_names
 
     @property
     def placing(self) -> tuple[str, ...]:
@@ -400,7 +402,7 @@ class Plan:
 
     @cached_property
     def layout(self) -> StateLayout:
-        """The table of the states of a maintained model."""
+        """The table of the states of a model."""
         return lay_out_states(sibling(self.relation, "state"), self.stored)
 
     @property
@@ -410,8 +412,8 @@ class Plan:
 
     @property
     def state_relation(self) -> str:
-        """The table that a refresh writes: all states of a maintained model, else its root."""
-        return self.layout.relation if self.is_maintained else self.root.relation
+        """The table that a refresh writes: all states of a model, but of one of time parts its root."""
+        return self.layout.relation if self.parts is None else self.root.relation
 
     @property
     def presentation(self) -> Presentation:

@@ -16,7 +16,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.moments import is_utc
 from fivm_dbt.ir.nodes import AsWritten, Item
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.naming import PARTITION, sibling, split_name, storable, unique_name
+from fivm_dbt.naming import sibling, split_name, storable, unique_name
 from fivm_dbt.plan.match_marks import part_length
 from fivm_dbt.plan.partitioning import by_period, choose_partitioning
 from fivm_dbt.plan.plan import (
@@ -31,6 +31,7 @@ from fivm_dbt.plan.plan import (
 from fivm_dbt.plan.recomputed_parts import recomputed_parts
 from fivm_dbt.plan.retention import not_kept, retained
 from fivm_dbt.plan.root import Root
+from fivm_dbt.plan.state_layout import RESERVED, shown_from_table
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.sql.lower import lower
 from fivm_dbt.sql.parse import has_match, parse
@@ -77,11 +78,11 @@ def recompute_plan(
     root = Root(AsWritten("result", ()), keys, (), False, False, shown, (), ())
     name = sibling(relation, "root")
     parts = _parts(request, output, keys) if reason is None else None
-    state = StateTable(name, keys, (), _partitioning(keys, shown, config, parts), False)
+    state = StateTable(name, keys, (), _partitioning(keys, shown, config, parts), False, is_plain=True)
     presentation = Presentation(name, root.presentation(name).sql(dialect="spark"))
     node = AsWritten("result", tuple((c.name, c.type) for c in output))
     names = frozenset(c.name.lower() for i in inputs for c in i.columns)
-    root_view = View(state, node, (), (), output, presentation, None, "the model itself, written as a whole")
+    written = View(state, node, (), (), output, presentation, None, "the model itself, written as a whole")
     return Plan(
         relation=relation,
         sql=sql,
@@ -89,7 +90,7 @@ def recompute_plan(
         session=tuple(sorted(request.session)),
         inputs=inputs,
         query=node,
-        views=(root_view,),
+        views=(shown_from_table(written, sibling(relation, "state")),),
         output=output,
         completions=lowered.completions if lowered is not None else (),
         matches=lowered.matches if lowered is not None else (),
@@ -177,7 +178,7 @@ def _output(question: str, columns_of: Describe, reason: FivmError | None) -> tu
 
 def _stored(output: tuple[Column, ...]) -> tuple[tuple[Item, ...], tuple[tuple[str, Scalar], ...]]:
     """The state's columns, under names that a Delta table takes, and what the model shows of them."""
-    taken = {PARTITION}
+    taken = set(RESERVED)
     items, shown = [], []
     for column in output:
         name = unique_name(storable(column.name), taken)

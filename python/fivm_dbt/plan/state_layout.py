@@ -38,6 +38,10 @@ Role = Literal["key", "determined", "sum"]
 """What a MERGE does with a column: it finds rows by it, takes it from the delta, or adds it up."""
 
 
+RESERVED = frozenset({COUNT, PARTITION, VIEW, OF, TO, HEAD, COMMIT, COVERAGE})
+"""Names of columns that the table has besides those of its views."""
+
+
 @dataclass(frozen=True)
 class StoredColumn:
     """A column of the table. It has the same role in all views, so that one MERGE serves them."""
@@ -84,7 +88,7 @@ def view_label(table: str, view: str) -> str:
 def lay_out_states(relation: str, views: Sequence[View]) -> StateLayout:
     """Pool the columns of these views. The last one, the root, keeps its names; the others take what fits of these."""
     columns: list[StoredColumn] = []
-    taken = {COUNT, PARTITION, VIEW, OF, TO, HEAD, COMMIT, COVERAGE}
+    taken = set(RESERVED)
     places = {}
     for view in reversed(views):
         free = list(columns)
@@ -125,5 +129,5 @@ def _columns(state: StateTable) -> list[tuple[str, SparkType, Role]]:
     keys: list[tuple[str, SparkType, Role]] = [
         (k.name, k.type, "determined" if k.name in state.determined else "key") for k in state.keys
     ]
-    count: list[tuple[str, SparkType, Role]] = [] if state.is_set else [(COUNT, BIGINT, "sum")]
-    return [*keys, *count, *((p.name, p.type, "sum") for p in state.payload)]
+    types = {COUNT: BIGINT, **{p.name: p.type for p in state.payload}}
+    return [*keys, *((name, types[name], "sum") for name in state.stored_names)]

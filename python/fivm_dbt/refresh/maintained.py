@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from time import perf_counter
 from types import MappingProxyType
 from typing import Any, NoReturn
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.naming import sibling
 from fivm_dbt.plan.applying import StateSize, Tail, appends, replaced_states
 from fivm_dbt.plan.binding import Binding
-from fivm_dbt.plan.head import HeadId, NextHead, noted_head
-from fivm_dbt.plan.plan import shortened
 from fivm_dbt.refresh.bind import (
     bind,
     expected_reads,
@@ -29,11 +25,8 @@ from fivm_dbt.refresh.bind import (
 from fivm_dbt.refresh.clock import finished_clock, is_by_the_day, movement, read_clock
 from fivm_dbt.refresh.decide import (
     KEEPS_ROWS,
-    beheaded,
     broken_promise,
-    changed_by_others,
     choose_buckets,
-    is_conflict,
     last_build,
     lost_inputs,
     raised_alarm,
@@ -42,20 +35,18 @@ from fivm_dbt.refresh.decide import (
 )
 from fivm_dbt.refresh.dropped import check_rebuild, recorded_drops
 from fivm_dbt.refresh.engine import Commit, VersionUnavailable
-from fivm_dbt.refresh.heads import coverage, first_head, had_head, head_of, next_head, with_open
+from fivm_dbt.refresh.headed import HeadedRun
+from fivm_dbt.refresh.heads import next_head, with_open
 from fivm_dbt.refresh.journal import Entry
 from fivm_dbt.refresh.layout import state_sizes
 from fivm_dbt.refresh.model_parts import last_recorded, record_partitions
-from fivm_dbt.refresh.model_run import ModelRun
-from fivm_dbt.refresh.observe import Observed, RecordedInput, State, observe, read_state
+from fivm_dbt.refresh.observe import Observed, RecordedInput, State, observe
 from fivm_dbt.refresh.publish import publish, write_snapshots
 from fivm_dbt.refresh.report import Action, InputChange, Report
 from fivm_dbt.refresh.resume import Gone, bound_again
-from fivm_dbt.refresh.run import Overtaken
 from fivm_dbt.refresh.runner import Update, build_states
 from fivm_dbt.refresh.writes import MAX_LITERALS
-from fivm_dbt.spark.heads import OVERTAKEN
-from fivm_dbt.spark.merge import NEGATIVE, OVERFLOW, write_head
+from fivm_dbt.spark.merge import NEGATIVE, OVERFLOW
 from fivm_dbt.spark.state import TWICE
 
 
@@ -70,13 +61,9 @@ class _Moved:
     rolled_forward: bool
 
 
-class MaintainedRun(ModelRun):
-    """One call of a refresh of a maintained model. Each of its commits compares and sets the head of its table."""
+class MaintainedRun(HeadedRun):
+    """One call of a refresh of a maintained model."""
 
-    head: HeadId | None = None
-    """The head that the next commit starts from, None where there is no table."""
-    base = -1
-    """The newest version of the table that is known."""
     anew: Mapping[str, int] = MappingProxyType({})
     """Of which views the last commit has written how many partitions anew."""
     tail = Tail()
@@ -87,11 +74,7 @@ class MaintainedRun(ModelRun):
         return bool(self.tail.views) or appends(self.plan, self.sizes)
 
     def _execute(self, full_refresh: bool, entries: Sequence[Entry] | None) -> Report:
-        state = read_state(self.journal.entries(self.plan.relation) if entries is None else entries)
-        if state.finished is not None and head_of(state.finished) is None:
-            # That is what the journal says, on which heads do not depend.
-            state = read_state(self.journal.entries(self.plan.relation))
-        self.head = head_of(state.finished)
+        state = self._left(entries)
         if full_refresh:
             return self._build(state, "full refresh")
         if state.finished is None:
@@ -109,38 +92,24 @@ class MaintainedRun(ModelRun):
         report = self._roll_forward(state)
         if report is not None:
             return report
-        state = read_state(self.journal.entries(self.plan.relation))
+        state = self._left(None)
         assert state.finished is not None
-        self.head = head_of(state.finished)
         self._load(state.finished)
         return self._refresh(state, rolled_forward=True)
 
-    def _load(self, finished: Entry) -> str | None:
-        """Take up what the last refresh has left; why the state is not that, where somebody else has written to it."""
-        if self.head is None:
-            return beheaded(self.plan)
-        detail, name = finished.detail, self.plan.state_relation
-        self.base = int(detail["states"][name])
-        self.states = {name: self.base}
-        self.state_bytes = detail["state_bytes"]
+    def _take_up(self, detail: Mapping[str, Any]) -> None:
         self.sizes = {view: StateSize(*size) for view, size in detail["sizes"].items()}
         self.anew = detail["anew"]
         self.tail = Tail.of(detail.get("tail"))
-        left = int(detail["base"])
-        # What others have written since the head was read is met where it is compared.
-        since = [c for c in self.engine.commits(name, max(left, 0)) if left < c.version <= self.base]
-        own = [c.version for c in since if c.operation not in KEEPS_ROWS]
-        reason = changed_by_others(self.plan, since, own[-1]) if own else None
-        if reason is None:
-            self._measure(since)
-        return reason
+
+    def _of_state(self) -> dict[str, Any]:
+        return {"anew": dict(self.anew), "base": self.base, "tail": self.tail.as_dict()}
 
     # Building
 
     def _build(self, state: State, reason: str | None, snapshots: frozenset[str] = frozenset()) -> Report:
         """Compute the whole state at the inputs' newest versions."""
         check_rebuild(self.plan, self.dropped, reason or "no reason")
-        replaces = self.head is None and had_head(self.plan, self.engine)
         action: Action = "built" if state.finished is None else "rebuilt"
         before = state.inputs if state.finished is not None else {}
         last = last_build(self.plan, self.journal, state.finished)
@@ -152,15 +121,8 @@ class MaintainedRun(ModelRun):
         binding = bind(self.plan, observed, buckets=buckets, clock=clock)
         self.engine.progress(f"building {self.plan.model}" + (f": {reason}" if reason else ""))
         recorded = write_snapshots(self.plan, self.engine, binding, kept & {i.name for i in self.plan.inputs})
-        newest = self._newest() if self.head is not None or replaces else None
-        self.base = -1 if newest is None else newest.version
-        self.state_bytes, self.sizes, self.anew, self.tail = None, {}, {}, Tail()
-        detail = self._detail("build", observed, recorded, binding) | {"touched": None}
-        covered = self._covered(state, detail)
-        if self.head is not None and newest is not None and self._has_set(self.head, newest):
-            head = next_head(self.head, covered)
-        else:
-            head = first_head(self.head, covered, replaces=replaces)
+        self.sizes, self.anew, self.tail = {}, {}, Tail()
+        head, covered = self._built(state, observed, recorded, binding)
         try:
             build_states(self.plan, self.engine, replace(binding, head=head))
         except Exception as error:
@@ -182,17 +144,6 @@ class MaintainedRun(ModelRun):
         covered = self._covered(state, kept)
         self._set_head(covered)
         return covered
-
-    def _set_head(self, covered: Mapping[str, Any]) -> None:
-        """A commit of the head alone."""
-        assert self.head is not None
-        head = next_head(self.head, covered)
-        try:
-            self.engine.commit(write_head(self.plan, head), head.note(self.plan.state_relation), self.base)
-        except Exception as error:
-            self._check_overtaken(error)
-            raise
-        self._committed(head)
 
     def _not_built(self, error: Exception) -> NoReturn:
         raised = raised_alarm(error)
@@ -247,11 +198,7 @@ class MaintainedRun(ModelRun):
     def _complete(self, finished: Entry) -> None:
         """Do what comes after a commit, where the last refresh was cut off there."""
         detail, length = finished.detail, self.plan.partition_length
-        if detail["kind"] == "build":
-            # The last things that a build does: drop the root of an older layout, show the last inner view.
-            is_shown = not self.plan.helpers or self.engine.exists(self.plan.helpers[-1].name)
-            if not is_shown or self.engine.exists(sibling(self.plan.relation, "root")):
-                self._remove_orphans(finished)
+        self._complete_build(finished)
         if length is not None and detail["touched"] != []:
             known = last_recorded(self.plan, self.engine)
             if known is None or known < finished.refresh:
@@ -361,39 +308,10 @@ class MaintainedRun(ModelRun):
             self._committed(head)
         return covered
 
-    def _covered(self, state: State, detail: dict[str, Any]) -> dict[str, Any]:
-        """What the state covers with the next commit, which starts from the version ``base``."""
-        of_states = {"anew": dict(self.anew), "base": self.base, "tail": self.tail.as_dict()}
-        every = {**detail, **self._state_detail(), **of_states}
-        return coverage(self.plan, state.next_refresh, every | {"signature": shortened(self.plan.signature)})
-
-    def _committed(self, head: NextHead) -> None:
-        """A commit has set this head; raises Overtaken where it was passed over, since another one came before."""
-        commits = self.engine.commits(self.plan.state_relation, max(self.base, 0))
-        since = [c for c in commits if c.version > self.base]
-        if not any(self._has_set(head.id, c) for c in since):
-            raise Overtaken
-        self.head = head.id
-        self._measure(since)
-
-    def _newest(self) -> Commit:
-        return self.engine.commits(self.plan.state_relation, None)[0]
-
-    def _has_set(self, head: HeadId, commit: Commit) -> bool:
-        found = noted_head(commit.note, self.plan.state_relation)
-        return found is not None and found[0] == head
-
     def _measure(self, since: Sequence[Commit]) -> None:
-        """Note the version and the size of the state, after the commits ``since`` the one that both are known of."""
-        name = self.plan.state_relation
-        growth = [c.growth for c in since]
-        if self.state_bytes is not None and None not in growth:
-            self.state_bytes += sum(g for g in growth if g is not None)
-        else:
-            self.state_bytes = self.engine.size(name)
+        super()._measure(since)
         if since:
             self._note_sizes(next((c for c in since if c.operation not in KEEPS_ROWS), since[0]))
-            self.states[name] = self.base = since[0].version
 
     def _note_sizes(self, commit: Commit) -> None:
         """Note how large the partitions are that a commit has written anew: they grow, and are merged into one day.
@@ -407,13 +325,6 @@ class MaintainedRun(ModelRun):
             sorted(written), key=lambda view: self.sizes[view].rows / max(1, self.sizes[view].partitions)
         )
         self.sizes[largest] = self.sizes[largest].grown(commit.written, written[largest])
-
-    def _tell(self, covered: Mapping[str, Any]) -> None:
-        """Have what has been committed written down in the journal, for monitoring: nothing depends on it."""
-        seconds = round(perf_counter() - self.started, 3)
-        known = {"seconds": seconds, "states": dict(self.states), "state_bytes": self.state_bytes}
-        number, detail = int(covered["refresh"]), {**covered["detail"], **known}
-        self.journal.note(Entry(self.plan.relation, number, 0, "finished", self.plan.plan_hash, detail))
 
     def _alarm(self, error: Exception, state: State) -> Report:
         """What stopped a write: another was faster, or what its checks found. An overflow is rebuilt from."""
@@ -431,19 +342,6 @@ class MaintainedRun(ModelRun):
         if raised == TWICE:
             raise self._twice() from error
         raise error
-
-    def _check_overtaken(self, error: Exception) -> None:
-        """Raise Overtaken where a write failed since another was faster.
-
-        A row of data may have raised an alarm before that of the head was met: over newer states a delta is wrong.
-        """
-        raised = raised_alarm(error)
-        if isinstance(error, Overtaken) or raised == OVERTAKEN or is_conflict(error):
-            raise Overtaken from error
-        if raised is not None:
-            found = read_state(self.journal.entries(self.plan.relation)).finished
-            if head_of(found) != self.head:
-                raise Overtaken from error
 
     def _twice(self) -> FivmError:
         return FivmError(

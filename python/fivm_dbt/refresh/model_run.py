@@ -39,6 +39,17 @@ class ModelRun(Run):
         is_shown = show_again(self.plan, self.engine, is_summed=self.is_summed)
         self.shown_again = is_shown or self.shown_again
 
+    def _complete_build(self, finished: Entry) -> None:
+        """Do the last things that a build does, where the last refresh was one and was cut off before them.
+
+        That is to drop the root of an older layout, and to show the last inner view.
+        """
+        if finished.detail["kind"] != "build":
+            return
+        is_shown = not self.plan.helpers or self.engine.exists(self.plan.helpers[-1].name)
+        if not is_shown or self.engine.exists(sibling(self.plan.relation, "root")):
+            self._remove_orphans(finished)
+
     def _remove_orphans(self, last: Entry | None) -> None:
         """Drop the tables of the last build that this plan does not have, and show its inner views for theirs."""
         before = inner_views(last.detail["signature"]) if last is not None else set()

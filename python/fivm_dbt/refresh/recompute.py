@@ -9,18 +9,21 @@ from sqlglot import exp
 
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.ir.scalar import identifier
-from fivm_dbt.naming import PARTITION
+from fivm_dbt.naming import PARTITION, VIEW
 from fivm_dbt.plan.binding import Binding
+from fivm_dbt.plan.head import NextHead
 from fivm_dbt.plan.plan import InputReach, Plan, RecomputedParts
 from fivm_dbt.refresh.engine import ChangeFeedUnavailable
 from fivm_dbt.refresh.observe import Observed, RecordedInput, keeps_columns
 from fivm_dbt.refresh.oracle import recompute_sql
 from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.spark.heads import is_in_tail
 from fivm_dbt.spark.near_changes import Range, daily, in_ranges, times_of
 from fivm_dbt.spark.pieces import changes, table
-from fivm_dbt.spark.properties import root_properties
+from fivm_dbt.spark.properties import state_properties
 from fivm_dbt.spark.reads import presented
 from fivm_dbt.spark.state import create_table, partition_value
+from fivm_dbt.spark.states import as_stored, of_view, renamed, with_head
 from fivm_dbt.spark.validate import validate
 
 
@@ -32,22 +35,37 @@ class Touched:
     inputs: Mapping[str, exp.Expr]
 
 
-def write_recomputed(plan: Plan, engine: Recorder, binding: Binding, touched: Touched | None = None) -> None:
+def write_recomputed(
+    plan: Plan, engine: Recorder, binding: Binding, head: NextHead, touched: Touched | None = None
+) -> None:
     """``CREATE OR REPLACE TABLE state AS SELECT ... FROM (text)``, or REPLACE WHERE for the rows that are ``touched``.
 
-    Its change feed has every old row as deleted and every new one as inserted, which nets to the change for whoever
-    reads this model. Raises FIVM901 where a read is not pinned.
+    Either sets the head. Its change feed has every old row as deleted and every new one as inserted, which nets to the
+    change for whoever reads this model. Raises FIVM901 where a read is not pinned.
     """
     clock = binding.clock.new if binding.clock is not None else None
     versions = {b.name: b.new for b in binding.inputs}
-    query = recomputed_rows(plan, versions, clock, touched.inputs if touched is not None else {})
+    rows = recomputed_rows(plan, versions, clock, touched.inputs if touched is not None else {})
+    if touched is not None:
+        rows = rows.where(touched.rows.copy(), copy=False)
+    validate(rows.sql(dialect="spark"), ())
+    every = with_head(plan, as_stored(plan, [(plan.top, rows.subquery("result", copy=False))]), head)
+    engine.commit(_written(plan, every, head, touched), head.note(plan.state_relation))
+
+
+def _written(plan: Plan, every: exp.Query, head: NextHead, touched: Touched | None) -> exp.Expr:
+    """The statement that writes all rows of the table, or those that are touched."""
     if touched is None:
-        validate(query.sql(dialect="spark"), ())
-        engine.run(create_table(plan.root.relation, query, root_properties(plan), [PARTITION]))
-        return
-    query = query.where(touched.rows.copy(), copy=False)
-    validate(query.sql(dialect="spark"), ())
-    engine.run(exp.Insert(this=table(plan.root.relation), expression=query, where=touched.rows.copy()))
+        return create_table(
+            plan.layout.relation,
+            every,
+            state_properties(plan),
+            (VIEW, PARTITION),
+            is_replacing=head.before is not None or head.replaces,
+        )
+    own = exp.and_(of_view(plan, plan.top), renamed(plan, plan.top, touched.rows), copy=False)
+    where = exp.or_(is_in_tail(), own, copy=False)
+    return exp.Insert(this=table(plan.layout.relation), expression=every, where=where)
 
 
 def recomputed_rows(

@@ -7,48 +7,37 @@ from collections.abc import Sequence
 from fivm_dbt.plan.binding import BoundClock
 from fivm_dbt.refresh.bind import bind
 from fivm_dbt.refresh.clock import movement, read_clock
-from fivm_dbt.refresh.decide import KEEPS_ROWS, changed_by_others, last_build, why_rebuild
+from fivm_dbt.refresh.decide import last_build, why_rebuild
 from fivm_dbt.refresh.dropped import recorded_drops
+from fivm_dbt.refresh.headed import HeadedRun
 from fivm_dbt.refresh.journal import Entry
-from fivm_dbt.refresh.model_run import ModelRun
-from fivm_dbt.refresh.observe import Observed, State, check_free, observe, read_state, recorded_states
+from fivm_dbt.refresh.observe import Observed, State, observe
 from fivm_dbt.refresh.publish import publish
 from fivm_dbt.refresh.recompute import Touched, find_touched, write_recomputed
 from fivm_dbt.refresh.report import Action, Report
 
 
-class RecomputedRun(ModelRun):
+class RecomputedRun(HeadedRun):
     """One call of a refresh of a model that is recomputed (``fivm_policy``, ``fivm_strategy: reevaluate``)."""
 
     def _execute(self, full_refresh: bool, entries: Sequence[Entry] | None) -> Report:
-        state = read_state(self.journal.entries(self.plan.relation) if entries is None else entries)
-        check_free(self.plan, state)
+        state = self._left(entries)
         if full_refresh:
             return self._write(state, "full refresh")
         if state.finished is None:
             return self._write(state, None)
         self.dropped = recorded_drops(state.finished)
-        self.states = recorded_states(state.finished)
-        self.state_bytes = state.finished.detail["state_bytes"]
-        reason = why_rebuild(self.plan, self.engine, self.journal, state.finished)
-        if reason is None and state.unfinished is not None:
-            reason = "a build was interrupted"
+        reason = why_rebuild(self.plan, self.engine, self.journal, state.finished) or self._load(
+            state.finished
+        )
         return self._refresh(state) if reason is None else self._write(state, reason)
-
-    def _changed_by_others(self) -> str | None:
-        """Why the state is not what the last refresh left, by a look at its version; None if it is."""
-        name = self.plan.state_relation
-        return changed_by_others(self.plan, self.engine.commits(name, self.states[name]), self.states[name])
 
     def _refresh(self, state: State) -> Report:
         assert state.finished is not None and self.plan.recompute is not None
+        self._complete_build(state.finished)
         clock = read_clock(self.plan, self.engine, state.finished.detail)
         observed = observe(self.plan, self.engine, state.inputs)
         is_moved = any(o.moved for o in observed.values()) or (clock is not None and clock.moved)
-        if self.is_lazy or not is_moved:
-            foreign = self._changed_by_others()
-            if foreign is not None:
-                return self._write(state, foreign)
         if not is_moved and not self.plan.recompute.changes_by_itself:
             self._show()
             return self._report("no change", state.finished.refresh)
@@ -73,29 +62,26 @@ class RecomputedRun(ModelRun):
         observed = moved if moved is not None else observe(self.plan, self.engine, {})
         binding = bind(self.plan, observed, buckets=1, clock=clock)
         last = last_build(self.plan, self.journal, state.finished)
-        claim = self._claim(state, {"kind": "build"})
+        head, covered = self._built(state, observed, {}, binding)
         why = self.plan.recompute.reason if reason is None else f"{reason}; {self.plan.recompute.reason}"
         why += ", where the changes reach" if touched is not None else ""
         self.engine.progress(f"recomputing {self.plan.model}: {why}")
-        write_recomputed(self.plan, self.engine, binding, touched)
-        self.states = {}
+        try:
+            write_recomputed(self.plan, self.engine, binding, head, touched)
+        except Exception as error:
+            self._check_overtaken(error)
+            raise
+        self._committed(head)
         publish(self.plan, self.engine)
         self._remove_orphans(last)
-        detail = self._detail("build", observed, {}, binding) | {"signature": self.plan.signature}
-        self._finish(claim, detail)
+        self._tell(covered)
         action: Action = "built" if state.finished is None else "recomputed"
-        return self._report(action, claim.refresh, reason=reason)
+        return self._report(action, state.next_refresh, reason=reason)
 
     def _touched(self, state: State, clock: BoundClock | None, moved: dict[str, Observed]) -> Touched | None:
         """What has to be recomputed of a state that is as the last refresh left it; None for all of it."""
         assert self.plan.recompute is not None
         by_itself = self.plan.recompute.changes_by_itself or self.plan.recompute.not_repeatable is not None
-        root = self.plan.root.relation
-        if by_itself or (clock is not None and clock.moved) or root not in self.states:
-            return None
-        left, commits = self.states[root], self.engine.commits(root, self.states[root])
-        if commits[0].version < left or any(
-            c.version > left and c.operation not in KEEPS_ROWS for c in commits
-        ):
+        if by_itself or (clock is not None and clock.moved):
             return None
         return find_touched(self.plan, self.engine, moved, state.inputs)

@@ -1,0 +1,147 @@
+"""A refresh of a model whose table has a head: each of its commits compares and sets it (ADR 0028, 0033).
+
+Nobody claims a model. Who comes too late finds that the head is another one, and has written nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import Any
+
+from fivm_dbt.plan.binding import Binding
+from fivm_dbt.plan.head import HeadId, NextHead, noted_head
+from fivm_dbt.plan.plan import shortened
+from fivm_dbt.refresh.decide import KEEPS_ROWS, beheaded, changed_by_others, is_conflict, raised_alarm
+from fivm_dbt.refresh.engine import Commit
+from fivm_dbt.refresh.heads import coverage, first_head, had_head, head_of, next_head
+from fivm_dbt.refresh.journal import Entry
+from fivm_dbt.refresh.model_run import ModelRun
+from fivm_dbt.refresh.observe import Observed, State, read_state
+from fivm_dbt.refresh.run import Overtaken
+from fivm_dbt.spark.heads import OVERTAKEN
+from fivm_dbt.spark.merge import write_head
+
+
+class HeadedRun(ModelRun):
+    """One call of a refresh of a model that has a head."""
+
+    head: HeadId | None = None
+    """The head that the next commit starts from, None where there is no table."""
+    base = -1
+    """The newest version of the table that is known."""
+
+    # What was left
+
+    def _left(self, entries: Sequence[Entry] | None) -> State:
+        """What the last refresh has left, and its head to start from."""
+        state = read_state(self.journal.entries(self.plan.relation) if entries is None else entries)
+        if entries is not None and state.finished is not None and head_of(state.finished) is None:
+            # That is what the journal says, on which heads do not depend.
+            state = read_state(self.journal.entries(self.plan.relation))
+        self.head = head_of(state.finished)
+        return state
+
+    def _load(self, finished: Entry) -> str | None:
+        """Take up what the last refresh has left; why the state is not that, where somebody else has written to it."""
+        if self.head is None:
+            return beheaded(self.plan)
+        detail, name = finished.detail, self.plan.state_relation
+        self.base = int(detail["states"][name])
+        self.states = {name: self.base}
+        self.state_bytes = detail["state_bytes"]
+        self._take_up(detail)
+        left = int(detail["base"])
+        # What others have written since the head was read is met where it is compared.
+        since = [c for c in self.engine.commits(name, max(left, 0)) if left < c.version <= self.base]
+        own = [c.version for c in since if c.operation not in KEEPS_ROWS]
+        reason = changed_by_others(self.plan, since, own[-1]) if own else None
+        if reason is None:
+            self._measure(since)
+        return reason
+
+    def _take_up(self, detail: Mapping[str, Any]) -> None:
+        """Take up what else the head says of the state."""
+
+    def _of_state(self) -> dict[str, Any]:
+        """What the head is to say of the state with the next commit."""
+        return {"base": self.base}
+
+    # The next head
+
+    def _covered(self, state: State, detail: Mapping[str, Any]) -> dict[str, Any]:
+        """What the state covers with the next commit, which starts from the version ``base``."""
+        every = {**detail, **self._state_detail(), **self._of_state()}
+        return coverage(self.plan, state.next_refresh, every | {"signature": shortened(self.plan.signature)})
+
+    def _built(
+        self, state: State, observed: dict[str, Observed], recorded: dict[str, int | None], binding: Binding
+    ) -> tuple[NextHead, dict[str, Any]]:
+        """The head of a build and what it covers. Its commit replaces the table, also one that has lost its head."""
+        replaces = self.head is None and had_head(self.plan, self.engine)
+        newest = self._newest() if self.head is not None or replaces else None
+        self.base, self.state_bytes = -1 if newest is None else newest.version, None
+        covered = self._covered(state, self._detail("build", observed, recorded, binding) | {"touched": None})
+        if self.head is not None and newest is not None and self._has_set(self.head, newest):
+            return next_head(self.head, covered), covered
+        return first_head(self.head, covered, replaces=replaces), covered
+
+    def _set_head(self, covered: Mapping[str, Any]) -> None:
+        """A commit of the head alone."""
+        assert self.head is not None
+        head = next_head(self.head, covered)
+        try:
+            self.engine.commit(write_head(self.plan, head), head.note(self.plan.state_relation), self.base)
+        except Exception as error:
+            self._check_overtaken(error)
+            raise
+        self._committed(head)
+
+    def _committed(self, head: NextHead) -> None:
+        """A commit has set this head; raises Overtaken where it was passed over, since another one came before."""
+        commits = self.engine.commits(self.plan.state_relation, max(self.base, 0))
+        since = [c for c in commits if c.version > self.base]
+        if not any(self._has_set(head.id, c) for c in since):
+            raise Overtaken
+        self.head = head.id
+        self._measure(since)
+
+    def _check_overtaken(self, error: Exception) -> None:
+        """Raise Overtaken where a write failed since another was faster.
+
+        A row of data may have raised an alarm before that of the head was met: over newer states a delta is wrong.
+        """
+        raised = raised_alarm(error)
+        if isinstance(error, Overtaken) or raised == OVERTAKEN or is_conflict(error):
+            raise Overtaken from error
+        if raised is not None:
+            found = read_state(self.journal.entries(self.plan.relation)).finished
+            if head_of(found) != self.head:
+                raise Overtaken from error
+
+    def _newest(self) -> Commit:
+        return self.engine.commits(self.plan.state_relation, None)[0]
+
+    def _has_set(self, head: HeadId, commit: Commit) -> bool:
+        found = noted_head(commit.note, self.plan.state_relation)
+        return found is not None and found[0] == head
+
+    # Figures
+
+    def _measure(self, since: Sequence[Commit]) -> None:
+        """Note the version and the size of the state, after the commits ``since`` the one that both are known of."""
+        name = self.plan.state_relation
+        growth = [c.growth for c in since]
+        if self.state_bytes is not None and None not in growth:
+            self.state_bytes += sum(g for g in growth if g is not None)
+        else:
+            self.state_bytes = self.engine.size(name)
+        if since:
+            self.states[name] = self.base = since[0].version
+
+    def _tell(self, covered: Mapping[str, Any]) -> None:
+        """Have what has been committed written down in the journal, for monitoring: nothing depends on it."""
+        seconds = round(perf_counter() - self.started, 3)
+        known = {"seconds": seconds, "states": dict(self.states), "state_bytes": self.state_bytes}
+        number, detail = int(covered["refresh"]), {**covered["detail"], **known}
+        self.journal.note(Entry(self.plan.relation, number, 0, "finished", self.plan.plan_hash, detail))

@@ -148,10 +148,12 @@ def test_auto_writes_small_partitions_anew(monkeypatch: pytest.MonkeyPatch) -> N
     assert _verbs(bench) == ["MERGE"]
 
 
-def test_auto_merges_where_the_change_feed_is_read() -> None:
+def test_auto_merges_earlier_where_the_change_feed_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every row of a partition that is written anew is in it."""
     bench = _bench(fivm_apply="auto")
     bench.plan = replace(bench.plan, is_read=True)
+    assert _verbs(bench) == ["INSERT"]
+    monkeypatch.setattr("fivm_dbt.plan.applying.READ_ROWS", 1)
     assert _verbs(bench) == ["MERGE"]
     # Of inner views nobody reads it: their change is known before they are written.
     counts = "select k, count(*) as n from r group by k"

@@ -40,7 +40,7 @@ from fivm_dbt.explain.text import explain
 from fivm_dbt.inputs import read_catalog, read_retained, read_time_parts, with_sql_names
 from fivm_dbt.ir.moments import session_zone
 from fivm_dbt.manifest import MAINTAINED, Nodes, without_catalog
-from fivm_dbt.naming import canonical, journal_table, split_name
+from fivm_dbt.naming import FACTORS_PROPERTY, ROOT_PROPERTY, canonical, journal_table, split_name
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.plan.viewdf import plan_viewdf
@@ -104,7 +104,7 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
             )
             is_full, tell = bool(request["full_refresh"]), _progress()
             plan = settled_plan(planner, engine, entries, full_refresh=is_full, progress=tell)
-            _make_way(adapter, plan, request["existing"])
+            _make_way(adapter, engine, plan, request["existing"])
             report = refresh(
                 plan,
                 engine,
@@ -324,6 +324,7 @@ def _planner(
         project=str(adapter.config.project_name),
         is_read=bool(readers),
         readers=readers,
+        shared=nodes.shared(r.name for r in catalog.relations),
     )
     time_parts = read_time_parts(catalog, _execute(adapter), nodes, zone) if is_viewdf else {}
 
@@ -370,14 +371,13 @@ def _model(adapter: Any, name: str) -> Any:
     return node
 
 
-def _make_way(adapter: Any, plan: Plan, existing: Any | None) -> None:
+def _make_way(adapter: Any, engine: SparkEngine, plan: Plan, existing: Any | None) -> None:
     """Drop what stands where the model's view goes: the same model as another materialization left it."""
     if existing is None:
         return
-    described = describe_relation(_execute(adapter), existing.render())
-    presentation = None if described is None else described.presentation
-    is_factorized = described is not None and described.is_factorized
-    if not is_factorized and (presentation is None or presentation.root != plan.state_relation):
+    name = existing.render()
+    is_ours = engine.view_property(name, ROOT_PROPERTY) == plan.state_relation
+    if not is_ours and engine.view_property(name, FACTORS_PROPERTY) is None:
         adapter.drop_relation(existing)
 
 
@@ -442,7 +442,7 @@ def _session_settings(engine: SparkEngine) -> tuple[tuple[str, str], ...]:
 
 def _setting(engine: SparkEngine, key: str) -> str:
     try:
-        return str(engine.query(f"SET {key}")[0][-1])
+        return engine.setting(key)
     except Exception as error:
         # Some warehouses hide settings that their users cannot change. Anything else must not be taken for a
         # changed setting, which would rebuild the state.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fivm_dbt.engines.java import SESSION, java_class
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 @contextmanager
 def active(session: SparkSession) -> Iterator[None]:
     """Have a session be the active one, and afterwards the one that was."""
-    sessions: Any = session._jvm.org.apache.spark.sql.classic.SparkSession
+    sessions = java_class(session, SESSION)
     before = sessions.getActiveSession()
     sessions.setActiveSession(session._jsparkSession)
     try:

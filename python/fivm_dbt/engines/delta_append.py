@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from fivm_dbt.engines.active_session import active
 from fivm_dbt.engines.delta_log import DeltaLogs
+from fivm_dbt.engines.java import DELTA_WRITE, OPTION, SAVE_MODE, java_class
 from fivm_dbt.plan.head import Added, Note
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_OPERATION = "DeltaOperations$Write"
 _DETAILS = 8
 """What an operation may tell of itself, which an append does not."""
 
@@ -36,7 +36,8 @@ def append(session: SparkSession, logs: DeltaLogs, note: Note, added: Added) -> 
     opened = logs.opened(note.table)
     if opened is None or int(opened.snapshot.version()) != added.after:
         return False
-    jvm, some, none = session._jvm, session._jvm.scala.Option.apply, session._jvm.scala.Option.empty
+    options = java_class(session, OPTION)
+    some, none = options.apply, options.empty
     try:
         with active(session):
             rows = session.sql(added.query)._jdf.to(opened.snapshot.schema())
@@ -45,8 +46,7 @@ def append(session: SparkSession, logs: DeltaLogs, note: Note, added: Added) -> 
             transaction.updateSetTransaction(note.application, note.number, none())
             details = [none() for _ in range(_DETAILS)]
             details[2] = some(note.text)
-            mode = jvm.org.apache.spark.sql.SaveMode.Append
-            operation = getattr(jvm.org.apache.spark.sql.delta, _OPERATION)(mode, *details)
+            operation = java_class(session, DELTA_WRITE)(java_class(session, SAVE_MODE).Append, *details)
             transaction.commit(transaction.writeFiles(rows), operation)
     except AnalysisException as why:
         # The query has other types than the table. INSERT casts them.

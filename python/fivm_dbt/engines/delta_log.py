@@ -9,14 +9,23 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fivm_dbt.engines.commits import RECENT_COMMITS, commit_of
 from fivm_dbt.engines.jars import SESSION_CONFIG
+from fivm_dbt.engines.java import (
+    COMMIT_FILES,
+    DELTA_HISTORIES,
+    DELTA_HISTORY,
+    DELTA_JSON,
+    DELTA_LOG,
+    OPTION,
+    java_class,
+)
 from fivm_dbt.refresh.engine import Commit
 
 if TYPE_CHECKING:
@@ -50,14 +59,20 @@ class _File:
     told: dict[str, Any] | None = None
 
 
+@lru_cache(maxsize=1000)
+def _commit_files(place: str, table: str) -> dict[int, _File]:
+    """What has been read of the commits of a table, by version: they never change, and models share it."""
+    return {}
+
+
 class DeltaLogs:
     """Tables of a session's own catalog. Every answer is None where something is not as expected: the statement then
     tells, or says what is wrong."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
-        self._files: dict[tuple[str, str], dict[int, _File]] = defaultdict(dict)
-        """What has been read of commits, which never changes, by the place and the id of their table."""
+        self._looked_at: dict[str, OpenedTable] = {}
+        """The table of each name as it was when its commits were asked for, until its change feed is."""
 
     @staticmethod
     def of(session: SparkSession | None) -> DeltaLogs:
@@ -71,14 +86,14 @@ class DeltaLogs:
 
     def commits(self, relation: str, since: int | None) -> tuple[Commit, ...] | None:
         """As :meth:`fivm_dbt.refresh.engine.Versions.commits`."""
-        return self._asked(relation, lambda table: self._commits(table, since))
+        return self._asked(relation, lambda table: self._commits(relation, table, since))
 
     def has_change_feed(self, relation: str) -> bool | None:
         def ask(table: Any) -> bool | None:
-            log = self._log(table)
-            if log is None:
+            opened = self._looked_at.pop(relation, None) or self._log(table)
+            if opened is None:
                 return None
-            feed = log.snapshot.metadata().configuration().get(_FEED)
+            feed = opened.snapshot.metadata().configuration().get(_FEED)
             return bool(feed.isDefined() and str(feed.get()).lower() == "true")
 
         return self._asked(relation, ask)
@@ -100,6 +115,18 @@ class DeltaLogs:
             known = self._catalog.getTableMetadata(table)
             is_view = known.tableType().name() == "VIEW" and known.viewText().isDefined()
             return is_view and str(known.viewText().get()).split() == query.split()
+
+        return self._asked(relation, ask)
+
+    def view_property(self, relation: str, key: str) -> str | None:
+        """A property of a view, '' where it has none of this name or is no view."""
+
+        def ask(table: Any) -> str:
+            if not self._catalog.tableExists(table):
+                return ""
+            known = self._catalog.getTableMetadata(table)
+            found = known.properties().get(key)
+            return str(found.get()) if known.tableType().name() == "VIEW" and found.isDefined() else ""
 
         return self._asked(relation, ask)
 
@@ -136,16 +163,15 @@ class DeltaLogs:
         known = self._catalog.getTableMetadata(table)
         if not known.provider().isDefined() or str(known.provider().get()).lower() != "delta":
             return None
-        session = self._session
-        found = session._jvm.org.apache.spark.sql.delta.DeltaLog.forTableWithSnapshot(
-            session._jsparkSession, table
-        )
+        logs = java_class(self._session, DELTA_LOG)
+        found = logs.forTableWithSnapshot(self._session._jsparkSession, table)
         return OpenedTable(known, found._1(), found._2()) if found._2().version() >= 0 else None
 
-    def _commits(self, table: Any, since: int | None) -> tuple[Commit, ...] | None:
+    def _commits(self, relation: str, table: Any, since: int | None) -> tuple[Commit, ...] | None:
         opened = self._log(table)
         if opened is None:
             return None
+        self._looked_at[relation] = opened
         log, snapshot = opened.log, opened.snapshot
         newest = int(snapshot.version())
         # As many as the statement reads: a commit with an older time than the one before it is dated after that one.
@@ -158,18 +184,17 @@ class DeltaLogs:
 
     def _history(self, log: Any, count: int, wanted: int) -> tuple[Commit, ...]:
         """The last commits as Delta itself reads them, in a job: some times are in the commits, and some are not."""
-        jvm = self._session._jvm
-        found = log.history().getHistory(jvm.scala.Option.apply(count), jvm.scala.Option.empty())
+        options = java_class(self._session, OPTION)
+        found = log.history().getHistory(options.apply(count), options.empty())
         told = (self._told(found.apply(position)) for position in range(found.size()))
         return tuple(_commit(entry, entry["timestamp"]) for entry in told if entry["version"] >= wanted)
 
     def _read_files(self, log: Any, snapshot: Any, versions: range, wanted: int) -> tuple[Commit, ...] | None:
         """Newest first. A commit is dated by its file, and none before the one that it follows."""
-        delta = self._session._jvm.org.apache.spark.sql.delta
-        files = delta.util.DeltaCommitFileProvider.apply(snapshot)
+        files = java_class(self._session, COMMIT_FILES).apply(snapshot)
         configuration = log.newDeltaHadoopConf()
         directory = log.logPath().getFileSystem(configuration)
-        known = self._files[log.logPath().toString(), snapshot.metadata().id()]
+        known = _commit_files(str(log.logPath()), str(snapshot.metadata().id()))
         found: list[Commit] = []
         time = -1
         for version in versions:
@@ -183,16 +208,21 @@ class DeltaLogs:
             if version < wanted:
                 continue
             if file.told is None:
-                path = files.deltaFile(version)
-                commit = delta.DeltaHistoryManager.getCommitInfoOpt(log.store(), path, configuration)
-                if not commit.isDefined():
+                file.told = self._read_commit(log, files.deltaFile(version), configuration)
+                if file.told is None:
                     return None
-                file.told = self._told(delta.DeltaHistory.fromCommitInfo(commit.get()))
             found.append(_commit(file.told, time))
         return tuple(reversed(found)) or None
 
+    def _read_commit(self, log: Any, path: Any, configuration: Any) -> dict[str, Any] | None:
+        histories = java_class(self._session, DELTA_HISTORIES)
+        commit = histories.getCommitInfoOpt(log.store(), path, configuration)
+        if not commit.isDefined():
+            return None
+        return self._told(java_class(self._session, DELTA_HISTORY).fromCommitInfo(commit.get()))
+
     def _told(self, history: Any) -> dict[str, Any]:
-        mapper = self._session._jvm.org.apache.spark.sql.delta.util.JsonUtils.mapper()
+        mapper = java_class(self._session, DELTA_JSON).mapper()
         told: dict[str, Any] = json.loads(mapper.writeValueAsString(history))
         return told
 

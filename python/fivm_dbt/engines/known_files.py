@@ -19,6 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from fivm_dbt.engines.active_session import active
 from fivm_dbt.engines.delta_log import DeltaLogs
+from fivm_dbt.engines.java import ARRAY_SEQ, DATASET, LOGICAL_RELATION, OPTION, java_class
+from fivm_dbt.engines.known_changes import read_changes
+from fivm_dbt.engines.metrics import DESCRIPTION
 from fivm_dbt.naming import quote, split_name
 from fivm_dbt.refresh.engine import Expected
 
@@ -35,11 +38,13 @@ _TEXT = re.compile(
     r"'(?:[^'\\]|\\.)*'"
     r'|"(?:[^"\\]|\\.)*"'
     r"|/\*.*?\*/|--[^\n]*"
+    r"|TABLE_CHANGES\('(?P<changed>[^'\\]*)', (?P<from>\d+), (?P<to>\d+)\)"
     rf"|(?P<table>{_NAME}(?:\.{_NAME})*) VERSION AS OF (?P<version>\d+)(?P<after> AS | WHERE )?"
     r"|`(?:[^`]|``)*`",
     re.DOTALL,
 )
-"""A table at a version, and whether a name or a condition follows; before that, what may have such a text in it."""
+"""A table at a version, and whether a name or a condition follows, or a change feed; before that, what may have such a
+text in it."""
 
 _numbers = count(1)
 
@@ -61,13 +66,20 @@ class KnownFiles:
             if view is not None:
                 self._session.catalog.dropTempView(view)
         self._views = {}
+        tag = self._session.sparkContext.getLocalProperty(DESCRIPTION) if tables else None
         self._expected = {
-            (table.relation, str(table.version)): (
-                table,
-                _threads().submit(_relation, self._session, self._logs, table),
-            )
-            for table in tables
+            _text_of(table): (table, _threads().submit(self._look_up, table, tag)) for table in tables
         }
+
+    def _look_up(self, table: Expected, tag: str | None) -> Any | None:
+        """In a thread beside. The rows of a change feed are read there: they count where those of the refresh do."""
+        if table.after is None:
+            return _relation(self._session, self._logs, table)
+        self._session.sparkContext.setLocalProperty(DESCRIPTION, tag)
+        try:
+            return read_changes(self._session, self._logs, table)
+        finally:
+            self._session.sparkContext.setLocalProperty(DESCRIPTION, None)
 
     def placed(self, sql: str) -> str:
         """A statement that reads these tables by their files; anything else in it is as it was."""
@@ -76,27 +88,43 @@ class KnownFiles:
         return _TEXT.sub(lambda found: self._by_files(found) or found.group(), sql)
 
     def _by_files(self, found: re.Match[str]) -> str | None:
-        """What stands for a table in the text, if its files are known."""
+        """What stands for a table in the text, if its files are known, or for a change feed whose rows are."""
+        if found["changed"] is not None:
+            view = self._view((f"changes of {found['changed']} from {found['from']}", found["to"]))
+            return None if view is None else quote(view)
         key, after = (found["table"], found["version"]), found["after"] or ""
         if key not in self._expected:
             return None
-        expected, relation = self._expected[key]
+        expected, _ = self._expected[key]
         if after != " AS " and not expected.is_restricted:
             return None  # Delta may know that the condition skips files
-        if key not in self._views:
-            plan = relation.result()
-            self._views[key] = None if plan is None else self._as_view(plan)
-        view = self._views[key]
+        view = self._view(key)
         if view is None:
             return None
         name = "" if after == " AS " else f" AS {quote(split_name(expected.relation)[-1])}"
         return f"{quote(view)}{name}{after}"
 
+    def _view(self, key: tuple[str, str]) -> str | None:
+        if key not in self._expected:
+            return None
+        if key not in self._views:
+            plan = self._expected[key][1].result()
+            self._views[key] = None if plan is None else self._as_view(plan)
+        return self._views[key]
+
     def _as_view(self, plan: Any) -> str:
         name = f"fivm_files_{next(_numbers)}"
-        dataset = self._session._jvm.org.apache.spark.sql.classic.Dataset
-        dataset.ofRows(self._session._jsparkSession, plan).createOrReplaceTempView(name)
+        java_class(self._session, DATASET).ofRows(self._session._jsparkSession, plan).createOrReplaceTempView(
+            name
+        )
         return name
+
+
+def _text_of(table: Expected) -> tuple[str, str]:
+    """By what a text that reads it is recognised."""
+    if table.after is None:
+        return table.relation, str(table.version)
+    return f"changes of {table.relation} from {table.after + 1}", str(table.version)
 
 
 @cache
@@ -115,24 +143,23 @@ def _relation(session: SparkSession, logs: DeltaLogs, expected: Expected) -> Any
             opened = logs.opened(expected.relation)
             if opened is None or int(opened.snapshot.version()) != expected.version:
                 return None
-            files = _files(session._jvm, opened.snapshot)
+            files = _files(session, opened.snapshot)
             if files is None:
                 return None
-            none = session._jvm.scala.Option.empty()
+            none = java_class(session, OPTION).empty()
             frame = opened.log.createDataFrame(opened.snapshot, files, False, none)
             plan = frame.queryExecution().analyzed()
             if plan.nodeName() != "LogicalRelation":
                 return None  # columns of CHAR are padded above it
             # With the table's name, by which it is counted what was read of it.
-            table = session._jvm.scala.Option.apply(opened.table)
-            relations = session._jvm.org.apache.spark.sql.execution.datasources.LogicalRelation
-            return relations(plan.relation(), plan.output(), table, False, none)
+            table = java_class(session, OPTION).apply(opened.table)
+            return java_class(session, LOGICAL_RELATION)(plan.relation(), plan.output(), table, False, none)
     except (Py4JError, PySparkException) as why:
         logger.debug("Delta looks for the files of %s itself: %s", expected.relation, why)
         return None
 
 
-def _files(jvm: Any, snapshot: Any) -> Any | None:
+def _files(session: SparkSession, snapshot: Any) -> Any | None:
     """All files of a small table: from what Delta has written beside its last commit, or else from the log."""
     if not snapshot.checksumOpt().isDefined():
         return None
@@ -143,7 +170,7 @@ def _files(jvm: Any, snapshot: Any) -> Any | None:
     told = _told(summary)
     if told is not None and int(told.size()) == many:
         return told
-    return jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(snapshot.allFiles().collect())
+    return java_class(session, ARRAY_SEQ).unsafeWrapArray(snapshot.allFiles().collect())
 
 
 def _told(summary: Any) -> Any | None:

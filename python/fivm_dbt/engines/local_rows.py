@@ -11,6 +11,16 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from fivm_dbt.engines.java import (
+    ARRAY_SEQ,
+    BLOCK_ID,
+    DATASET,
+    LOCAL_RELATION,
+    OPTION,
+    SPARK_ENV,
+    java_class,
+)
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -22,6 +32,9 @@ MAX_BYTES = 2 * 1024 * 1024
 MAX_PARTITIONS = 64
 """The size of each is asked for."""
 
+
+FEW = 2_000
+"""Rows that are fetched faster than Spark adds them up."""
 
 _MANY = 1_000_000
 """More partitions than anything staged has."""
@@ -64,6 +77,12 @@ def apart(rows: DataFrame, count: int) -> list[DataFrame]:
     return [_folded(part) for part in parts]
 
 
+def length(frame: DataFrame) -> int:
+    """How many rows the local relations of a frame have."""
+    leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
+    return sum(int(leaves.apply(position).data().length()) for position in range(leaves.size()))
+
+
 def _folded(frame: DataFrame) -> DataFrame:
     """A frame as it is optimised, if that is a local relation: else each plan that reads it does this work."""
     plan = frame._jdf.queryExecution().optimizedPlan()
@@ -73,11 +92,10 @@ def _folded(frame: DataFrame) -> DataFrame:
 def _frame(session: SparkSession, plan: Any) -> DataFrame:
     from pyspark.sql import DataFrame
 
-    dataset = session._jvm.org.apache.spark.sql.classic.Dataset
-    return DataFrame(dataset.ofRows(session._jsparkSession, plan), session)
+    return DataFrame(java_class(session, DATASET).ofRows(session._jsparkSession, plan), session)
 
 
-def local_rows(frame: DataFrame) -> DataFrame | None:
+def local_rows(frame: DataFrame, most: int = MAX_BYTES) -> DataFrame | None:
     """The rows of a checkpointed frame as a local relation, None where they are too many; they are then still there.
 
     They are moved as Spark's own rows: as Java's or Python's, days before 1582 and hours of a clock change are others.
@@ -85,15 +103,14 @@ def local_rows(frame: DataFrame) -> DataFrame | None:
     from py4j.protocol import Py4JError, Py4JJavaError
 
     session = frame.sparkSession
-    jvm, execution = session._jvm, frame._jdf.queryExecution()
+    execution = frame._jdf.queryExecution()
     try:
         stored, columns = execution.analyzed().rdd(), execution.analyzed().output()
-        if _size(jvm, stored) > MAX_BYTES:
+        if _size(session, stored, most) > most:
             return None
-        rows = jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(stored.collect())
-        relation = jvm.org.apache.spark.sql.catalyst.plans.logical.LocalRelation(
-            columns, rows, False, jvm.scala.Option.empty()
-        )
+        rows = java_class(session, ARRAY_SEQ).unsafeWrapArray(stored.collect())
+        none = java_class(session, OPTION).empty()
+        relation = java_class(session, LOCAL_RELATION)(columns, rows, False, none)
         local = _frame(session, relation)
     except Py4JJavaError:
         raise
@@ -104,15 +121,15 @@ def local_rows(frame: DataFrame) -> DataFrame | None:
     return local
 
 
-def _size(jvm: Any, stored: Any) -> int:
+def _size(session: SparkSession, stored: Any, most: int) -> int:
     """The bytes of stored rows, as the block managers have told them; more than enough where they are not asked."""
     count = stored.getNumPartitions()
     if count > MAX_PARTITIONS:
-        return MAX_BYTES + 1
-    master = jvm.org.apache.spark.SparkEnv.get().blockManager().master()
+        return most + 1
+    master = java_class(session, SPARK_ENV).get().blockManager().master()
     size = 0
     for partition in range(count):
-        block = jvm.org.apache.spark.storage.RDDBlockId(stored.id(), partition)
+        block = java_class(session, BLOCK_ID)(stored.id(), partition)
         places = master.getBlockStatus(block, False).values().iterator()
         while places.hasNext():
             status = places.next()

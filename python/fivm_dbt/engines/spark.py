@@ -14,9 +14,9 @@ from fivm_dbt.catalog import Column
 from fivm_dbt.engines.commits import RECENT_COMMITS, commit_of
 from fivm_dbt.engines.delta_append import append
 from fivm_dbt.engines.delta_log import DeltaLogs
-from fivm_dbt.engines.introspect import view_text
+from fivm_dbt.engines.introspect import describe_relation, view_text
 from fivm_dbt.engines.known_files import KnownFiles
-from fivm_dbt.engines.local_rows import apart, cut, local_rows, together
+from fivm_dbt.engines.local_rows import FEW, apart, cut, length, local_rows, together
 from fivm_dbt.engines.metrics import SessionMetrics
 from fivm_dbt.engines.own_session import own_session
 from fivm_dbt.engines.spark_errors import cause
@@ -91,8 +91,8 @@ class SparkEngine:
         self._session = session if hasattr(session, "_jsparkSession") else None
         self._files = KnownFiles(self._session, self._logs)
         self.fixed_clock: Clock | None = None
-        self._local: set[str] = set()
-        """Of what is staged, the names of what lies in this process."""
+        self._local: dict[str, int] = {}
+        """Of what is staged, the names of what lies in this process, and how many rows each has."""
 
     @staticmethod
     def of_session(session: SparkSession) -> SparkEngine:
@@ -207,7 +207,7 @@ class SparkEngine:
     def _keep(self, name: str, rows: DataFrame, *, is_local: bool) -> None:
         rows.createOrReplaceTempView(quote(name))
         if is_local:
-            self._local.add(name)
+            self._local[name] = length(rows)
         else:
             self._execute(f"CACHE TABLE {quote(name)}", fetch=False)
 
@@ -231,17 +231,31 @@ class SparkEngine:
         self._files.expect(tables)
 
     def staged_rows(self, name: str, sql: str) -> Sequence[Row] | None:
-        if self._session is None or name not in self._local:
+        if self._session is None or self._local.get(name, FEW + 1) > FEW:
             return None
         return [tuple(row) for row in self._session.sql(sql).collect()]
 
     def unstage(self, name: str) -> None:
-        self._local.discard(name)
+        self._local.pop(name, None)
         # Dropping a temporary view takes its rows out of the cache too.
         self._execute(f"DROP VIEW IF EXISTS {quote(name)}", fetch=False)
 
     def compact(self, sql: str) -> None:
         self.run(sql)
+
+    def view_property(self, relation: str, key: str) -> str | None:
+        """A property of a view, None where it has none of this name or is no view."""
+        known = self._logs.view_property(relation, key)
+        if known is not None:
+            return known or None
+        described = describe_relation(self._execute, relation)
+        return dict(described.properties).get(key) if described is not None and described.is_view else None
+
+    def setting(self, key: str) -> str:
+        """What a setting of the session is that runs the statements."""
+        if self._session is not None:
+            return str(self._session.conf.get(key))
+        return str(self.query(f"SET {key}")[0][-1])
 
     def size(self, relation: str) -> int | None:
         known = self._logs.size(relation)

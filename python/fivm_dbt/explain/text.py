@@ -37,7 +37,7 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.within import Near, Within
 from fivm_dbt.naming import CLOCK, COUNT, PARTITION, old_rows
 from fivm_dbt.parts.shift import duration
-from fivm_dbt.plan.applying import APPENDED_ROWS, REPLACED_ROWS, has_readers, not_appended_to
+from fivm_dbt.plan.applying import APPENDED_ROWS, anew_up_to, not_appended_to
 from fivm_dbt.plan.binding import Binding, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, PlanInput, Recompute, View
 from fivm_dbt.spark.merge import Place, Way, write_deltas
@@ -395,9 +395,10 @@ def _way(plan: Plan) -> Way:
 
 def _or_anew(plan: Plan) -> str:
     """What ``fivm_apply: auto`` may do instead."""
-    if plan.config.fivm_apply != "auto" or has_readers(plan, plan.stored[-1]):
+    if plan.config.fivm_apply != "auto":
         return ""
-    anew = f"; written anew while partitions have up to {REPLACED_ROWS:,} rows (fivm_apply)"
+    most = anew_up_to(plan, plan.stored[-1])
+    anew = f"; written anew while partitions have up to {most:,} rows (fivm_apply)"
     if not_appended_to(plan) is not None:
         return anew
     return f"; appended while all states have up to {APPENDED_ROWS:,} rows{anew}"

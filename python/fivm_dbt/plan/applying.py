@@ -14,6 +14,8 @@ TAIL_PARTITIONS = 500
 REPLACED_ROWS = 1_000_000
 """Rows of a partition, on average, up to which ``auto`` writes it anew: what two cores write in a second."""
 
+READ_ROWS = 50_000
+"""The same where other models read the change feed, which has all of these rows twice: as it was, and as it is."""
 
 APPENDED_ROWS = 1_000_000
 """Rows of all states together up to which ``auto`` appends: whoever reads them then adds up all of a view's rows."""
@@ -39,12 +41,21 @@ def replaced_states(plan: Plan, sizes: Mapping[str, StateSize]) -> frozenset[str
     """The states whose touched partitions are written anew instead of merged into, by ``fivm_apply``.
 
     ``auto`` takes those of known ``sizes`` with small partitions, of which a MERGE would write most files anew too, and
-    reads twice. Not those whose change feed is read: every row of such a partition is in it.
+    reads twice. They have to be smaller where the change feed is read: every row of such a partition is in it.
     """
     if plan.config.fivm_apply != "auto":
         return frozenset(v.name for v in plan.views if plan.config.fivm_apply == "replace")
-    small = {name for name, s in sizes.items() if s.rows <= REPLACED_ROWS * max(1, s.partitions)}
-    return frozenset(v.name for v in plan.views if v.name in small and not has_readers(plan, v))
+    return frozenset(
+        view.name
+        for view in plan.views
+        if (size := sizes.get(view.name)) is not None
+        and size.rows <= anew_up_to(plan, view) * max(1, size.partitions)
+    )
+
+
+def anew_up_to(plan: Plan, view: View) -> int:
+    """Rows of a partition of a view's state, on average, up to which ``auto`` writes it anew."""
+    return READ_ROWS if has_readers(plan, view) else REPLACED_ROWS
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from fivm_dbt.plan.applying import StateSize, Tail, appends, replaced_states
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.refresh.bind import (
     bind,
+    expected_changes,
     expected_reads,
     recorded_binding,
     stage_inputs,
@@ -178,7 +179,8 @@ class MaintainedRun(HeadedRun):
                 "refreshed" if rolled_forward else "no change", state.finished.refresh, rolled=rolled_forward
             )
         buckets = int(state.finished.detail["buckets"])
-        self.engine.expect(expected_reads(self.plan, observed, self.base))
+        feeds = expected_changes(self.plan, observed, state.inputs)
+        self.engine.expect([*feeds, *expected_reads(self.plan, observed, self.base)])
         try:
             staged = stage_inputs(self.plan, self.engine, observed, state.inputs, self.journal)
         except VersionUnavailable as error:

@@ -1,0 +1,31 @@
+"""Classes of the JVM by their names.
+
+``session._jvm.org.apache...`` asks the JVM for each part of a name whether it is a class, and the JVM looks through all
+jars to say no: three milliseconds for a class of Delta's, more than most calls take.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_SQL = "org.apache.spark.sql"
+DATASET = f"{_SQL}.classic.Dataset"
+SESSION = f"{_SQL}.classic.SparkSession"
+SAVE_MODE = f"{_SQL}.SaveMode"
+LOCAL_RELATION = f"{_SQL}.catalyst.plans.logical.LocalRelation"
+LOGICAL_RELATION = f"{_SQL}.execution.datasources.LogicalRelation"
+SPARK_ENV = "org.apache.spark.SparkEnv"
+BLOCK_ID = "org.apache.spark.storage.RDDBlockId"
+ARRAY_SEQ, OPTION = "scala.collection.immutable.ArraySeq", "scala.Option"
+_DELTA = f"{_SQL}.delta"
+DELTA_LOG = f"{_DELTA}.DeltaLog"
+DELTA_HISTORY, DELTA_HISTORIES = f"{_DELTA}.DeltaHistory", f"{_DELTA}.DeltaHistoryManager"
+DELTA_WRITE = f"{_DELTA}.DeltaOperations$Write"
+COMMIT_FILES, DELTA_JSON = f"{_DELTA}.util.DeltaCommitFileProvider", f"{_DELTA}.util.JsonUtils"
+
+
+def java_class(session: Any, name: str) -> Any:
+    """A class of the JVM of a session, which has to be there: if not, the first call of it is an error of py4j's."""
+    from py4j.java_gateway import JavaClass
+
+    return JavaClass(name, session.sparkContext._gateway._gateway_client)

@@ -185,6 +185,29 @@ def test_texts_of_views(both: Both, history: str) -> None:
         assert both.logs.is_view_of(other, query) is both.statements.is_view_of(other, query) is False
 
 
+def test_properties_of_views(both: Both, history: str) -> None:
+    """Also such that Spark does not show, since they look like secrets."""
+    both.run(
+        f"CREATE VIEW logs.hourly__v TBLPROPERTIES ('fivm.root' = 'logs.hourly__fivm_state') AS SELECT * FROM {history}"
+    )
+    own = SparkEngine.of_session(both.session)
+    for relation, expected in (
+        ("logs.hourly__v", "logs.hourly__fivm_state"),
+        (history, None),
+        ("logs.nothing", None),
+    ):
+        assert own.view_property(relation, "fivm.root") == expected
+    assert both.statements.view_property("logs.hourly__v", "other") is None
+    assert both.statements.view_property(history, "fivm.root") is None
+    both.run("DROP VIEW logs.hourly__v")
+
+
+def test_settings(both: Both) -> None:
+    own = SparkEngine.of_session(both.session)
+    for key in ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.timestampType"):
+        assert own.setting(key) == both.statements.setting(key)
+
+
 def test_other_sessions_are_not_asked(spark: SparkSession) -> None:
     assert DeltaLogs.of(None).exists("logs.t") is None
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import Future
-from dataclasses import replace
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import fivm_dbt.engines.known_changes as known_changes
 import fivm_dbt.engines.known_files as known_files
 from fivm_dbt.engines.known_files import KnownFiles
 from fivm_dbt.engines.spark import SparkEngine
-from fivm_dbt.refresh.bind import SHARED_ROWS, expected_changes, expected_reads
+from fivm_dbt.refresh.bind import expected_reads
 from fivm_dbt.refresh.engine import Commit, Expected
-from fivm_dbt.refresh.observe import Observed, RecordedInput
+from fivm_dbt.refresh.observe import Observed
 from fixtures.models import plan_of, relation
 
 if TYPE_CHECKING:
@@ -158,119 +155,3 @@ def test_reads_are_counted_by_the_tables_name(spark: SparkSession) -> None:
     assert engine.measured("counted").scans == (("known.counted", 7),)
     engine.unstage("fivm_counted")
     engine.expect(())
-
-
-# Change feeds that several models read
-
-
-def test_which_feeds_are_read_once_for_all() -> None:
-    """Of inputs that other models read too, where few rows have changed and the feed tells what."""
-    tables = [relation("raw.r", "k int, x int"), relation("raw.s", "k int, y int")]
-    sql = "select r.k, s.y, count(*) as n from raw.r join raw.s on r.k = s.k group by 1, 2"
-    plan = replace(plan_of(sql, tables), shared=("raw.r",))
-    recorded = {n: RecordedInput(n, Commit(3, "2024-01-01", "WRITE"), None) for n in ("raw.r", "raw.s")}
-    moved = {n: replace(_observed(n, 7, moved=True), changed=20, same_columns=True) for n in recorded}
-    assert expected_changes(plan, moved, recorded) == [Expected("raw.r", 7, after=3)]
-    for unlike in (
-        {"changed": None},
-        {"changed": SHARED_ROWS + 1},
-        {"moved": False},
-        {"same_columns": False},
-        {"is_summed": True},
-        {"recreated": True},
-    ):
-        assert expected_changes(plan, {"raw.r": replace(moved["raw.r"], **unlike)}, recorded) == []  # type: ignore[arg-type]
-    snapshot = {"raw.r": replace(recorded["raw.r"], snapshot=2)}
-    assert expected_changes(plan, {"raw.r": moved["raw.r"]}, snapshot) == []
-
-
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("FROM TABLE_CHANGES('raw.r', 4, 7)", "FROM changes_7"),
-        ("FROM TABLE_CHANGES('raw.r', 3, 7)", None),
-        ("FROM TABLE_CHANGES('raw.r', 4, 6)", None),
-        ("FROM TABLE_CHANGES('raw.s', 4, 7)", None),
-        ("SELECT 'TABLE_CHANGES(\\'raw.r\\', 4, 7)'", None),
-    ],
-)
-def test_only_the_feed_that_is_known_is_replaced(sql: str, expected: str | None) -> None:
-    known = _Known()
-    feed = Expected("raw.r", 7, after=3)
-    key = known_files._text_of(feed)
-    known._expected[key], known._views[key] = (feed, Future()), "changes_7"
-    assert known.placed(sql) == (expected or sql)
-
-
-@pytest.fixture
-def feeds(spark: SparkSession) -> str:
-    spark.sql("CREATE SCHEMA IF NOT EXISTS known")
-    name = f"known.feed_{next(_FEEDS)}"
-    spark.sql(
-        f"CREATE TABLE {name} (k INT, s STRUCT<a: INT, b: STRING>, at TIMESTAMP) USING DELTA "
-        "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
-    )
-    spark.sql(f"INSERT INTO {name} VALUES (1, NULL, TIMESTAMP '1500-01-01 00:00:00'), (2, NULL, NULL)")
-    spark.sql(f"INSERT INTO {name} VALUES (3, named_struct('a', 1, 'b', 'x'), NULL), (3, NULL, NULL)")
-    spark.sql(f"UPDATE {name} SET s = NULL WHERE k = 3")
-    spark.sql(f"DELETE FROM {name} WHERE k = 1")
-    return name
-
-
-_FEEDS = count()
-
-
-@pytest.mark.spark
-def test_a_feed_is_read_once_by_all_engines(
-    feeds: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[Expected] = []
-    really = known_changes._read
-    monkeypatch.setattr(known_changes, "_read", lambda s, feed: read.append(feed) or really(s, feed))
-    sql = f"SELECT * FROM TABLE_CHANGES('{feeds}', 2, 4)"
-    expected = SparkEngine.of_session(spark).query(sql)
-    assert len(expected) == 2 + 4 + 1
-    for _ in range(3):
-        engine = SparkEngine.of_session(spark)
-        engine.expect([Expected(feeds, 4, after=1)])
-        placed = engine._files.placed(sql)
-        assert "TABLE_CHANGES" not in placed
-        assert sorted(map(repr, engine.query(placed))) == sorted(map(repr, expected))
-    assert read == [Expected(feeds, 4, after=1)]
-    # Another table of the same name has other changes.
-    columns = "k INT, s STRUCT<a: INT, b: STRING>, at TIMESTAMP"
-    spark.sql(f"DROP TABLE {feeds}")
-    spark.sql(
-        f"CREATE TABLE {feeds} ({columns}) USING DELTA TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
-    )
-    for k in range(4):
-        spark.sql(f"INSERT INTO {feeds} VALUES ({k}, NULL, NULL)")
-    engine = SparkEngine.of_session(spark)
-    engine.expect([Expected(feeds, 4, after=1)])
-    assert {row[0] for row in engine.query(engine._files.placed(sql))} == {1, 2, 3}
-
-
-@pytest.mark.spark
-def test_a_feed_that_is_long_or_not_there_is_left_to_delta(
-    feeds: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = SparkEngine.of_session(spark)
-    sql = f"SELECT * FROM TABLE_CHANGES('{feeds}', 1, 3)"
-    monkeypatch.setattr(known_changes, "MAX_BYTES", 10)
-    engine.expect([Expected(feeds, 3, after=0)])
-    assert engine._files.placed(sql) == sql
-    engine.expect([Expected(feeds, 99, after=4), Expected("known.nothing", 3, after=1)])
-    for late in (f"TABLE_CHANGES('{feeds}', 5, 99)", "TABLE_CHANGES('known.nothing', 2, 3)"):
-        assert engine._files.placed(f"SELECT * FROM {late}") == f"SELECT * FROM {late}"
-
-
-@pytest.mark.spark
-def test_how_many_rows_commits_have_in_the_feed(feeds: str, spark: SparkSession) -> None:
-    spark.sql(f"MERGE INTO {feeds} AS t USING (SELECT 2 AS k) AS s ON t.k = s.k WHEN MATCHED THEN DELETE")
-    engine = SparkEngine.of_session(spark)
-    rows = spark.sql(
-        f"SELECT _commit_version, count(*) FROM TABLE_CHANGES('{feeds}', 1) GROUP BY 1"
-    ).collect()
-    counted = {version: int(many) for version, many in rows}
-    told = {c.version: c.changed for c in engine.commits(feeds, 0) if c.version > 0}
-    assert told == counted

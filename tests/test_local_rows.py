@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from fivm_dbt.engines.local_rows import FEW
 from fivm_dbt.engines.spark import SparkEngine, on_session
 from fivm_dbt.plan.head import Note
 
@@ -166,3 +167,17 @@ def test_a_note_goes_with_its_commit_alone(engine: SparkEngine, spark: SparkSess
 
 def _plan_text(spark: SparkSession, name: str) -> str:
     return str(spark.table(name)._jdf.queryExecution().executedPlan())
+
+
+@pytest.mark.parametrize(("rows", "is_fetched"), [(0, True), (FEW, True), (FEW + 1, False)])
+def test_few_rows_are_looked_at_one_by_one(engine: SparkEngine, rows: int, *, is_fetched: bool) -> None:
+    engine.stage("fivm_local", f"SELECT id FROM range({rows})")
+    found = engine.staged_rows("fivm_local", "SELECT 1 AS n, id FROM fivm_local")
+    assert found == ([(1, number) for number in range(rows)] if is_fetched else None)
+    both = [("fivm_local_1", f"SELECT id FROM range({rows})"), ("fivm_local_2", "SELECT 'x' AS s")]
+    engine.stage_all(both)
+    assert engine.staged_rows("fivm_local_2", "SELECT s FROM fivm_local_2") == [("x",)]
+    assert (engine.staged_rows("fivm_local_1", "SELECT id FROM fivm_local_1") is None) is not is_fetched
+    for name in ("fivm_local", "fivm_local_1", "fivm_local_2"):
+        engine.unstage(name)
+    assert engine.staged_rows("fivm_local", "SELECT 1") is None

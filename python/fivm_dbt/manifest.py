@@ -5,7 +5,6 @@ Manifest nodes are used by their attributes alone, so that this module needs no 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -230,11 +229,6 @@ class Nodes:
     def readers_of(self, relation: str) -> list[Any]:
         """The fivm and viewdf models that read a relation, perhaps through ephemeral models."""
         return [m for m in self.fivm_models() if canonical(relation) in self.inputs_of(m)]
-
-    def shared(self, relations: Iterable[str]) -> tuple[str, ...]:
-        """Those of some relations that several fivm and viewdf models read, in the order of their names."""
-        readers = Counter(name for model in self.fivm_models() for name in set(self.inputs_of(model)))
-        return tuple(sorted(name for name in relations if readers[canonical(name)] > 1))
 
     def disabled_fivm_models(self) -> list[Any]:
         """Models of the project with this materialization that are switched off."""

@@ -324,7 +324,6 @@ def _planner(
         project=str(adapter.config.project_name),
         is_read=bool(readers),
         readers=readers,
-        shared=nodes.shared(r.name for r in catalog.relations),
     )
     time_parts = read_time_parts(catalog, _execute(adapter), nodes, zone) if is_viewdf else {}
 

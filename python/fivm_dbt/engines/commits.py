@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime, timezone
-from types import MappingProxyType
 
 from fivm_dbt.refresh.engine import Commit
 
@@ -31,7 +30,6 @@ def commit_of(
         _appended(operation, metrics),
         _overwrites(parameters),
         None if note is None else str(note),
-        _changed(str(operation), metrics),
     )
 
 
@@ -81,33 +79,6 @@ def _appended(operation: object, metrics: object) -> int | None:
     True
     """
     return _written(operation, metrics) if _known(metrics).get("numRemovedFiles", "0") == "0" else None
-
-
-_CHANGED: Mapping[str, Mapping[str, int]] = MappingProxyType(
-    {
-        "UPDATE": {"numUpdatedRows": 2},
-        "DELETE": {"numDeletedRows": 1},
-        "MERGE": {"numTargetRowsInserted": 1, "numTargetRowsUpdated": 2, "numTargetRowsDeleted": 1},
-        "OPTIMIZE": {},
-    }
-)
-"""How many rows of the change feed each row is that an operation has changed: an update is two."""
-
-
-def _changed(operation: str, metrics: object) -> int | None:
-    """How many rows a commit has in the change feed at most.
-
-    >>> _changed("UPDATE", {"numUpdatedRows": "3"}), _changed("OPTIMIZE", {}), _changed("DELETE", {})
-    (6, 0, None)
-    >>> _changed("WRITE", {"numOutputRows": "3"}), _changed("WRITE", {"numOutputRows": "3", "numRemovedFiles": "1"})
-    (3, None)
-    """
-    if operation not in _CHANGED:
-        return _appended(operation, metrics)
-    known, counted = _known(metrics), _CHANGED[operation]
-    if not all(name in known for name in counted):
-        return None
-    return sum(times * int(known[name]) for name, times in counted.items())
 
 
 def _overwrites(parameters: object) -> bool:

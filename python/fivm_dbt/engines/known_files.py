@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Any
 from fivm_dbt.engines.active_session import active
 from fivm_dbt.engines.delta_log import DeltaLogs
 from fivm_dbt.engines.java import ARRAY_SEQ, DATASET, LOGICAL_RELATION, OPTION, java_class
-from fivm_dbt.engines.known_changes import read_changes
-from fivm_dbt.engines.metrics import DESCRIPTION
 from fivm_dbt.naming import quote, split_name
 from fivm_dbt.refresh.engine import Expected
 
@@ -38,13 +36,11 @@ _TEXT = re.compile(
     r"'(?:[^'\\]|\\.)*'"
     r'|"(?:[^"\\]|\\.)*"'
     r"|/\*.*?\*/|--[^\n]*"
-    r"|TABLE_CHANGES\('(?P<changed>[^'\\]*)', (?P<from>\d+), (?P<to>\d+)\)"
     rf"|(?P<table>{_NAME}(?:\.{_NAME})*) VERSION AS OF (?P<version>\d+)(?P<after> AS | WHERE )?"
     r"|`(?:[^`]|``)*`",
     re.DOTALL,
 )
-"""A table at a version, and whether a name or a condition follows, or a change feed; before that, what may have such a
-text in it."""
+"""A table at a version, and whether a name or a condition follows; before that, what may have such a text in it."""
 
 _numbers = count(1)
 
@@ -66,20 +62,13 @@ class KnownFiles:
             if view is not None:
                 self._session.catalog.dropTempView(view)
         self._views = {}
-        tag = self._session.sparkContext.getLocalProperty(DESCRIPTION) if tables else None
         self._expected = {
-            _text_of(table): (table, _threads().submit(self._look_up, table, tag)) for table in tables
+            (table.relation, str(table.version)): (
+                table,
+                _threads().submit(_relation, self._session, self._logs, table),
+            )
+            for table in tables
         }
-
-    def _look_up(self, table: Expected, tag: str | None) -> Any | None:
-        """In a thread beside. The rows of a change feed are read there: they count where those of the refresh do."""
-        if table.after is None:
-            return _relation(self._session, self._logs, table)
-        self._session.sparkContext.setLocalProperty(DESCRIPTION, tag)
-        try:
-            return read_changes(self._session, self._logs, table)
-        finally:
-            self._session.sparkContext.setLocalProperty(DESCRIPTION, None)
 
     def placed(self, sql: str) -> str:
         """A statement that reads these tables by their files; anything else in it is as it was."""
@@ -88,29 +77,21 @@ class KnownFiles:
         return _TEXT.sub(lambda found: self._by_files(found) or found.group(), sql)
 
     def _by_files(self, found: re.Match[str]) -> str | None:
-        """What stands for a table in the text, if its files are known, or for a change feed whose rows are."""
-        if found["changed"] is not None:
-            view = self._view((f"changes of {found['changed']} from {found['from']}", found["to"]))
-            return None if view is None else quote(view)
+        """What stands for a table in the text, if its files are known."""
         key, after = (found["table"], found["version"]), found["after"] or ""
         if key not in self._expected:
             return None
-        expected, _ = self._expected[key]
+        expected, relation = self._expected[key]
         if after != " AS " and not expected.is_restricted:
             return None  # Delta may know that the condition skips files
-        view = self._view(key)
+        if key not in self._views:
+            plan = relation.result()
+            self._views[key] = None if plan is None else self._as_view(plan)
+        view = self._views[key]
         if view is None:
             return None
         name = "" if after == " AS " else f" AS {quote(split_name(expected.relation)[-1])}"
         return f"{quote(view)}{name}{after}"
-
-    def _view(self, key: tuple[str, str]) -> str | None:
-        if key not in self._expected:
-            return None
-        if key not in self._views:
-            plan = self._expected[key][1].result()
-            self._views[key] = None if plan is None else self._as_view(plan)
-        return self._views[key]
 
     def _as_view(self, plan: Any) -> str:
         name = f"fivm_files_{next(_numbers)}"
@@ -118,13 +99,6 @@ class KnownFiles:
             name
         )
         return name
-
-
-def _text_of(table: Expected) -> tuple[str, str]:
-    """By what a text that reads it is recognised."""
-    if table.after is None:
-        return table.relation, str(table.version)
-    return f"changes of {table.relation} from {table.after + 1}", str(table.version)
 
 
 @cache

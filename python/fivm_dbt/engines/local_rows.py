@@ -95,7 +95,7 @@ def _frame(session: SparkSession, plan: Any) -> DataFrame:
     return DataFrame(java_class(session, DATASET).ofRows(session._jsparkSession, plan), session)
 
 
-def local_rows(frame: DataFrame, most: int = MAX_BYTES) -> DataFrame | None:
+def local_rows(frame: DataFrame) -> DataFrame | None:
     """The rows of a checkpointed frame as a local relation, None where they are too many; they are then still there.
 
     They are moved as Spark's own rows: as Java's or Python's, days before 1582 and hours of a clock change are others.
@@ -106,7 +106,7 @@ def local_rows(frame: DataFrame, most: int = MAX_BYTES) -> DataFrame | None:
     execution = frame._jdf.queryExecution()
     try:
         stored, columns = execution.analyzed().rdd(), execution.analyzed().output()
-        if _size(session, stored, most) > most:
+        if _size(session, stored) > MAX_BYTES:
             return None
         rows = java_class(session, ARRAY_SEQ).unsafeWrapArray(stored.collect())
         none = java_class(session, OPTION).empty()
@@ -121,11 +121,11 @@ def local_rows(frame: DataFrame, most: int = MAX_BYTES) -> DataFrame | None:
     return local
 
 
-def _size(session: SparkSession, stored: Any, most: int) -> int:
+def _size(session: SparkSession, stored: Any) -> int:
     """The bytes of stored rows, as the block managers have told them; more than enough where they are not asked."""
     count = stored.getNumPartitions()
     if count > MAX_PARTITIONS:
-        return most + 1
+        return MAX_BYTES + 1
     master = java_class(session, SPARK_ENV).get().blockManager().master()
     size = 0
     for partition in range(count):

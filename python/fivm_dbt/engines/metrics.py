@@ -18,7 +18,7 @@ from fivm_dbt.refresh.engine import Metrics
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DESCRIPTION = "spark.job.description"
+_DESCRIPTION = "spark.job.description"
 _ROWS, _FILES = "number of output rows", "number of files read"
 _PAGE = 64
 _ON_LOG = re.compile("Filtering files for query|Compute snapshot for version")
@@ -30,7 +30,7 @@ class SessionMetrics:
     def __init__(self, session: Any | None) -> None:
         self._session = session
         self._started: dict[str, float] = {}
-        self._before = session and session.sparkContext.getLocalProperty(DESCRIPTION)
+        self._before = session and session.sparkContext.getLocalProperty(_DESCRIPTION)
 
     @staticmethod
     def of(session: SparkSession | None) -> SessionMetrics:
@@ -41,11 +41,11 @@ class SessionMetrics:
         if self._session is None:
             return
         self._started[tag] = time.time() * 1000
-        self._session.sparkContext.setLocalProperty(DESCRIPTION, tag)
+        self._session.sparkContext.setLocalProperty(_DESCRIPTION, tag)
 
     def stop(self) -> None:
         if self._session is not None:
-            self._session.sparkContext.setLocalProperty(DESCRIPTION, self._before)
+            self._session.sparkContext.setLocalProperty(_DESCRIPTION, self._before)
 
     def read(self, tag: str) -> Metrics:
         if self._session is None or tag not in self._started:

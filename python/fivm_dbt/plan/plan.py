@@ -348,8 +348,6 @@ class Plan:
     """The dbt project of the model, where there is one."""
     is_read: bool = False
     """Whether other fivm models read this one, by its change feed."""
-    shared: tuple[str, ...] = ()
-    """The inputs that other fivm models read too: their changes are read once for all."""
     measured: TableStatistics | None = None
     """The sizes by which ``fivm_strategy: auto`` has chosen, recorded with the state."""
     measurable: tuple[tuple[str, tuple[str, ...]], ...] = ()

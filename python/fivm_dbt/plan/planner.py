@@ -46,8 +46,8 @@ class ModelRequest:
 
     ``session`` are the settings that change what SQL means (time zone, case sensitivity, timestamp type). ``order`` is
     a variable order from a file, before that of the configuration; ``project`` is the dbt project; ``is_read`` says
-    that other fivm models read this one, and ``readers`` which ones do, as far as that is asked; ``shared`` are inputs
-    that others read too; ``measured`` are the sizes of inputs by which ``fivm_strategy: auto`` chooses helper views.
+    that other fivm models read this one, and ``readers`` which ones do, as far as that is asked; ``measured`` are the
+    sizes of the inputs by which ``fivm_strategy: auto`` chooses helper views.
     """
 
     relation: str
@@ -59,7 +59,6 @@ class ModelRequest:
     project: str = ""
     is_read: bool = False
     readers: tuple[str, ...] = ()
-    shared: tuple[str, ...] = ()
     measured: TableStatistics | None = None
 
 
@@ -78,7 +77,6 @@ def plan_model(
             _by_policy(relation, request, describe, columns_of or describe),
             project=request.project,
             is_read=request.is_read,
-            shared=request.shared,
         )
     except FivmError as error:
         raise error.located(sql=request.sql, model=split_name(relation)[-1]) from None

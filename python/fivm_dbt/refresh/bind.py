@@ -26,9 +26,6 @@ from fivm_dbt.spark.capture import change_query, change_summary
 from fivm_dbt.spark.dropped import without_losses
 from fivm_dbt.spark.near_changes import times_of
 
-SHARED_ROWS = 20_000
-"""A change feed of at most so many rows is read once for all models."""
-
 
 @dataclass(frozen=True)
 class Staged:
@@ -98,22 +95,6 @@ def _captured(
 
 def _stage_all(plan: Plan, engine: Recorder, bound: Sequence[BoundInput]) -> None:
     engine.stage_all([(staged_input(plan, b.name), change_query(plan, b)) for b in bound])
-
-
-def expected_changes(
-    plan: Plan, observed: Mapping[str, Observed], recorded: Mapping[str, RecordedInput]
-) -> list[Expected]:
-    """The change feeds that other models are about to read too, of inputs of which few rows have changed."""
-    return [
-        Expected(o.table, o.head.version, after=recorded[o.name].commit.version)
-        for o in observed.values()
-        if o.moved and o.name in plan.shared and _has_small_feed(o) and recorded[o.name].snapshot is None
-    ]
-
-
-def _has_small_feed(observed: Observed) -> bool:
-    is_readable = observed.same_columns and not observed.recreated and not observed.is_summed
-    return is_readable and observed.changed is not None and observed.changed <= SHARED_ROWS
 
 
 def expected_reads(plan: Plan, observed: Mapping[str, Observed], before: int) -> list[Expected]:

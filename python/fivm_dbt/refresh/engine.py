@@ -52,8 +52,7 @@ class Commit:
     ``note`` is what its writer has put beside it (:meth:`Engine.commit`).
     ``growth`` is by how many bytes the commit made the table larger, ``written`` how many rows a WRITE wrote,
     ``appended`` the same of one that took no file away, None where the history does not say. ``overwrites`` says that
-    everything was written anew, by which the columns may be others too. ``changed`` are the rows that the commit has in
-    the change feed at most, None where the history does not say.
+    everything was written anew, by which the columns may be others too.
     """
 
     version: int
@@ -64,7 +63,6 @@ class Commit:
     appended: int | None = None
     overwrites: bool = False
     note: str | None = None
-    changed: int | None = None
 
     @property
     def keeps_columns(self) -> bool:
@@ -84,15 +82,11 @@ class Metrics:
 
 @dataclass(frozen=True)
 class Expected:
-    """A table that statements will read at a version, as a whole; ``is_restricted``: or some partitions of it.
-
-    With ``after`` it is its change feed, from that version on, which other models are about to read too.
-    """
+    """A table that statements will read at a version, as a whole; ``is_restricted``: or some partitions of it."""
 
     relation: str
     version: int
     is_restricted: bool = False
-    after: int | None = None
 
 
 class MissingRelation(Exception):

@@ -95,7 +95,6 @@ class Observed:
     ``same_columns``: whether its columns have been the same ones ever since, so that a change feed tells what changed.
     Else a column of the same name may be another one, of which the feed says nothing, or lie where it does not look.
     Nor does the feed of a fivm model tell where rows are appended to its state, to be added up (``is_summed``).
-    ``changed`` are the rows of that feed at most, None where nobody knows.
     """
 
     name: str
@@ -106,7 +105,6 @@ class Observed:
     forgotten: bool
     same_columns: bool = True
     is_summed: bool = False
-    changed: int | None = None
 
 
 def keeps_columns(engine: Versions, observed: Observed) -> bool:
@@ -157,13 +155,6 @@ def observe_input(
     if then is None:
         return Observed(item.name, table, head, True, False, True)
     same = then.timestamp == record.commit.timestamp and then.operation == record.commit.operation
-    later = [c for c in commits if since is not None and c.version > since]
-    keeps = all(c.keeps_columns for c in later) and not is_summed
+    keeps = all(c.keeps_columns for c in commits if since is not None and c.version > since) and not is_summed
     moved = head.version > record.commit.version or not same
-    return Observed(item.name, table, head, moved, not same, False, keeps, is_summed, _changed(later))
-
-
-def _changed(commits: Sequence[Commit]) -> int | None:
-    """The rows that commits have in the change feed at most."""
-    known = [c.changed for c in commits if c.changed is not None]
-    return sum(known) if len(known) == len(commits) else None
+    return Observed(item.name, table, head, moved, not same, False, keeps, is_summed)

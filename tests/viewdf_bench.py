@@ -25,7 +25,9 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.plan.viewdf import plan_viewdf
 from fivm_dbt.refresh.executor import refresh
+from fivm_dbt.refresh.heads import HeadedJournal
 from fivm_dbt.refresh.journal import Journal
+from fivm_dbt.refresh.observe import read_state
 from fivm_dbt.refresh.parts_wanted import EventTime
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.testing.workbench import DuckDbWorkbench, TableSpec
@@ -207,10 +209,11 @@ class Bench:
         return Counter(tuple(r) for r in self.bench.engine.query(f"select {columns} from {name}"))
 
     def known(self, name: str) -> dict[str, Any]:
-        """What the journal says of the parts of a model."""
-        found: dict[str, Any] = next(e for e in self.journal.entries(name) if e.event == "finished").detail[
-            "parts"
-        ]
+        """What the head says of the parts of a model."""
+        journal = HeadedJournal.over(self.journal, self.bench.engine)
+        finished = read_state(journal.entries(name)).finished
+        assert finished is not None
+        found: dict[str, Any] = finished.detail["parts"]
         return found
 
     def catalog(self, model: str, columns: str = "relation, part, status, row_count") -> set[Row]:

@@ -11,6 +11,7 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.spark.part_queries import part_query, together_query
 from fivm_dbt.spark.parts import append_parts, changed_parts_query, replace_parts
 from fivm_dbt.spark.pieces import table
+from fivm_dbt.steps.example import EXAMPLE_HEAD
 
 _VERSION = 2
 """The version of everything that is shown as read."""
@@ -90,7 +91,7 @@ def _of_plain(parts: PartPlan) -> str:
 def _state(plan: Plan) -> list[str]:
     columns = [f"  {k.name} {k.type}" for k in plan.root.keys]
     by = plan.root.partitioning
-    return ["\n== state", plan.root.relation, *columns, f"  __fivm_partition {by.type}  -- {by.reason}"]
+    return ["\n== state", plan.state_relation, *columns, f"  __fivm_partition {by.type}  -- {by.reason}"]
 
 
 def _statements(plan: Plan, parts: PartPlan, part: int) -> list[str]:
@@ -102,12 +103,12 @@ def _statements(plan: Plan, parts: PartPlan, part: int) -> list[str]:
         if parts.together is not None
         else part_query(plan, parts.update, part, versions)
     )
-    new = append_parts(plan, query.subquery("computed"), alone)
+    new = append_parts(plan, query.subquery("computed"), alone, EXAMPLE_HEAD)
     return [
         "-- a part that is new",
         new.sql(dialect="spark", pretty=True) + ";",
         f"-- one that has been computed before: the rows of computed are staged as {staged}, and compared",
         changed_parts_query(plan, staged, alone).sql(dialect="spark", pretty=True) + ";",
         "-- written where the content is another now",
-        replace_parts(plan, table(staged), alone).sql(dialect="spark", pretty=True) + ";",
+        replace_parts(plan, table(staged), alone, EXAMPLE_HEAD).sql(dialect="spark", pretty=True) + ";",
     ]

@@ -9,8 +9,9 @@ from fivm_dbt.catalog.types import TIMESTAMP, SparkType
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Item
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.naming import PARTITION, storable, unique_name
+from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.parts.parted import PART_TIMESTAMP
+from fivm_dbt.plan.state_layout import RESERVED
 from fivm_dbt.sql.parse import parse
 
 
@@ -76,7 +77,7 @@ def wider_type(one: SparkType, other: SparkType, name: str) -> SparkType:
 
 def stored_columns(columns: tuple[Column, ...]) -> tuple[tuple[Item, ...], tuple[tuple[str, Scalar], ...]]:
     """The state's columns, under names that a Delta table takes, and what the model shows of them."""
-    taken = {PARTITION, PART_TIMESTAMP}
+    taken = {*RESERVED, PART_TIMESTAMP}
     items, shown = [], []
     for column in columns:
         name = unique_name(storable(column.name), taken)

@@ -412,8 +412,8 @@ class Plan:
 
     @property
     def state_relation(self) -> str:
-        """The table that a refresh writes: all states of a model, but of one of time parts its root."""
-        return self.layout.relation if self.parts is None else self.root.relation
+        """The table that a refresh writes: all states of a model."""
+        return self.layout.relation
 
     @property
     def presentation(self) -> Presentation:

@@ -35,6 +35,7 @@ from fivm_dbt.plan.part_plan import (
 from fivm_dbt.plan.part_reads import PartReads
 from fivm_dbt.plan.plan import Partitioning, Plan, PlanInput, StateTable, View
 from fivm_dbt.plan.root import Root
+from fivm_dbt.plan.state_layout import shown_from_table
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.sql.depth import within_the_stack
 from fivm_dbt.sql.edits import edited
@@ -269,11 +270,11 @@ class _Planning:
         name = sibling(self.relation, "root")
         root = Root(AsWritten("result", ()), keys, (), False, False, shown, (), ())
         by = Partitioning("value", None, DATE, f"{parts.partition_unit.lower()} of {PART_TIMESTAMP}", 1)
-        state = StateTable(name, keys, (), by, False)
+        state = StateTable(name, keys, (), by, False, is_plain=True)
         presentation = Presentation(name, root.presentation(name).sql(dialect="spark"))
         output = (*parts.columns, Column(PART_TIMESTAMP, TIMESTAMP))
         node = AsWritten("result", tuple((c.name, c.type) for c in output))
-        view = View(state, node, (), (), output, presentation, None, "the model itself, part by part")
+        written = View(state, node, (), (), output, presentation, None, "the model itself, part by part")
         return Plan(
             relation=self.relation,
             sql=self.request.sql,
@@ -281,7 +282,7 @@ class _Planning:
             session=tuple(sorted(self.request.session)),
             inputs=tuple(PlanInput(r, r.columns, False, self._dropped(r)) for r in relations),
             query=node,
-            views=(view,),
+            views=(shown_from_table(written, sibling(self.relation, "state")),),
             output=output,
             project=self.request.project,
             is_read=self.request.is_read,

@@ -55,7 +55,7 @@ def difference_sql(plan: Plan, journal: Journal) -> str:
     versions = {name: record.commit.version for name, record in state.inputs.items()}
     if plan.parts is not None:
         known = KnownParts.of(state.finished.detail["parts"])
-        every = {**versions, plan.root.relation: recorded_states(state.finished)[plan.root.relation]}
+        every = {**versions, plan.state_relation: recorded_states(state.finished)[plan.state_relation]}
         return _difference_of_parts(plan, known, every)
     times = state.finished.detail.get("clock")
     clock = Clock(**times) if times is not None else None

@@ -14,13 +14,10 @@ from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.binding import BoundInput
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.journal import Entry, Journal
-from fivm_dbt.refresh.observe import State, read_state
+from fivm_dbt.refresh.observe import read_state
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.dropped import losing_parts_query, newest_query, rows_left_query
 from fivm_dbt.spark.part_time import counted
-
-DROPPING = "dropping"
-"""Key of a claim's detail: the parts that are about to be dropped, or were by an attempt before it."""
 
 Dropped = Mapping[str, Intervals]
 """By input the parts that have been dropped, and whose results are kept."""
@@ -53,17 +50,9 @@ def dropped_in(plan: Plan, engine: Recorder, bound: BoundInput, staged: str, jou
 
 
 def _dropped_by(journal: Journal, model: str) -> Intervals:
-    """The parts that a viewdf model has dropped, or is about to drop."""
-    state = read_state(journal.beside(model).entries(model))
-    before = state.finished.detail["parts"]["dropped"] if state.finished is not None else "none"
-    return Intervals.read(before) | being_dropped(state)
-
-
-def being_dropped(state: State) -> Intervals:
-    """The parts of a viewdf model that a refresh was dropping which is not finished: some of them may be gone."""
-    return Intervals.read(
-        state.unfinished.detail.get(DROPPING, "none") if state.unfinished is not None else "none"
-    )
+    """The parts that a viewdf model has dropped: its head says so from the same commit on."""
+    finished = read_state(journal.beside(model).entries(model)).finished
+    return Intervals.read(finished.detail["parts"]["dropped"] if finished is not None else "none")
 
 
 def recorded_drops(entry: Entry) -> dict[str, Intervals]:

@@ -37,6 +37,11 @@ def with_open(
     return {**finished, "open": {**started, "done": done}, "open_plan_hash": plan.plan_hash}
 
 
+def with_nothing(plan: Plan, refresh: int) -> dict[str, Any]:
+    """What they cover before their first build, the refresh of this number, is finished."""
+    return coverage(plan, refresh - 1, {})
+
+
 def next_head(before: HeadId, covered: Mapping[str, Any]) -> NextHead:
     """The head after ``before``."""
     return NextHead(before, before.number + 1, uuid.uuid4().hex, as_json(covered))
@@ -71,7 +76,7 @@ def had_head(plan: Plan, engine: Recorder) -> bool:
 class HeadedJournal:
     """A journal that asks the model's table of states first. It has a claim in each of its commits, and no other.
 
-    Models that have no such table, recomputed ones and those of time parts, are in the ``inner`` journal.
+    Models that have no such table, as those of older layouts, are in the ``inner`` journal.
     """
 
     def __init__(self, inner: Journal, engine: Engine) -> None:
@@ -148,7 +153,10 @@ def _noted(newest: Commit, name: str) -> tuple[HeadId, Mapping[str, Any]] | None
 
 
 def entries_of(model: str, covered: Mapping[str, Any], read: Mapping[str, Any]) -> list[Entry]:
-    """The entries of a coverage: that of the refresh that is finished, and before it that of one which is open."""
+    """The entries of a coverage: that of the refresh that is finished, and before it that of one which is open.
+
+    While a first build is open none is finished.
+    """
     number, at = int(covered["refresh"]), str(covered["recorded_at"])
     detail = {
         **covered["detail"],
@@ -158,11 +166,12 @@ def entries_of(model: str, covered: Mapping[str, Any], read: Mapping[str, Any]) 
     finished = Entry(model, number, 0, "finished", str(covered["plan_hash"]), detail, at)
     if "open" not in covered:
         return [finished]
+    is_first = "kind" not in covered["detail"]
     started = replace(
         finished,
         refresh=number + 1,
         event="started",
         plan_hash=str(covered["open_plan_hash"]),
-        detail=covered["open"],
+        detail={**covered["open"], **read} if is_first else covered["open"],
     )
-    return [started, finished]
+    return [started] if is_first else [started, finished]

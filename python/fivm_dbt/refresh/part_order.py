@@ -7,6 +7,7 @@ other, and what follows from a part that has changed is computed too, until noth
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from heapq import heapify, heappop, heappush
 
 from fivm_dbt.parts.intervals import Intervals
@@ -15,9 +16,9 @@ from fivm_dbt.plan.part_plan import PartPlan
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.decide import raised_alarm
 from fivm_dbt.refresh.known_parts import KnownParts
+from fivm_dbt.refresh.part_table import PartTable
 from fivm_dbt.refresh.part_writer import AT_ONCE, PartWriter
 from fivm_dbt.refresh.recorder import Recorder
-from fivm_dbt.refresh.root_writes import RootWrites
 from fivm_dbt.spark.merge import OVERFLOW
 from fivm_dbt.spark.part_queries import part_query, parts_query
 from fivm_dbt.spark.part_shift import change_of_part, shift_parts, uncertain_changes
@@ -34,7 +35,7 @@ class PartOrder:
         self,
         plan: Plan,
         engine: Recorder,
-        root: RootWrites,
+        place: PartTable,
         writer: PartWriter,
         versions: Mapping[str, int],
         known: KnownParts,
@@ -44,69 +45,71 @@ class PartOrder:
         self._plan = plan
         self._parts: PartPlan = plan.parts
         self._engine = engine
-        self._root = root
+        self._place = place
         self._writer = writer
         self._versions = versions
         self._asked = asked
         self._before = known.computed - known.dropped
         self._may_shift = not known.pending
         self._done = Intervals()
+        self.pending = Intervals()
+        """What follows from parts that have changed, and was not asked for."""
         self._followed = Intervals()
         """Parts that have changed, by which the following ones have not been shifted."""
 
-    def compute(self, first: int, ready: Intervals, affected: Intervals) -> Intervals:
-        """Compute the ``ready`` parts, and the ``affected`` ones again, with what follows from them.
-
-        Returns those of which that follows too, and that were not asked for.
-        """
+    def compute(self, first: int, ready: Intervals, affected: Intervals) -> None:
+        """Compute the ``ready`` parts, and the ``affected`` ones again, with what follows from them."""
         if self._parts.reads_itself:
-            pending = self._in_turn(first, ready | affected)
-        else:
-            pending = Intervals()
-            many = AT_ONCE if self._parts.together is not None else TEXTS_AT_ONCE
-            by_turns = [affected, ready] if self._parts.stalest_first else [ready | affected]
-            for group in (group for parts in by_turns for group in parts.groups(many)):
-                self._tell(group, None)
-                query = parts_query(self._plan, first, group, self._versions)
-                self._writer.write(group, group & affected, query)
-        self._writer.record()
-        return pending
+            self._in_turn(first, ready | affected)
+            return
+        many = AT_ONCE if self._parts.together is not None else TEXTS_AT_ONCE
+        by_turns = [affected, ready] if self._parts.stalest_first else [ready | affected]
+        groups = [group for parts in by_turns for group in parts.groups(many)]
+        for number, group in enumerate(groups, start=1):
+            self._tell(group, None)
+            query = parts_query(self._plan, first, group, self._versions)
+            self._writer.write(group, group & affected, query, is_last=number == len(groups))
 
-    def _in_turn(self, first: int, wanted: Intervals) -> Intervals:
+    def _in_turn(self, first: int, wanted: Intervals) -> None:
         """Part after part; where its content changed, those that are computed from it too, until nothing changes."""
         waiting, queued = list(wanted), set(wanted)
         heapify(waiting)
-        computed, pending = self._before | wanted, Intervals()
+        computed = self._before | wanted
         while waiting:
             part = heappop(waiting)
             if part in self._done:
                 continue
             run = self._to_add_up(part, first, wanted)
             later = self._to_shift(part, len(waiting))
-            before = self._version() if later else 0
+            before = self._place.version
             self._tell(run, len(waiting) + 1 - len(run))
-            changed = self._written(run, first)
+            is_last = not later and not self._following(run, run, computed)
+            is_last = is_last and all(p in run or p in self._done for p in waiting)
+            changed = self._written(run, first, is_last=is_last)
             self._done |= run
             if changed and later and self._shift(part, later, before):
                 continue
             self._followed |= changed
-            for reference in self._parts.recurrence.own:
-                following = (reference.dependents(changed) & computed) - run
-                pending |= following - self._asked
+            for following in self._following(changed, run, computed):
+                self.pending |= following - self._asked
                 for dependent in following & self._asked:
                     if dependent not in queued:
                         queued.add(dependent)
                         heappush(waiting, dependent)
-        return pending
 
-    def _written(self, run: Intervals, first: int) -> Intervals:
+    def _following(self, changed: Intervals, run: Intervals, computed: Intervals) -> list[Intervals]:
+        """By reference the parts, not of this run, that are computed from some that have changed."""
+        found = [(r.dependents(changed) & computed) - run for r in self._parts.recurrence.own]
+        return [parts for parts in found if parts]
+
+    def _written(self, run: Intervals, first: int, *, is_last: bool) -> Intervals:
         """Those of a run of parts that are written, as they are new or have changed."""
         of = self._parts.cumulative
         if len(run) > 1:
             assert of is not None
             query = running_parts(self._plan, of, first, run, self._versions)
             try:
-                return self._writer.write(run, run & self._before, query)
+                return self._writer.write(run, run & self._before, query, is_last=is_last)
             except Exception as error:
                 if raised_alarm(error) != OVERFLOW:
                     raise
@@ -120,7 +123,8 @@ class PartOrder:
             text = self._parts.initialize if is_initial else self._parts.update
             assert text is not None
             query = part_query(self._plan, text, part, self._versions)
-            changed |= self._writer.write(alone, alone & self._before, query)
+            ends = is_last and part == run.last
+            changed |= self._writer.write(alone, alone & self._before, query, is_last=ends)
         return changed
 
     def _tell(self, parts: Intervals, waiting: int | None) -> None:
@@ -159,20 +163,16 @@ class PartOrder:
             return Intervals()
         return later if 3 * (waiting + 1) < len(later) else Intervals()
 
-    def _version(self) -> int:
-        return self._root.commits()[0].version
-
     def _shift(self, part: int, later: Intervals, before: int) -> bool:
         """Add what a part has changed by, since a version, to later parts; whether that could be done."""
         of, plan, engine = self._parts.cumulative, self._plan, self._engine
         assert of is not None
         name = staged_input(plan, f"{plan.relation}__shift")
-        engine.stage(name, change_of_part(plan, of, part, before, self._version()))
+        engine.stage(name, change_of_part(plan, of, part, before, self._place.version))
         is_certain = int(str(engine.query(uncertain_changes(plan, of, name))[0][0])) == 0
         if is_certain:
             engine.progress(f"{plan.model}: adding the change of part {part} to {len(later):,} later parts")
             for group in later.groups(AT_ONCE):
-                self._root.run(shift_parts(plan, of, name, group))
-            self._writer.note(later, later)
+                self._writer.shift(partial(shift_parts, plan, of, name, group), group)
         engine.unstage(name)
         return is_certain

@@ -6,39 +6,68 @@ Where nothing is shown yet, the state itself is filled, and shown in the end.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from functools import cached_property
+from typing import Any
 
 from sqlglot import exp
 
-from fivm_dbt.naming import PARTITION, sibling
+from fivm_dbt.naming import sibling
+from fivm_dbt.parts.intervals import Intervals
+from fivm_dbt.plan.head import NextHead
 from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.state_layout import StateLayout
+from fivm_dbt.refresh.part_table import PartTable
 from fivm_dbt.refresh.publish import drop_states
 from fivm_dbt.refresh.recorder import Recorder
-from fivm_dbt.spark.part_queries import empty_root_query
-from fivm_dbt.spark.pieces import pinned
-from fivm_dbt.spark.properties import root_properties
-from fivm_dbt.spark.state import create_table
+from fivm_dbt.spark.merge import write_head
+from fivm_dbt.spark.parts import copy_parts, create_parts
 
 
-def begin(plan: Plan, engine: Recorder) -> Plan:
-    """The plan by which the parts are written: into an empty table, another one where there are readers."""
-    is_shown = engine.exists(plan.relation) and engine.exists(plan.root.relation)
-    building = _beside(plan) if is_shown else plan
-    properties = root_properties(plan)
-    engine.run(create_table(building.root.relation, empty_root_query(building), properties, [PARTITION]))
-    return building
+class _Beside(Plan):
+    """A plan whose states lie beside those that are shown."""
+
+    @cached_property
+    def layout(self) -> StateLayout:
+        return replace(super().layout, relation=beside(self))
 
 
-def show(plan: Plan, building: Plan, engine: Recorder) -> None:
-    """Make what has been built the state. Nothing to do where it has been filled itself."""
-    new = building.root.relation
-    if new == plan.root.relation:
-        return
-    rows = exp.select("*").from_(pinned(new, engine.commits(new, None)[0].version))
-    engine.run(create_table(plan.root.relation, rows, root_properties(plan), [PARTITION]))
-    drop_states(engine, [new])
+def beside(plan: Plan) -> str:
+    """The table that is filled while the state is shown."""
+    return sibling(plan.relation, "next")
 
 
-def _beside(plan: Plan) -> Plan:
-    state = replace(plan.root, relation=sibling(plan.relation, "next"))
-    return replace(plan, views=(*plan.views[:-1], replace(plan.top, state=state)))
+def begin(
+    plan: Plan, engine: Recorder, state: PartTable, opened: Mapping[str, Any], *, is_there: bool
+) -> PartTable:
+    """The table to write the parts into, empty: the ``state``, or one beside it where there are readers.
+
+    The head says from now on that a build is open, unless there is none. ``is_there`` says whether there is a state.
+    """
+    if not (is_there and engine.exists(plan.relation)):
+        state.replace(lambda head: create_parts(plan, head, is_replacing=is_there), opened, is_there=is_there)
+        return state
+    if state.head is not None:
+        state.write(lambda head: write_head(plan, head), opened)
+    building = _Beside(**{f.name: getattr(plan, f.name) for f in fields(plan)})
+    new = PartTable(building, engine)
+    left = engine.exists(beside(plan))
+    new.replace(lambda head: create_parts(building, head, is_replacing=True), opened, is_there=left)
+    return new
+
+
+def show(
+    engine: Recorder, state: PartTable, built: PartTable, covered: Mapping[str, Any], gone: Intervals
+) -> None:
+    """Make what has been built beside it the state, but for parts that are old enough to go, in one commit."""
+
+    def copied(head: NextHead) -> exp.Expr:
+        return copy_parts(state.plan, built.plan, built.version, gone, head)
+
+    if state.head is None:
+        state.replace(copied, covered, is_there=True)
+    else:
+        # By the head that said that the build is open: who has begun another one since comes first.
+        state.write(copied, covered, is_whole=True)
+    drop_states(engine, [built.plan.state_relation])

@@ -1,83 +1,54 @@
 """A refresh of a viewdf model: which parts are ready, which late data has changed, and computing them (ViewDF, 4).
 
 Computing a part again gives the same rows, so that an interrupted refresh needs no more than to be begun anew: from the
-versions of the last finished one. What it had written already, the state's change feed tells; these parts are computed
-again with those that follow from them, at the versions of now: what the attempt has read may be gone.
+versions of the last finished one. What it had written already, its last head tells; these parts are computed again with
+those that follow from them, at the versions of now: what the attempt has read may be gone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
-from fivm_dbt.naming import part_catalog
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.part_plan import PartPlan
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.bind import Staged, bind, stage_inputs, versions_read
-from fivm_dbt.refresh.decide import changed_by_others, lost_inputs, unreadable, why_rebuild
-from fivm_dbt.refresh.dropped import DROPPING, being_dropped, check_rebuild, recorded_drops
-from fivm_dbt.refresh.engine import ChangeFeedUnavailable, VersionUnavailable
-from fivm_dbt.refresh.journal import Entry, Journal, create_once, now
-from fivm_dbt.refresh.known_parts import (
-    KnownParts,
-    check_not_dropped,
-    merged_now,
-)
-from fivm_dbt.refresh.observe import Observed, State, check_free, read_state, recorded_states
+from fivm_dbt.refresh.decide import last_build, lost_inputs, unreadable, why_rebuild
+from fivm_dbt.refresh.dropped import check_rebuild, recorded_drops
+from fivm_dbt.refresh.engine import VersionUnavailable
+from fivm_dbt.refresh.headed import HeadedRun
+from fivm_dbt.refresh.heads import had_head, head_of, with_nothing, with_open
+from fivm_dbt.refresh.journal import Entry, Journal
+from fivm_dbt.refresh.known_parts import KnownParts
+from fivm_dbt.refresh.observe import Observed, State, observe
 from fivm_dbt.refresh.part_inputs import PartInputs, Upstream
-from fivm_dbt.refresh.part_order import PartOrder
-from fivm_dbt.refresh.part_swap import begin, show
-from fivm_dbt.refresh.part_writer import AT_ONCE, PartWriter
+from fivm_dbt.refresh.part_record import PartRecord
+from fivm_dbt.refresh.part_refresh import Found, PartRefresh
+from fivm_dbt.refresh.part_swap import begin, beside
+from fivm_dbt.refresh.part_table import PartTable
+from fivm_dbt.refresh.part_writer import AT_ONCE
 from fivm_dbt.refresh.parts_wanted import EventTime, PartsWanted
-from fivm_dbt.refresh.publish import publish, show_again, write_snapshots
+from fivm_dbt.refresh.publish import drop_states, publish, show_again, write_snapshots
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InputChange, PartChange, Report
-from fivm_dbt.refresh.retention import NEEDS, needs, read_by_nobody, too_old, watermark
-from fivm_dbt.refresh.root_writes import RootWrites
-from fivm_dbt.refresh.run import Overtaken, Run
-from fivm_dbt.spark.part_catalog import (
-    InputParts,
-    Recorded,
-    create_catalog,
-    forget_attempt,
-    forget_model,
-    mark_dropped,
-    mark_merged,
-)
-from fivm_dbt.spark.parts import (
-    compact_periods,
-    drop_parts,
-)
+from fivm_dbt.spark.part_catalog import InputParts, Recorded
+
+_ON_REQUEST = "full refresh"
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Found:
-    """What a refresh starts from: the inputs' versions, and what is known of parts with what has changed of them."""
+@dataclass(frozen=True)
+class _Moved:
+    """What has changed of the parts of inputs: which are known now, by which rows, and which are there no more."""
 
-    state: State
-    observed: dict[str, Observed]
-    binding: Binding
-    staged: Mapping[str, Staged] = field(default_factory=dict)
     known: KnownParts
-    changed: Mapping[str, Intervals] = field(default_factory=dict)
-    dropped: Mapping[str, Intervals]
-    by: Recorded
-    root: RootWrites
-    is_build: bool
-    is_again: bool = False
-    touched: Intervals = field(default_factory=Intervals)
-    inputs: tuple[InputParts, ...] = ()
-    before: KnownParts = field(default_factory=KnownParts)
-    """What was known when the last refresh was finished."""
-    watermarks: Mapping[str, int | None]
-    """Of inputs that are viewdf models."""
-    snapshots: frozenset[str] = frozenset()
+    changed: Mapping[str, Intervals]
+    inputs: tuple[InputParts, ...]
+    lost: Mapping[str, Intervals]
 
 
-class PartRun(Run):
+class PartRun(HeadedRun):
     """One call of a refresh of a viewdf model."""
 
     def __init__(
@@ -87,37 +58,39 @@ class PartRun(Run):
         assert plan.parts is not None
         self.parts: PartPlan = plan.parts
         self.inputs = PartInputs(plan, engine)
+        self.record = PartRecord(plan, engine, self.inputs)
         self.wanted = PartsWanted(plan.parts, within)
-        self.versions: dict[str, int] = {}
-        self.building = plan
-        """The plan by which parts are written: of a model that is built anew beside what is shown."""
 
     # What there is
 
     def _execute(self, full_refresh: bool, entries: Sequence[Entry] | None) -> Report:
-        state = read_state(self.journal.entries(self.plan.relation) if entries is None else entries)
-        check_free(self.plan, state)
+        state = self._left(entries)
         upstream = self.inputs.upstream(self.journal)
         if full_refresh:
             return self._build(state, upstream, _ON_REQUEST)
         if state.finished is None:
             return self._build(state, upstream, None)
+        self.dropped = recorded_drops(state.finished)
         reason = why_rebuild(self.plan, self.engine, self.journal, state.finished)
+        reason = reason or self._load(state.finished)
         if reason is None and state.unfinished is not None and state.unfinished.detail["kind"] == "build":
             reason = "a build was interrupted"
-        self.states, self.dropped = recorded_states(state.finished), recorded_drops(state.finished)
-        if reason is None and state.unfinished is None:
-            root = self.plan.root.relation
-            left = self.states[root]
-            reason = changed_by_others(self.plan, self.engine.commits(root, left), left)
         if reason is not None:
             return self._build(state, upstream, reason)
-        self.state_bytes = state.finished.detail["state_bytes"]
         return self._refresh(state, upstream)
+
+    def _left(self, entries: Sequence[Entry] | None) -> State:
+        state = super()._left(entries)
+        if state.finished is None:
+            # A first build that was cut off has left a head too.
+            self.head = head_of(state.unfinished)
+        return state
 
     def _gone(self, upstream: Mapping[str, Upstream]) -> dict[str, Intervals]:
         """By input the parts that have been dropped."""
         return self.dropped | {name: u.dropped for name, u in upstream.items()}
+
+    # Building
 
     def _build(
         self,
@@ -127,54 +100,70 @@ class PartRun(Run):
         snapshots: frozenset[str] = frozenset(),
     ) -> Report:
         """Compute every part that is ready, from nothing. ``snapshots``: inputs to keep a snapshot of from now on."""
-        upstream, observed = self.inputs.observe(self.journal, upstream, {})
+        observed = observe(self.plan, self.engine, {})
         if state.finished is not None and reason != _ON_REQUEST:
             check_rebuild(self.plan, self._gone(upstream), reason or "")
+        last = last_build(self.plan, self.journal, state.finished)
         binding = bind(self.plan, observed, buckets=1)
-        self.versions = {b.name: b.new for b in binding.inputs}
         self.engine.progress(f"building {self.plan.model}" + (f": {reason}" if reason else ""))
-        claim = self._claim(state, {"kind": "build"})
-        self._ready_catalog()
-        self.engine.run(forget_model(self.plan))
-        self.building = begin(self.plan, self.engine)
-        building = self.building.root.relation
-        root = RootWrites(self.engine, building, self.engine.commits(building, None)[0].version)
-        by = self._recorded(claim, binding)
+        is_there = self.head is not None or had_head(self.plan, self.engine)
+        table = PartTable(self.plan, self.engine, self.head, self._newest().version if is_there else -1)
+        covered = self._covered_before(state)
+        opened = with_open(covered, self.plan, {"kind": "build"}, 0)
+        place = begin(self.plan, self.engine, table, opened, is_there=is_there)
+        kept = snapshots | {i.name for i in self.plan.inputs if i.starts_with_snapshot}
+        self.base, self.state_bytes = -1, None
+        found = Found(
+            state=state,
+            covered=covered,
+            observed=observed,
+            binding=binding,
+            known=self._looked_at({b.name: b.new for b in binding.inputs}, upstream),
+            dropped=self._gone(upstream),
+            is_build=True,
+            watermarks=_watermarks(upstream),
+            snapshots=write_snapshots(self.plan, self.engine, binding, kept),
+        )
+        work = PartRefresh(self, self.wanted, found, table, place)
+        first = work.compute()
+        work.end()
+        publish(self.plan, self.engine)
+        self._remove_orphans(last)
+        action: Action = "built" if state.finished is None else "rebuilt"
+        return self._finish_parts(found, work, table, first, action, reason)
+
+    def _covered_before(self, state: State) -> Mapping[str, object]:
+        """What is covered while a build is open: what was, where there are heads that say it."""
+        if state.finished is not None and self.head is not None:
+            covered: Mapping[str, object] = state.finished.detail["coverage"]
+            return covered
+        return with_nothing(self.plan, state.next_refresh)
+
+    def _looked_at(self, versions: Mapping[str, int], upstream: Mapping[str, Upstream]) -> KnownParts:
+        """The parts that inputs have."""
         known = KnownParts()
         for item in self.inputs.others:
             if item.is_computed:
                 known = known.with_seen(item.relation, upstream[item.relation].computed)
             else:
-                known = known.with_seen(item.relation, self.inputs.look_at(item, self.versions, by))
-        found = _Found(
-            state=state,
-            observed=observed,
-            binding=binding,
-            known=known,
-            dropped=self._gone(upstream),
-            by=by,
-            root=root,
-            is_build=True,
-            watermarks=_watermarks(upstream),
-            snapshots=snapshots,
-        )
-        return self._compute(found, claim, "built" if state.finished is None else "rebuilt", reason)
+                known = known.with_seen(item.relation, self.inputs.look_at(item, versions))
+        return known
+
+    # Refreshing
 
     def _refresh(self, state: State, upstream: Mapping[str, Upstream]) -> Report:
         """Compute the parts that have become ready, and those that late data has changed."""
         assert state.finished is not None
-        upstream, observed = self.inputs.observe(self.journal, upstream, state.inputs)
+        self._complete(state.finished)
+        observed = observe(self.plan, self.engine, state.inputs)
         lost = lost_inputs(self.plan, observed, state.inputs)
         if lost is not None:
             return self._build(state, upstream, lost[0], lost[1])
         known = KnownParts.of(state.finished.detail["parts"])
-        before = known
-        dropping = being_dropped(state)
-        known = replace(known, dropped=known.dropped | dropping)
         new_upstream = {name: u.computed - known.seen.get(name, Intervals()) for name, u in upstream.items()}
         has_moved = any(o.moved for o in observed.values()) or any(new_upstream.values())
         if not has_moved and state.unfinished is None and not self.wanted.has_work(known):
-            return self._show_unchanged(state)
+            return self._show_unchanged(state.finished)
         try:
             appended = self.inputs.appended(observed, state.inputs)
             staged = stage_inputs(
@@ -183,25 +172,63 @@ class PartRun(Run):
         except VersionUnavailable as error:
             return self._build(state, upstream, unreadable(self.plan, error))
         self._note_dropped(staged)
+        found = self._found(state, upstream, observed, staged, known)
+        table = PartTable(self.plan, self.engine, self.head, self.base)
+        work = PartRefresh(self, self.wanted, found, table, table)
+        first = work.compute()
+        work.end()
+        self.shown_again = show_again(self.plan, self.engine)
+        return self._finish_parts(found, work, table, first, "refreshed", None)
+
+    def _complete(self, finished: Entry) -> None:
+        """Do what comes after the last commit, where the last refresh was cut off there."""
+        self._complete_build(finished)
+        if finished.detail["kind"] == "build":
+            drop_states(self.engine, [beside(self.plan)])
+        self.record.complete(finished)
+
+    def _found(
+        self,
+        state: State,
+        upstream: Mapping[str, Upstream],
+        observed: dict[str, Observed],
+        staged: Mapping[str, Staged],
+        before: KnownParts,
+    ) -> Found:
+        """What a refresh starts from, with the parts that have changed."""
+        assert state.finished is not None
         binding = bind(self.plan, observed, buckets=1, staged=staged)
-        self.versions = {b.name: b.new for b in binding.inputs}
-        written, touched = self.states[self.plan.root.relation], Intervals()
-        try:
-            if state.unfinished is not None:
-                written, touched = self.inputs.touched(written)
-        except (ChangeFeedUnavailable, VersionUnavailable) as error:
-            return self._build(state, upstream, f"an interrupted refresh cannot be gone on with: {error}")
-        claim = self._claim(state, {"kind": "parts", **({DROPPING: str(dropping)} if dropping else {})})
-        self._ready_catalog()
-        root = RootWrites(self.engine, self.plan.root.relation, written)
+        recorded = {name: record.snapshot for name, record in state.inputs.items()}
+        kept = {name for name, version in recorded.items() if version is not None} & binding.changed
+        moved = self._moved(before, upstream, staged)
+        touched = Intervals()
         if state.unfinished is not None:
-            was_known = {self.plan.relation: before.computed, **before.seen}
-            self.engine.run(forget_attempt(self.plan, claim.refresh, was_known))
-        if dropping:
-            self._drop(dropping, root)
-        by = self._recorded(claim, binding)
+            touched = Intervals.read(state.unfinished.detail["written"])
+        return Found(
+            state=state,
+            covered=state.finished.detail["coverage"],
+            observed=observed,
+            binding=binding,
+            staged=staged,
+            known=moved.known,
+            before=before,
+            changed=moved.changed,
+            dropped=self._gone(upstream),
+            is_build=False,
+            is_again=state.unfinished is not None,
+            touched=touched,
+            inputs=moved.inputs,
+            lost=moved.lost,
+            watermarks=_watermarks(upstream),
+            snapshots=recorded | write_snapshots(self.plan, self.engine, binding, kept),
+        )
+
+    def _moved(
+        self, known: KnownParts, upstream: Mapping[str, Upstream], staged: Mapping[str, Staged]
+    ) -> _Moved:
         changed: dict[str, Intervals] = {}
         inputs: list[InputParts] = []
+        lost: dict[str, Intervals] = {}
         for item in self.inputs.others:
             found_there = self.inputs.moved(item, staged)
             if not item.is_computed:
@@ -212,174 +239,61 @@ class PartRun(Run):
             arrived = upstream[item.relation].computed if item.is_computed else moved
             known = known.with_seen(item.relation, arrived)
             if item.relation in staged and staged[item.relation].dropped:
-                self.engine.run(mark_dropped(self.plan, item.relation, staged[item.relation].dropped))
-        found = _Found(
-            state=state,
-            observed=observed,
-            binding=binding,
-            staged=staged,
-            known=known,
-            changed=changed,
-            dropped=self._gone(upstream),
-            by=by,
-            root=root,
-            is_build=False,
-            is_again=state.unfinished is not None,
-            touched=touched,
-            inputs=tuple(inputs),
-            before=before,
-            watermarks=_watermarks(upstream),
-        )
-        return self._compute(found, claim, "refreshed", None)
-
-    def _ready_catalog(self) -> None:
-        create_once(self.engine, part_catalog(self.plan.relation), create_catalog(self.plan))
-
-    def _recorded(self, claim: Entry, binding: Binding) -> Recorded:
-        return Recorded(claim.refresh, datetime.now(timezone.utc), versions_read(binding))
-
-    # Computing
-
-    def _compute(self, found: _Found, claim: Entry, action: Action, reason: str | None) -> Report:
-        known = found.known
-        root = found.root
-        writer = PartWriter(self.building, self.engine, root, found.by, found.before, found.touched)
-        for parts in found.inputs:
-            writer.note_input(parts)
-        first = self.wanted.first(known)
-        ready = affected = pending = Intervals()
-        if first is not None:
-            gone = {**found.dropped, self.plan.relation: known.dropped}
-            ready, affected = self.wanted.found(
-                first, known, found.changed, found.binding.changed, found.touched, gone
-            )
-        stray = found.touched - known.computed - ready
-        if stray:
-            # An interrupted attempt has computed them from rows that are gone.
-            root.run(drop_parts(self.plan, stray))
-        if first is not None:
-            asked = self.wanted.asked
-            pending = affected - asked
-            affected &= asked
-            check_not_dropped(self.parts, ready | affected, gone)
-            self._announce(ready, affected)
-            order = PartOrder(self.building, self.engine, root, writer, self.versions, known, asked)
-            pending |= order.compute(first, ready, affected)
-            known = replace(known, first=first, computed=known.computed | ready, pending=pending)
-        writer.record()
-        root.check()
-        show(self.plan, self.building, self.engine)
-        known = replace(known, watermark=watermark(self.parts, known, found.watermarks))
-        claim, known = self._put_away(claim, known, found, writer.changed | found.touched)
-        if found.is_build:
-            publish(self.plan, self.engine)
-        else:
-            self.shown_again = show_again(self.plan, self.engine)
-        recorded = write_snapshots(self.plan, self.engine, found.binding, self._snapshots(found))
-        before = {n: r.snapshot for n, r in found.state.inputs.items()} if not found.is_build else {}
-        detail = self._detail(
-            "build" if found.is_build else "parts", found.observed, before | recorded, found.binding
-        )
-        detail |= {"parts": known.as_dict(), NEEDS: needs(self.parts, known)}
-        if found.is_build:
-            detail |= {"signature": self.plan.signature}
-        since_finished = None if found.is_build or found.is_again else root.commits()
-        self._finish(claim, detail, since_finished)
-        late = Intervals() if first is None else self.wanted.too_late(first, found.known, found.changed)
-        return self._part_report(found, claim, action, reason, ready, writer, known, late)
-
-    def _snapshots(self, found: _Found) -> frozenset[str]:
-        """The inputs that keep an own snapshot: those that did, and seeds, which are created anew each time."""
-        if found.is_build:
-            return found.snapshots | {i.name for i in self.plan.inputs if i.starts_with_snapshot}
-        kept = {n for n, r in found.state.inputs.items() if r.snapshot is not None}
-        return frozenset(kept & found.binding.changed)
-
-    def _announce(self, ready: Intervals, affected: Intervals) -> None:
-        many = len(ready) + len(affected)
-        if many:
-            how = "together" if self.parts.together is not None else "one after the other"
-            self.engine.progress(
-                f"{self.plan.model}: {len(ready):,} parts to compute ({ready}), {len(affected):,} again ({affected}), "
-                f"{how}"
-            )
-
-    def _put_away(
-        self, claim: Entry, known: KnownParts, start: _Found, written: Intervals
-    ) -> tuple[Entry, KnownParts]:
-        """Drop parts that are too old, and merge the files of others. What is dropped is written down before it is."""
-        version = None if start.is_build else self.states[self.plan.root.relation]
-        found = read_by_nobody(self.parts, too_old(self.parts, known), self.journal, version, written)
-        if found.kept:
-            self.engine.progress(
-                f"{self.plan.model}: keeping {len(found.kept):,} parts ({found.kept}) that are older than "
-                f"fivm_retention, which {', '.join(found.waiting)} may still read"
-            )
-        gone = found.parts
-        if gone:
-            self.engine.progress(
-                f"{self.plan.model}: dropping {len(gone):,} parts ({gone}), older than fivm_retention"
-            )
-            earlier = Intervals.read(claim.detail.get(DROPPING, "none"))
-            detail = {**claim.detail, DROPPING: str(earlier | gone)}
-            claim = replace(claim, attempt=claim.attempt + 1, detail=detail, recorded_at=now())
-            if not self.journal.claim(claim):
-                raise Overtaken
-            self._drop(gone, start.root)
-            known = replace(known, dropped=known.dropped | gone)
-        merged = merged_now(self.parts, known)
-        if merged:
-            last = max(merged)
-            self.engine.progress(
-                f"{self.plan.model}: merging the files of {len(merged):,} periods up to {last}"
-            )
-            before = self.parts.period_of(merged[last].last + 1)
-            start.root.compact(compact_periods(self.plan, before))
-            for period, parts in sorted(merged.items()):
-                self.engine.run(mark_merged(self.plan, parts, period))
-                known = replace(known, merged=known.merged | parts)
-        return claim, known
-
-    def _drop(self, parts: Intervals, root: RootWrites) -> None:
-        root.run(drop_parts(self.plan, parts))
-        self.engine.run(mark_dropped(self.plan, self.plan.relation, parts))
+                lost[item.relation] = staged[item.relation].dropped
+        return _Moved(known, changed, tuple(inputs), lost)
 
     # Telling
 
-    def _show_unchanged(self, state: State) -> Report:
-        assert state.finished is not None
+    def _finish_parts(
+        self,
+        found: Found,
+        work: PartRefresh,
+        table: PartTable,
+        first: int | None,
+        action: Action,
+        reason: str | None,
+    ) -> Report:
+        """Record what has been done, in the catalog and in the journal, and say so."""
+        commits = self.engine.commits(self.plan.state_relation, max(self.base, 0))
+        self._measure([c for c in commits if c.version > self.base])
+        number = found.state.next_refresh
+        by = Recorded(number, datetime.now(timezone.utc), versions_read(found.binding))
+        rows = self.record.write(work.recording, by, found.before, found.inputs, work.writer.appended())
+        self._tell(work.covered)
+        late = Intervals() if first is None else self.wanted.too_late(first, found.known, found.changed)
+        return self._part_report(found, work, action, reason, rows, late)
+
+    def _show_unchanged(self, finished: Entry) -> Report:
         self.shown_again = show_again(self.plan, self.engine)
-        self.state_bytes = state.finished.detail.get("state_bytes")
-        known = KnownParts.of(state.finished.detail["parts"])
-        report = self._report("no change", state.finished.refresh)
+        known = KnownParts.of(finished.detail["parts"])
+        report = self._report("no change", finished.refresh)
         return replace(report, parts=PartChange(waiting=self.wanted.waiting(known)))
 
     def _part_report(
         self,
-        found: _Found,
-        claim: Entry,
+        found: Found,
+        work: PartRefresh,
         action: Action,
         reason: str | None,
-        ready: Intervals,
-        writer: PartWriter,
-        known: KnownParts,
+        rows: int,
         late: Intervals,
     ) -> Report:
-        again, changed = writer.computed - ready, writer.changed
+        writer, known = work.writer, work.known
+        again, changed = writer.computed - work.ready, writer.changed
         inputs: tuple[InputChange, ...] = tuple(s.change for s in found.staged.values())
         is_same = action == "refreshed" and not writer.computed
         report = self._report(
             "no change" if is_same else action,
-            claim.refresh,
+            found.state.next_refresh,
             reason=reason,
             inputs=inputs,
             rolled=found.is_again,
         )
         parts = PartChange(
-            computed=str(ready),
+            computed=str(work.ready),
             again=str(again),
             changed=str(changed & again),
-            rows=writer.rows,
+            rows=rows,
             pending=str(known.pending),
             waiting=self.wanted.waiting(known),
             too_late=str(late),
@@ -389,6 +303,3 @@ class PartRun(Run):
 
 def _watermarks(upstream: Mapping[str, Upstream]) -> dict[str, int | None]:
     return {name: found.watermark for name, found in upstream.items()}
-
-
-_ON_REQUEST = "full refresh"

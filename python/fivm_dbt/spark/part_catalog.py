@@ -108,18 +108,6 @@ def forget_model(plan: Plan) -> exp.Delete:
     )
 
 
-def forget_attempt(plan: Plan, refresh: int, known: Mapping[str, Intervals]) -> exp.Delete:
-    """Take out what interrupted attempts of a refresh have added: all but, by relation, the parts known before it."""
-    was_known = [
-        exp.and_(_is("relation", exp.Literal.string(name)), in_numbers(exp.column("part"), parts))
-        for name, parts in sorted(known.items())
-        if parts
-    ]
-    own = [_is("model", exp.Literal.string(plan.relation)), _is("refresh", exp.Literal.number(refresh))]
-    added = [exp.not_(exp.or_(*was_known))] if was_known else []
-    return exp.Delete(this=_catalog(plan), where=exp.Where(this=exp.and_(*own, *added)))
-
-
 def add_parts(
     plan: Plan, length: Length, entries: Sequence[PartEntry], inputs: Sequence[InputParts], by: Recorded
 ) -> exp.Insert:
@@ -128,18 +116,25 @@ def add_parts(
 
 
 def record_parts(
-    plan: Plan, length: Length, entries: Sequence[PartEntry], inputs: Sequence[InputParts], by: Recorded
+    plan: Plan,
+    length: Length,
+    entries: Sequence[PartEntry],
+    inputs: Sequence[InputParts],
+    by: Recorded,
+    *,
+    is_counted: bool = False,
 ) -> exp.Merge:
     """Record parts of the model itself, which have been computed, and by how many rows those of inputs have changed.
 
-    An attempt that is repeated changes nothing more.
+    What is repeated changes nothing more. ``is_counted`` says that inputs come with how many rows they have.
     """
     # As literals, by which Delta skips the files of all other parts: a source's columns tell it nothing.
     own = Intervals.numbers(e.part for e in entries)
     numbers = [own, *(Intervals.numbers(part for part, _ in i.changes) for i in inputs)]
     among = Intervals.of(*((parts.first, parts.last) for parts in numbers if parts))
     source = _named(plan, length, entries, inputs)
-    return _merge(plan, source, by, in_numbers(exp.column("part", table="target"), among))
+    again = _input_again(by, is_counted=is_counted)
+    return _merge(plan, source, by, again, in_numbers(exp.column("part", table="target"), among))
 
 
 def _named(
@@ -173,24 +168,38 @@ def add_staged(plan: Plan, relation: str, length: Length, staged: str, by: Recor
     return _insert(plan, rows.from_(table(staged), copy=False), by)
 
 
-def mark_dropped(plan: Plan, relation: str, parts: Intervals) -> exp.Update:
+def mark_dropped(plan: Plan, relation: str, parts: Intervals, refresh: int) -> exp.Update:
     """Record that parts of the model, or of an input of it, have been taken away."""
-    return _mark(plan, relation, parts, {"status": exp.Literal.string("dropped")})
+    return _mark(plan, relation, parts, {"status": exp.Literal.string("dropped")}, refresh)
 
 
-def mark_merged(plan: Plan, parts: Intervals, into: date) -> exp.Update:
+def mark_merged(plan: Plan, parts: Intervals, into: date, refresh: int) -> exp.Update:
     """Record that the rows of old parts lie in the files of a longer period, by its first day."""
     day = as_type(exp.Literal.string(into.isoformat()), "date")
-    return _mark(plan, plan.relation, parts, {"status": exp.Literal.string("merged"), "merged_into": day})
+    values = {"status": exp.Literal.string("merged"), "merged_into": day}
+    return _mark(plan, plan.relation, parts, values, refresh)
 
 
-def _mark(plan: Plan, relation: str, parts: Intervals, values: Mapping[str, exp.Expr]) -> exp.Update:
+def recorded_query(plan: Plan, relation: str, part: int) -> exp.Select:
+    """By which refresh a part was recorded the last time."""
+    where = [
+        _is("model", exp.Literal.string(plan.relation)),
+        _is("relation", exp.Literal.string(relation)),
+        _is("part", whole(part)),
+    ]
+    return exp.select("refresh").from_(_catalog(plan), copy=False).where(*where, copy=False)
+
+
+def _mark(
+    plan: Plan, relation: str, parts: Intervals, values: Mapping[str, exp.Expr], refresh: int
+) -> exp.Update:
     own = exp.and_(
         _is("model", exp.Literal.string(plan.relation)),
         _is("relation", exp.Literal.string(relation)),
         in_numbers(exp.column("part"), parts),
     )
-    settings = [exp.EQ(this=exp.column(column), expression=value) for column, value in values.items()]
+    every = {**values, "refresh": exp.Literal.number(refresh)}
+    settings = [exp.EQ(this=exp.column(column), expression=value) for column, value in every.items()]
     return exp.Update(this=_catalog(plan), expressions=settings, where=exp.Where(this=own))
 
 
@@ -249,7 +258,9 @@ def _inserted(plan: Plan, by: Recorded) -> dict[str, exp.Expr]:
     }
 
 
-def _merge(plan: Plan, source: exp.Query, by: Recorded, *where: exp.Expr) -> exp.Merge:
+def _merge(
+    plan: Plan, source: exp.Query, by: Recorded, again: Mapping[str, exp.Expr], where: exp.Expr
+) -> exp.Merge:
     inserted = _inserted(plan, by)
     insert = exp.Insert(
         this=exp.Tuple(expressions=[exp.column(c) for c in inserted]),
@@ -262,13 +273,13 @@ def _merge(plan: Plan, source: exp.Query, by: Recorded, *where: exp.Expr) -> exp
     return exp.Merge(
         this=_catalog(plan).as_("target", copy=False),
         using=source.subquery("source", copy=False),
-        on=exp.and_(_is("model", exp.Literal.string(plan.relation), "target"), *where, *same),
+        on=exp.and_(_is("model", exp.Literal.string(plan.relation), "target"), where, *same),
         whens=exp.Whens(
             expressions=[
                 exp.When(
                     matched=True, condition=exp.column("is_own", table="source"), then=_update(_own_again(by))
                 ),
-                exp.When(matched=True, then=_update(_input_again(by))),
+                exp.When(matched=True, then=_update(again)),
                 exp.When(matched=False, then=insert),
             ]
         ),
@@ -298,20 +309,24 @@ def _own_again(by: Recorded) -> dict[str, exp.Expr]:
     }
 
 
-def _input_again(by: Recorded) -> dict[str, exp.Expr]:
+def _input_again(by: Recorded, *, is_counted: bool) -> dict[str, exp.Expr]:
     """What becomes of the row of an input's part in which rows have changed."""
-    is_new = exp.LT(this=exp.column("refresh", table="target"), expression=exp.Literal.number(by.refresh))
-    total = exp.Add(
-        this=exp.column("row_count", table="target"), expression=exp.column("row_count", table="source")
-    )
+    count = exp.column("row_count", table="source") if is_counted else _added_rows(by)
     return {
-        "row_count": exp.Case(
-            ifs=[exp.If(this=is_new, true=total)], default=exp.column("row_count", table="target")
-        ),
+        "row_count": count,
         "last_updated": _at(by),
         "input_versions": exp.Literal.string(by.versions),
         "refresh": exp.Literal.number(by.refresh),
     }
+
+
+def _added_rows(by: Recorded) -> exp.Expr:
+    """The rows of a part of an input with those that came, unless this refresh has recorded them already."""
+    is_new = exp.LT(this=exp.column("refresh", table="target"), expression=exp.Literal.number(by.refresh))
+    total = exp.Add(
+        this=exp.column("row_count", table="target"), expression=exp.column("row_count", table="source")
+    )
+    return exp.Case(ifs=[exp.If(this=is_new, true=total)], default=exp.column("row_count", table="target"))
 
 
 def _is(column: str, value: exp.Expr, of: str = "") -> exp.Expr:

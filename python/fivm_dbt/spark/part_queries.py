@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 
 from sqlglot import exp
 
@@ -28,8 +29,8 @@ MAX_RANGES = 50
 """More separate ranges are read as one from the first to the last: conditions cost too. Never what is written."""
 
 Versions = Mapping[str, int]
-"""The version at which each relation is read. The model's own root is read as it is now where it is left out: parts are
-computed from earlier ones that may have been written a moment before, and no change of the root is read beside it."""
+"""The version at which each relation is read. The own state is read as it is now where it is left out: parts are
+computed from earlier ones that may have been written a moment before, and no change of it is read beside it."""
 
 
 def all_rows(plan: Plan, item: PartInput, versions: Versions) -> exp.Expr:
@@ -46,8 +47,8 @@ def rows_of(plan: Plan, item: PartInput, parts: Intervals, versions: Versions) -
 def _whole(plan: Plan, relation: str, versions: Versions) -> exp.Expr:
     if relation != plan.relation:
         return read_version(plan, relation, versions[relation], "whole")
-    root = plan.root.relation
-    own = pinned(root, versions[root]) if root in versions else table(root)
+    state = plan.state_relation
+    own = pinned(state, versions[state]) if state in versions else table(state)
     return presented(plan.presentation, own).subquery(identifier("whole"), copy=False)
 
 
@@ -121,13 +122,6 @@ def same_part(alias: str) -> exp.Expr:
     return exp.EQ(this=column_ast(alias, PART), expression=column_ast("named", PART))
 
 
-def empty_root_query(plan: Plan) -> exp.Select:
-    """No rows, with the columns of the state."""
-    columns = [exp.alias_(cast_ast(exp.Null(), k.type), identifier(k.name)) for k in plan.root.keys]
-    columns.append(exp.alias_(as_type(exp.Null(), "date"), PARTITION))
-    return exp.select(*columns).where(exp.false(), copy=False)
-
-
 def parts_query(plan: Plan, first: int | None, parts: Intervals, versions: Versions) -> exp.Query:
     """What INITIALIZE and UPDATE give for some parts, those before them taken as they are stored."""
     chosen = parts_of(plan)
@@ -140,9 +134,14 @@ def parts_query(plan: Plan, first: int | None, parts: Intervals, versions: Versi
         queries.append(together_query(plan, parts, versions))
     else:
         queries += [part_query(plan, chosen.update, part, versions) for part in parts]
-    if not queries:
-        return empty_root_query(plan)
-    return union_all(queries)
+    return union_all(queries) if queries else _nothing(plan)
+
+
+def _nothing(plan: Plan) -> exp.Select:
+    """No rows, with the columns of the state."""
+    columns = [exp.alias_(cast_ast(exp.Null(), k.type), identifier(k.name)) for k in plan.root.keys]
+    columns.append(exp.alias_(as_type(exp.Null(), "string"), PARTITION))
+    return exp.select(*columns).where(exp.false(), copy=False)
 
 
 def _with_parts(plan: Plan, node: Scan, read: PartRead, wanted: Intervals, versions: Versions) -> exp.Select:
@@ -211,7 +210,7 @@ def _linear(number: str, factor: int, offset: int) -> exp.Expr:
 def named_parts(plan: Plan, wanted: Intervals) -> exp.Expr:
     """The wanted parts with what is written of each: number, PART_TIMESTAMP, partition."""
     length = parts_of(plan).length
-    columns = {PART: BIGINT.text, PART_TIMESTAMP: "timestamp_ltz", PARTITION: "date"}
+    columns = {PART: BIGINT.text, PART_TIMESTAMP: "timestamp_ltz", PARTITION: "string"}
     rows = [
         (whole(part), instant(length.start_of(part), TIMESTAMP), _partition(plan, part)) for part in wanted
     ]
@@ -219,8 +218,12 @@ def named_parts(plan: Plan, wanted: Intervals) -> exp.Expr:
 
 
 def _partition(plan: Plan, part: int) -> exp.Expr:
-    period = parts_of(plan).period_of(part)
-    return as_type(exp.Literal.string(period.isoformat()), "date")
+    return partition_of(parts_of(plan).period_of(part))
+
+
+def partition_of(period: date) -> exp.Expr:
+    """The partition in which the parts of a period lie: its first day, as text (:mod:`partition_text`)."""
+    return exp.Literal.string(f"v{period.isoformat()}")
 
 
 def parts_of(plan: Plan) -> PartPlan:

@@ -14,14 +14,17 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.ir.scalar import as_type, cast_ast, column_ast, identifier
-from fivm_dbt.naming import PARTITION
+from fivm_dbt.naming import OF, PARTITION, VIEW
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
+from fivm_dbt.plan.head import HeadId, NextHead
 from fivm_dbt.plan.part_plan import Cumulative
 from fivm_dbt.plan.plan import Plan
+from fivm_dbt.spark.heads import head_branches, is_from, is_in_tail
 from fivm_dbt.spark.part_queries import named_parts
 from fivm_dbt.spark.part_time import in_parts, whole
-from fivm_dbt.spark.pieces import pinned, table
+from fivm_dbt.spark.pieces import table
+from fivm_dbt.spark.states import as_stored, of_view, stored, with_head
 
 _HAD, _HAS = "__fivm_had", "__fivm_has"
 
@@ -31,7 +34,7 @@ def _names(plan: Plan, positions: Sequence[int]) -> list[str]:
 
 
 def change_of_part(plan: Plan, of: Cumulative, part: int, before: int, after: int) -> exp.Select:
-    """By key what a part was and is, those that differ, by the versions of the root before and after it was written."""
+    """By key what a part was and is, those that differ, by the versions before and after it was written."""
     keys, sums = _names(plan, of.keys), _names(plan, of.sums)
     assert plan.parts is not None
     where = in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, plan.parts.length, Intervals.of((part, part)))
@@ -43,7 +46,7 @@ def change_of_part(plan: Plan, of: Cumulative, part: int, before: int, after: in
             none = cast_ast(exp.Null(), _type(plan, name))
             shown.append(exp.alias_(none if is_new else column_ast("", name), _old(name)))
             shown.append(exp.alias_(column_ast("", name) if is_new else none.copy(), _new(name)))
-        return exp.select(*shown).from_(pinned(plan.root.relation, version)).where(where.copy(), copy=False)
+        return exp.select(*shown).from_(stored(plan, plan.top, version, where), copy=False)
 
     both = exp.union(side(before, is_new=False), side(after, is_new=True), distinct=False, copy=False)
     columns = [_HAD, _HAS, *(n for s in sums for n in (_old(s), _new(s)))]
@@ -83,41 +86,65 @@ def uncertain_changes(plan: Plan, of: Cumulative, staged: str) -> exp.Select:
     )
 
 
-def shift_parts(plan: Plan, of: Cumulative, staged: str, later: Intervals) -> exp.Merge:
+def shift_parts(plan: Plan, of: Cumulative, staged: str, later: Intervals, head: NextHead) -> exp.Merge:
     """Add a part's change to later parts."""
-    keys, sums = _names(plan, of.keys), _names(plan, of.sums)
-    assert plan.parts is not None
-    columns: list[exp.Expr] = [column_ast("change", k) for k in keys]
-    for name in sums:
+    assert head.before is not None
+    source = with_head(plan, as_stored(plan, [(plan.top, _shifted(plan, of, staged, later))]), head)
+    return exp.Merge(
+        this=table(plan.layout.relation).as_("target", copy=False),
+        using=source.subquery("delta", copy=False),
+        on=_same_row(plan, of, later, head.before),
+        whens=exp.Whens(expressions=_branches(plan, of, head)),
+    )
+
+
+def _shifted(plan: Plan, of: Cumulative, staged: str, later: Intervals) -> exp.Expr:
+    """What is added to each of the later parts."""
+    columns: list[exp.Expr] = [column_ast("change", k) for k in _names(plan, of.keys)]
+    for name in _names(plan, of.sums):
         old = exp.Coalesce(this=column_ast("change", _old(name)), expressions=[whole(0)])
         columns.append(
             exp.alias_(exp.Sub(this=column_ast("change", _new(name)), expression=old), identifier(name))
         )
     shown: list[exp.Expr] = [*columns, column_ast("named", PART_TIMESTAMP), column_ast("named", PARTITION)]
     rows = exp.select(*shown, copy=False).from_(table(staged).as_("change", copy=False), copy=False)
-    rows = rows.join(named_parts(plan, later), join_type="cross", copy=False)
-    same: list[exp.Expr] = [
-        exp.EQ(this=column_ast("target", PART_TIMESTAMP), expression=column_ast("source", PART_TIMESTAMP)),
-        in_parts(column_ast("target", PART_TIMESTAMP), TIMESTAMP, plan.parts.length, later),
+    return rows.join(named_parts(plan, later), join_type="cross", copy=False).subquery("shifted", copy=False)
+
+
+def _same_row(plan: Plan, of: Cumulative, later: Intervals, before: HeadId) -> exp.Expr:
+    """Whether a row of the table is the one that is added to, or the head."""
+    assert plan.parts is not None
+    in_later = in_parts(column_ast("target", PART_TIMESTAMP), TIMESTAMP, plan.parts.length, later)
+    own = exp.and_(of_view(plan, plan.top, "target"), exp.paren(in_later), copy=False)
+    tests: list[exp.Expr] = [
+        exp.paren(exp.or_(is_in_tail("target"), own, copy=False)),
+        exp.EQ(this=column_ast("target", VIEW), expression=column_ast("delta", VIEW)),
+        exp.NullSafeEQ(this=column_ast("target", OF), expression=column_ast("delta", OF)),
+        is_from(before, "target"),
     ]
-    same += [exp.NullSafeEQ(this=column_ast("target", k), expression=column_ast("source", k)) for k in keys]
+    tests += [
+        exp.NullSafeEQ(this=column_ast("target", name), expression=column_ast("delta", name))
+        for name in (PART_TIMESTAMP, *_names(plan, of.keys))
+    ]
+    return exp.and_(*tests, copy=False)
+
+
+def _branches(plan: Plan, of: Cumulative, head: NextHead) -> list[exp.When]:
+    """What is done with the head, and with a row that is there, or is not."""
+    sums = _names(plan, of.sums)
     assignments = [exp.EQ(this=exp.column(identifier(s)), expression=_added(s, _type(plan, s))) for s in sums]
-    names = [*(k.name for k in plan.root.keys), PARTITION]
+    names = [*(k.name for k in plan.root.keys), VIEW, PARTITION]
     insert = exp.Insert(
         this=exp.Tuple(expressions=[exp.column(identifier(n)) for n in names]),
-        expression=exp.Tuple(expressions=[column_ast("source", n) for n in names]),
+        expression=exp.Tuple(expressions=[column_ast("delta", n) for n in names]),
     )
-    return exp.Merge(
-        this=table(plan.root.relation).as_("target", copy=False),
-        using=rows.subquery("source", copy=False),
-        on=exp.and_(*(exp.paren(s) if isinstance(s, exp.Or) else s for s in same), copy=False),
-        whens=exp.Whens(
-            expressions=[
-                exp.When(matched=True, then=exp.Update(expressions=assignments)),
-                exp.When(matched=False, then=insert),
-            ]
-        ),
-    )
+    whens = [
+        *head_branches(plan, head),
+        exp.When(matched=True, then=exp.Update(expressions=assignments)),
+        exp.When(matched=False, then=insert),
+    ]
+    # Spark's grammar has the branches of rows that are there before those of new ones.
+    return sorted(whens, key=lambda when: not when.args["matched"])
 
 
 def _type(plan: Plan, name: str) -> SparkType:
@@ -126,10 +153,10 @@ def _type(plan: Plan, name: str) -> SparkType:
 
 def _added(name: str, type_: SparkType) -> exp.Expr:
     """The sum of two sums, either of which may be over nothing but NULLs."""
-    target, source = column_ast("target", name), column_ast("source", name)
+    target, source = column_ast("target", name), column_ast("delta", name)
     total = as_type(exp.Add(this=target.copy(), expression=source.copy()), type_.text)
     no_target = exp.If(this=target.is_(exp.null()), true=source)
-    no_source = exp.If(this=column_ast("source", name).is_(exp.null()), true=target.copy())
+    no_source = exp.If(this=column_ast("delta", name).is_(exp.null()), true=target.copy())
     return exp.Case(ifs=[no_target, no_source], default=total)
 
 

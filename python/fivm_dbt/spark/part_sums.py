@@ -25,7 +25,7 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.spark.merge import OVERFLOW
 from fivm_dbt.spark.part_queries import named_parts, rows_together, same_part
 from fivm_dbt.spark.part_time import in_parts, whole
-from fivm_dbt.spark.pieces import table
+from fivm_dbt.spark.states import stored
 
 _UNTIL = "__fivm_until"
 """Column: the last part in which a running sum is what it is."""
@@ -61,7 +61,7 @@ def _before(plan: Plan, part: int) -> exp.Select:
     )
     columns = [column_ast("", k.name) for k in plan.root.keys[:-1]]
     number = exp.alias_(as_type(whole(part), "bigint"), PART)
-    return exp.select(*columns, number, copy=False).from_(table(plan.root.relation)).where(where, copy=False)
+    return exp.select(*columns, number, copy=False).from_(stored(plan, plan.top, None, where), copy=False)
 
 
 def _added(plan: Plan, keys: list[str], sums: list[str], rows: exp.Query) -> exp.Select:

@@ -11,14 +11,19 @@ from sqlglot import exp
 
 from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.ir.scalar import column_ast, identifier
-from fivm_dbt.naming import COUNT, PARTITION
+from fivm_dbt.naming import COUNT, PARTITION, VIEW
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
+from fivm_dbt.plan.head import NextHead
 from fivm_dbt.plan.part_plan import PART, PartInput
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.spark.part_queries import MAX_RANGES, parts_of
+from fivm_dbt.spark.heads import head_row, is_in_tail
+from fivm_dbt.spark.part_queries import MAX_RANGES, partition_of, parts_of
 from fivm_dbt.spark.part_time import in_parts, number_of, whole
-from fivm_dbt.spark.pieces import changes, table
+from fivm_dbt.spark.pieces import table
+from fivm_dbt.spark.properties import state_properties
+from fivm_dbt.spark.state import create_table
+from fivm_dbt.spark.states import as_stored, lay_out_rows, of_view, stored, with_head
 
 PARTS_PER_FILE = 64
 """Parts that are written together go into files of so many."""
@@ -68,15 +73,15 @@ def numbered(staged: str) -> exp.Select:
 def changed_parts_query(plan: Plan, staged: str, compared: Intervals) -> exp.Select:
     """The parts among ``compared`` whose staged rows are not the bag of rows that is stored."""
     keys = [k.name for k in plan.root.keys]
-    where = in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, parts_of(plan).length, compared)
+    where = _in_parts(plan, compared)
 
     def side(source: exp.Expr, sign: int) -> exp.Select:
         shown = [column_ast("", k) for k in keys]
-        return (
-            exp.select(*shown, exp.alias_(whole(sign), COUNT)).from_(source).where(where.copy(), copy=False)
-        )
+        return exp.select(*shown, exp.alias_(whole(sign), COUNT)).from_(source, copy=False)
 
-    both = exp.union(side(table(staged), 1), side(table(plan.root.relation), -1), distinct=False, copy=False)
+    new = side(table(staged), 1).where(where.copy(), copy=False)
+    old = side(stored(plan, plan.top, None, where), -1)
+    both = exp.union(new, old, distinct=False, copy=False)
     group = [column_ast("", k) for k in keys]
     differing = exp.NEQ(this=exp.Sum(this=exp.column(COUNT)), expression=whole(0))
     rows = exp.select(column_ast("", PART_TIMESTAMP)).from_(both.subquery("both", copy=False), copy=False)
@@ -86,42 +91,68 @@ def changed_parts_query(plan: Plan, staged: str, compared: Intervals) -> exp.Sel
     return query.distinct(copy=False)
 
 
-def touched_parts_query(plan: Plan, after: int, to: int) -> exp.Select:
-    """The parts of the model that were written in the versions after ``after`` up to ``to`` of its root."""
-    number = number_of(exp.column(PART_TIMESTAMP), TIMESTAMP, parts_of(plan).length)
-    rows = exp.select(exp.alias_(number, PART)).from_(changes(plan.root.relation, after, to), copy=False)
-    return rows.distinct(copy=False)
-
-
 def part_rows(plan: Plan, parts: Intervals) -> exp.Select:
     """How many rows stored parts have; those without rows are not there."""
-    column, length = exp.column(PART_TIMESTAMP), parts_of(plan).length
-    number = number_of(column, TIMESTAMP, length)
-    each = exp.select(exp.alias_(number, PART)).from_(table(plan.root.relation))
-    each = each.where(in_parts(column, TIMESTAMP, length, parts.at_most(MAX_RANGES)), copy=False)
+    number = number_of(exp.column(PART_TIMESTAMP), TIMESTAMP, parts_of(plan).length)
+    own = stored(plan, plan.top, None, _in_parts(plan, parts.at_most(MAX_RANGES)))
+    each = exp.select(exp.alias_(number, PART)).from_(own, copy=False)
     query = exp.select(exp.column(PART), exp.alias_(exp.Count(this=exp.Star()), "rows"))
     return query.from_(each.subquery("each", copy=False), copy=False).group_by(exp.column(PART), copy=False)
 
 
-# Writing
+def _in_parts(plan: Plan, parts: Intervals) -> exp.Expr:
+    """The rows of these parts of the model."""
+    return in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, parts_of(plan).length, parts)
 
 
-def append_parts(plan: Plan, source: exp.Expr, parts: Intervals) -> exp.Insert:
+# Writing, each with the head that it sets
+
+
+def create_parts(plan: Plan, head: NextHead, *, is_replacing: bool) -> exp.Create:
+    """The table without a part."""
+    return _create(plan, head_row(plan, head), is_replacing=is_replacing)
+
+
+def copy_parts(plan: Plan, built: Plan, version: int, gone: Intervals, head: NextHead) -> exp.Create:
+    """Make the state what has been built beside it but for some parts; ``built`` says where that is."""
+    where = exp.not_(exp.paren(_in_parts(plan, gone))) if gone else None
+    rows = as_stored(plan, [(plan.top, stored(built, built.top, version, where))])
+    return _create(plan, lay_out_rows(plan, [plan.top], with_head(plan, rows, head)), is_replacing=True)
+
+
+def _create(plan: Plan, rows: exp.Query, *, is_replacing: bool) -> exp.Create:
+    properties = state_properties(plan)
+    return create_table(plan.layout.relation, rows, properties, (VIEW, PARTITION), is_replacing=is_replacing)
+
+
+def append_parts(plan: Plan, source: exp.Expr, parts: Intervals, head: NextHead) -> exp.Insert:
     """Write some parts that are not there from their rows in ``source``: Delta looks for nothing to replace."""
-    return exp.Insert(this=table(plan.root.relation), expression=_rows_of(plan, source, parts))
+    rows = with_head(plan, _rows_of(plan, source, parts), head)
+    return exp.Insert(this=table(plan.layout.relation), expression=rows)
 
 
-def replace_parts(plan: Plan, source: exp.Expr, parts: Intervals) -> exp.Insert:
-    """Write some parts anew from their rows in ``source``. Repeating it gives the same rows."""
-    where = in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, parts_of(plan).length, parts)
-    return exp.Insert(this=table(plan.root.relation), expression=_rows_of(plan, source, parts), where=where)
+def replace_parts(plan: Plan, source: exp.Expr, parts: Intervals, head: NextHead) -> exp.Insert:
+    """Write some parts anew from their rows in ``source``."""
+    rows = with_head(plan, _rows_of(plan, source, parts), head)
+    return exp.Insert(this=table(plan.layout.relation), expression=rows, where=_these_and_heads(plan, parts))
 
 
-def _rows_of(plan: Plan, source: exp.Expr, parts: Intervals) -> exp.Select:
+def drop_parts(plan: Plan, parts: Intervals, head: NextHead) -> exp.Insert:
+    """Take parts out of the state."""
+    where = _these_and_heads(plan, parts)
+    return exp.Insert(this=table(plan.layout.relation), expression=head_row(plan, head), where=where)
+
+
+def _these_and_heads(plan: Plan, parts: Intervals) -> exp.Expr:
+    """The rows of some parts, and all heads of before."""
+    own = exp.and_(of_view(plan, plan.top), exp.paren(_in_parts(plan, parts)), copy=False)
+    return exp.or_(is_in_tail(), own, copy=False)
+
+
+def _rows_of(plan: Plan, source: exp.Expr, parts: Intervals) -> exp.Query:
     """The rows of these parts in ``source``, as they are stored."""
-    where = in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, parts_of(plan).length, parts)
-    columns = [column_ast("", k.name) for k in plan.root.keys] + [exp.column(PARTITION)]
-    rows = exp.select(*columns).from_(source, copy=False).where(where, copy=False)
+    columns = [*(column_ast("", k.name) for k in plan.root.keys), exp.column(PARTITION)]
+    rows = exp.select(*columns).from_(source, copy=False).where(_in_parts(plan, parts), copy=False)
     files = -(-len(parts) // PARTS_PER_FILE)
     if files > 1:
         # Neighbours lie together, so that whoever reads some parts later reads few others with them.
@@ -129,19 +160,12 @@ def _rows_of(plan: Plan, source: exp.Expr, parts: Intervals) -> exp.Select:
             this="REPARTITION_BY_RANGE", expressions=[whole(files), exp.column(PART_TIMESTAMP)]
         )
         rows.set("hint", exp.Hint(expressions=[ranges]))
-    return rows
+    return as_stored(plan, [(plan.top, rows.subquery("written", copy=False))])
 
 
 def compact_periods(plan: Plan, before: date) -> exp.Expr:
     """``OPTIMIZE``: the rows of the parts of periods before a day in as few files as there can be."""
-    old = exp.LT(
-        this=exp.column(PARTITION), expression=exp.cast(exp.Literal.string(before.isoformat()), "date")
-    )
-    named = table(plan.root.relation).sql(dialect="spark")
-    return exp.Command(this="OPTIMIZE", expression=f"{named} WHERE {old.sql(dialect='spark')}")
-
-
-def drop_parts(plan: Plan, parts: Intervals) -> exp.Delete:
-    """Take old parts out of the state."""
-    where = in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, parts_of(plan).length, parts)
-    return exp.Delete(this=table(plan.root.relation), where=exp.Where(this=where))
+    old = exp.LT(this=exp.column(PARTITION), expression=partition_of(before))
+    where = exp.and_(of_view(plan, plan.top), old, copy=False).sql(dialect="spark")
+    named = table(plan.layout.relation).sql(dialect="spark")
+    return exp.Command(this="OPTIMIZE", expression=f"{named} WHERE {where}")

@@ -1,0 +1,99 @@
+"""The table that a refresh of a viewdf model writes part by part, each time with the head (ADR 0028, 0037)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlglot import exp
+
+from fivm_dbt.plan.head import HeadId, NextHead, noted_head
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.refresh.decide import KEEPS_ROWS, is_conflict, raised_alarm
+from fivm_dbt.refresh.engine import Commit, MissingRelation, NotVersioned
+from fivm_dbt.refresh.heads import first_head, next_head
+from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.refresh.run import Overtaken
+from fivm_dbt.spark.heads import OVERTAKEN
+
+Statement = Callable[[NextHead], exp.Expr]
+"""A statement that writes the table, given the head that it sets."""
+
+
+class PartTable:
+    """One table. ``head`` and ``version`` are those that the next commit starts from, None and -1 where there is none.
+
+    Parts that were not there are appended, which Delta would let two processes do at once: only one of them gets the
+    number of the next head, and the other one has written nothing.
+    """
+
+    def __init__(self, plan: Plan, engine: Recorder, head: HeadId | None = None, version: int = -1) -> None:
+        self.plan = plan
+        self._engine = engine
+        self.head = head
+        self.version = version
+        self.written = 0
+        """How many statements have been committed."""
+        self._last: Commit | None = None
+
+    def write(self, statement: Statement, covered: Mapping[str, Any], *, is_whole: bool = False) -> None:
+        """Run a statement whose head says what is ``covered`` with it. Raises Overtaken.
+
+        ``is_whole`` says that it writes the whole table anew.
+        """
+        assert self.head is not None
+        self._commit(statement, next_head(self.head, self._based(covered)), is_whole=is_whole)
+
+    def replace(self, statement: Statement, covered: Mapping[str, Any], *, is_there: bool) -> None:
+        """Run a statement that creates the table, or replaces the one that is there, whoever has written to it."""
+        newest = self._engine.commits(self.plan.state_relation, None)[0] if is_there else None
+        self.version = -1 if newest is None else newest.version
+        based = self._based(covered)
+        if self.head is not None and newest is not None and self._has_set(self.head, newest):
+            head = next_head(self.head, based)
+        else:
+            head = first_head(self.head, based, replaces=is_there)
+        self._commit(statement, head, is_whole=True)
+
+    @property
+    def appended(self) -> int | None:
+        """How many rows of parts the last statement has appended; None where its commit does not tell."""
+        if self._last is None or self._last.appended is None:
+            return None
+        return self._last.appended - 1  # without the head
+
+    def _based(self, covered: Mapping[str, Any]) -> dict[str, Any]:
+        return {**covered, "detail": {**covered["detail"], "base": self.version}}
+
+    def _commit(self, statement: Statement, head: NextHead, *, is_whole: bool = False) -> None:
+        name = self.plan.state_relation
+        try:
+            self._engine.commit(statement(head), head.note(name), self.version)
+        except Exception as error:
+            if is_conflict(error) or raised_alarm(error) == OVERTAKEN or self._is_lost():
+                raise Overtaken from error
+            raise
+        commits = self._engine.commits(name, max(self.version, 0))
+        since = [c for c in commits if c.version > self.version]
+        # A commit that was passed over is no error: then another one has that number.
+        self._last = next((c for c in since if self._has_set(head.id, c)), None)
+        foreign = [c for c in since if c is not self._last and c.operation not in KEEPS_ROWS]
+        if self._last is None or (foreign and not is_whole):
+            # Of rows of somebody else the next look at the head says what is to be done.
+            raise Overtaken
+        self.head, self.version = head.id, since[0].version
+        self.written += 1
+
+    def _is_lost(self) -> bool:
+        """Whether another process has set the head since, or has finished a build and dropped what lay beside."""
+        name = self.plan.state_relation
+        try:
+            newest = self._engine.commits(name, None)[0]
+        except (MissingRelation, NotVersioned):
+            return self.version >= 0
+        found = noted_head(newest.note, name)
+        return newest.version > self.version and found is not None and found[0] != self.head
+
+    def _has_set(self, head: HeadId, commit: Commit) -> bool:
+        found = noted_head(commit.note, self.plan.state_relation)
+        return found is not None and found[0] == head

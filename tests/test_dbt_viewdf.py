@@ -191,8 +191,8 @@ def test_old_parts_are_merged(shop: Project) -> None:
         _insert(shop, ("s", minute, loss))
         shop.dbt("run")
     of_day = (
-        "SELECT count(DISTINCT file) FROM (SELECT input_file_name() AS file, * FROM shop.sums__fivm_root "
-        "WHERE __fivm_partition = '2015-01-01') AS f"
+        "SELECT count(DISTINCT file) FROM (SELECT input_file_name() AS file, * FROM shop.sums__fivm_state "
+        "WHERE __fivm_view = 'root' AND __fivm_partition = 'v2015-01-01') AS f"
     )
     assert shop.sql(of_day) == [(2,)]
     shop.sql("INSERT INTO raw.measurements VALUES ('s', TIMESTAMP'2015-01-02 01:05:00', 40)")

@@ -65,9 +65,9 @@ def test_one_more_part_reads_the_same_after_any_history(workbench: SparkWorkbenc
         arrive(many)
     assert arrive(1) == early
     # The feed is counted and read; ten parts of the model below, which lie in two files, and one of its own.
-    assert early["tops"] == (3, 2 * SOURCES)
+    assert early["tops"] == (4, 2 * SOURCES)
     statements, rows = early["sliding"]
-    assert statements == 3
+    assert statements == 4
     assert rows is not None and 10 * SOURCES < rows <= 13 * SOURCES
     assert [list(r) for r in workbench.engine.query("select count(*) from tops")] == [[minutes * SOURCES]]
     expected = (

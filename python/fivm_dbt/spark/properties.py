@@ -18,14 +18,6 @@ def owner_properties(plan: Plan) -> dict[str, str]:
     return {MODEL_PROPERTY: plan.relation, **project}
 
 
-def root_properties(plan: Plan) -> dict[str, str]:
-    """Those of the root of a model that is recomputed, or whose parts are: other models read its change feed.
-
-    Where a part of many in a partition adds a file, Delta puts them together from fifty on.
-    """
-    return {"delta.enableChangeDataFeed": "true", **owner_properties(plan), **_compacting([plan.root])}
-
-
 def state_properties(plan: Plan) -> dict[str, str]:
     """Those of the table of all states (ADR 0028). Partitions can be longer than the name of a folder may be.
 

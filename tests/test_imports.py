@@ -50,7 +50,7 @@ SQLGLOT = {
     "spark.*",
     "explain.text", "refresh.layout", "refresh.journal", "refresh.recorder", "refresh.recompute",
     "refresh.compare", "refresh.heads", "refresh.model_parts", "refresh.oracle", "refresh.part_swap",
-    "refresh.part_writer", "refresh.publish", "refresh.root_writes", "refresh.runner", "refresh.tolerance",
+    "refresh.part_writer", "refresh.publish", "refresh.part_table", "refresh.runner", "refresh.tolerance",
     "refresh.writes",
     "engines.duckdb", "engines.duckdb_aggregates", "engines.duckdb_functions", "engines.duckdb_lambdas",
     "engines.duckdb_casts", "engines.duckdb_literals", "engines.duckdb_meaning", "engines.duckdb_scalars",

@@ -1,30 +1,23 @@
-"""The journal's protocol, who holds a claim, and what a refresh records."""
+"""The journal's protocol, and what a refresh records."""
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Any, Literal
 
 import pytest
 
 from fivm_dbt.engines.duckdb import DuckDbEngine
-from fivm_dbt.errors import FivmError
 from fivm_dbt.refresh.engine import Commit
 from fivm_dbt.refresh.invocation import Invocation
 from fivm_dbt.refresh.journal import Entry, Journal, MemoryJournal, SqlJournal
-from fivm_dbt.refresh.observe import RecordedInput, State, check_free, read_state
-from fivm_dbt.refresh.owner import is_alive, new_owner, release
+from fivm_dbt.refresh.observe import RecordedInput, State, read_state
 from fivm_dbt.refresh.recorder import Recorder
 from fixtures.models import plan_of, relation
 
-HOUR = timedelta(hours=1)
 MODEL = "analytics.m"
 
 
@@ -169,65 +162,6 @@ def _in_threads(work: Callable[[], None], number: int) -> None:
 def test_recorded_inputs_come_back_as_they_were() -> None:
     record = RecordedInput("raw.a", Commit(3, "2024-01-01T00:00:00", "WRITE"), 2)
     assert RecordedInput.of(record.as_dict()) == record
-
-
-# Who holds a claim
-
-
-def _now() -> datetime:
-    return datetime.now(timezone.utc)
-
-
-def test_an_owner_lives_until_it_lets_go() -> None:
-    owner = new_owner()
-    assert is_alive(owner, _now() - 10 * HOUR, HOUR)
-    release(owner)
-    assert not is_alive(owner, _now(), HOUR)
-
-
-def test_owners_of_one_process_are_apart() -> None:
-    one, other = new_owner(), new_owner()
-    release(one)
-    assert is_alive(other, _now(), HOUR)
-    release(other)
-
-
-def test_a_dead_process_holds_nothing() -> None:
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, text=True)
-    owner = {**new_owner(), "pid": process.pid}
-    release(owner)
-    start = _start_of(process.pid)
-    assert is_alive({**owner, "started": start}, _now() - 10 * HOUR, HOUR)
-    assert not is_alive({**owner, "started": "0"}, _now(), HOUR), "the number belongs to another process now"
-    process.communicate("\n", timeout=10)
-    assert not is_alive({**owner, "started": start}, _now(), HOUR)
-
-
-def _start_of(pid: int) -> str | None:
-    from fivm_dbt.refresh import owner
-
-    return owner._start_of(pid)
-
-
-def test_of_another_machine_only_the_lease_is_known() -> None:
-    owner = {"host": socket.gethostname() + ".elsewhere", "pid": os.getpid(), "started": "1", "token": "t"}
-    assert is_alive(owner, _now() - 0.9 * HOUR, HOUR)
-    assert not is_alive(owner, _now() - 1.1 * HOUR, HOUR)
-
-
-def test_a_held_claim_is_told_with_its_holder() -> None:
-    plan = plan_of("select k from raw.a", [relation("raw.a", "k int")])
-    owner = new_owner()
-    entry = _entry(3, "started", owner=owner)
-    with pytest.raises(FivmError) as caught:
-        check_free(plan, State(None, entry, 3))
-    release(owner)
-    assert caught.value.code.number == "FIVM403"
-    assert (
-        f"process {os.getpid()} on {socket.gethostname()} since {entry.recorded_at}" in caught.value.message
-    )
-    check_free(plan, State(None, entry, 3))
-    check_free(plan, State(entry, None, 4))
 
 
 # What a refresh records

@@ -54,7 +54,7 @@ def refresh(
             try:
                 return _run(plan, recorder, journal, is_lazy, within).execute(full_refresh, entries)
             except Overtaken:
-                # Another process has claimed the model since the journal was read, which now says who.
+                # Another process has written to the model since its head was read.
                 recorder.unstage_all()
                 return _run(plan, recorder, journal, is_lazy, within).execute(full_refresh)
         except Overtaken:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.plan import Plan, PlanInput
 from fivm_dbt.refresh.engine import Commit, MissingRelation, NotVersioned, Versions
 from fivm_dbt.refresh.journal import Entry
-from fivm_dbt.refresh.owner import is_alive
 
 
 @dataclass(frozen=True)
@@ -67,23 +65,12 @@ def recorded_states(finished: Entry) -> dict[str, int]:
     return {name: int(version) for name, version in finished.detail.get("states", {}).items()}
 
 
-def check_free(plan: Plan, state: State) -> None:
-    """Raise FIVM403 when another process is at work on the model."""
-    entry = state.unfinished
-    if entry is None:
-        return
-    claimed_at = datetime.fromisoformat(entry.recorded_at)
-    if is_alive(entry.detail["owner"], claimed_at, timedelta(minutes=plan.config.fivm_lease_minutes)):
-        owner = entry.detail["owner"]
-        raise locked(plan, f"by process {owner['pid']} on {owner['host']} since {entry.recorded_at}")
-
-
 def locked(plan: Plan, by_whom: str) -> FivmError:
-    """FIVM403: the model is claimed."""
+    """FIVM403: the model is being refreshed."""
     return FivmError(
         "FIVM403",
         f"refresh in progress {by_whom}",
-        remedy="wait for it; the claim of a dead process on another machine ends after fivm_lease_minutes",
+        remedy="wait for it, or run again",
         model=plan.model,
     )
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlglot import exp
-
-from fivm_dbt.ir.scalar import identifier
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.binding import BoundInput, staged_input
 from fivm_dbt.plan.part_plan import PartInput, PartPlan
@@ -26,8 +23,7 @@ from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import InputChange
 from fivm_dbt.spark.capture import feed_query
 from fivm_dbt.spark.part_catalog import InputParts, Recorded, add_parts, add_staged
-from fivm_dbt.spark.part_queries import all_rows
-from fivm_dbt.spark.part_time import in_parts
+from fivm_dbt.spark.part_queries import all_rows, some_rows
 from fivm_dbt.spark.parts import input_parts_query, islands_query, numbered
 from fivm_dbt.spark.pieces import table
 
@@ -88,9 +84,7 @@ class PartInputs:
 
     def counted(self, item: PartInput, parts: Intervals, versions: Mapping[str, int]) -> InputParts:
         """How many rows parts of an input have at a version, none where that cannot be read any more."""
-        where = in_parts(exp.column(identifier(item.column)), item.type, item.own, parts)
-        rows = exp.select("*").from_(all_rows(self.plan, item, versions), copy=False).where(where, copy=False)
-        query = input_parts_query(item, rows.subquery("some", copy=False), is_change=False)
+        query = input_parts_query(item, some_rows(self.plan, item, parts, versions), is_change=False)
         name = self._staged(item)
         try:
             self.engine.stage(name, query)

@@ -46,14 +46,14 @@ def begin(
     The head says from now on that a build is open, unless there is none. ``is_there`` says whether there is a state.
     """
     if not (is_there and engine.exists(plan.relation)):
-        state.replace(lambda head: create_parts(plan, head, is_replacing=is_there), opened, is_there=is_there)
+        state.begin(lambda head: create_parts(plan, head, is_replacing=is_there), opened, is_there=is_there)
         return state
     if state.head is not None:
-        state.write(lambda head: write_head(plan, head), opened)
+        state.begin(lambda head: write_head(plan, head), opened, is_there=True)
     building = _Beside(**{f.name: getattr(plan, f.name) for f in fields(plan)})
     new = PartTable(building, engine)
     left = engine.exists(beside(plan))
-    new.replace(lambda head: create_parts(building, head, is_replacing=True), opened, is_there=left)
+    new.begin(lambda head: create_parts(building, head, is_replacing=True), opened, is_there=left)
     return new
 
 
@@ -66,7 +66,7 @@ def show(
         return copy_parts(state.plan, built.plan, built.version, gone, head)
 
     if state.head is None:
-        state.replace(copied, covered, is_there=True)
+        state.begin(copied, covered, is_there=True)
     else:
         # By the head that said that the build is open: who has begun another one since comes first.
         state.write(copied, covered, is_whole=True)

@@ -44,8 +44,8 @@ class PartTable:
         assert self.head is not None
         self._commit(statement, next_head(self.head, self._based(covered)), is_whole=is_whole)
 
-    def replace(self, statement: Statement, covered: Mapping[str, Any], *, is_there: bool) -> None:
-        """Run a statement that creates the table, or replaces the one that is there, whoever has written to it."""
+    def begin(self, statement: Statement, covered: Mapping[str, Any], *, is_there: bool) -> None:
+        """Run the first statement of a build, whoever has written to a table that is there, or has restored it."""
         newest = self._engine.commits(self.plan.state_relation, None)[0] if is_there else None
         self.version = -1 if newest is None else newest.version
         based = self._based(covered)

@@ -1,4 +1,4 @@
-"""One call of a refresh: its claim in the journal, what it leaves there, and its report."""
+"""One call of a refresh: what it leaves behind, and its report."""
 
 from __future__ import annotations
 
@@ -12,21 +12,19 @@ from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.bind import Staged
 from fivm_dbt.refresh.clock import finished_clock
-from fivm_dbt.refresh.engine import Commit
 from fivm_dbt.refresh.journal import Entry, Journal
-from fivm_dbt.refresh.observe import Observed, RecordedInput, State
-from fivm_dbt.refresh.owner import new_owner, release
+from fivm_dbt.refresh.observe import Observed, RecordedInput
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InnerChange, Report
 from fivm_dbt.refresh.runner import Merged
 
 
 class Overtaken(Exception):
-    """A claim came too late."""
+    """A commit came too late."""
 
 
 class Run:
-    """What is common to the refreshes of all models: :meth:`_execute` says what happens between claim and report."""
+    """What is common to the refreshes of all models: :meth:`_execute` is what differs."""
 
     def __init__(self, plan: Plan, engine: Recorder, journal: Journal, is_lazy: bool) -> None:
         self.plan = plan
@@ -34,7 +32,6 @@ class Run:
         self.engine = engine
         self.journal = journal
         self.started = perf_counter()
-        self.owner = new_owner()
         self.states: dict[str, int] = {}
         self.shown_again = False
         """Whether the model's view was gone, or altered, and has been put back."""
@@ -44,10 +41,7 @@ class Run:
         """Of which inputs' dropped parts the model has results."""
 
     def execute(self, full_refresh: bool, entries: Sequence[Entry] | None = None) -> Report:
-        try:
-            return self._execute(full_refresh, entries)
-        finally:
-            release(self.owner)
+        return self._execute(full_refresh, entries)
 
     def _execute(self, full_refresh: bool, entries: Sequence[Entry] | None) -> Report:
         raise NotImplementedError
@@ -58,46 +52,10 @@ class Run:
             if found.dropped:
                 self.dropped[name] = self.dropped.get(name, Intervals()) | found.dropped
 
-    # Journal and report
-
-    def _claim(self, state: State, detail: dict[str, Any]) -> Entry:
-        """Claim the next refresh, or the next attempt of an unfinished one. Raises FIVM403 when another was faster."""
-        attempt = state.unfinished.attempt + 1 if state.unfinished is not None else 0
-        full = {**detail, "owner": self.owner}
-        entry = Entry(self.plan.relation, state.next_refresh, attempt, "started", self.plan.plan_hash, full)
-        if not self.journal.claim(entry):
-            raise Overtaken
-        return entry
-
-    def _finish(self, claim: Entry, detail: dict[str, Any], commits: Sequence[Commit] | None = None) -> None:
-        """Record the end; ``commits`` are the root's since the last finished refresh, where they are known."""
-        seconds = round(perf_counter() - self.started, 3)
-        self._measure_state(commits)
-        entry = Entry(
-            claim.model,
-            claim.refresh,
-            claim.attempt,
-            "finished",
-            claim.plan_hash,
-            {**detail, "seconds": seconds, **self._state_detail()},
-        )
-        self.journal.append(entry)
-
-    def _measure_state(self, commits: Sequence[Commit] | None) -> None:
-        """Note the state's version and size; its history tells both, if it tells how much every commit added."""
-        name = self.plan.state_relation
-        since = self.states.get(name)
-        commits = self.engine.commits(name, since) if commits is None else commits
-        growth = [c.growth for c in commits if since is not None and c.version > since]
-        is_known = bool(growth) and commits[-1].version == since and None not in growth
-        if self.state_bytes is not None and is_known:
-            self.state_bytes += sum(g for g in growth if g is not None)
-        else:
-            self.state_bytes = self.engine.size(name)
-        self.states[name] = commits[0].version
+    # Report
 
     def _state_detail(self) -> dict[str, Any]:
-        """What every finished entry has about the states, and what they were laid out by."""
+        """What every head has about the states, and what they were laid out by."""
         measured = self.plan.measured
         return {
             "states": dict(self.states),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from fivm_dbt.parts.intervals import Intervals
+from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.part_plan import PartPlan
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.bind import Staged, bind, stage_inputs, versions_read
@@ -106,16 +107,37 @@ class PartRun(HeadedRun):
         last = last_build(self.plan, self.journal, state.finished)
         binding = bind(self.plan, observed, buckets=1)
         self.engine.progress(f"building {self.plan.model}" + (f": {reason}" if reason else ""))
+        table, place = self._begun(state)
+        found = self._found_of_all(state, upstream, observed, binding, snapshots)
+        work = PartRefresh(self, self.wanted, found, table, place)
+        first = work.compute()
+        work.end()
+        publish(self.plan, self.engine)
+        self._remove_orphans(last)
+        action: Action = "built" if state.finished is None else "rebuilt"
+        return self._finish_parts(found, work, first, action, reason)
+
+    def _begun(self, state: State) -> tuple[PartTable, PartTable]:
+        """The table of the state, which says from now on that a build is open, and the one to be written."""
         is_there = self.head is not None or had_head(self.plan, self.engine)
-        table = PartTable(self.plan, self.engine, self.head, self._newest().version if is_there else -1)
-        covered = self._covered_before(state)
-        opened = with_open(covered, self.plan, {"kind": "build"}, 0)
-        place = begin(self.plan, self.engine, table, opened, is_there=is_there)
-        kept = snapshots | {i.name for i in self.plan.inputs if i.starts_with_snapshot}
+        table = PartTable(self.plan, self.engine, self.head)
+        opened = with_open(self._covered_before(state), self.plan, {"kind": "build"}, 0)
         self.base, self.state_bytes = -1, None
-        found = Found(
+        return table, begin(self.plan, self.engine, table, opened, is_there=is_there)
+
+    def _found_of_all(
+        self,
+        state: State,
+        upstream: Mapping[str, Upstream],
+        observed: dict[str, Observed],
+        binding: Binding,
+        snapshots: frozenset[str],
+    ) -> Found:
+        """What a build starts from: all parts that inputs have."""
+        kept = snapshots | {i.name for i in self.plan.inputs if i.starts_with_snapshot}
+        return Found(
             state=state,
-            covered=covered,
+            covered=self._covered_before(state),
             observed=observed,
             binding=binding,
             known=self._looked_at({b.name: b.new for b in binding.inputs}, upstream),
@@ -124,13 +146,6 @@ class PartRun(HeadedRun):
             watermarks=_watermarks(upstream),
             snapshots=write_snapshots(self.plan, self.engine, binding, kept),
         )
-        work = PartRefresh(self, self.wanted, found, table, place)
-        first = work.compute()
-        work.end()
-        publish(self.plan, self.engine)
-        self._remove_orphans(last)
-        action: Action = "built" if state.finished is None else "rebuilt"
-        return self._finish_parts(found, work, table, first, action, reason)
 
     def _covered_before(self, state: State) -> Mapping[str, object]:
         """What is covered while a build is open: what was, where there are heads that say it."""
@@ -178,7 +193,7 @@ class PartRun(HeadedRun):
         first = work.compute()
         work.end()
         self.shown_again = show_again(self.plan, self.engine)
-        return self._finish_parts(found, work, table, first, "refreshed", None)
+        return self._finish_parts(found, work, first, "refreshed", None)
 
     def _complete(self, finished: Entry) -> None:
         """Do what comes after the last commit, where the last refresh was cut off there."""
@@ -248,7 +263,6 @@ class PartRun(HeadedRun):
         self,
         found: Found,
         work: PartRefresh,
-        table: PartTable,
         first: int | None,
         action: Action,
         reason: str | None,

@@ -31,14 +31,13 @@ def test_values() -> None:
             "fivm_static": ["raw.a"],
             "fivm_buckets": 16,
             "fivm_on_change": "fail",
-            "fivm_lease_minutes": 5,
             "batch_size": "day",
         }
     )
     assert config.fivm_partition_by == "day"
     assert config.fivm_merge == "per_partition"
     assert config.fivm_static == ("raw.a",)
-    assert (config.fivm_buckets, config.fivm_lease_minutes) == (16, 5)
+    assert config.fivm_buckets == 16
     assert (config.fivm_on_change, config.batch_size) == ("fail", "day")
 
 
@@ -62,7 +61,7 @@ def test_everything_wrong_is_told_at_once() -> None:
         {"fivm_static": "raw.a"},
         {"fivm_buckets": 5000},
         {"fivm_buckets": "many"},
-        {"fivm_lease_minutes": 0},
+        {"fivm_lease_minutes": 5},
         {"fivm_trust_keys": "perhaps"},
         {"fivm_depth": "deep"},
         {"fivm_depth": 0},

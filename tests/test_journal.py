@@ -34,8 +34,8 @@ def journal(request: pytest.FixtureRequest) -> Iterator[Journal]:
         return
     engine = DuckDbEngine(tiny=True)
     journal = SqlJournal(engine, "analytics.fivm_journal")
-    assert list(journal.entries(MODEL)) == [], "there is no table before the first claim"
-    assert journal.claim(_entry(1, "started", model="analytics.first"))
+    assert list(journal.entries(MODEL)) == [], "there is no table before the first entry"
+    journal.append(_entry(1, "started", model="analytics.first"))
     yield journal
     engine.close()
 
@@ -51,7 +51,7 @@ def test_nothing_yet(journal: Journal) -> None:
 
 
 def test_a_refresh_is_started_and_finished(journal: Journal) -> None:
-    assert journal.claim(_entry(1, "started"))
+    journal.append(_entry(1, "started"))
     state = _state(journal)
     assert state.finished is None
     assert state.unfinished is not None and state.unfinished.refresh == 1
@@ -63,10 +63,10 @@ def test_a_refresh_is_started_and_finished(journal: Journal) -> None:
 
 
 def test_an_interrupted_refresh_is_attempted_again(journal: Journal) -> None:
-    journal.claim(_entry(1, "started"))
+    journal.append(_entry(1, "started"))
     journal.append(_entry(1, "finished"))
-    journal.claim(_entry(2, "started", binding="first"))
-    journal.claim(_entry(2, "started", attempt=1, binding="second"))
+    journal.append(_entry(2, "started", binding="first"))
+    journal.append(_entry(2, "started", attempt=1, binding="second"))
     state = _state(journal)
     assert state.finished is not None and state.finished.refresh == 1
     assert state.unfinished is not None
@@ -78,45 +78,28 @@ def test_an_interrupted_refresh_is_attempted_again(journal: Journal) -> None:
     assert (state.unfinished, state.next_refresh) == (None, 3)
 
 
-def test_a_claim_is_exclusive(journal: Journal) -> None:
-    assert journal.claim(_entry(1, "started", owner="first"))
-    assert not journal.claim(_entry(1, "started", owner="second"))
-    (only,) = journal.entries(MODEL)
-    assert only.detail == {"owner": "first"}
-    assert journal.claim(_entry(1, "started", attempt=1))
-    assert journal.claim(_entry(1, "started", model="analytics.other"))
-
-
-def test_a_claim_excludes_that_the_same_refresh_is_finished_by_another(journal: Journal) -> None:
-    """Moving on without a change finishes a refresh at once: that must not hide a claim that was faster."""
-    assert journal.claim(_entry(1, "started"))
-    assert not journal.claim(_entry(1, "finished", kind="advance"))
-    state = _state(journal)
-    assert state.unfinished is not None and state.finished is None
-
-
 def test_models_do_not_see_each_other(journal: Journal) -> None:
-    journal.claim(_entry(1, "started"))
-    journal.claim(_entry(7, "started", model="analytics.other"))
+    journal.append(_entry(1, "started"))
+    journal.append(_entry(7, "started", model="analytics.other"))
     assert [e.refresh for e in journal.entries(MODEL)] == [1]
     assert [e.refresh for e in journal.entries("analytics.other")] == [7]
 
 
 def test_the_last_two_refreshes_are_there_among_many(journal: Journal) -> None:
     for number in range(1, 31):
-        journal.claim(_entry(number, "started"))
+        journal.append(_entry(number, "started"))
         journal.append(_entry(number, "finished"))
-    journal.claim(_entry(31, "started"))
+    journal.append(_entry(31, "started"))
     state = _state(journal)
     assert state.finished is not None and state.finished.refresh == 30
     assert state.unfinished is not None and state.next_refresh == 31
 
 
 def test_a_refresh_that_failed_many_times_does_not_hide_the_finished_one(journal: Journal) -> None:
-    journal.claim(_entry(1, "started"))
+    journal.append(_entry(1, "started"))
     journal.append(_entry(1, "finished"))
     for attempt in range(40):
-        assert journal.claim(_entry(2, "started", attempt=attempt))
+        journal.append(_entry(2, "started", attempt=attempt))
     state = _state(journal)
     assert state.finished is not None and state.finished.refresh == 1
     assert state.unfinished is not None and state.unfinished.attempt == 39
@@ -137,18 +120,6 @@ def test_details_come_back_as_they_were(journal: Journal) -> None:
     (entry,) = journal.entries(MODEL)
     assert entry.detail == detail
     assert datetime.fromisoformat(entry.recorded_at).tzinfo is not None
-
-
-def test_one_of_many_threads_gets_a_claim() -> None:
-    journal, won = MemoryJournal(), []
-    barrier = threading.Barrier(8)
-
-    def claim() -> None:
-        barrier.wait()
-        won.append(journal.claim(_entry(1, "started")))
-
-    _in_threads(claim, 8)
-    assert sorted(won) == [False] * 7 + [True]
 
 
 def _in_threads(work: Callable[[], None], number: int) -> None:
@@ -225,7 +196,7 @@ class _Creating(DuckDbEngine):
     def exists(self, relation: str) -> bool:
         self.looks -= 1
         if self.looks == 0:
-            SqlJournal(self, relation).claim(_entry(1, "started", model="analytics.first"))
+            SqlJournal(self, relation).append(_entry(1, "started", model="analytics.first"))
         return super().exists(relation)
 
 
@@ -235,13 +206,13 @@ def test_a_journal_that_another_process_is_creating_is_waited_for(monkeypatch: p
     monkeypatch.setattr("fivm_dbt.refresh.journal.time.sleep", waited.append)
     busy = "[DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION] Cannot create table"
     journal = SqlJournal(_Creating(busy, looks=3), "analytics.fivm_journal")
-    assert journal.claim(_entry(1, "started"))
+    journal.append(_entry(1, "started"))
     assert len(waited) == 2
     with pytest.raises(RuntimeError, match="NON_EMPTY_LOCATION"):
-        SqlJournal(_Creating(busy, looks=99), "analytics.fivm_journal").claim(_entry(1, "started"))
+        SqlJournal(_Creating(busy, looks=99), "analytics.fivm_journal").append(_entry(1, "started"))
     waited.clear()
     with pytest.raises(RuntimeError, match="denied"):
-        SqlJournal(_Creating("permission denied", looks=99), "analytics.fivm_journal").claim(
+        SqlJournal(_Creating("permission denied", looks=99), "analytics.fivm_journal").append(
             _entry(1, "started")
         )
     assert waited == []
@@ -274,7 +245,7 @@ def counting() -> Iterator[_Counting]:
     journal = SqlJournal(engine, "analytics.fivm_journal")
     for model in ("analytics.a", "analytics.b", "analytics.other"):
         for refresh in (1, 2):
-            assert journal.claim(_entry(refresh, "started", model=model))
+            journal.append(_entry(refresh, "started", model=model))
             journal.append(_entry(refresh, "finished", model=model))
     yield _Counting(engine)
     engine.close()
@@ -295,7 +266,7 @@ def test_models_of_an_invocation_share_one_read(counting: Any) -> None:
 def test_what_was_read_ahead_is_given_once(counting: Any) -> None:
     journal = SqlJournal(counting, "analytics.fivm_journal", Invocation(["analytics.a"]))
     journal.entries("analytics.a")
-    journal.claim(_entry(3, "started", model="analytics.a"))
+    journal.append(_entry(3, "started", model="analytics.a"))
     assert journal.entries("analytics.a")[0].refresh == 3
 
 
@@ -304,10 +275,10 @@ def test_a_model_that_was_not_announced_is_read_for_itself(counting: Any) -> Non
     assert journal.entries("analytics.other")[0].refresh == 2
 
 
-def test_a_claim_that_was_read_ahead_is_looked_at_again(counting: Any) -> None:
+def test_a_refresh_that_was_open_when_it_was_read_ahead_is_looked_at_again(counting: Any) -> None:
     """By the time its turn comes the other process may have finished."""
     direct = SqlJournal(counting, "analytics.fivm_journal")
-    direct.claim(_entry(3, "started", model="analytics.b"))
+    direct.append(_entry(3, "started", model="analytics.b"))
     ahead = SqlJournal(counting, "analytics.fivm_journal", Invocation(["analytics.a", "analytics.b"]))
     ahead.entries("analytics.a")
     direct.append(_entry(3, "finished", model="analytics.b"))
@@ -377,18 +348,6 @@ def test_what_is_noted_is_known_at_once_and_written_with_the_rest(counting: Any)
     assert list(direct.entries("analytics.a"))[:2] == [noted[2], noted[1]]
     assert direct.entries("analytics.b")[0] == noted[0]
     assert shared.take_noted() == []
-
-
-def test_a_claim_is_written_at_once_whatever_is_noted(counting: Any) -> None:
-    shared = Invocation(["analytics.a"])
-    journal = SqlJournal(counting, "analytics.fivm_journal", shared)
-    journal.note(_finished("b", 3))
-    assert journal.claim(_entry(3, "started", model="analytics.a"))
-    journal.append(_finished("a", 3))
-    direct = SqlJournal(counting, "analytics.fivm_journal")
-    assert [e.refresh for e in direct.entries("analytics.a")][:2] == [3, 3]
-    assert direct.entries("analytics.b")[0].refresh == 2
-    assert [e.model for e in shared.take_noted()] == ["analytics.b"]
 
 
 def test_what_is_written_creates_the_table() -> None:

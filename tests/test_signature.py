@@ -58,9 +58,9 @@ def test_what_matters(after: Plan, parts: set[str]) -> None:
         _plan(columns="unused int, " + COLUMNS.replace(", unused int", "")),
         _plan(fivm_merge="per_partition"),
         _plan(fivm_on_change="fail"),
-        _plan(fivm_lease_minutes=5),
+        _plan(fivm_fold_after=5),
     ],
-    ids=["a column that is not read", "order of the columns", "merge", "on change", "lease"],
+    ids=["a column that is not read", "order of the columns", "merge", "on change", "fold after"],
 )
 def test_what_does_not_matter(after: Plan) -> None:
     assert after.plan_hash == _plan().plan_hash

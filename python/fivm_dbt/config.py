@@ -77,7 +77,6 @@ class Config(BaseModel):
     fivm_retention: str | int | None = None
     fivm_rollup: str | int | None = None
     fivm_dropped_parts: Literal["keep", "retract"] = "keep"
-    fivm_lease_minutes: int = Field(default=60, ge=1)
 
     def check_maintained(self) -> None:
         """Raise FIVM201 for keys that mean something of viewdf models alone."""

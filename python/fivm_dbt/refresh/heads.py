@@ -74,7 +74,7 @@ def had_head(plan: Plan, engine: Recorder) -> bool:
 
 
 class HeadedJournal:
-    """A journal that asks the model's table of states first. It has a claim in each of its commits, and no other.
+    """A journal that asks the model's table of states first.
 
     Models that have no such table, as those of older layouts, are in the ``inner`` journal.
     """
@@ -104,9 +104,6 @@ class HeadedJournal:
     def last_build(self, model: str) -> Entry | None:
         found = self._from_head(model)
         return self._inner.last_build(model) if found is None else found[-1]
-
-    def claim(self, entry: Entry) -> bool:
-        return self._inner.claim(entry)
 
     def append(self, entry: Entry) -> None:
         self._inner.append(entry)

@@ -1,8 +1,7 @@
-"""The journal: one append-only table per schema with a row per event of each model's refreshes.
+"""The journal: one append-only table per schema with a row for each finished refresh of each model, for monitoring.
 
-A refresh is *started* (claimed with its versions), then *finished*. The claim is exclusive between processes because
-it is an insert-only MERGE into the partition of its model: of two concurrent ones Delta lets one commit, while other
-models, being other partitions, do not conflict. Rows are never updated.
+What a model covers its head says; only of a model without one, which an older version has left, the journal tells what
+there was: a refresh was *started* with its versions, then *finished*.
 """
 
 from __future__ import annotations
@@ -89,9 +88,6 @@ class Journal(Protocol):
     def last_build(self, model: str) -> Entry | None:
         """The entry that finished the newest build, which holds the signature of the state."""
 
-    def claim(self, entry: Entry) -> bool:
-        """Append an entry unless its attempt of that refresh has any entry already; whether it was appended."""
-
     def append(self, entry: Entry) -> None:
         """Append an entry."""
 
@@ -123,13 +119,6 @@ class MemoryJournal:
         return next(
             (e for e in reversed(self._entries) if e.model == model and "signature" in e.detail), None
         )
-
-    def claim(self, entry: Entry) -> bool:
-        with self._guard:
-            if any(_attempt(e) == _attempt(entry) for e in self._entries):
-                return False
-            self._entries.append(entry)
-            return True
 
     def append(self, entry: Entry) -> None:
         with self._guard:
@@ -179,17 +168,6 @@ class SqlJournal:
         has_signature = exp.Like(this=exp.column("detail"), expression=exp.Literal.string('%"signature"%'))
         query = self._select([model]).where(has_signature).order_by("refresh DESC", "attempt DESC").limit(1)
         return next(iter(self._read(query)), None)
-
-    def claim(self, entry: Entry) -> bool:
-        self.create()
-        try:
-            rows = self._engine.query(self._claim(entry).sql(dialect="spark"))
-        except Exception as error:
-            # Delta's answer to the loser of two concurrent claims; anything else is not ours to judge.
-            if "DELTA_CONCURRENT_APPEND" in str(error) or "ConcurrentAppendException" in str(error):
-                return False
-            raise
-        return bool(rows) and int(str(rows[0][0])) == 1
 
     def append(self, entry: Entry) -> None:
         self.write([entry])
@@ -261,23 +239,6 @@ class SqlJournal:
             properties=exp.Properties(expressions=properties),
         )
 
-    def _claim(self, entry: Entry) -> exp.Merge:
-        row = exp.select(*(exp.alias_(v, c) for v, c in zip(_literals(entry), _COLUMNS, strict=True)))
-        same = [
-            exp.EQ(this=exp.column(c, table="target"), expression=v)
-            for c, v in zip(_COLUMNS[:3], _literals(entry)[:3], strict=True)
-        ]
-        insert = exp.Insert(
-            this=exp.Tuple(expressions=[exp.column(c) for c in _COLUMNS]),
-            expression=exp.Tuple(expressions=[exp.column(c, table="claim") for c in _COLUMNS]),
-        )
-        return exp.Merge(
-            this=table(self.name).as_("target", copy=False),
-            using=row.subquery("claim"),
-            on=exp.and_(*same),
-            whens=exp.Whens(expressions=[exp.When(matched=False, then=insert)]),
-        )
-
 
 def create_once(engine: Creating, name: str, definition: exp.Create) -> None:
     """Create a table that all models of a schema share, unless it is there: others may be about to do the same."""
@@ -325,10 +286,6 @@ def _entry(row: Sequence[object]) -> Entry:
         json.loads(str(detail)),
         str(recorded_at),
     )
-
-
-def _attempt(entry: Entry) -> tuple[str, int, int]:
-    return (entry.model, entry.refresh, entry.attempt)
 
 
 def _newest_first(entry: Entry) -> tuple[int, int, int]:

@@ -14,7 +14,7 @@ TAIL_PARTITIONS = 500
 REPLACED_ROWS = 1_000_000
 """Rows of a partition, on average, up to which ``auto`` writes it anew: what two cores write in a second."""
 
-READ_ROWS = 50_000
+READ_ROWS = 1_000
 """The same where other models read the change feed, which has all of these rows twice: as it was, and as it is."""
 
 APPENDED_ROWS = 1_000_000

@@ -6,10 +6,12 @@ import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from dbt.cli.main import dbtRunner
 
@@ -71,7 +73,10 @@ def invoke(root: Path, schema: str, arguments: Iterable[str]) -> Run:
 
     os.environ.update(SHOP_SCHEMA=schema, DBT_SEND_ANONYMOUS_USAGE_STATS="false", DBT_USE_COLORS="false")
     directories = ["--project-dir", str(root), "--profiles-dir", str(root), "--log-path", str(root / "logs")]
-    done = dbtRunner(callbacks=[hear]).invoke([*arguments, *directories, "--quiet"])
+    command = [*arguments, *directories, "--quiet"]
+    # dbt also reads the command line of the process, in which the options of pytest are deprecated ones of dbt.
+    with patch.object(sys, "argv", ["dbt", *command]):
+        done = dbtRunner(callbacks=[hear]).invoke(command)
     found = {r.node.name: r for r in getattr(done.result, "results", ()) or () if hasattr(r, "node")}
     return Run(done.success, found, lines, str(done.exception or ""))
 

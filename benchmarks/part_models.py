@@ -65,5 +65,4 @@ class PartModels:
             self._journal = SqlJournal(self._workbench.engine, table, invocation)
 
     def refresh(self, name: str) -> Report:
-        entries = self._journal.entries(name)
-        return refresh(self._plans[name], self._workbench.engine, self._journal, entries=entries)
+        return refresh(self._plans[name], self._workbench.engine, self._journal)

@@ -36,8 +36,8 @@ class HeadedRun(ModelRun):
     def _left(self, entries: Sequence[Entry] | None) -> State:
         """What the last refresh has left, and its head to start from."""
         state = read_state(self.journal.entries(self.plan.relation) if entries is None else entries)
-        if entries is not None and state.finished is not None and head_of(state.finished) is None:
-            # That is what the journal says, on which heads do not depend.
+        if entries is not None and head_of(state.finished or state.unfinished) is None:
+            # That is what the journal's table says, or nothing: whether there is a head only the states can tell.
             state = read_state(self.journal.entries(self.plan.relation))
         self.head = head_of(state.finished)
         return state

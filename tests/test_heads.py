@@ -275,3 +275,12 @@ def test_a_build_that_is_overtaken_before_it_is_counted_begins_again(monkeypatch
     monkeypatch.setattr("fivm_dbt.refresh.executor.only_refresh_here", lambda *_: nullcontext(True))
     assert bench.refresh(slow).action == "no change"  # type: ignore[arg-type]
     bench.check()
+
+
+def test_whether_there_is_a_head_only_the_states_can_tell() -> None:
+    """Whoever hands over no entries has asked the journal's table, which may know nothing of the model."""
+    bench = _bench()
+    assert refresh(bench.plan, bench.engine, bench.journal, entries=()).action == "no change"
+    _insert(bench)
+    assert refresh(bench.plan, bench.engine, bench.journal, entries=()).action == "refreshed"
+    bench.check()

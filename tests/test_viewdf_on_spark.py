@@ -64,8 +64,8 @@ def test_one_more_part_reads_the_same_after_any_history(workbench: SparkWorkbenc
     for many in (400, 10):
         arrive(many)
     assert arrive(1) == early
-    # Of the catalog the file is read that has the parts of the last refresh, which were ten. Then the feed is counted and
-    # read; ten parts of the model below, which lie in two files, and one of its own.
+    # Of the catalog the file is read that has the parts of the last refresh, which were ten. Then the feed is counted
+    # and read; ten parts of the model below, which lie in two files, and one of its own.
     recorded = 10
     assert early["tops"] == (4, recorded + 2 * SOURCES)
     statements, rows = early["sliding"]

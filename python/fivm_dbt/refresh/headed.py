@@ -10,11 +10,11 @@ from time import perf_counter
 from typing import Any
 
 from fivm_dbt.plan.binding import Binding
-from fivm_dbt.plan.head import HeadId, NextHead, noted_head
+from fivm_dbt.plan.head import HeadId, NextHead
 from fivm_dbt.plan.plan import shortened
 from fivm_dbt.refresh.decide import KEEPS_ROWS, beheaded, changed_by_others, is_conflict, raised_alarm
 from fivm_dbt.refresh.engine import Commit
-from fivm_dbt.refresh.heads import coverage, first_head, had_head, head_of, next_head
+from fivm_dbt.refresh.heads import coverage, had_head, has_set, head_of, head_of_build, next_head
 from fivm_dbt.refresh.journal import Entry
 from fivm_dbt.refresh.model_run import ModelRun
 from fivm_dbt.refresh.observe import Observed, State, read_state
@@ -82,9 +82,8 @@ class HeadedRun(ModelRun):
         newest = self._newest() if self.head is not None or replaces else None
         self.base, self.state_bytes = -1 if newest is None else newest.version, None
         covered = self._covered(state, self._detail("build", observed, recorded, binding) | {"touched": None})
-        if self.head is not None and newest is not None and self._has_set(self.head, newest):
-            return next_head(self.head, covered), covered
-        return first_head(self.head, covered, replaces=replaces), covered
+        name = self.plan.state_relation
+        return head_of_build(self.head, newest, covered, name, replaces=replaces), covered
 
     def _set_head(self, covered: Mapping[str, Any]) -> None:
         """A commit of the head alone."""
@@ -101,7 +100,7 @@ class HeadedRun(ModelRun):
         """A commit has set this head; raises Overtaken where it was passed over, since another one came before."""
         commits = self.engine.commits(self.plan.state_relation, max(self.base, 0))
         since = [c for c in commits if c.version > self.base]
-        if not any(self._has_set(head.id, c) for c in since):
+        if not any(has_set(head.id, c, self.plan.state_relation) for c in since):
             raise Overtaken
         self.head = head.id
         self._measure(since)
@@ -121,10 +120,6 @@ class HeadedRun(ModelRun):
 
     def _newest(self) -> Commit:
         return self.engine.commits(self.plan.state_relation, None)[0]
-
-    def _has_set(self, head: HeadId, commit: Commit) -> bool:
-        found = noted_head(commit.note, self.plan.state_relation)
-        return found is not None and found[0] == head
 
     # Figures
 

@@ -57,6 +57,26 @@ def first_head(before: HeadId | None, covered: Mapping[str, Any], *, replaces: b
     return NextHead(before, number, uuid.uuid4().hex, as_json(covered), replaces)
 
 
+def has_set(head: HeadId, commit: Commit, relation: str) -> bool:
+    """Whether a commit of a table has set this head, as its note tells."""
+    found = noted_head(commit.note, relation)
+    return found is not None and found[0] == head
+
+
+def head_of_build(
+    before: HeadId | None,
+    newest: Commit | None,
+    covered: Mapping[str, Any],
+    relation: str,
+    *,
+    replaces: bool,
+) -> NextHead:
+    """The head of a build: the next one where the ``newest`` commit has set the one ``before``, else a first one."""
+    if before is not None and newest is not None and has_set(before, newest, relation):
+        return next_head(before, covered)
+    return first_head(before, covered, replaces=replaces)
+
+
 def head_of(finished: Entry | None) -> HeadId | None:
     """The head that an entry was read from, None where it is of the journal's table."""
     found = finished.detail.get("head") if finished is not None else None

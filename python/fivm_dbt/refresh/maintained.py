@@ -73,7 +73,7 @@ class MaintainedRun(HeadedRun):
     def is_summed(self) -> bool:
         return bool(self.tail.views) or appends(self.plan, self.sizes)
 
-    def _execute(self, full_refresh: bool, entries: Sequence[Entry] | None) -> Report:
+    def execute(self, full_refresh: bool, entries: Sequence[Entry] | None = None) -> Report:
         state = self._left(entries)
         if full_refresh:
             return self._build(state, "full refresh")

@@ -11,7 +11,7 @@ from fivm_dbt.plan.head import HeadId, NextHead, noted_head
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.decide import KEEPS_ROWS, is_conflict, raised_alarm
 from fivm_dbt.refresh.engine import Commit, MissingRelation, NotVersioned
-from fivm_dbt.refresh.heads import first_head, next_head
+from fivm_dbt.refresh.heads import has_set, head_of_build, next_head
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.run import Overtaken
 from fivm_dbt.spark.heads import OVERTAKEN
@@ -48,11 +48,8 @@ class PartTable:
         """Run the first statement of a build, whoever has written to a table that is there, or has restored it."""
         newest = self._engine.commits(self.plan.state_relation, None)[0] if is_there else None
         self.version = -1 if newest is None else newest.version
-        based = self._based(covered)
-        if self.head is not None and newest is not None and self._has_set(self.head, newest):
-            head = next_head(self.head, based)
-        else:
-            head = first_head(self.head, based, replaces=is_there)
+        name, based = self.plan.state_relation, self._based(covered)
+        head = head_of_build(self.head, newest, based, name, replaces=is_there)
         self._commit(statement, head, is_whole=True)
 
     @property
@@ -76,7 +73,7 @@ class PartTable:
         commits = self._engine.commits(name, max(self.version, 0))
         since = [c for c in commits if c.version > self.version]
         # A commit that was passed over is no error: then another one has that number.
-        self._last = next((c for c in since if self._has_set(head.id, c)), None)
+        self._last = next((c for c in since if has_set(head.id, c, name)), None)
         foreign = [c for c in since if c is not self._last and c.operation not in KEEPS_ROWS]
         if self._last is None or (foreign and not is_whole):
             # Of rows of somebody else the next look at the head says what is to be done.
@@ -93,7 +90,3 @@ class PartTable:
             return self.version >= 0
         found = noted_head(newest.note, name)
         return newest.version > self.version and found is not None and found[0] != self.head
-
-    def _has_set(self, head: HeadId, commit: Commit) -> bool:
-        found = noted_head(commit.note, self.plan.state_relation)
-        return found is not None and found[0] == head

@@ -64,7 +64,7 @@ class PartRun(HeadedRun):
 
     # What there is
 
-    def _execute(self, full_refresh: bool, entries: Sequence[Entry] | None) -> Report:
+    def execute(self, full_refresh: bool, entries: Sequence[Entry] | None = None) -> Report:
         state = self._left(entries)
         upstream = self.inputs.upstream(self.journal)
         if full_refresh:

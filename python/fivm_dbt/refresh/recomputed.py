@@ -20,7 +20,7 @@ from fivm_dbt.refresh.report import Action, Report
 class RecomputedRun(HeadedRun):
     """One call of a refresh of a model that is recomputed (``fivm_policy``, ``fivm_strategy: reevaluate``)."""
 
-    def _execute(self, full_refresh: bool, entries: Sequence[Entry] | None) -> Report:
+    def execute(self, full_refresh: bool, entries: Sequence[Entry] | None = None) -> Report:
         state = self._left(entries)
         if full_refresh:
             return self._write(state, "full refresh")

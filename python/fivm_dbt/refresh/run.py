@@ -24,7 +24,7 @@ class Overtaken(Exception):
 
 
 class Run:
-    """What is common to the refreshes of all models: :meth:`_execute` is what differs."""
+    """What is common to the refreshes of all models: :meth:`execute` is what differs."""
 
     def __init__(self, plan: Plan, engine: Recorder, journal: Journal, is_lazy: bool) -> None:
         self.plan = plan
@@ -41,9 +41,7 @@ class Run:
         """Of which inputs' dropped parts the model has results."""
 
     def execute(self, full_refresh: bool, entries: Sequence[Entry] | None = None) -> Report:
-        return self._execute(full_refresh, entries)
-
-    def _execute(self, full_refresh: bool, entries: Sequence[Entry] | None) -> Report:
+        """Bring the model up to date; ``entries`` are what has just been read of it."""
         raise NotImplementedError
 
     def _note_dropped(self, staged: Mapping[str, Staged]) -> None:

@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from pyspark.sql import SparkSession
 
-from fivm_dbt.engines.delta_append import append
 from fivm_dbt.engines.delta_log import DeltaLogs, OpenedTable
+from fivm_dbt.engines.delta_write import write
 from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.engines.spark import SparkEngine, on_session
-from fivm_dbt.plan.head import Added, Note
+from fivm_dbt.plan.head import Note, Written
 from fivm_dbt.refresh.decide import is_conflict
 from fivm_dbt.refresh.engine import Engine
 
@@ -32,8 +32,8 @@ def _created(engine: Engine, name: str) -> str:
 
 
 def _one_of_each_number(engine: Engine, table: str) -> None:
-    for number, (kind, write) in enumerate(WRITES.items(), start=5):
-        engine.commit(write.format(t=table), Note(table, number, kind))
+    for number, (kind, text) in enumerate(WRITES.items(), start=5):
+        engine.commit(text.format(t=table), Note(table, number, kind))
         made = engine.commits(table, None)
         assert [c.note for c in made] == [kind]
         for late, other in enumerate(WRITES.values(), start=number - 3):
@@ -106,7 +106,7 @@ def own(spark: SparkSession) -> SparkEngine:
 
 def _adding(engine: Engine, table: str, number: int, query: str, text: str = "added") -> None:
     [newest] = engine.commits(table, None)
-    engine.commit(f"INSERT INTO {table} {query}", Note(table, number, text, Added(query, newest.version)))
+    engine.commit(f"INSERT INTO {table} {query}", Note(table, number, text, Written(query, newest.version)))
 
 
 @pytest.mark.spark
@@ -115,7 +115,7 @@ def test_rows_are_added_without_a_statement(own: SparkEngine) -> None:
     own.run("CREATE TABLE numbers.added (k BIGINT, x DECIMAL(10,2), t STRING) USING DELTA")
     rows = "SELECT 1 AS k, 1.5BD AS x, 'a' AS t UNION ALL SELECT NULL, NULL, 'b'"
     assert own._session is not None
-    assert append(own._session, own._logs, Note("numbers.added", 5, "`$`"), Added(rows, 0))
+    assert write(own._session, own._logs, own._files, Note("numbers.added", 5, "`$`"), Written(rows, 0))
     [newest] = own.commits("numbers.added", None)
     assert (newest.version, newest.operation, newest.note) == (1, "WRITE", "`$`")
     assert (newest.written, newest.appended) == (2, 2)
@@ -166,5 +166,5 @@ def test_a_statement_adds_to_another_version(own: SparkEngine) -> None:
     own.run(f"OPTIMIZE {table}")
     own.run(f"ALTER TABLE {table} SET TBLPROPERTIES ('a' = 'b')")
     query = "SELECT 7 AS k, 70 AS x"
-    own.commit(f"INSERT INTO {table} {query}", Note(table, 5, "added", Added(query, 0)))
+    own.commit(f"INSERT INTO {table} {query}", Note(table, 5, "added", Written(query, 0)))
     assert [c.note for c in own.commits(table, None)] == ["added"]

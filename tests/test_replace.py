@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.replay import replay_scenario
@@ -149,12 +150,20 @@ def test_auto_writes_small_partitions_anew(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_auto_merges_earlier_where_the_change_feed_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every row of a partition that is written anew is in it."""
+    """Where every row of a partition that is written anew is in it, and not only what has changed."""
     bench = _bench(fivm_apply="auto")
     bench.plan = replace(bench.plan, is_read=True)
     assert _verbs(bench) == ["INSERT"]
     monkeypatch.setattr("fivm_dbt.plan.applying.READ_ROWS", 1)
+    assert _verbs(bench) == ["INSERT"]
+    doubles = _bench(
+        "select k, sum(cast(x as double)) as s from r group by k", fivm_apply="auto", fivm_float="approximate"
+    )
+    doubles.plan = replace(doubles.plan, is_read=True)
+    assert _verbs(doubles) == ["MERGE"], "two sums of the same doubles may differ"
+    monkeypatch.setattr(DuckDbEngine, "writes_changes", False)
     assert _verbs(bench) == ["MERGE"]
+    monkeypatch.undo()
     # Of inner views nobody reads it: their change is known before they are written.
     counts = "select k, count(*) as n from r group by k"
     nested = _bench(f"select n, count(*) as c from ({counts}) group by n", fivm_apply="auto")

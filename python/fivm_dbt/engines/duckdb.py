@@ -24,7 +24,7 @@ from fivm_dbt.engines.duckdb_literals import Cut, cut_literals
 from fivm_dbt.engines.duckdb_sql import TARGET, Slot, Statement, transpile, with_versions
 from fivm_dbt.engines.duckdb_tables import TableStore, spark_type
 from fivm_dbt.ir.clock import Clock
-from fivm_dbt.naming import canonical
+from fivm_dbt.naming import CHANGE_TYPE, VIEW, canonical, quote
 from fivm_dbt.plan.head import Note
 from fivm_dbt.refresh.engine import Commit, Expected, Metrics, MissingRelation, NotVersioned, Row
 
@@ -81,6 +81,10 @@ class DuckDbEngine:
     @property
     def name(self) -> str:
         return "duckdb"
+
+    @property
+    def writes_changes(self) -> bool:
+        return True
 
     def create_table(
         self, name: str, columns: tuple[Column, ...], rows: Sequence[Row] = (), *, change_feed: bool = True
@@ -147,6 +151,32 @@ class DuckDbEngine:
         finally:
             self._local.note = None
         self.tables.table(target).number = note.number
+        if note.written is not None and note.written.changes is not None:
+            self._check_changes(target, note.written.changes)
+
+    def _check_changes(self, target: str, changes: str) -> None:
+        """A change feed here is the difference of two versions: what a writer tells of a view has to be that."""
+        statement, cut = self._statement(changes)
+        told, table = f"told {next(_numbers)}", self.tables.table(target)
+        self.tables.create_as(told, cut.fill(statement.fill(statement.body, self._tables(statement, cut))))
+        new, old = (self.tables.copy_of(target, table.version - back) for back in (0, 1))
+        names = ", ".join(quote(name) for name, _ in self.tables.columns(new)).replace("`", '"')
+
+        def less(one: str, other: str) -> str:
+            return f"((SELECT {names} FROM {one}) EXCEPT ALL (SELECT {names} FROM {other}))"
+
+        def of_view(copy: str) -> str:
+            return f'(FROM "{copy}" WHERE "{VIEW}" IN (SELECT "{VIEW}" FROM "{told}"))'
+
+        came, went = (f'(FROM "{told}" WHERE "{CHANGE_TYPE}" = \'{kind}\')' for kind in ("insert", "delete"))
+        for said, is_so in (
+            (less(came, went), less(of_view(new), of_view(old))),
+            (less(went, came), less(of_view(old), of_view(new))),
+        ):
+            wrong = f"({said} EXCEPT ALL {is_so}) UNION ALL ({is_so} EXCEPT ALL {said})"
+            found = self._connection.execute(wrong).fetchall()
+            assert not found, f"the change feed of {target} is told wrongly: {found[:5]}"
+        self.tables.discard(told)
 
     def query(self, sql: str) -> Sequence[Row]:
         """Rows of a query; of a MERGE, as Delta answers, the number of rows that it changed."""

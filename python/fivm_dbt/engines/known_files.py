@@ -18,7 +18,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from fivm_dbt.engines.active_session import active
-from fivm_dbt.engines.delta_log import DeltaLogs
+from fivm_dbt.engines.delta_log import DeltaLogs, OpenedTable
 from fivm_dbt.engines.java import ARRAY_SEQ, DATASET, LOGICAL_RELATION, OPTION, java_class
 from fivm_dbt.naming import quote, split_name
 from fivm_dbt.refresh.engine import Expected
@@ -53,11 +53,16 @@ class KnownFiles:
         self._logs = logs
         self._expected: dict[tuple[str, str], tuple[Expected, Future[Any | None]]] = {}
         self._views: dict[tuple[str, str], str | None] = {}
+        self._others: list[KnownFiles] = []
+        """Those of single statements."""
 
     def expect(self, tables: Sequence[Expected]) -> None:
         """Look up the files of these tables, and forget those of before."""
         if self._session is None:
             return
+        for other in self._others:
+            other.expect(())
+        self._others = []
         for view in self._views.values():
             if view is not None:
                 self._session.catalog.dropTempView(view)
@@ -69,6 +74,19 @@ class KnownFiles:
             )
             for table in tables
         }
+
+    def placed_over(self, sql: str, opened: OpenedTable, relation: str, files: Any) -> str:
+        """A statement that reads these files of a table, as it was opened: it needs no others of it."""
+        plan = relation_over(self._session, opened, files)
+        if plan is None:
+            return sql
+        version = int(opened.snapshot.version())
+        own = KnownFiles(self._session, self._logs)
+        known: Future[Any | None] = Future()
+        known.set_result(plan)
+        own._expected[relation, str(version)] = (Expected(relation, version, is_restricted=True), known)
+        self._others.append(own)
+        return own.placed(sql)
 
     def placed(self, sql: str) -> str:
         """A statement that reads these tables by their files; anything else in it is as it was."""
@@ -117,23 +135,27 @@ def _relation(session: SparkSession, logs: DeltaLogs, expected: Expected) -> Any
             opened = logs.opened(expected.relation)
             if opened is None or int(opened.snapshot.version()) != expected.version:
                 return None
-            files = _files(session, opened.snapshot)
+            files = files_of_small(session, opened.snapshot)
             if files is None:
                 return None
-            none = java_class(session, OPTION).empty()
-            frame = opened.log.createDataFrame(opened.snapshot, files, False, none)
-            plan = frame.queryExecution().analyzed()
-            if plan.nodeName() != "LogicalRelation":
-                return None  # columns of CHAR are padded above it
-            # With the table's name, by which it is counted what was read of it.
-            table = java_class(session, OPTION).apply(opened.table)
-            return java_class(session, LOGICAL_RELATION)(plan.relation(), plan.output(), table, False, none)
+            return relation_over(session, opened, files)
     except (Py4JError, PySparkException) as why:
         logger.debug("Delta looks for the files of %s itself: %s", expected.relation, why)
         return None
 
 
-def _files(session: SparkSession, snapshot: Any) -> Any | None:
+def relation_over(session: SparkSession, opened: OpenedTable, files: Any) -> Any | None:
+    """A table as a relation of these files of it."""
+    none = java_class(session, OPTION).empty()
+    plan = opened.log.createDataFrame(opened.snapshot, files, False, none).queryExecution().analyzed()
+    if plan.nodeName() != "LogicalRelation":
+        return None  # columns of CHAR are padded above it
+    # With the table's name, by which it is counted what was read of it.
+    table = java_class(session, OPTION).apply(opened.table)
+    return java_class(session, LOGICAL_RELATION)(plan.relation(), plan.output(), table, False, none)
+
+
+def files_of_small(session: SparkSession, snapshot: Any) -> Any | None:
     """All files of a small table: from what Delta has written beside its last commit, or else from the log."""
     if not snapshot.checksumOpt().isDefined():
         return None

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.engines.commits import RECENT_COMMITS, commit_of
-from fivm_dbt.engines.delta_append import append
 from fivm_dbt.engines.delta_log import DeltaLogs
+from fivm_dbt.engines.delta_write import write
 from fivm_dbt.engines.introspect import describe_relation, view_text
 from fivm_dbt.engines.known_files import KnownFiles
 from fivm_dbt.engines.local_rows import FEW, apart, cut, length, local_rows, together
@@ -100,6 +100,10 @@ class SparkEngine:
         own = own_session(session)
         return SparkEngine(on_session(own), own)
 
+    @property
+    def writes_changes(self) -> bool:
+        return self._session is not None
+
     def run(self, sql: str) -> None:
         self._execute(sql, fetch=False)
 
@@ -111,7 +115,7 @@ class SparkEngine:
             with _SHARED if self._is_shared else nullcontext():
                 self._commit_by_statements(sql, settings)
             return
-        if note.added is not None and append(self._session, self._logs, note, note.added):
+        if note.written is not None and write(self._session, self._logs, self._files, note, note.written):
             return
         # In a copy of the session no other thread's commit has these settings. The copy has the settings, temporary
         # views and functions of the session, and takes a millisecond to make.

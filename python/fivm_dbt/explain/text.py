@@ -397,8 +397,9 @@ def _or_anew(plan: Plan) -> str:
     """What ``fivm_apply: auto`` may do instead."""
     if plan.config.fivm_apply != "auto":
         return ""
-    most = anew_up_to(plan, plan.stored[-1])
-    anew = f"; written anew while partitions have up to {most:,} rows (fivm_apply)"
+    most, fewer = (anew_up_to(plan, plan.top, writes_changes) for writes_changes in (True, False))
+    over_thrift = f", over Thrift {fewer:,}" if fewer != most else ""
+    anew = f"; written anew while partitions have up to {most:,} rows{over_thrift} (fivm_apply)"
     if not_appended_to(plan) is not None:
         return anew
     return f"; appended while all states have up to {APPENDED_ROWS:,} rows{anew}"

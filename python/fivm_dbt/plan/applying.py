@@ -15,7 +15,7 @@ REPLACED_ROWS = 1_000_000
 """Rows of a partition, on average, up to which ``auto`` writes it anew: what two cores write in a second."""
 
 READ_ROWS = 1_000
-"""The same where other models read the change feed, which has all of these rows twice: as it was, and as it is."""
+"""The same where other models read the change feed, and it has all of these rows twice: as it was, and as it is."""
 
 APPENDED_ROWS = 1_000_000
 """Rows of all states together up to which ``auto`` appends: whoever reads them then adds up all of a view's rows."""
@@ -37,11 +37,12 @@ class StateSize:
         return StateSize(rows, partitions) if is_larger else self
 
 
-def replaced_states(plan: Plan, sizes: Mapping[str, StateSize]) -> frozenset[str]:
+def replaced_states(plan: Plan, sizes: Mapping[str, StateSize], *, writes_changes: bool) -> frozenset[str]:
     """The states whose touched partitions are written anew instead of merged into, by ``fivm_apply``.
 
     ``auto`` takes those of known ``sizes`` with small partitions, of which a MERGE would write most files anew too, and
-    reads twice. They have to be smaller where the change feed is read: every row of such a partition is in it.
+    reads twice. They have to be smaller where the change feed is read, and every row of such a partition is in it: that
+    depends on whether the engine ``writes_changes``.
     """
     if plan.config.fivm_apply != "auto":
         return frozenset(v.name for v in plan.views if plan.config.fivm_apply == "replace")
@@ -49,13 +50,24 @@ def replaced_states(plan: Plan, sizes: Mapping[str, StateSize]) -> frozenset[str
         view.name
         for view in plan.views
         if (size := sizes.get(view.name)) is not None
-        and size.rows <= anew_up_to(plan, view) * max(1, size.partitions)
+        and size.rows <= anew_up_to(plan, view, writes_changes) * max(1, size.partitions)
     )
 
 
-def anew_up_to(plan: Plan, view: View) -> int:
+def anew_up_to(plan: Plan, view: View, writes_changes: bool) -> int:
     """Rows of a partition of a view's state, on average, up to which ``auto`` writes it anew."""
-    return READ_ROWS if has_readers(plan, view) else REPLACED_ROWS
+    is_small = has_readers(plan, view) and not (writes_changes and tells_changes(plan))
+    return READ_ROWS if is_small else REPLACED_ROWS
+
+
+def tells_changes(plan: Plan) -> bool:
+    """Whether a commit that writes partitions of the root anew can say which of its rows have changed.
+
+    Of doubles the sum that is written and the one that is told might differ in their last digits.
+    """
+    state = plan.top.state
+    is_rounded = any(p.component.type.is_floating for p in state.payload)
+    return plan.is_read and state.bounded_by is None and not is_rounded
 
 
 @dataclass(frozen=True)

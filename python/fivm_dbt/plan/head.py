@@ -19,11 +19,18 @@ class HeadId:
 
 
 @dataclass(frozen=True)
-class Added:
-    """That a commit adds the rows of a query, and does nothing else, to a table that was at version ``after``."""
+class Written:
+    """That a commit writes the rows of a query, and does nothing else, into a table that was at version ``after``.
+
+    With ``instead``, a condition on what the table is partitioned by, they go in the place of the rows where it holds.
+    Of what changes by that the change feed has ``changes``, a query for rows with their ``_change_type``; with None all
+    rows that go, and all that come.
+    """
 
     query: str
     after: int
+    instead: str | None = None
+    changes: str | None = None
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,7 @@ class Note:
     table: str
     number: int
     text: str
-    added: Added | None = None
+    written: Written | None = None
 
     @property
     def application(self) -> str:

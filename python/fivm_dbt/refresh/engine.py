@@ -123,6 +123,13 @@ class Engine(Versions, Protocol):
     def name(self) -> str:
         """``spark`` or ``duckdb``."""
 
+    @property
+    def writes_changes(self) -> bool:
+        """Whether a commit that replaces rows can say what the change feed has of them (:class:`Written`).
+
+        Else it has all rows that went and all that came.
+        """
+
     def run(self, sql: str) -> None:
         """Run a statement that returns nothing of interest."""
 

@@ -228,7 +228,7 @@ class MaintainedRun(HeadedRun):
         """The states whose partitions are written anew; for that they are counted, where a build has not come to it."""
         if not self.sizes:
             self.sizes = state_sizes(self.plan, self.engine)
-        return replaced_states(self.plan, self.sizes)
+        return replaced_states(self.plan, self.sizes, writes_changes=self.engine.writes_changes)
 
     def _advance(self, moved: _Moved) -> Report:
         """Versions moved, or the date, but the model is the same: only the head goes forward."""

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.ir.clock import Clock
-from fivm_dbt.plan.head import Added, Note
+from fivm_dbt.plan.head import Note, Written
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.engine import Commit, Engine, Expected, Metrics, Row
 from fivm_dbt.spark.pieces import by_row, table
@@ -37,14 +37,27 @@ class Recorder:
     def run(self, sql: str | exp.Expr) -> None:
         self._engine.run(self._record(sql))
 
-    def commit(self, sql: exp.Expr, note: Note, after: int | None = None) -> None:
-        """Commit with a note; what a statement adds alone is added to the version ``after`` of its table."""
-        if after is None or not isinstance(sql, exp.Insert) or sql.args.get("where") is not None:
+    @property
+    def writes_changes(self) -> bool:
+        return self._engine.writes_changes
+
+    def commit(
+        self, sql: exp.Expr, note: Note, after: int | None = None, changes: exp.Query | None = None
+    ) -> None:
+        """Commit with a note. What an INSERT writes goes into the version ``after`` of its table, if that is given.
+
+        Of rows that are written in the place of others the change feed has ``changes``, or all that went and came.
+        """
+        if after is None or not isinstance(sql, exp.Insert):
             self._engine.commit(self._record(sql), note)
             return
         query = sql.expression.sql(dialect="spark", copy=False)
-        text = self._record(f"INSERT INTO {sql.this.sql(dialect='spark')} {query}")
-        self._engine.commit(text, replace(note, added=Added(query, after)))
+        where = sql.args.get("where")
+        instead = None if where is None else where.sql(dialect="spark", copy=False)
+        fed = None if changes is None else changes.sql(dialect="spark", copy=False)
+        replaced = f"REPLACE WHERE {instead} " if instead else ""
+        text = self._record(f"INSERT INTO {sql.this.sql(dialect='spark')} {replaced}{query}")
+        self._engine.commit(text, replace(note, written=Written(query, after, instead, fed)))
 
     def query(self, sql: str | exp.Expr) -> Sequence[Row]:
         return self._engine.query(self._record(sql))

@@ -14,7 +14,7 @@ from typing import TypeVar
 from sqlglot import exp
 
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.plan.applying import Tail
+from fivm_dbt.plan.applying import Tail, tells_changes
 from fivm_dbt.plan.binding import (
     Binding,
     BoundInput,
@@ -38,7 +38,7 @@ from fivm_dbt.refresh.writes import (
 )
 from fivm_dbt.refresh.writes import Write as PlannedWrite
 from fivm_dbt.spark.check import check_statements
-from fivm_dbt.spark.merge import write_deltas, write_head
+from fivm_dbt.spark.merge import write_deltas, write_head, written_changes
 from fivm_dbt.spark.near_changes import times_of
 from fivm_dbt.spark.statements import locate_query, locates, statement
 from fivm_dbt.steps.kinds import (
@@ -176,11 +176,16 @@ class Update:
         written = write_deltas(
             self._plan, write.places, before, head, way=write.way, tails=tails, only_these=count > 1
         )
-        self._commit(written, head)
+        is_told = write.way == "replace" and not tails and tells_changes(self._plan)
+        changes = written_changes(self._plan, write.places, before) if is_told else None
+        # Within bounds some rows of a file stay.
+        self._commit(written, head, changes, by_files=all(place.bounds is None for place in write.places))
 
-    def _commit(self, statement_: exp.Expr, head: NextHead) -> None:
-        after = self.started_from.version_before
-        self._engine.commit(statement_, head.note(self._plan.state_relation), after)
+    def _commit(
+        self, statement_: exp.Expr, head: NextHead, changes: exp.Query | None = None, *, by_files: bool = True
+    ) -> None:
+        after = self.started_from.version_before if by_files else None
+        self._engine.commit(statement_, head.note(self._plan.state_relation), after, changes)
 
     def _taken(self, kind: type[S]) -> Sequence[S]:
         """The next steps, as far as they are of one kind."""

@@ -55,6 +55,24 @@ def before_and_after(plan: Plan, view: View, own: exp.Expr) -> exp.Select:
     return summed(view, both.subquery(identifier("both"), copy=False), is_signed=True)
 
 
+def at_delta(
+    plan: Plan, view: View, version: int, where: exp.Expr | None, *, has_tail: bool = False
+) -> exp.Expr:
+    """The rows of a view's state at a version, where ``where`` holds, whose keys are in its staged delta."""
+    state = stored(plan, view, version, where, has_tail=has_tail)
+    if not view.state.keys:
+        return state
+    names = [*(k.name for k in view.state.keys), PARTITION]
+    is_same = exp.and_(
+        *(exp.NullSafeEQ(this=column_ast("state", n), expression=column_ast("delta", n)) for n in names),
+        copy=False,
+    )
+    columns = [column_ast("state", n) for n in (*names, *view.state.stored_names)]
+    delta = table(staged_state(plan, view)).as_("delta", copy=False)
+    query = exp.select(*columns, copy=False).from_(state, copy=False)
+    return query.join(delta, on=is_same, join_type="LEFT SEMI", copy=False).subquery("state", copy=False)
+
+
 def read_summed(
     plan: Plan, view: View, version: int | None, where: exp.Expr | None, alias: str, *, has_tail: bool
 ) -> exp.Subquery:

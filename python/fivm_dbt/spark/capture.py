@@ -12,14 +12,13 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.ir.scalar import as_type, column_ast, identifier
-from fivm_dbt.naming import COUNT, PARTITION, SIGN
+from fivm_dbt.naming import CHANGE_TYPE, COUNT, SIGN
 from fivm_dbt.plan.binding import Binding, BoundInput, staged_state
 from fivm_dbt.plan.plan import Plan, PlanInput, View
-from fivm_dbt.spark.added import before_and_after
+from fivm_dbt.spark.added import at_delta, before_and_after
 from fivm_dbt.spark.near_changes import times_by_day
 from fivm_dbt.spark.pieces import changes, pinned, table
 from fivm_dbt.spark.reads import in_partitions, presented, read_version
-from fivm_dbt.spark.states import stored
 
 
 def change_query(plan: Plan, bound: BoundInput) -> exp.Select:
@@ -43,27 +42,12 @@ def state_change_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
 
     Of the keys in the delta: what they show with it, less what they showed before.
     """
-    rows = before_and_after(plan, view, _at_delta(plan, view, binding)).subquery("state", copy=False)
-    sign = exp.alias_(exp.column(SIGN), COUNT)
-    return _net(view.as_input, presented(view.presentation, rows).select(sign, copy=False))
-
-
-def _at_delta(plan: Plan, view: View, binding: Binding) -> exp.Expr:
-    """The rows of a view's state before this refresh whose keys are in its staged delta."""
     partitions = binding.partitions(staged_state(plan, view), view.name)
     where = None if partitions is None else in_partitions("", [p.ast() for p in partitions])
-    state = stored(plan, view, binding.version_before, where, has_tail=view.name in binding.tails)
-    if not view.state.keys:
-        return state
-    names = [*(k.name for k in view.state.keys), PARTITION]
-    is_same = exp.and_(
-        *(exp.NullSafeEQ(this=column_ast("state", n), expression=column_ast("delta", n)) for n in names),
-        copy=False,
-    )
-    columns = [column_ast("state", n) for n in (*names, *view.state.stored_names)]
-    delta = table(staged_state(plan, view)).as_("delta", copy=False)
-    query = exp.select(*columns, copy=False).from_(state, copy=False)
-    return query.join(delta, on=is_same, join_type="LEFT SEMI", copy=False).subquery("state", copy=False)
+    own = at_delta(plan, view, binding.version_before, where, has_tail=view.name in binding.tails)
+    rows = before_and_after(plan, view, own).subquery("state", copy=False)
+    sign = exp.alias_(exp.column(SIGN), COUNT)
+    return _net(view.as_input, presented(view.presentation, rows).select(sign, copy=False))
 
 
 def feed_query(plan: Plan, bound: BoundInput) -> exp.Query:
@@ -84,7 +68,7 @@ def _columns(item: PlanInput) -> list[exp.Expr]:
 
 def _feed(item: PlanInput, old: int, new: int) -> exp.Query:
     """Rows of the change feed with their sign; of a fivm model, its presentation over its root's change feed."""
-    kind = exp.column("_change_type")
+    kind = exp.column(CHANGE_TYPE)
     arrived = exp.In(this=kind, expressions=[exp.Literal.string(t) for t in ("insert", "update_postimage")])
     sign = exp.Case(
         ifs=[exp.If(this=arrived, true=exp.Literal.number(1))], default=exp.Neg(this=exp.Literal.number(1))

@@ -10,12 +10,12 @@ from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.scalar import as_type, column_ast, identifier, never_null, raise_error
-from fivm_dbt.naming import COUNT, OF, PARTITION, VIEW
+from fivm_dbt.naming import CHANGE_TYPE, COUNT, OF, PARTITION, SIGN, VIEW
 from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.plan.head import NextHead
 from fivm_dbt.plan.plan import PayloadColumn, Plan, StateTable, View
 from fivm_dbt.rings.registry import Component
-from fivm_dbt.spark.added import stored_and_staged
+from fivm_dbt.spark.added import at_delta, before_and_after, stored_and_staged
 from fivm_dbt.spark.heads import head_branches, head_row, is_from, is_in_tail
 from fivm_dbt.spark.pieces import table
 from fivm_dbt.spark.reads import Bounds, in_bounds, in_partitions
@@ -352,6 +352,24 @@ def replace_partitions(
     query = lay_out_rows(plan, views, with_head(plan, as_stored(plan, rows), head))
     where = exp.or_(is_in_tail(), *(place.condition(plan) for place in places), copy=False)
     return exp.Insert(this=table(plan.layout.relation), expression=query, where=where)
+
+
+def written_changes(plan: Plan, places: Sequence[Place], before: int) -> exp.Select | None:
+    """What :func:`replace_partitions` changes of the root, as rows of a change feed; None where that is not written.
+
+    Of the keys in its delta: the rows that it had, deleted, and those that it will have, inserted.
+    """
+    place = next((place for place in places if place.view is plan.top), None)
+    if place is None:
+        return None
+    rows = before_and_after(plan, place.view, at_delta(plan, place.view, before, place.of_own()))
+    comes = exp.GT(this=exp.column(SIGN), expression=exp.Literal.number(0))
+    told = exp.Case(
+        ifs=[exp.If(this=comes, true=exp.Literal.string("insert"))], default=exp.Literal.string("delete")
+    )
+    changes = as_stored(plan, [(place.view, rows.subquery(identifier("changed"), copy=False))])
+    assert isinstance(changes, exp.Select)
+    return changes.select(exp.alias_(told, CHANGE_TYPE), copy=False)
 
 
 def _added(plan: Plan, place: Place, before: int, has_tail: bool) -> exp.Select:

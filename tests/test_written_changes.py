@@ -1,0 +1,173 @@
+"""Partitions that are written anew with what has changed in them as their change feed, by a transaction of Delta's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from fivm_dbt.catalog import Catalog, Relation
+from fivm_dbt.config import load_config
+from fivm_dbt.engines.delta_log import DeltaLogs, OpenedTable
+from fivm_dbt.engines.spark import SparkEngine
+from fivm_dbt.naming import COUNT
+from fivm_dbt.plan.head import Note, Written
+from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.refresh.decide import is_conflict
+from fivm_dbt.refresh.engine import Row
+from fivm_dbt.refresh.executor import refresh
+from fivm_dbt.refresh.journal import MemoryJournal
+
+pytestmark = pytest.mark.spark
+
+TABLE = "told.t"
+QUERY = "SELECT 1 AS k, 'new' AS x, 'a' AS p UNION ALL SELECT 2, 'kept', 'a'"
+CHANGES = (
+    "SELECT 1 AS k, 'old' AS x, 'a' AS p, 'delete' AS _change_type UNION ALL SELECT 1, 'new', 'a', 'insert'"
+)
+STATEMENT = f"INSERT INTO {TABLE} REPLACE WHERE p = 'a' {QUERY}"
+
+
+@pytest.fixture(scope="module")
+def engine(spark: SparkSession) -> Iterator[SparkEngine]:
+    spark.sql("CREATE SCHEMA told")
+    yield SparkEngine.of_session(spark)
+    spark.sql("DROP SCHEMA told CASCADE")
+
+
+@pytest.fixture
+def table(engine: SparkEngine) -> None:
+    engine.run(
+        f"CREATE OR REPLACE TABLE {TABLE} USING DELTA PARTITIONED BY (p) "
+        "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true') AS "
+        "SELECT * FROM VALUES (1, 'old', 'a'), (2, 'kept', 'a'), (3, 'other', 'b') AS v(k, x, p)"
+    )
+
+
+def _note(engine: SparkEngine, number: int, text: str = "told") -> Note:
+    [newest] = engine.commits(TABLE, None)
+    return Note(TABLE, number, text, Written(QUERY, newest.version, "p = 'a'", CHANGES))
+
+
+@pytest.mark.usefixtures("table")
+def test_the_feed_has_what_is_told(engine: SparkEngine) -> None:
+    """One commit: the rows, the feed, the note, and metrics by which nobody takes it for an append."""
+    engine.commit(STATEMENT, _note(engine, 5))
+    [newest] = engine.commits(TABLE, None)
+    assert (newest.operation, newest.note, newest.appended) == ("WRITE", "told", None)
+    assert newest.keeps_columns and newest.written == 2
+    assert set(engine.query(f"SELECT * FROM {TABLE}")) == {
+        (1, "new", "a"),
+        (2, "kept", "a"),
+        (3, "other", "b"),
+    }
+    feed = f"SELECT k, x, p, _change_type FROM table_changes('{TABLE}', {newest.version}, {newest.version})"
+    assert set(engine.query(feed)) == {(1, "old", "a", "delete"), (1, "new", "a", "insert")}
+    engine.commit(STATEMENT, Note(TABLE, 5, "of the same number"))
+    assert engine.commits(TABLE, None)[0].note == "told"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        f"INSERT INTO {TABLE} VALUES (9, 'nine', 'b')",
+        f"INSERT INTO {TABLE} REPLACE WHERE p = 'b' SELECT 9 AS k, 'nine' AS x, 'b' AS p",
+        f"DELETE FROM {TABLE} WHERE k = 3",
+        f"RESTORE TABLE {TABLE} TO VERSION AS OF 0",
+        f"CREATE OR REPLACE TABLE {TABLE} USING DELTA PARTITIONED BY (p) AS SELECT 1 AS k, 'x' AS x, 'a' AS p",
+    ],
+    ids=["INSERT", "REPLACE", "DELETE", "RESTORE", "CREATE"],
+)
+@pytest.mark.usefixtures("table")
+def test_nothing_is_written_behind_another_commit(
+    other: str, engine: SparkEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.run(f"INSERT INTO {TABLE} VALUES (4, 'four', 'b')")
+    note, opened = _note(engine, 5), DeltaLogs.opened
+
+    def other_first(logs: DeltaLogs, relation: str) -> OpenedTable | None:
+        found = opened(logs, relation)
+        engine.run(other)
+        return found
+
+    monkeypatch.setattr(DeltaLogs, "opened", other_first)
+    with pytest.raises(Exception) as raised:
+        engine.commit(STATEMENT, note)
+    assert is_conflict(raised.value)
+    assert not engine.query(f"SELECT * FROM {TABLE} WHERE x = 'new'")
+
+
+SQL = """
+    SELECT o.day, c.segment, count(*) AS orders, sum(o.amount) AS total FROM told.orders o
+    JOIN told.customers c ON o.customer <=> c.customer GROUP BY o.day, c.segment
+"""
+STEPS = (
+    "INSERT INTO told.orders VALUES (50, NULL, DATE'2024-01-02', 7.50), (51, 1, NULL, NULL), (51, 1, NULL, NULL)",
+    "DELETE FROM told.orders WHERE id < 10",
+    "UPDATE told.customers SET segment = NULL WHERE customer = 1",
+    "UPDATE told.orders SET day = DATE'2023-12-31' WHERE id IN (20, 51)",
+    "DELETE FROM told.orders",
+    "INSERT INTO told.orders VALUES (1, 1, DATE'2024-01-02', 7.50)",
+)
+
+
+def _plan(engine: SparkEngine, spark: SparkSession, **meta: object) -> Plan:
+    feed = "USING DELTA TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+    spark.sql(
+        f"CREATE OR REPLACE TABLE told.customers {feed} AS SELECT nullif(id, 3) AS customer, "
+        "concat('s', id % 2) AS segment FROM range(4)"
+    )
+    spark.sql(
+        f"CREATE OR REPLACE TABLE told.orders {feed} AS SELECT id, nullif(id % 4, 3) AS customer, "
+        "date_add(DATE'2024-01-01', CAST(id % 5 AS INT)) AS day, CAST(id AS DECIMAL(10,2)) AS amount FROM range(40)"
+    )
+    names = ("told.orders", "told.customers")
+    relations = [Relation(name, engine.describe(f"SELECT * FROM {name}")) for name in names]
+    request = ModelRequest("told.m", SQL, Catalog.of(relations), load_config(meta), is_read=True)
+    return plan_model(request, engine.describe)
+
+
+def test_the_feed_of_a_model_that_is_read_has_its_changes_alone(
+    engine: SparkEngine, spark: SparkSession
+) -> None:
+    """Exact after every step, and what its readers take from its feed is what has changed of it, row by row."""
+    plan, journal = _plan(engine, spark), MemoryJournal()
+    refresh(plan, engine, journal)
+    before, seen = _rows(engine, plan), 0
+    for step in STEPS:
+        spark.sql(step)
+        report = refresh(plan, engine, journal)
+        [written] = [s for s in report.statements if not s.startswith(("CACHE", "SELECT"))]
+        assert written.startswith(f"INSERT INTO {plan.state_relation} REPLACE WHERE")
+        after = _rows(engine, plan)
+        model, recompute = f"SELECT * FROM {plan.relation}", f"SELECT * FROM ({plan.sql})"
+        for one, other in ((model, recompute), (recompute, model)):
+            assert not engine.query(f"({one}) EXCEPT ALL ({other})")
+        version = engine.commits(plan.state_relation, None)[0].version
+        came, went = _told(engine, plan, version)
+        assert (came, went) == (after - before, before - after)
+        before, seen = after, seen + 1
+    assert seen == len(STEPS)
+
+
+def _columns(plan: Plan) -> str:
+    names = plan.layout.stored_as(plan.top)
+    return ", ".join(f"`{names[n]}`" for n in (*(k.name for k in plan.top.state.keys), COUNT))
+
+
+def _rows(engine: SparkEngine, plan: Plan) -> Counter[Row]:
+    return Counter(
+        engine.query(f"SELECT {_columns(plan)} FROM {plan.state_relation} WHERE __fivm_view <> 'tail'")
+    )
+
+
+def _told(engine: SparkEngine, plan: Plan, version: int) -> tuple[Counter[Row], Counter[Row]]:
+    """What the feed of a version says: the rows that came, and those that went."""
+    feed = f"table_changes('{plan.state_relation}', {version}, {version})"
+    rows = engine.query(f"SELECT {_columns(plan)}, _change_type FROM {feed} WHERE __fivm_view <> 'tail'")
+    came, went = (Counter(row[:-1] for row in rows if row[-1] == kind) for kind in ("insert", "delete"))
+    assert came.total() + went.total() == len(rows)
+    return came, went

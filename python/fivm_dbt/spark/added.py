@@ -39,13 +39,13 @@ def added_up(plan: Plan, view: View, own: exp.Expr, where: exp.Expr | None = Non
     return summed(view, both)
 
 
-def before_and_after(plan: Plan, view: View, own: exp.Expr) -> exp.Select:
+def before_and_after(plan: Plan, view: View, own: exp.Expr, where: exp.Expr | None = None) -> exp.Select:
     """The state before its delta is written, and as it will be, from one pass: per key and ``__fivm_sign``.
 
     A row of the state counts for both, one of the delta for what will be. ``own`` are the rows of the state, whose keys
-    are those of the delta.
+    are those of the delta where ``where`` holds.
     """
-    both = stored_and_staged(plan, view, own)
+    both = stored_and_staged(plan, view, own, where)
     stored_rows, staged_rows = both.left, both.right
     assert isinstance(stored_rows, exp.Select) and isinstance(staged_rows, exp.Select)
     after, before = exp.Literal.number(1), exp.Neg(this=exp.Literal.number(1))

@@ -359,15 +359,17 @@ def written_changes(plan: Plan, places: Sequence[Place], before: int) -> exp.Sel
 
     Of the keys in its delta: the rows that it had, deleted, and those that it will have, inserted.
     """
-    place = next((place for place in places if place.view is plan.top), None)
-    if place is None:
+    view, tests = plan.top, [place.of_own() for place in places if place.view is plan.top]
+    if not tests:
         return None
-    rows = before_and_after(plan, place.view, at_delta(plan, place.view, before, place.of_own()))
+    known = [test for test in tests if test is not None]
+    where = exp.or_(*known, copy=False) if len(known) == len(tests) else None
+    rows = before_and_after(plan, view, at_delta(plan, view, before, where), where)
     comes = exp.GT(this=exp.column(SIGN), expression=exp.Literal.number(0))
     told = exp.Case(
         ifs=[exp.If(this=comes, true=exp.Literal.string("insert"))], default=exp.Literal.string("delete")
     )
-    changes = as_stored(plan, [(place.view, rows.subquery(identifier("changed"), copy=False))])
+    changes = as_stored(plan, [(view, rows.subquery(identifier("changed"), copy=False))])
     assert isinstance(changes, exp.Select)
     return changes.select(exp.alias_(told, CHANGE_TYPE), copy=False)
 

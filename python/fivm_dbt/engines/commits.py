@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime, timezone
 
 from fivm_dbt.refresh.engine import Commit
+
+_ENTRY = re.compile(r'"(\w+)":"(.*?)"(?=,"\w+":"|\}$)', re.DOTALL)
 
 RECENT_COMMITS = 10
 """A few commits cost a statement no more than one, and mostly reach back far enough."""
@@ -96,8 +99,18 @@ def _overwrites(parameters: object) -> bool:
     return known.get("mode") == "Overwrite" and not is_part
 
 
-def _known(metrics: object) -> Mapping[str, str]:
-    known = json.loads(metrics) if isinstance(metrics, str) else metrics
+def _known(told: object) -> Mapping[str, str]:
+    """A map of the history. Over Thrift it is a text like JSON, but for the quotes in its values, which stand bare.
+
+    >>> _known('{"mode":"Overwrite","partitionBy":"["day","k"]"}')
+    {'mode': 'Overwrite', 'partitionBy': '["day","k"]'}
+    """
+    if not isinstance(told, str):
+        return told if isinstance(told, Mapping) else {}
+    try:
+        known = json.loads(told)
+    except ValueError:
+        known = dict(_ENTRY.findall(told))
     return known if isinstance(known, Mapping) else {}
 
 

@@ -1,0 +1,158 @@
+"""Over the network: dbt's Thrift connection to a server on loopback, where Delta's own objects are out of reach."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import combinations_with_replacement, count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyhive import hive
+
+from dbt_project import HERE, Project
+from fivm_dbt.engines.spark import Answer, SparkEngine
+from fivm_dbt.plan.head import Note
+from fivm_dbt.refresh.decide import is_conflict
+from fivm_dbt.refresh.engine import Row
+
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+
+REVENUE_BY_DAY = """
+    SELECT o.ordered_on, c.segment, count(*), sum(o.amount), avg(o.amount)
+    FROM raw.orders o JOIN shop.customers c ON o.customer_id = c.customer_id
+    WHERE o.amount > 0 GROUP BY ALL"""
+PROFILE = """
+shop:
+  target: test
+  outputs:
+    test:
+      {{type: spark, method: thrift, host: 127.0.0.1, port: {port}, user: dbt, auth: NONE, threads: {threads},
+       schema: "{{{{ env_var('SHOP_SCHEMA') }}}}"}}
+"""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a statement has answered, as a frame of pyspark's is asked for it."""
+
+    found: Sequence[Row]
+
+    def collect(self) -> Sequence[Row]:
+        return self.found
+
+
+class Connection:
+    """A connection to the server, with which a :class:`Project` and an engine can be used like a session."""
+
+    def __init__(self, port: int) -> None:
+        self._cursor = hive.connect(host="127.0.0.1", port=port, auth="NONE", username="test").cursor()
+
+    def sql(self, statement: str) -> Rows:
+        return Rows(self.execute(statement, fetch=True).rows)
+
+    def execute(self, sql: str, *, fetch: bool) -> Answer:
+        self._cursor.execute(sql)
+        description = self._cursor.description or []
+        rows = tuple(tuple(row) for row in self._cursor.fetchall()) if description else ()
+        return Answer(tuple(column[0].split(".")[-1] for column in description), rows)
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        number = int(free.getsockname()[1])
+    directory = tmp_path_factory.mktemp("server")
+    command = [sys.executable, str(HERE / "thrift_server.py"), str(directory), str(number)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=directory
+    ) as server:
+        assert server.stdout is not None and server.stdin is not None
+        assert any(line == "ready\n" for line in server.stdout), "the server has not started"
+        yield number
+        server.stdin.close()
+        server.terminate()
+
+
+def _shop(root: Path, name: str, port: int, threads: int = 1) -> Project:
+    connection: Any = Connection(port)
+    shop = Project.create(connection, root, name)
+    shop.write("profiles.yml", PROFILE.format(port=port, threads=threads))
+    return shop
+
+
+def _change(shop: Project) -> None:
+    shop.insert("orders", (5, 2, "2024-05-02", "99.00"), (6, 9, "2024-05-02", "1.00"))
+    shop.sql("UPDATE raw.orders SET amount = 11 WHERE order_id = 1")
+    shop.sql("DELETE FROM raw.orders WHERE order_id = 4")
+    shop.sql("UPDATE raw.customers SET segment = 'c' WHERE customer_id = 2")
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_project(threads: int, tmp_path: Path, port: int) -> None:
+    """Build, all kinds of changes, nothing: exact, also by the project's own tests, and by statements alone."""
+    shop = _shop(tmp_path / "shop", f"over_thrift_{threads}", port, threads)
+    shop.dbt("build")
+    assert shop.rows("revenue_by_day") == shop.rows(REVENUE_BY_DAY)
+    _change(shop)
+    changed = shop.dbt("build")
+    assert set(changed.actions().values()) == {"refreshed"}
+    assert changed.figures("revenue_by_day")["rows_read"] is None, "over a network nobody tells what was read"
+    assert shop.rows("revenue_by_day") == shop.rows(REVENUE_BY_DAY)
+    before = shop.versions()
+    nothing = shop.dbt("run", "--exclude", "customers")
+    assert set(nothing.actions().values()) == {"no change"}
+    assert shop.versions() == before
+
+
+WRITES = {
+    "INSERT": "INSERT INTO {t} SELECT 2 AS k, 20 AS x",
+    "MERGE": (
+        "MERGE INTO {t} AS t USING (SELECT 1 AS k, 12 AS x) AS s ON t.k = s.k "
+        "WHEN MATCHED THEN UPDATE SET x = s.x WHEN NOT MATCHED THEN INSERT (k, x) VALUES (s.k, s.x)"
+    ),
+    "REPLACE": "INSERT INTO {t} REPLACE WHERE k = 1 SELECT 1 AS k, 11 AS x",
+}
+RACES = int(os.environ.get("FIVM_RACES", "10"))
+_numbers = count(1)
+
+
+@pytest.mark.parametrize("kinds", list(combinations_with_replacement(WRITES, 2)), ids="-".join)
+def test_of_two_at_once_one_commits(kinds: tuple[str, str], port: int) -> None:
+    """Two connections send a write of the same number each: one of them is made, the other one is nothing."""
+    sides = [SparkEngine(Connection(port).execute) for _ in kinds]
+    table = f"races_{'_'.join(kinds).lower()}"
+    sides[0].run(f"CREATE OR REPLACE TABLE {table} USING DELTA AS SELECT 1 AS k, 10 AS x")
+    made = set()
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(RACES):
+            number, before = next(_numbers), sides[0].commits(table, None)[0].version
+            texts = [f"{number} {side} {kind}" for side, kind in enumerate(kinds)]
+            sent = [
+                pool.submit(_commit, engine, WRITES[kind].format(t=table), Note(table, number, text))
+                for engine, kind, text in zip(sides, kinds, texts, strict=True)
+            ]
+            for done in sent:
+                done.result()
+            since = [c for c in sides[0].commits(table, before) if c.version > before]
+            assert [c.version for c in since] == [before + 1]
+            assert since[0].note in texts
+            made.add(re.sub(r"^\d+ ", "", since[0].note or ""))
+    assert made
+
+
+def _commit(engine: SparkEngine, statement: str, note: Note) -> None:
+    try:
+        engine.commit(statement, note)
+    except Exception as error:
+        if not is_conflict(error):
+            raise

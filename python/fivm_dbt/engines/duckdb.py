@@ -43,9 +43,13 @@ _TRANSPILED: dict[tuple[str, frozenset[tuple[str, str]]], Statement] = {}
 
 @functools.cache
 def _for_tiny_ones() -> duckdb.DuckDBPyConnection:
-    """One DuckDB for all engines over tiny tables, each with a database in it: starting one takes ten times as long."""
+    """One DuckDB for all engines over tiny tables, each with a database in it.
+
+    Starting one and defining its macros takes longer than most scenarios.
+    """
     connection = duckdb.connect(":memory:")
-    connection.execute(NO_OPTIMIZER)
+    for statement in (NO_OPTIMIZER, *MACROS):
+        connection.execute(statement)
     return connection
 
 
@@ -60,12 +64,15 @@ class DuckDbEngine:
         self._catalog = f"tiny_{next(_numbers)}" if tiny else None
         if self._catalog is None:
             self._connection = duckdb.connect(":memory:")
+            for macro in MACROS:
+                self._connection.execute(macro)
         else:
             self._connection = _for_tiny_ones().cursor()
             self._connection.execute(f"ATTACH ':memory:' AS {self._catalog}")
-            self._connection.execute(f"USE {self._catalog}")
-        for statement in (*SETTINGS, *MACROS):
-            self._connection.execute(statement)
+            # Tables are its own, macros those of all.
+            self._connection.execute(f"SET search_path = '{self._catalog},memory'")
+        for setting in SETTINGS:
+            self._connection.execute(setting)
         self._is_counting = not tiny
         self._results: dict[str, list[Row]] = {}
         self._once: dict[str, str] = {}

@@ -43,7 +43,9 @@ def _whole_number_macro(bits: int) -> str:
     text = rf"NULLIF(regexp_extract(a, '^{_SPACE}([+-]?\d+)(?:\.\d*)?{_SPACE}$', 1), '')"
     part = rf"CASE WHEN regexp_full_match(a, '{_SPACE}[+-]?\.\d*{_SPACE}') AND a LIKE '%.%' THEN 0 END"
     seconds = "epoch_us(a) // 1000000 - CASE WHEN epoch_us(a) % 1000000 < 0 THEN 1 ELSE 0 END"
+    same = ["(a BIGINT) AS a"] if bits == 64 else []
     overloads = [
+        *same,
         f"(a) AS {wrapped.format(f'({any_})::HUGEINT')}",
         f"(a HUGEINT) AS {in_range}",
         f"(a BOOLEAN) AS TRY_CAST(a AS {name})",
@@ -144,7 +146,7 @@ MACROS = (
 
 _PLAIN = {
     exp.DType.DATE: re.compile(r"\d{4}-\d{2}-\d{2}"),
-    exp.DType.TIMESTAMP: re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?"),
+    exp.DType.TIMESTAMP: re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?(\+00:00)?"),
 }
 _AGGREGATES = frozenset(
     "arg_max_null arg_min_null quantile_cont quantile_disc median list bool_or bool_and sum avg listagg string_agg "
@@ -213,19 +215,25 @@ def _is_plain(operand: exp.Expr, to: exp.DataType) -> bool:
 
 def by_type(name: str, operand: exp.Expr) -> exp.Expr:
     """A call of a macro with overloads. DuckDB does not know the type of an aggregate that is its argument, but that of
-    a variable which is bound to it.
+    a variable which is bound to it. And it puts the argument wherever the macro has its parameter: macros in macros
+    become texts that take long to read.
 
     >>> import sqlglot
     >>> by_type("f", sqlglot.parse_one("max(a)")).sql("duckdb")
     'LIST_TRANSFORM([MAX(a)], LAMBDA v : F(v))[1]'
     """
-    if not any(_is_aggregate(part) for part in operand.walk(prune=lambda p: isinstance(p, exp.Query))):
+    parts = operand.walk(prune=lambda p: isinstance(p, exp.Query))
+    if not any(_is_aggregate(part) or _is_macro(part) for part in parts):
         return exp.Anonymous(this=name, expressions=[operand.copy()])
     variable = exp.to_identifier("v")
     call = exp.Anonymous(this=name, expressions=[variable.copy()])
     each = exp.Lambda(this=call, expressions=[variable])
     bound = exp.Transform(this=exp.Array(expressions=[operand.copy()]), expression=each)
     return exp.Bracket(this=bound, expressions=[exp.Literal.number(1)], offset=1)
+
+
+def _is_macro(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower().startswith("spark_")
 
 
 def _is_aggregate(node: exp.Expr) -> bool:

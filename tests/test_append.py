@@ -21,6 +21,7 @@ from fivm_dbt.testing.load import Located, load_scenarios
 from fivm_dbt.testing.replay import replay_scenario
 from fivm_dbt.testing.scenario import Scenario
 from fixtures.models import Bench, Interrupted, Interrupting
+from fixtures.runs import fast_only
 
 SCENARIOS = Path(__file__).parent / "scenarios"
 SUMS = "select k, sum(x) as s, count(*) as n from r group by k"
@@ -143,7 +144,7 @@ def test_rows_that_are_not_there_are_an_alarm_when_they_are_folded_in() -> None:
     bench.check()
 
 
-@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("after", fast_only([True], [False, True]))
 def test_interrupted_at_every_statement(after: bool) -> None:
     for statement in range(1, 40):
         bench = _bench(NESTED, fivm_fold_after=1)

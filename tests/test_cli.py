@@ -107,6 +107,7 @@ def test_explain_a_model_needs_the_types_of_its_inputs(shop: Path) -> None:
     assert "there is no model nothing" in fivm("explain", "nothing", *options, expect=2).output
 
 
+@pytest.mark.more
 def test_explain_a_model_prints_the_document_alone(shop: Path) -> None:
     """``fivm explain M --project-dir . --format json | python -m json.tool``; what dbt wrote last stays as it was."""
     declare(shop)

@@ -360,12 +360,15 @@ SCENARIOS = [
 ]
 
 
+def _marks(number: int) -> list[pytest.MarkDecorator]:
+    if number % 4:
+        return [pytest.mark.long]
+    return [pytest.mark.more] if number % 12 else []
+
+
 @pytest.mark.parametrize(
     "scenario",
-    [
-        pytest.param(s, id=s["id"], marks=[] if n % 4 == 0 else [pytest.mark.long])
-        for n, s in enumerate(SCENARIOS)
-    ],
+    [pytest.param(s, id=s["id"], marks=_marks(n)) for n, s in enumerate(SCENARIOS)],
 )
 def test_the_order_of_reading_does_not_matter(scenario: dict) -> None:  # type: ignore[type-arg]
     """The completed texts over the same rows in twenty orders."""
@@ -395,7 +398,7 @@ COLUMNS = [["id", "int"], ["g", "int"], ["ts", "int"], ["x", "int"], ["s", "stri
 def _answers(
     texts: dict[str, str], rows: list[list[object]], seed: int, columns: list[list[str]] = COLUMNS
 ) -> dict[str, Counter[str]]:
-    engine = DuckDbEngine()
+    engine = DuckDbEngine(tiny=True)
     shuffled = random.Random(seed).sample(rows, len(rows))
     values = ", ".join(f"({', '.join(_literal(v) for v in row)})" for row in shuffled)
     typed = ", ".join(f"CAST({name} AS {type_}) AS {name}" for name, type_ in columns)

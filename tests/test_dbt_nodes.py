@@ -15,6 +15,7 @@ from fivm_dbt.config import load_config
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fixtures.models import relation
+from fixtures.runs import fast_only
 
 TYPED = f"""
 version: 2
@@ -109,6 +110,7 @@ def test_helpers_of_a_model_that_was_never_run(project: Path, capsys: pytest.Cap
     ]
 
 
+@pytest.mark.more
 def test_nothing_is_run_or_compiled_of_a_helper(project: Path) -> None:
     compiled = _dbt(project, "compile", "--no-populate-cache", "--no-introspect", "-s", "+beside")
     assert set(compiled.results) == {"amounts", "beside"}
@@ -131,6 +133,7 @@ def test_helpers_of_a_model_that_was_run(project: Path) -> None:
     assert [n["name"] for n in _helpers(project)] == [n["name"] for n in shape]
 
 
+@pytest.mark.more
 def test_a_manifest_that_is_used_again_has_the_helpers_of_now(project: Path) -> None:
     """A program may hand dbt the manifest of an earlier command."""
     from dbt.cli.main import dbtRunner
@@ -168,6 +171,7 @@ def test_helpers_are_never_modified_nodes(project: Path, capsys: pytest.CaptureF
     assert _listed(project, capsys, *arguments) == ["amounts", "beside"]
 
 
+@pytest.mark.more
 def test_parsing_again_keeps_nothing_of_them(project: Path) -> None:
     """dbt's own record of what it parsed has no helpers: one that is gone is gone."""
     _dbt(project, "parse")
@@ -191,18 +195,26 @@ def test_a_model_that_cannot_be_planned_costs_its_own_helpers_alone(project: Pat
     assert len(_helpers(project)) == 3 and not _helpers(project, "odd")
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "what"),
-    [
-        ("models/amounts__fivm_root.sql", "select 1 as k", "the model amounts__fivm_root"),
-        ("models/other.sql", "{{ config(alias='AMOUNTS__fivm_view_1_x') }} select 1 as k", "the model other"),
-        ("seeds/amounts__fivm_snapshot_orders.csv", "k\n1\n", "the seed amounts__fivm_snapshot_orders"),
-        ("models/journal.sql", "{{ config(alias='fivm_journal') }} select 1 as k", "the model journal"),
-    ],
-    ids=["root", "alias", "seed", "journal"],
-)
-def test_a_name_of_fivms_own_is_refused(project: Path, file: str, text: str, what: str) -> None:
+OWN_NAMES = {
+    "root": ("models/amounts__fivm_root.sql", "select 1 as k", "the model amounts__fivm_root"),
+    "alias": (
+        "models/other.sql",
+        "{{ config(alias='AMOUNTS__fivm_view_1_x') }} select 1 as k",
+        "the model other",
+    ),
+    "seed": ("seeds/amounts__fivm_snapshot_orders.csv", "k\n1\n", "the seed amounts__fivm_snapshot_orders"),
+    "journal": (
+        "models/journal.sql",
+        "{{ config(alias='fivm_journal') }} select 1 as k",
+        "the model journal",
+    ),
+}
+
+
+@pytest.mark.parametrize("own", fast_only(["alias"], OWN_NAMES))
+def test_a_name_of_fivms_own_is_refused(project: Path, own: tuple[str, str, str]) -> None:
     """FIVM207: its rows would be written over, or it would write over those of the state."""
+    file, text, what = own
     (project / file).write_text(text)
     refused = invoke(project, "shop", ["parse"])
     assert not refused.success

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from itertools import product
 
 import pytest
 
@@ -28,7 +29,7 @@ from fivm_dbt.testing.generate import random_case
 from fivm_dbt.testing.scenario_plans import Forced
 from fivm_dbt.viewtree.inequality_costs import Sizes, costs
 from fixtures.models import Bench, Interrupted, Interrupting, relation
-from fixtures.runs import by_run
+from fixtures.runs import by_run, fast_only
 
 WAYS = ("reevaluate", "parameterised", "ranges")
 VWAP = """select sum(b1.price * b1.volume) as vwap from bids b1
@@ -208,15 +209,19 @@ def _exact(sql: str, tables: dict[str, str], way: str, seed: int, **meta: object
     return bench
 
 
-FAST = (
-    "vwap",
-    "vwap by broker",
-    "both ways",
-    "beside an equality that knows NULL",
-    "in a union",
-    "over a group",
-)
+FAST = {
+    "vwap": "ranges",
+    "vwap by broker": "parameterised",
+    "both ways": "reevaluate",
+    "beside an equality that knows NULL": "parameterised",
+    "in a union": "ranges",
+    "over a group": "reevaluate",
+}
 OTHERS = [name for name in QUERIES if name not in FAST]
+EACH = [
+    *fast_only(FAST.items(), product((*FAST, *OTHERS[::2]), WAYS)),
+    *(pytest.param(*each, marks=pytest.mark.long) for each in product(OTHERS[1::2], WAYS)),
+]
 
 
 @pytest.fixture
@@ -225,8 +230,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_quick")
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", by_run(FAST, more=OTHERS[::2], long=OTHERS[1::2]))
+@pytest.mark.parametrize(("name", "way"), EACH)
 def test_each_way_is_exact(name: str, way: str) -> None:
     tables, sql = QUERIES[name]
     if name == "an expression" and way == "ranges":
@@ -243,9 +247,15 @@ def test_sums_of_outer_rows_are_joined_with_nothing_that_is_kept() -> None:
     _exact(sql, TWO, "reevaluate", 5, fivm_strategy="factorized")
 
 
+FAST_TYPES = {
+    *((name, "ranges") for name in ("decimals", "decimal and int", "strings", "doubles", "wide decimals")),
+    *(("dates", "parameterised"), ("timestamps", "reevaluate"), ("strings", "parameterised")),
+    *(("doubles", "reevaluate"), ("wide decimals", "reevaluate")),
+}
+
+
 @pytest.mark.usefixtures("_quick")
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", TYPED)
+@pytest.mark.parametrize(("name", "way"), fast_only(FAST_TYPES, product(TYPED, WAYS)))
 def test_types(name: str, way: str) -> None:
     c, x, values = TYPED[name]
     sql = """select l.c, (select sum(r.v) from r where r.x > l.c) as above,
@@ -269,7 +279,7 @@ def test_types(name: str, way: str) -> None:
         bench.check()
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", fast_only(["ranges"], WAYS))
 def test_sums_of_doubles_that_are_maintained_by_addition(way: str) -> None:
     """Halves and quarters add up exactly in any order, NaN and infinities come and go by their counts."""
     sql = """select l.c, (select sum(r.w) from r where r.x > l.c) as s,
@@ -287,7 +297,7 @@ def test_sums_of_doubles_that_are_maintained_by_addition(way: str) -> None:
     bench.check()
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", fast_only(["parameterised"], WAYS))
 def test_the_clock_moves_alone(way: str) -> None:
     sql = """select l.d, (select sum(r.v) from r where r.x > l.c) as s, (select count(*) from r where r.x > l.c) as n
         from l where l.d >= current_date() or (select sum(r.v) from r where r.x > l.c) > 7"""
@@ -322,7 +332,7 @@ def test_what_is_added_up_never_changes(way: str) -> None:
 
 
 @pytest.mark.usefixtures("_quick")
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", fast_only(["ranges"], WAYS))
 def test_a_refresh_that_is_cut_off_is_finished(way: str) -> None:
     tables = {"bids": (BIDS["bids"], [(1, 100, 5), (2, 101, 7), (2, 102, 1)])}
     whole = Bench.of(VWAP, tables, {"fivm_inequality": way, "fivm_merge": "per_partition", "fivm_buckets": 4})
@@ -350,6 +360,7 @@ def test_random_queries(seed: int, way: str) -> None:
     assert verdict.failure is None, verdict.failure
 
 
+@pytest.mark.more
 def test_random_queries_have_what_is_tested() -> None:
     kept = 0
     for seed in SEEDS:
@@ -414,7 +425,7 @@ def test_a_range_is_looked_up_by_its_buckets() -> None:
     )
 
 
-@pytest.mark.parametrize("beside", [0, 1, 50])
+@pytest.mark.parametrize("beside", fast_only([50], [0, 1, 50]))
 def test_what_is_read_of_ranges_does_not_grow_with_them(beside: int) -> None:
     """A new outer value reads as many partitions as there are levels, however many keys there are."""
     sql = "select l.k, l.c, (select sum(r.v) from r where r.x > l.c) as s from l"

@@ -14,6 +14,7 @@ from fivm_dbt.explain.operators import maintenance
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.report import Report
 from fixtures.models import Bench, Interrupted, Interrupting, plan_of, relation
+from fixtures.runs import fast_only
 
 KEYS = ("a", "b", "c", None)
 SQL = """
@@ -82,7 +83,7 @@ class TestWhatIsRead:
     def test_appended_rows_read_the_last_marks_alone(self) -> None:
         """Whatever the number of days before, and how long ago the last row of the key was."""
         found = []
-        for days in (12, 40):
+        for days in (12, 24):
             bench = _bench(days)
             new = _changed(bench, [_row(key, days + 40, 20) for key in KEYS])
             same_day = _changed(bench, [_row("a", days + 40, 30, hour=7)])
@@ -242,6 +243,7 @@ def test_a_caret_is_the_first_row_of_the_key_and_not_of_a_part() -> None:
     assert not bench.shown()
 
 
+@pytest.mark.more
 def test_a_caret_where_the_first_rows_wait() -> None:
     """With NEXT the first row of a key is taken in the part of the row that it waits for."""
     sql = (
@@ -257,7 +259,7 @@ def test_a_caret_where_the_first_rows_wait() -> None:
     _changed(bench, delete=rows[2:])
 
 
-@pytest.mark.parametrize("apply", ["merge", "replace"])
+@pytest.mark.parametrize("apply", fast_only(["merge"], ["merge", "replace"]))
 def test_an_interrupted_refresh_is_finished(apply: str) -> None:
     """The marks and what is shown of them are written together."""
     new = [_row("a", 3, 45, hour=12), _row("b", 14, 20), _row("b", 15, 30), _row("b", 16, 1)]

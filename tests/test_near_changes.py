@@ -18,7 +18,7 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.engine import Row
 from fixtures.models import Bench, Interrupted, Interrupting, relation
-from fixtures.runs import by_run
+from fixtures.runs import by_run, fast_only
 
 UTC = (("timezone", "UTC"),)
 VIENNA = (("timezone", "Europe/Vienna"),)
@@ -155,8 +155,12 @@ def random_row(rng: random.Random) -> Row:
     return (rng.choice([None, 1, 2]), time, day, rng.randint(-2, 3))
 
 
+FAST = list(QUERIES)[::3]
+"""Of the others half are recomputed by parts in the fast run of ``test_recomputed_parts.py``."""
+
+
 @pytest.mark.parametrize("strategy", by_run(["auto"], more=["first_order"], long=["factorized", "recursive"]))
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", fast_only(FAST, QUERIES.keys()))
 def test_is_exact(name: str, strategy: str) -> None:
     """Rows come and go, late ones too, in one table or in several at once; NULL and equal rows among them."""
     tables, sql = QUERIES[name]
@@ -270,8 +274,10 @@ def at_hour(hour: int, value: int) -> Row:
 @pytest.mark.parametrize(
     ("name", "most"),
     [
-        ("band", 4), ("days of times", 60), ("left", 9), ("exists", 9), ("not exists", 9), ("band by day", 110),
-        ("shifted", 6), ("differences", 6), ("left by time alone", 16),
+        ("band", 4), ("days of times", 60), ("left", 9), ("not exists", 9), ("band by day", 110),
+        *(pytest.param(*each, marks=pytest.mark.more) for each in (
+            ("exists", 9), ("shifted", 6), ("differences", 6), ("left by time alone", 16)
+        )),
     ],
 )  # fmt: skip
 def test_reads_do_not_grow_with_the_history(name: str, most: int) -> None:

@@ -111,7 +111,7 @@ LATE: list[tuple[str, Model, Callable[[str], bool], list[Row]]] = [
 ]
 
 
-@pytest.mark.parametrize("later", [1, 3])
+@pytest.mark.parametrize("later", by_run([1], more=[3]))
 @pytest.mark.parametrize(("kind", "model", "is_meant", "rows"), LATE, ids=[case[0] for case in LATE])
 def test_a_statement_that_comes_late_changes_nothing(
     kind: str, model: Model, is_meant: Callable[[str], bool], rows: list[Row], later: int
@@ -184,7 +184,9 @@ class _Meanwhile:
         return self._left > 0
 
 
-@pytest.mark.parametrize("step", ["first build", "new", "late", "old", "rebuild", "two rebuilds"])
+@pytest.mark.parametrize(
+    "step", by_run(["first build", "new", "late", "rebuild"], more=["old", "two rebuilds"])
+)
 @pytest.mark.parametrize("model", by_run([COUNTS], more=[CSUM], long=[LONGEST]), ids=lambda m: m.name)
 def test_two_processes_refresh_a_model(model: Model, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever comes later looks again, and nothing is there twice."""

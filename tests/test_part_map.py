@@ -19,6 +19,7 @@ from fivm_dbt.plan.part_map import InputParts
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.engine import Row
 from fixtures.models import Bench, relation
+from fixtures.runs import fast_only
 
 PINGS = Relation(
     "raw.pings",
@@ -304,8 +305,10 @@ BY_PARTS = {
 """Queries over one input, and how many minutes lie between rows."""
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Vienna"])
-@pytest.mark.parametrize("name", BY_PARTS)
+IN_ZONES = [(name, zone) for name in BY_PARTS for zone in ("UTC", "Europe/Vienna")]
+
+
+@pytest.mark.parametrize(("name", "zone"), fast_only(IN_ZONES[::4] + IN_ZONES[3::4], IN_ZONES))
 def test_a_part_is_computed_from_the_parts_of_the_map_alone(name: str, zone: str) -> None:
     """A change in part p of the input changes no parts of the model but those whose references have p in them.
 

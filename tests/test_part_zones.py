@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.manifest import Nodes
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import TimeParts
-from fixtures.runs import by_run
+from fixtures.runs import by_run, fast_only
 from viewdf_bench import Bench, Model, Row, Table
 
 OLDEST = {"fivm_start": "oldest"}
@@ -80,9 +81,15 @@ LOCAL = [
 ]
 
 
+FAST = [(*case, ZONES[number % 3]) for number, case in enumerate(LOCAL) if number < 7 or case[1] == "day"]
+"""Times by each length, and days of dates, in one zone each."""
+
+
 @pytest.mark.parametrize("begins", by_run([BEGINS], long=[OCTOBER]), ids=["spring", "autumn"])
-@pytest.mark.parametrize("zone", ZONES)
-@pytest.mark.parametrize(("type_", "own", "reference", "length"), LOCAL)
+@pytest.mark.parametrize(
+    ("type_", "own", "reference", "length", "zone"),
+    fast_only(FAST, [(*case, zone) for case, zone in product(LOCAL, ZONES)]),
+)
 def test_columns_without_a_zone_are_divided_by_their_clock(
     type_: str, own: str, reference: str, length: str, zone: str, begins: datetime
 ) -> None:
@@ -113,10 +120,23 @@ def check(b: Bench, table: Table, unit: str) -> None:
     assert shown == expected[: len(shown)]
 
 
-@pytest.mark.parametrize("begins", [BEGINS, OCTOBER], ids=["spring", "autumn"])
-@pytest.mark.parametrize("zone", ZONES)
-@pytest.mark.parametrize("own", ["hour", "15 minutes", "day"])
-def test_instants_are_divided_by_the_zone(own: str, zone: str, begins: datetime) -> None:
+SEASONS = {"spring": BEGINS, "autumn": OCTOBER}
+
+
+@pytest.mark.parametrize(
+    ("own", "zone", "season"),
+    fast_only(
+        [
+            ("day", "UTC", "spring"),
+            ("day", "Europe/Vienna", "spring"),
+            ("hour", "Asia/Kolkata", "spring"),
+            ("15 minutes", "Europe/Vienna", "autumn"),
+        ],
+        product(["hour", "15 minutes", "day"], ZONES, SEASONS),
+    ),
+)
+def test_instants_are_divided_by_the_zone(own: str, zone: str, season: str) -> None:
+    begins = SEASONS[season]
     if own == "hour" and zone == "Asia/Kolkata":
         own = "30 minutes"
     table = source("timestamp", own, zone, begins)
@@ -213,7 +233,7 @@ def test_hours_of_a_clock_are_no_hours_of_instants_but_in_utc(zone: str, meta: d
 def test_a_start_is_a_time_of_the_zone_of_the_model(
     zone: str, length: str, start: str, first: datetime
 ) -> None:
-    table = source("timestamp", "hour", zone, datetime(2023, 12, 31), 24 * 64)
+    table = source("timestamp", "hour", zone, datetime(2023, 12, 31), 24 * (33 if length == "hour" else 64))
     by_config = {"fivm_start": start, "fivm_part_length": length, "fivm_time_zone": zone}
     model = replace(counted("span j", length), meta=by_config)
     for session in (zone, "Asia/Tokyo"):

@@ -15,6 +15,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.text import explain
 from fixtures.models import Bench
 from fixtures.random_joins import random_join, random_row
+from fixtures.runs import fast_only
 
 PASSES = get_args(Pass)
 TABLES = {
@@ -29,7 +30,7 @@ META = {"fivm_strategy": "factorized", "fivm_buckets": 4}
 
 
 @pytest.mark.parametrize("left_out", [*((name,) for name in PASSES), PASSES])
-@pytest.mark.parametrize("sql", [SQL, SUMS])
+@pytest.mark.parametrize("sql", fast_only([SUMS], [SQL, SUMS]))
 def test_other_statements_and_the_same_rows(sql: str, left_out: tuple[str, ...]) -> None:
     bench = Bench.of(sql, TABLES, {**META, "fivm_without": left_out})
     # No column of these tables is a time.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -17,7 +18,7 @@ from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.sql.script import read_script
 from fixtures.models import Bench
-from fixtures.runs import by_run
+from fixtures.runs import fast_only
 
 TABLES = """
 create table c (ck int primary key, seg string);
@@ -92,21 +93,26 @@ class Keyed:
         return {name: list(rows.values()) for name, rows in self.rows.items()}
 
 
-@pytest.mark.parametrize("sql", QUERIES.values(), ids=QUERIES)
+WAYS = ("merge", "replace", "merge-per_partition")
+FAST = {(WAYS[number % 3], name) for number, name in enumerate(QUERIES)}
+
+
 @pytest.mark.parametrize(
-    "meta",
+    ("way", "name"),
     [
-        {"fivm_apply": "merge"},
-        {"fivm_apply": "replace"},
-        {"fivm_apply": "merge", "fivm_merge": "per_partition"},
-        *by_run(
-            more=[{"fivm_apply": "merge", "fivm_strategy": "recursive"}],
-            long=[{"fivm_apply": "merge", "fivm_strategy": s} for s in ("factorized", "first_order")],
+        *fast_only(FAST, product((*WAYS, "merge-recursive"), QUERIES)),
+        *(
+            pytest.param(*each, marks=pytest.mark.long)
+            for each in product(("merge-factorized", "merge-first_order"), QUERIES)
         ),
     ],
-    ids=lambda meta: "-".join(meta.values()),
 )
-def test_exact_while_the_promise_holds(sql: str, meta: dict[str, str]) -> None:
+def test_exact_while_the_promise_holds(way: str, name: str) -> None:
+    apply, _, how = way.partition("-")
+    meta = {"fivm_apply": apply}
+    if how:
+        meta["fivm_merge" if how == "per_partition" else "fivm_strategy"] = how
+    sql = QUERIES[name]
     for seed in range(3):
         keyed = Keyed(seed)
         bench = Bench.built(_plan(sql, **meta), keyed.all)

@@ -35,11 +35,10 @@ from fivm_dbt.refresh.engine import Engine, Row
 from fivm_dbt.refresh.journal import Journal
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.testing.workbench import DuckDbWorkbench
+from fixtures.runs import by_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.more
 
 NOT_YET: dict[str, str] = {}
 """The code with which each query is refused. Everything else is maintained."""
@@ -100,6 +99,7 @@ def tables() -> Iterator[Engine]:
         yield workbench.engine
 
 
+@pytest.mark.more
 class TestTexts:
     """The texts by themselves, in DuckDB's translation: nothing of this touches the planner."""
 
@@ -149,7 +149,7 @@ class TestTexts:
 class TestPaths:
     """Self-joins of growing length over a graph whose edges come and go."""
 
-    @pytest.mark.parametrize("strategy", ["factorized", "recursive"])
+    @pytest.mark.parametrize("strategy", by_run(["recursive"], more=["factorized"]))
     def test_counts_stay_exact(self, strategy: str) -> None:
         suite = paths_suite([2, 3, 5], edges=300, changes=60, batches=3)
         with closing(DuckDbWorkbench()) as workbench:
@@ -167,9 +167,11 @@ class TestPaths:
 
 
 class TestStreams:
+    @pytest.mark.more
     def test_same_seed_same_stream(self, papers: tuple[Suite, ...]) -> None:
         assert [s.batches for s in papers_suites(**SMALL)] == [s.batches for s in papers]
 
+    @pytest.mark.more
     def test_many_batches_over_all_tables(self, tpch: Suite) -> None:
         assert len([batch for batch in tpch.batches if not batch.title.startswith("undo")]) >= 10
         assert set(tpch.batches[0].changes) == {table.name for table in tpch.tables}
@@ -177,6 +179,7 @@ class TestStreams:
         assert any(change.insert and change.delete for change in changes)
         assert any(None in row for change in changes for row in change.insert)
 
+    @pytest.mark.more
     def test_undone_batches_lead_back(self, tpch: Suite, papers: tuple[Suite, ...]) -> None:
         """The stream passes through states in which it has been before."""
         for suite in (tpch, *papers):
@@ -203,6 +206,7 @@ def _states(suite: Suite) -> Iterator[frozenset[tuple[str, frozenset[tuple[Row, 
         yield frozenset((name, frozenset((r, n) for r, n in bag.items() if n)) for name, bag in state.items())
 
 
+@pytest.mark.more
 class TestMaintained:
     def test_slice_of_tpch(self) -> None:
         results = _run(tpch_suite(SLICE, batches=3))

@@ -16,6 +16,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.refresh.decide import changed_by_others
 from fivm_dbt.refresh.engine import Commit, Engine, Row
 from fixtures.models import Bench, Interrupted, Interrupting
+from fixtures.runs import fast_only
 
 JOIN = (
     "select o.day, c.segment, count(*) as orders, sum(o.amount) as revenue "
@@ -136,7 +137,14 @@ def _places(statements: list[str]) -> list[tuple[int, bool]]:
     return found
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: s.name)
+IN_MORE = ("inner views", "partitions written anew one by one", "a snapshot and one MERGE per partition")
+"""What is slow, and is in other settings beside something else."""
+
+
+@pytest.mark.parametrize(
+    "setting",
+    fast_only({s.name for s in SETTINGS} - {*IN_MORE}, {s.name: s for s in SETTINGS}),
+)
 def test_cut_off_anywhere_and_finished_by_the_next_run(setting: Setting) -> None:
     bench = setting.bench()
     built = _merges(bench)

@@ -19,7 +19,7 @@ from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.oracle import runnable_sql
 from fivm_dbt.sql.splice import splice_inputs
 from fixtures.models import Bench, Interrupted, Interrupting, plan_of, relation
-from fixtures.runs import by_run
+from fixtures.runs import by_run, fast_only
 
 DAYS = Retention("ts", Length.of("day"), timedelta(days=3))
 START = datetime(2024, 3, 1)
@@ -85,7 +85,7 @@ def _at(day: float) -> datetime:
     return START + timedelta(days=day)
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", fast_only(list(QUERIES)[::2], QUERIES.keys()))
 def test_dropped_parts_are_no_deletions(name: str) -> None:
     bench = _bench(QUERIES[name])
     bench.refresh()
@@ -108,7 +108,7 @@ def test_dropped_parts_are_no_deletions(name: str) -> None:
     _check(bench)
 
 
-@pytest.mark.parametrize("seed", by_run(range(6), more=range(6, 16), long=range(16, 40)))
+@pytest.mark.parametrize("seed", by_run(range(2), more=range(2, 16), long=range(16, 40)))
 def test_random_histories(seed: int) -> None:
     pick = random.Random(seed)
     bench = _bench(QUERIES[list(QUERIES)[seed % len(QUERIES)]])
@@ -216,7 +216,7 @@ def test_no_rebuild_that_nobody_asked_for(meta: dict[str, object]) -> None:
     assert "dropped" not in bench.finished.detail
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("after", fast_only(["after"], {"before": False, "after": True}))
 def test_cut_off_at_every_statement(after: bool) -> None:
     def prepared() -> Bench:
         bench = _bench(QUERIES["largest"])

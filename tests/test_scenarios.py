@@ -29,9 +29,11 @@ NOT_YET = frozenset((HERE / "not_yet.txt").read_text(encoding="utf-8").split())
 SAVED = load_scenarios(sorted((HERE / "saved_cases").glob("*.jsonl")))
 
 FAST = frozenset(
-    "aggregates bags captures chains factors joins keys names nested nulls partitions refusals "
-    "viewdf viewdf_refusals".split()
+    "aggregates bags captures chains factors joins keys names nested nulls partitions viewdf".split()
 )
+"""Topics of which the fast run takes every second scenario."""
+REFUSALS = frozenset(("refusals", "viewdf_refusals"))
+"""Those of which it takes all. Of the other topics it takes the first one that is not marked ``long``."""
 
 FORCED = {
     "factors": Forced(is_factorized=True),
@@ -60,7 +62,7 @@ def _explained(result: ScenarioResult) -> str:
 
 
 LARGE = frozenset("correlated outer_joins spark subqueries team windows".split())
-"""Topics of many scenarios, of which make test takes one of three; of the others it takes every second one."""
+"""Topics of many scenarios, of which make test-more takes one of three; of the others it takes every second one."""
 
 
 def _parameters() -> list[Any]:
@@ -69,10 +71,10 @@ def _parameters() -> list[Any]:
 
 
 def _marks(located: Located) -> list[pytest.MarkDecorator]:
-    topic = located.path.stem
-    if topic in FAST:
+    topic, line, every = located.path.stem, located.line, 3 if located.path.stem in LARGE else 2
+    if topic in REFUSALS or line == every or (topic in FAST and line % 2 == 0):
         return []
-    return [pytest.mark.long] if located.line % (3 if topic in LARGE else 2) else [pytest.mark.more]
+    return [pytest.mark.more] if topic in FAST or line % every == 0 else [pytest.mark.long]
 
 
 @pytest.mark.parametrize("located", _parameters())

@@ -17,7 +17,7 @@ from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.invocation import Invocation
 from fivm_dbt.refresh.journal import SqlJournal
 from fivm_dbt.refresh.report import Report
-from fixtures.runs import by_run
+from fixtures.runs import by_run, fast_only
 from viewdf_bench import Bench, Interrupted, Model, Row, Table, at, minutes, stopping
 
 MINUTE = TimeParts("ts", Length.of("minute"))
@@ -281,6 +281,7 @@ def test_rows_without_a_time_are_in_no_part() -> None:
 # Late data
 
 
+@pytest.mark.more
 def test_late_data_100_parts_back_computes_what_depends_on_it() -> None:
     rows = [("s", "d", minutes("10:00", i), 20 if i != 40 else 1) for i in range(120)]
     windowed_of = Model(
@@ -717,7 +718,10 @@ def _written_twice(b: Bench, model: str, times: int) -> Iterator[None]:
 COUNTS = Model("counts", "select src, count(*) as n from {m:j} group by src", None, {"fivm_start": "oldest"})
 
 
-@pytest.mark.parametrize("model", [COUNTS, HELPER, CSUM], ids=["together", "in turn", "running sums"])
+@pytest.mark.parametrize(
+    "model",
+    fast_only(["together", "running sums"], {"together": COUNTS, "in turn": HELPER, "running sums": CSUM}),
+)
 def test_parts_that_somebody_else_writes_at_the_same_time(model: Model) -> None:
     """They would be there twice. The refresh notices it, and computes again what has been written meanwhile."""
     with bench([loss(TWENTY)], [model]) as b:
@@ -773,7 +777,7 @@ def test_readers_of_a_model_that_is_rebuilt_see_all_of_it(
         assert not engine.exists(f"{model.name}__fivm_next")
 
 
-@pytest.mark.parametrize("other", ["nobody", "another process", "a rebuild"])
+@pytest.mark.parametrize("other", fast_only(["another process"], ["nobody", "another process", "a rebuild"]))
 def test_what_another_model_says_is_asked_anew_where_it_has_been_written_since(other: str) -> None:
     """The head knows what has been computed, whoever has done it."""
     with bench([loss(TWENTY)], [HELPER, VIEW2]) as b:
@@ -807,6 +811,7 @@ def test_what_another_model_says_is_asked_anew_where_it_has_been_written_since(o
             b.check()
 
 
+@pytest.mark.more
 def test_an_interrupted_build_is_a_build() -> None:
     """Stopped before each of its writes: what was there is shown, and the next run builds until the build is shown."""
     stopped, reasons = 0, []
@@ -841,12 +846,24 @@ def test_an_interrupted_build_is_a_build() -> None:
     ("insert", "delete", "in_one"),
     [
         pytest.param([("s", "d", at("10:05"), 7)], [], True, id="a late row"),
-        pytest.param([("new", "d", at("10:05"), 7)], [], True, id="a key that is nowhere else"),
+        pytest.param(
+            [("new", "d", at("10:05"), 7)], [], True, id="a key that is nowhere else", marks=pytest.mark.more
+        ),
         pytest.param([("late", "d", at("10:05"), 7)], [], True, id="a key that comes later"),
-        pytest.param([("s", "d", at("10:05"), 7)], [("s", "d", at("10:05"), 5)], True, id="another value"),
-        pytest.param([(None, "d", at("10:05"), None)], [], True, id="nothing but NULLs"),
-        pytest.param([("nulls", "d", at("10:05"), 1)], [], True, id="a sum that was NULL"),
-        pytest.param([], [("s", "d", at("10:05"), 5)], True, id="a row less"),
+        pytest.param(
+            [("s", "d", at("10:05"), 7)],
+            [("s", "d", at("10:05"), 5)],
+            True,
+            id="another value",
+            marks=pytest.mark.more,
+        ),
+        pytest.param(
+            [(None, "d", at("10:05"), None)], [], True, id="nothing but NULLs", marks=pytest.mark.more
+        ),
+        pytest.param(
+            [("nulls", "d", at("10:05"), 1)], [], True, id="a sum that was NULL", marks=pytest.mark.more
+        ),
+        pytest.param([], [("s", "d", at("10:05"), 5)], True, id="a row less", marks=pytest.mark.more),
         pytest.param([], [("once", "d", at("10:05"), 3)], False, id="a key that goes"),
         pytest.param(
             [("nulls", "d", at("10:05"), None)],

@@ -156,7 +156,7 @@ def _change(pick: random.Random, bench: Bench, span: timedelta) -> None:
         bench.change("d", [(pick.choice("abc"), pick.choice("xyz"))], bench.tables["d"].rows[:1])
 
 
-@pytest.mark.parametrize("seed", by_run(range(6), long=range(6, 12)))
+@pytest.mark.parametrize("seed", by_run(range(1), more=range(1, 6), long=range(6, 12)))
 def test_random_models(seed: int) -> None:
     _run(seed)
 

@@ -188,7 +188,7 @@ CUTS = sorted(
 """After which write a refresh is cut off, and after which the next one, 0 for none: those first that once failed."""
 
 
-@pytest.mark.parametrize("are_read", [False, True])
+@pytest.mark.parametrize("are_read", by_run([True], more=[False]))
 @pytest.mark.parametrize(
     "cuts", by_run(fast=CUTS[:2], more=CUTS[2:8], long=CUTS[8:]), ids=lambda cuts: "-".join(map(str, cuts))
 )

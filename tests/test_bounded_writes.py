@@ -11,6 +11,7 @@ from sqlglot import exp
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.scalar import conjuncts
 from fixtures.models import Bench, Interrupted, Interrupting
+from fixtures.runs import by_run
 
 START = datetime(2024, 1, 1, 8)
 SQL = """
@@ -69,9 +70,7 @@ select k, began, n from r match_recognize (
 """
 
 
-@pytest.mark.parametrize(
-    "apply", ["auto", *(pytest.param(way, marks=pytest.mark.long) for way in ("replace", "merge"))]
-)
+@pytest.mark.parametrize("apply", by_run(more=["auto"], long=["replace", "merge"]))
 def test_matches_lie_by_their_time_also_those_that_have_none(apply: str) -> None:
     """A match that begins with a row without a time has no bounds, and is in a partition of its own."""
     rows = [row for number in range(10) for row in _minute(number)]

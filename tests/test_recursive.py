@@ -85,7 +85,7 @@ class TestMaps:
         assert "! reads" not in maintained and "reads old" not in maintained and "reads new" not in maintained
         assert "! reads" in explain(_plan(CHAIN, CHAIN_TABLES, 1))
 
-    @pytest.mark.parametrize("strategy", by_run(["recursive"], long=["factorized"]))
+    @pytest.mark.parametrize("strategy", by_run(more=["recursive"], long=["factorized"]))
     def test_of_acyclic_joins_only_changes_are_read(self, strategy: str) -> None:
         """No term has an input but as what changed. What it has of a kept view without looking it up, explain names."""
         seen = 0

@@ -34,6 +34,8 @@ FAST = frozenset(
 """Topics of which the fast run takes every second scenario."""
 REFUSALS = frozenset(("refusals", "viewdf_refusals"))
 """Those of which it takes all. Of the other topics it takes the first one that is not marked ``long``."""
+SLOW = frozenset("inequality long_chains match_parts match_recognize".split())
+"""Those of which it takes none, because there are tests of them beside these."""
 
 FORCED = {
     "factors": Forced(is_factorized=True),
@@ -72,7 +74,8 @@ def _parameters() -> list[Any]:
 
 def _marks(located: Located) -> list[pytest.MarkDecorator]:
     topic, line, every = located.path.stem, located.line, 3 if located.path.stem in LARGE else 2
-    if topic in REFUSALS or line == every or (topic in FAST and line % 2 == 0):
+    is_first = line == every and topic not in SLOW
+    if topic in REFUSALS or is_first or (topic in FAST and line % 2 == 0):
         return []
     return [pytest.mark.more] if topic in FAST or line % every == 0 else [pytest.mark.long]
 

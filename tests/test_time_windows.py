@@ -101,7 +101,7 @@ LATE: list[Row] = [("k0", datetime(2024, 4, 29, 10, 30), 9)]
 @pytest.mark.parametrize(
     "sql",
     fast_only(
-        ["sum", "median", "session of max", "frame"],
+        ["sum", "median", "session of max"],
         {
             "sum": SLIDING.format("sum(v)", "4 hours", "1 hour"),
             "max": SLIDING.format("max(v)", "4 hours", "1 hour"),
@@ -140,7 +140,7 @@ SEQUENCES = [
 ]
 
 
-@pytest.mark.parametrize("sql", fast_only([*SEQUENCES[:6:2], SEQUENCES[9], SEQUENCES[11]], SEQUENCES))
+@pytest.mark.parametrize("sql", fast_only([*SEQUENCES[:6:4], SEQUENCES[11]], SEQUENCES))
 def test_a_sequence_reads_near_days_and_the_list_of_days(sql: str) -> None:
     """Of the rows those of the days beside the change or behind it are read, and of each affected key a row per day."""
     found = {}

@@ -322,16 +322,15 @@ def _on_spark(spark: SparkSession, seeds: Sequence[int], models: int, most_views
 
 @pytest.mark.spark
 def test_random_on_spark(spark: SparkSession) -> None:
-    """40 pairs of a query and a step, half of them of a seed with many models of few views."""
-    first = SEED * 1000 + 300
-    coverage = _on_spark(spark, (first, first + 5), models=5, most_views=4)
-    assert coverage.pairs >= 40
+    """20 pairs of a query and a step, of a seed with many models of few views."""
+    coverage = _on_spark(spark, (SEED * 1000 + 305,), models=5, most_views=4)
+    assert coverage.pairs >= 20
 
 
 @pytest.mark.long
 @pytest.mark.spark
 def test_more_random_on_spark(spark: SparkSession) -> None:
-    """100 pairs, of those seeds and three more."""
+    """100 pairs, of that seed and four more."""
     first = SEED * 1000 + 300
     coverage = _on_spark(spark, (*range(first, first + 4), first + 5), models=5, most_views=4)
     assert coverage.pairs >= 100

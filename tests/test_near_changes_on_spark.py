@@ -100,6 +100,7 @@ def test_days_on_which_clocks_change(workbench: SparkWorkbench) -> None:
     assert _shown(workbench, "cast(day as string), n, w")[2] == ("2024-10-27", 1, 2)
 
 
+@pytest.mark.long
 def test_a_day_later_in_local_time(workbench: SparkWorkbench) -> None:
     """A day after noon on the 30th of March is noon on the 31st, 23 hours later; minutes are minutes."""
     _run(workbench, "SET spark.sql.session.timeZone = Europe/Vienna")

@@ -259,7 +259,8 @@ def test_random_queries(seed: int) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("apply", ["replace", pytest.param("merge", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("apply", ["replace", "merge"])
 def test_steps_on_spark(apply: str, spark: SparkSession) -> None:
     """All relations change at once, twice, and then nothing is left; compared by Spark itself."""
     from fivm_dbt.testing.spark_workbench import SparkWorkbench

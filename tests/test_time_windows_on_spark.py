@@ -19,6 +19,7 @@ from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.replay import replay_scenario
 from fivm_dbt.testing.spark_workbench import SparkWorkbench
+from fixtures.runs import by_run
 from random_windows import random_scenario, random_sessions
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ MODELS = {
         "k, unix_seconds(ts), v, s, m, n, f, l",
     ),
 }
+IN_EVERY_RUN = ("sliding", "session")
 
 
 @pytest.fixture
@@ -74,7 +76,9 @@ FIRST = (
 LATER = (("a", "2024-03-30T23:30:00", 32), ("b", "2024-10-27T01:15:00", 64), ("a", "2024-10-27T23:00:00", 5))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", by_run(IN_EVERY_RUN, long=[name for name in MODELS if name not in IN_EVERY_RUN])
+)
 def test_days_on_which_clocks_change(workbench: SparkWorkbench, name: str) -> None:
     """In Vienna the 31st of March 2024 has 23 hours and the 27th of October 25; late rows join sessions, one splits."""
     run = workbench.engine.run

@@ -16,10 +16,11 @@ from fivm_dbt.naming import COUNT
 from fivm_dbt.plan.head import Note, Written
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
-from fivm_dbt.refresh.decide import is_conflict
+from fivm_dbt.refresh.decide import is_conflict, raised_alarm
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.journal import MemoryJournal
+from fivm_dbt.spark.merge import NEGATIVE
 
 pytestmark = pytest.mark.spark
 
@@ -98,6 +99,26 @@ def test_nothing_is_written_behind_another_commit(
         engine.commit(STATEMENT, note)
     assert is_conflict(raised.value)
     assert not engine.query(f"SELECT * FROM {TABLE} WHERE x = 'new'")
+
+
+@pytest.mark.parametrize("of", ["rows", "changes"])
+@pytest.mark.usefixtures("table")
+def test_an_alarm_leaves_everything_as_it_was(of: str, engine: SparkEngine) -> None:
+    """What a query raises while it is written is the error, and the next commit has its number."""
+    before = set(engine.query(f"SELECT * FROM {TABLE}"))
+    [newest] = engine.commits(TABLE, None)
+    raised = (
+        f"CASE WHEN id = 1 THEN raise_error('{NEGATIVE} of these {of}') ELSE 1 END AS k, 'x' AS x, 'a' AS p"
+    )
+    query = f"SELECT {raised} FROM range(2)" if of == "rows" else QUERY
+    changes = f"SELECT {raised}, 'insert' AS _change_type FROM range(2)" if of == "changes" else CHANGES
+    with pytest.raises(Exception) as error:
+        engine.commit(STATEMENT, Note(TABLE, 5, "raised", Written(query, newest.version, "p = 'a'", changes)))
+    assert raised_alarm(error.value) == NEGATIVE
+    assert engine.commits(TABLE, None) == (newest,)
+    assert set(engine.query(f"SELECT * FROM {TABLE}")) == before
+    engine.commit(STATEMENT, _note(engine, 5))
+    assert engine.commits(TABLE, None)[0].note == "told"
 
 
 SQL = """

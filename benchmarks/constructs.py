@@ -26,7 +26,6 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.journal import MemoryJournal
 from fivm_dbt.refresh.oracle import recompute_sql
 from fivm_dbt.refresh.report import Report
 
@@ -145,14 +144,13 @@ def _measure(session: SparkSession, model: str, name: str, query: str, rows: int
     config = load_config({"fivm_buckets": BUCKETS})
     request = ModelRequest(f"models.{model}", query, Catalog.of(relations), config)
     plan = plan_model(request, engine.describe)
-    journal = MemoryJournal()
-    refresh(plan, engine, journal)
+    refresh(plan, engine)
     _change_facts(session, rows)
-    yield _refreshed(session, engine, plan, journal, name, "facts")
+    yield _refreshed(session, engine, plan, name, "facts")
     if name in DIMENSION:
         session.sql("DELETE FROM raw.dims WHERE k = 17")
         session.sql("UPDATE raw.dims SET region = concat(region, 'x') WHERE k IN (18, 19)")
-        yield _refreshed(session, engine, plan, journal, name, "dimension")
+        yield _refreshed(session, engine, plan, name, "dimension")
         session.sql("INSERT INTO raw.dims VALUES (17, 'r17')")
     for view in plan.views:
         session.sql(f"DROP TABLE {view.name}")
@@ -168,11 +166,9 @@ def _change_facts(session: SparkSession, rows: int) -> None:
     )
 
 
-def _refreshed(
-    session: SparkSession, engine: SparkEngine, plan: Plan, journal: MemoryJournal, name: str, changed: str
-) -> Measured:
+def _refreshed(session: SparkSession, engine: SparkEngine, plan: Plan, name: str, changed: str) -> Measured:
     started = time.perf_counter()
-    report: Report = refresh(plan, engine, journal)
+    report: Report = refresh(plan, engine)
     seconds = time.perf_counter() - started
     if report.action != "refreshed":
         raise RuntimeError(f"{name}: {report.line()}")
@@ -183,7 +179,7 @@ def _refreshed(
     session.sql(recompute_sql(plan, versions)).write.format("noop").mode("overwrite").save()
     again = engine.measured(tag)
     recompute_seconds = time.perf_counter() - started
-    differing = session.sql(difference_sql(plan, journal)).count()
+    differing = session.sql(difference_sql(plan, engine)).count()
     return Measured(
         construct=name,
         changed=changed,

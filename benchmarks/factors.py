@@ -129,14 +129,14 @@ class _Star:
         catalog = Catalog.of(Relation(s.name, s.columns) for s in self._specs.values())
         config = load_config({"fivm_result": result, "fivm_refresh": when})
         plan = plan_model(ModelRequest("star", QUERY, catalog, config), workbench.describe)
-        refresh(plan, engine, workbench.journal)
+        refresh(plan, engine)
         seconds, reading = [], 0.0
         for number in range(1, batches + 1):
             for name in TABLES:
                 self._change(name)
             is_read = number % every == 0 or number == batches
             started = time.perf_counter()
-            refresh(plan, engine, workbench.journal, propagate=is_read)
+            refresh(plan, engine, propagate=is_read)
             seconds.append(time.perf_counter() - started)
             if is_read:
                 started = time.perf_counter()
@@ -154,7 +154,7 @@ class _Star:
             refresh_seconds=sum(seconds),
             read_seconds=reading,
             slowest_refresh=max(seconds),
-            differing=len(engine.query(difference_sql(plan, workbench.journal))),
+            differing=len(engine.query(difference_sql(plan, engine))),
         )
 
     def _change(self, name: str) -> None:

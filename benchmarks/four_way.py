@@ -31,8 +31,8 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.journal import MemoryJournal
 from fivm_dbt.refresh.layout import Promises, settled_plan
+from fivm_dbt.refresh.observe import State
 from fivm_dbt.refresh.oracle import recompute_sql
 
 if TYPE_CHECKING:
@@ -131,7 +131,6 @@ class _Model:
     strategy: str
     apply: str
     plan: Plan
-    journal: MemoryJournal
 
 
 def _built(session: SparkSession, number: int, strategy: str, apply: str) -> _Model:
@@ -144,9 +143,9 @@ def _built(session: SparkSession, number: int, strategy: str, apply: str) -> _Mo
     def planner(measured: TableStatistics | None, promises: Promises | None = None) -> Plan:
         return plan_model(replace(request, measured=measured), engine.describe)
 
-    plan = settled_plan(planner, engine, ())
-    model = _Model(strategy, apply, plan, MemoryJournal())
-    refresh(model.plan, engine, model.journal)
+    plan = settled_plan(planner, engine, State())
+    model = _Model(strategy, apply, plan)
+    refresh(model.plan, engine)
     click.echo(f"built by {strategy}, {apply}: {time.perf_counter() - started:.1f} s", err=True)
     return model
 
@@ -170,7 +169,7 @@ def _change_customer(session: SparkSession, round_: int) -> None:
 def _refreshed(session: SparkSession, model: _Model, changed: str, *, shown: bool) -> Measured:
     engine, plan = TimedEngine(session), model.plan
     started = time.perf_counter()
-    report = refresh(plan, engine, model.journal)
+    report = refresh(plan, engine)
     seconds = time.perf_counter() - started
     if shown:
         click.echo(f"{model.strategy}, {model.apply}: {report.line()}", err=True)
@@ -184,7 +183,7 @@ def _refreshed(session: SparkSession, model: _Model, changed: str, *, shown: boo
         f"{plan.relation}_recomputed"
     )
     recompute_seconds = time.perf_counter() - started
-    differing = session.sql(difference_sql(plan, model.journal)).count()
+    differing = session.sql(difference_sql(plan, engine)).count()
     return Measured(
         strategy=model.strategy,
         apply=model.apply,

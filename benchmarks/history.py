@@ -10,7 +10,7 @@ Viewdf models over a stream with rows of ``--keys`` sources per minute, as many 
   or as the difference of two parts of ``csum`` (section 7.2.2: 49 against 34 seconds there).
 
 For each history the minute after it arrives, and then a row for a minute that is 100 back changes. ``by hand`` is what
-somebody would write who needs ``panes`` and ``sliding`` for just this minute: two INSERTs, with neither journal nor
+somebody would write who needs ``panes`` and ``sliding`` for just this minute: two INSERTs, with neither heads nor
 late data.
 """
 
@@ -217,7 +217,6 @@ class _Stream:
         ]
 
     def _refresh(self, what: str) -> list[Measured]:
-        self._models.begin()
         return [self._refreshed(name, what) for name in self._models.plans]
 
     def _refreshed(self, name: str, what: str) -> Measured:
@@ -225,7 +224,7 @@ class _Stream:
         report = self._models.refresh(name)
         seconds = time.perf_counter() - started
         assert report.parts is not None
-        difference = difference_sql(self._models.plans[name], self._workbench.journal)
+        difference = difference_sql(self._models.plans[name], self._workbench.engine)
         return Measured(
             name,
             self._history,

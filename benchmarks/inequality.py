@@ -190,7 +190,7 @@ class _Book:
             workbench.create(spec, tuple(self._rows[name]))
         workbench.make_room("m")
         plan = self._plan(way, buckets)
-        refresh(plan, engine, workbench.journal)
+        refresh(plan, engine)
         read = written = refreshes = 0
         seconds = 0.0
         for number in range(1, batches + 1):
@@ -199,7 +199,7 @@ class _Book:
             if case.is_lazy and number < batches:
                 continue
             started = time.perf_counter()
-            report = refresh(plan, engine, workbench.journal, propagate=True)
+            report = refresh(plan, engine, propagate=True)
             seconds += time.perf_counter() - started
             refreshes += 1
             read += report.rows_read or 0
@@ -217,7 +217,7 @@ class _Book:
             rows_written=round(written / refreshes),
             seconds=seconds / refreshes,
             state_rows=sum(int(str(n)) for n in rows),
-            differing=len(engine.query(difference_sql(plan, workbench.journal))),
+            differing=len(engine.query(difference_sql(plan, engine))),
         )
 
     def _plan(self, way: str, buckets: int) -> Plan:

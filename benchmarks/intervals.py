@@ -131,7 +131,7 @@ class _History:
             workbench.create(spec, rows[name])
         workbench.make_room("m")
         plan = self._plan(is_bounded=is_bounded)
-        refresh(plan, workbench.engine, workbench.journal)
+        refresh(plan, workbench.engine)
         history = sum(len(r) for r in rows.values())
         late = hours // 10
         return [
@@ -165,7 +165,7 @@ class _History:
             changed += len(came)
             workbench.change(spec, came, ())
         started = time.perf_counter()
-        report = refresh(plan, workbench.engine, workbench.journal)
+        report = refresh(plan, workbench.engine)
         seconds = time.perf_counter() - started
         return Measured(
             case=self._case,
@@ -177,7 +177,7 @@ class _History:
             rows_read=report.rows_read or 0,
             files_read=report.files_read,
             seconds=seconds,
-            differing=len(workbench.engine.query(difference_sql(plan, workbench.journal))),
+            differing=len(workbench.engine.query(difference_sql(plan, workbench.engine))),
         )
 
 

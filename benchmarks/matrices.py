@@ -32,7 +32,6 @@ from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.journal import MemoryJournal
 
 MATRICES = {"a": ("i", "j"), "b": ("j", "k"), "c": ("k", "l")}
 QUERY = """
@@ -145,13 +144,10 @@ class _Matrices:
             meta = {"fivm_strategy": "factorized", "fivm_product_rows": 1}
             config = load_config(meta | ({} if way == "factors" else {"fivm_without": "products"}))
             plan = plan_model(ModelRequest("product", QUERY, Catalog.of(relations), config))
-            journal = MemoryJournal()
-            refresh(plan, engine, journal)
-            return [self._update(name, way, plan, engine, journal) for name in MATRICES]
+            refresh(plan, engine)
+            return [self._update(name, way, plan, engine) for name in MATRICES]
 
-    def _update(
-        self, name: str, way: str, plan: Any, engine: CountingEngine, journal: MemoryJournal
-    ) -> Measured:
+    def _update(self, name: str, way: str, plan: Any, engine: CountingEngine) -> Measured:
         old = self._cells[name]
         new = [list(row) for row in old]
         for _ in range(self._rank):
@@ -161,12 +157,12 @@ class _Matrices:
         engine.change(name, insert=_listed(new), delete=_listed(old))
         engine.processed()
         started = time.perf_counter()
-        refresh(plan, engine, journal)
+        refresh(plan, engine)
         seconds, rows = time.perf_counter() - started, engine.processed()
         started = time.perf_counter()
         engine.query(f"SELECT COUNT(*), SUM(v) FROM ({QUERY}) AS recomputed")
         recomputed, recompute_rows = time.perf_counter() - started, engine.processed()
-        differing = len(engine.query(difference_sql(plan, journal)))
+        differing = len(engine.query(difference_sql(plan, engine)))
         return Measured(self._size, name, way, rows, seconds, recompute_rows, recomputed, differing)
 
 

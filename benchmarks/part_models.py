@@ -6,15 +6,12 @@ from collections.abc import Mapping
 
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import load_config
-from fivm_dbt.naming import journal_table
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest
 from fivm_dbt.plan.viewdf import plan_viewdf
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.invocation import Invocation
-from fivm_dbt.refresh.journal import Journal, SqlJournal
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.testing.workbench import TableSpec, Workbench
 
@@ -34,7 +31,6 @@ class PartModels:
 
     def __init__(self, workbench: Workbench, source: TableSpec, event_time: str) -> None:
         self._workbench = workbench
-        self._journal: Journal = workbench.journal
         self._relations = [Relation(source.name, source.columns)]
         self._parts = {source.name: TimeParts(event_time, Length.of("minute"))}
         self._plans: dict[str, Plan] = {}
@@ -58,11 +54,5 @@ class PartModels:
         self._relations.append(Relation(name, plan.output, kind="fivm", presentation=plan.presentation))
         self._parts[name] = TimeParts(PART_TIMESTAMP, plan.parts.length, is_computed=True)
 
-    def begin(self) -> None:
-        """An invocation of dbt begins: it reads the journal once for all its models, with the first one."""
-        if isinstance(self._workbench.journal, SqlJournal):
-            table, invocation = journal_table(next(iter(self._plans))), Invocation(self._plans)
-            self._journal = SqlJournal(self._workbench.engine, table, invocation)
-
     def refresh(self, name: str) -> Report:
-        return refresh(self._plans[name], self._workbench.engine, self._journal)
+        return refresh(self._plans[name], self._workbench.engine)

@@ -166,7 +166,7 @@ class _Stream:
         config = load_config({"fivm_part_length": "minute"})
         self._plan = plan_model(ModelRequest("lossy", QUERY, catalog, config), workbench.describe)
         if "fivm" in ways:
-            refresh(self._plan, self._engine, workbench.journal)
+            refresh(self._plan, self._engine)
         self._models = PartModels(workbench, STREAM, "at")
         if "viewdf" in ways:
             for name, sql in MODELS.items():
@@ -222,10 +222,9 @@ class _Stream:
     # The ways
 
     def _refreshed(self) -> int | None:
-        return refresh(self._plan, self._engine, self._workbench.journal).rows_read
+        return refresh(self._plan, self._engine).rows_read
 
     def _both_refreshed(self) -> int:
-        self._models.begin()
         return sum(self._models.refresh(name).rows_read or 0 for name in MODELS)
 
     def _again(self, scope: int | None) -> None:
@@ -263,7 +262,7 @@ class _Stream:
 
     def _differing(self) -> dict[str, int]:
         """Of the models all rows, of what is written by hand those of the newest part."""
-        engine, journal = self._engine, self._workbench.journal
+        engine = self._engine
         now = self._at(self._parts - 1)
         by_hand = f"SELECT k, at, ct, sum_loss FROM by_hand WHERE at = {now}"
         shown = {
@@ -276,7 +275,7 @@ class _Stream:
             other = shown[way]
             both_ways = f"({other} EXCEPT ALL {by_hand}) UNION ALL ({by_hand} EXCEPT ALL {other})"
             differing["by hand"] += len(engine.query(both_ways))
-            differing[way] = sum(len(engine.query(difference_sql(plan, journal))) for plan in plans[way])
+            differing[way] = sum(len(engine.query(difference_sql(plan, engine))) for plan in plans[way])
         return differing
 
 

@@ -16,9 +16,8 @@ from fivm_dbt.config import Config
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.invocation import Invocation
-from fivm_dbt.refresh.journal import SqlJournal
 from fivm_dbt.refresh.layout import Promises, settled_plan
+from fivm_dbt.refresh.observe import State
 from fivm_dbt.refresh.report import Action
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ KINDS: tuple[Kind, ...] = ("staged", "queried", "written")
 class Run:
     """One refresh: what was sent, and how many commits the schema of the model has had from it.
 
-    ``reported`` are the statements that the refresh itself counts; reading its head and journal is among ``timings``
+    ``reported`` are the statements that the refresh itself counts; reading its head is among ``timings``
     alone.
     """
 
@@ -62,7 +61,6 @@ class Followed:
 
     plan: Plan
     engine: TimedEngine
-    journal: SqlJournal
     session: SparkSession
     warehouse: Path
     build_seconds: float = 0.0
@@ -80,10 +78,9 @@ class Followed:
             request = ModelRequest(relation, sql, Catalog.of(relations), Config(), measured=measured)
             return plan_model(request, engine.describe)
 
-        journal = SqlJournal(engine, "shop.fivm_journal", Invocation([relation]))
-        model = Followed(settled_plan(planner, engine, ()), engine, journal, session, warehouse)
+        model = Followed(settled_plan(planner, engine, State()), engine, session, warehouse)
         started = time.perf_counter()
-        refresh(model.plan, engine, journal)
+        refresh(model.plan, engine)
         model.build_seconds = time.perf_counter() - started
         return model
 
@@ -93,7 +90,7 @@ class Followed:
 
     def follow(self, change: Callable[[], None]) -> Round:
         """One round: bring the model up to date, then ``change`` the inputs before each thing that is timed."""
-        refresh(self.plan, self.engine, self.journal)
+        refresh(self.plan, self.engine)
         change()
         changed, unchanged = self._refreshed("refreshed"), self._refreshed("no change")
         change()
@@ -107,7 +104,7 @@ class Followed:
         before = self._commits()
         self.engine.taken()
         started = time.perf_counter()
-        report = refresh(self.plan, self.engine, self.journal)
+        report = refresh(self.plan, self.engine)
         seconds = time.perf_counter() - started
         if report.action != expected:
             raise SystemExit(f"{self.plan.relation}: {expected!r} was expected: {report.line()}")
@@ -120,7 +117,7 @@ class Followed:
 
     def check(self) -> None:
         """Exit unless the model's view has, as a bag, the rows of its SQL once it is up to date."""
-        refresh(self.plan, self.engine, self.journal)
+        refresh(self.plan, self.engine)
         model, recompute = f"SELECT * FROM {self.plan.relation}", f"SELECT * FROM ({self.plan.sql})"
         too_many, missing = (
             self.session.sql(f"({one}) EXCEPT ALL ({other})").count()

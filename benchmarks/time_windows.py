@@ -173,22 +173,22 @@ class _Stream:
         self,
     ) -> dict[str, tuple[Callable[[], None], Callable[[], tuple[int, int | None]], Callable[[], str]]]:
         plan = self._plan()
-        journal, engine = self._workbench.journal, self._workbench.engine
+        engine = self._workbench.engine
 
         def refreshed() -> tuple[int, int | None]:
-            report = refresh(plan, engine, journal)
+            report = refresh(plan, engine)
             merged = report.rows_merged + sum(inner.rows_merged for inner in report.inner_views)
             return merged, report.rows_read
 
         def built() -> None:
-            refresh(plan, engine, journal)
+            refresh(plan, engine)
 
         def hand_differs() -> str:
             shown, wanted = "SELECT k, b, a, n FROM by_hand", self.sql
             return f"({shown} EXCEPT ALL {wanted}) UNION ALL ({wanted} EXCEPT ALL {shown})"
 
         return {
-            "fivm": (built, refreshed, lambda: difference_sql(plan, journal)),
+            "fivm": (built, refreshed, lambda: difference_sql(plan, engine)),
             "by hand": (self._build_by_hand, self._by_hand, hand_differs),
             "recompute": (self._recompute, self._recomputed, hand_differs),
         }

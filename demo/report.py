@@ -106,9 +106,7 @@ def _why(run: ModelRun) -> str:
     changed = [each.relation for each in run.inputs if each.inserted or each.deleted]
     parts = []
     for scan in sorted(run.scans, key=lambda each: -each.rows):
-        if scan.relation.endswith(".fivm_journal"):
-            role = "what was done before"
-        elif "__fivm_" in scan.relation:
+        if "__fivm_" in scan.relation:
             role = "own state"
         elif scan.relation in changed:
             role = "changed"

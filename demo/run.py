@@ -77,7 +77,7 @@ def _show(each: Round, progress: Progress) -> None:
         for line in reasons(each):
             progress.console.print(f"  scanned for {line}", highlight=False)
     if not each.batch.touches:
-        progress.line(f"tables written: {', '.join(each.written) or 'none, the journal included'}")
+        progress.line(f"tables written: {', '.join(each.written) or 'none'}")
 
 
 def _verdict(problems: list[str], progress: Progress) -> None:

@@ -6,7 +6,7 @@ from demo.paths import WAREHOUSE
 
 
 def versions() -> dict[str, int]:
-    """The newest version of every table of every schema, states and journals included.
+    """The newest version of every table of every schema, states included.
 
     Read from the logs themselves, where version n is the file n.json: no table can hide, and no query is run.
     """

@@ -128,7 +128,7 @@ class Project:
         self.sql(f"INSERT INTO raw.{table} VALUES {', '.join(shown)}")
 
     def versions(self) -> dict[str, int]:
-        """The Delta version of every table in both schemas, the journal's too."""
+        """The Delta version of every table in both schemas."""
         found = {}
         for schema in (self.schema, f"{self.schema}_raw"):
             for _, name, is_temporary in self.sql(f"SHOW TABLES IN {schema}"):

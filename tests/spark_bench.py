@@ -10,12 +10,11 @@ from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import load_config
 from fivm_dbt.engines.introspect import describe_relation
 from fivm_dbt.engines.spark import SparkEngine, on_session
-from fivm_dbt.naming import canonical, journal_table
+from fivm_dbt.naming import canonical
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.engine import Engine, Row
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.journal import SqlJournal
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.sql.relations import relations_read
 from fivm_dbt.testing.spark_workbench import TINY
@@ -49,7 +48,6 @@ class SparkBench:
 
     def __post_init__(self) -> None:
         self.engine = SparkEngine.of_session(self.session)
-        self.journal = SqlJournal(self.engine, journal_table(f"{self.schema}.m"))
 
     def run(self, statements: str) -> None:
         for statement in statements.split(";"):
@@ -72,7 +70,7 @@ class SparkBench:
         return plan_model(request, self.engine.describe)
 
     def refresh(self, engine: Engine | None = None, **options: Any) -> Report:
-        return refresh(self.plan(), engine or self.engine, self.journal, **options)
+        return refresh(self.plan(), engine or self.engine, **options)
 
     def check(self) -> list[Row]:
         """The model's rows, which are those of its text."""

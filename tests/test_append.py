@@ -222,7 +222,7 @@ def test_a_model_over_one_with_a_tail() -> None:
     below = Relation(bench.plan.relation, bench.plan.shown, kind="fivm", presentation=shown)
     sql = f"select n, sum(s) as s, count(*) as k from {below.name} group by n"
     request = ModelRequest("analytics.above", sql, Catalog.of([below]), Config())
-    above = Bench(plan_model(request, columns_of=bench.engine.describe), bench.engine, bench.journal)
+    above = Bench(plan_model(request, columns_of=bench.engine.describe), bench.engine)
     assert above.refresh().action == "built"
     for change in (_change_back, _change, _change_back):
         change(bench)

@@ -101,7 +101,8 @@ def test_auto_keeps_what_pays_until_a_rebuild(spark: SparkSession, tmp_path: Pat
         r"of c, n → rows: kept as by_name__fivm_view_1\w+, \d+ rows for 25 that deltas of o would", explained
     )
     details = shop.sql(
-        "SELECT get_json_object(detail, '$.measured') FROM shop.fivm_journal WHERE event = 'finished'"
+        "SELECT get_json_object(__fivm_coverage, '$.detail.measured') FROM shop.by_name__fivm_state "
+        "WHERE __fivm_of = 'coverage' ORDER BY __fivm_number DESC"
     )
     sizes = json.loads(details[0][0])["auto_views_raw.customers"]
     # Distinct values are counted approximately.

@@ -203,10 +203,10 @@ OWN_NAMES = {
         "the model other",
     ),
     "seed": ("seeds/amounts__fivm_snapshot_orders.csv", "k\n1\n", "the seed amounts__fivm_snapshot_orders"),
-    "journal": (
-        "models/journal.sql",
-        "{{ config(alias='fivm_journal') }} select 1 as k",
-        "the model journal",
+    "catalog": (
+        "models/catalog.sql",
+        "{{ config(alias='fivm_parts') }} select 1 as k",
+        "the model catalog",
     ),
 }
 

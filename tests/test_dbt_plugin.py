@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +15,6 @@ from dbt_common.exceptions import CompilationError, DbtRuntimeError
 import dbt_fivm
 from dbt_project import create_files
 from fivm_dbt.bridge.adapter import FivmResponse, _execute, _told, explained
-from fivm_dbt.bridge.invocations import invocation_of
 from fivm_dbt.catalog import Column, Dependency, EventTime, ForeignKey
 from fivm_dbt.config import Config
 from fivm_dbt.engines.documentation import Documentation, document
@@ -25,7 +22,6 @@ from fivm_dbt.engines.spark import Answer
 from fivm_dbt.errors import FivmError
 from fivm_dbt.inputs import read_catalog, with_sql_names
 from fivm_dbt.manifest import Nodes
-from fivm_dbt.refresh.journal import Entry
 
 
 def original() -> Any:
@@ -301,90 +297,3 @@ def test_a_comment_leaves_the_properties_of_a_view() -> None:
 
     assert document(execute, "a.m", Documentation("what it is", {}))
     assert "'fivm.part_length' = '1 hour'" in said[-1] and "'fivm.root' = 'a.m__fivm_root'" in said[-1]
-
-
-class _Adapter:
-    """What the end of an invocation needs of dbt-spark's adapter."""
-
-    _available_: frozenset[str] = frozenset()
-
-    def __init__(self, *, broken: str = "") -> None:
-        self.config = SimpleNamespace(credentials=SimpleNamespace(method="thrift"))
-        self.broken = broken
-        self.calls: list[str] = []
-        self.connection = ""
-
-    def get_macro_resolver(self) -> Any:
-        return SimpleNamespace(nodes={}, sources={})
-
-    @contextmanager
-    def connection_named(self, name: str) -> Iterator[None]:
-        self.connection = name
-        yield
-        self.connection = ""
-
-    def execute(self, sql: str, fetch: bool = False) -> Any:
-        assert self.connection, "a statement without a connection"
-        if sql.startswith("SHOW TABLES"):
-            return None, SimpleNamespace(column_names=("tableName", "isTemporary"), rows=[])
-        self.calls.append(sql)
-        if self.broken and sql.startswith(f"INSERT INTO {self.broken}"):
-            raise DbtRuntimeError("no space left\n\tat A.b(A.scala:1)")
-        return None, SimpleNamespace(column_names=(), rows=[])
-
-    def cleanup_connections(self) -> None:
-        self.calls.append("cleanup")
-
-
-def _with_notes(adapter: Any) -> None:
-    for journal, model in (("a.fivm_journal", "a.m"), ("a.fivm_journal", "a.n"), ("b.fivm_journal", "b.m")):
-        invocation_of(adapter, journal, []).note(Entry(model, 7, 0, "finished", "hash", {}))
-
-
-def _verbs(adapter: Any) -> list[str]:
-    return [" ".join(sql.split()[:3]) for sql in adapter.calls if not sql.startswith("CREATE")]
-
-
-def test_the_end_of_an_invocation_writes_each_journal_once() -> None:
-    adapter = dbt_fivm.with_fivm(_Adapter)()
-    adapter.cleanup_connections()
-    assert adapter.calls == ["cleanup"], "nothing was noted, and no connection is asked for"
-    _with_notes(adapter)
-    adapter.cleanup_connections()
-    adapter.cleanup_connections()
-    inserts = ["INSERT INTO a.fivm_journal", "INSERT INTO b.fivm_journal"]
-    assert _verbs(adapter) == ["cleanup", *inserts, "cleanup", "cleanup"]
-    (first,) = (sql for sql in adapter.calls if sql.startswith(inserts[0]))
-    assert "'a.m', 7" in first and "'a.n', 7" in first
-
-
-def test_a_journal_that_cannot_be_written_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other journals are written, connections are closed, and nothing is tried again."""
-    told: list[Any] = []
-    monkeypatch.setattr("fivm_dbt.bridge.invocations.fire_event", told.append)
-    adapter = dbt_fivm.with_fivm(_Adapter)(broken="a.")
-    _with_notes(adapter)
-    adapter.cleanup_connections()
-    adapter.cleanup_connections()
-    assert _verbs(adapter) == [
-        "INSERT INTO a.fivm_journal",
-        "INSERT INTO b.fivm_journal",
-        "cleanup",
-        "cleanup",
-    ]
-    (event,) = told
-    assert "a.fivm_journal was not written" in event.msg and "no space left" in event.msg
-    assert "refresh 7 of a.m, refresh 7 of a.n" in event.msg
-    assert "b.m" not in event.msg and "A.scala" not in event.msg
-
-
-def test_an_interrupt_while_the_journal_is_written_closes_the_connections() -> None:
-    class Impatient(_Adapter):
-        def execute(self, sql: str, fetch: bool = False) -> Any:
-            raise KeyboardInterrupt
-
-    adapter = dbt_fivm.with_fivm(Impatient)()
-    _with_notes(adapter)
-    with pytest.raises(KeyboardInterrupt):
-        adapter.cleanup_connections()
-    assert adapter.calls == ["cleanup"]

@@ -92,7 +92,7 @@ def test_seed_and_table_upstream_are_built_again(shop: Project) -> None:
 
 
 def test_four_threads(shop: Project) -> None:
-    """Models refreshed side by side in one session do not mix their staged changes, journals or figures."""
+    """Models refreshed side by side in one session do not mix their staged changes, heads or figures."""
     shop.write(
         "models/small_orders.sql", "select order_id from {{ source('raw', 'orders') }} where amount < 20"
     )
@@ -141,46 +141,33 @@ def test_deferral_reads_production_and_writes_here(spark: SparkSession, tmp_path
     assert production.versions() == before
 
 
-def _journal(shop: Project) -> tuple[int, dict[str, list[int]]]:
-    """The version of the journal, and by model the numbers of its refreshes that are finished there."""
-    found: dict[str, list[int]] = {}
-    for model, refresh in shop.rows("SELECT model, refresh FROM shop.fivm_journal WHERE event = 'finished'"):
-        found.setdefault(model.split(".")[-1], []).append(refresh)
-    return shop.versions()[f"{shop.schema}.fivm_journal"], found
+def test_the_last_refreshes_are_listed(shop: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    """From the histories of the states: of one model, or of all; a command that fails tells what it has done."""
 
+    def listed(**wanted: object) -> list[list[str]]:
+        capsys.readouterr()
+        shop.dbt("run-operation", "fivm_history", "--args", json.dumps(wanted))
+        lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
+        start = next((i for i, words in enumerate(lines) if words[0] == "model"), len(lines) - 1)
+        return lines[start:]
 
-def test_the_journal_is_written_once_when_a_command_ends(shop: Project) -> None:
-    """Whatever the number of models and threads, and if a model fails; a retry writes what it has done."""
-    shop.dbt("build", "--threads", "4", "--exclude", "package:fivm")
-    version, entries = _journal(shop)
-    assert entries == {name: [1] for name in FIVM_MODELS}
-
+    assert listed() == [["no", "refresh", "is", "known"]]
+    shop.dbt("run", "--select", "big_orders", "total_revenue")
     shop.insert("orders", (5, 2, "2024-05-02", "99.00"))
-    both = ["run", "--threads", "2", "--select", "big_orders", "total_revenue"]
-    assert set(shop.dbt(*both).actions().values()) == {"refreshed"}
-    assert _journal(shop) == (version + 1, entries | {"big_orders": [1, 2], "total_revenue": [1, 2]})
-    assert set(shop.dbt(*both).actions().values()) == {"no change"}
-    assert _journal(shop)[0] == version + 1
-
     text = (shop.root / "models/total_revenue.sql").read_text()
     shop.write("models/total_revenue.sql", f"{{{{ config(pre_hook='select nothing') }}}}\n{text}")
-    shop.insert("orders", (6, 2, "2024-05-02", "98.00"))
-    assert shop.dbt(*both, expect=False).actions() == {"big_orders": "refreshed"}
-    assert _journal(shop) == (version + 2, entries | {"big_orders": [1, 2, 3], "total_revenue": [1, 2]})
-    shop.write("models/total_revenue.sql", text)
-    assert shop.dbt("retry").actions() == {"total_revenue": "refreshed"}
-    assert _journal(shop) == (version + 3, entries | {"big_orders": [1, 2, 3], "total_revenue": [1, 2, 3]})
-
-
-def test_state_of_the_journal_can_be_monitored(shop: Project, capsys: pytest.CaptureFixture[str]) -> None:
-    """From the first run on, in which the views may come before all models."""
-    monitored = ["--vars", json.dumps({"fivm_monitoring": True})]
-    state = "SELECT model, last_refresh, last_kind, is_unfinished FROM shop.fivm_models"
-    shop.dbt("run", "--select", "package:fivm", *monitored)
-    assert shop.sql(state) == []
-    shop.dbt("run", "--select", "big_orders", "package:fivm", *monitored)
-    assert shop.sql(state) == [(f"{shop.schema}.big_orders", 1, "build", False)]
-    [(seconds,)] = shop.sql("SELECT last_seconds FROM shop.fivm_models")
+    shop.dbt("run", "--select", "big_orders", "total_revenue", expect=False)
+    heading, *rows = listed(model="big_orders")
+    assert heading[:2] == ["model", "refresh"]
+    assert [(row[0], row[1], row[4]) for row in rows] == [
+        ("big_orders", "2", "refreshed"),
+        ("big_orders", "1", "built"),
+    ]
+    assert rows[0][5:9] == [f"{shop.schema}_raw.orders", "+1", "-0", "1"]
+    seconds, size = float(rows[0][9]), int(rows[0][10].replace(",", ""))
+    assert seconds > 0 and size > 0
+    assert {row[0] for row in listed()[1:]} == {"big_orders", "total_revenue"}
+    assert len(listed(limit=1)) == 2
     shop.dbt("run-operation", "fivm_explain", "--args", "{model: big_orders, format: html}")
     page = Path(capsys.readouterr().out.strip().splitlines()[-1]).read_text(encoding="utf-8")
-    assert seconds > 0 and f"Last refresh: number 1, {seconds:.1f} s" in page
+    assert f"Last refresh: number 2, {seconds:.1f} s" in page

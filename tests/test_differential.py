@@ -23,7 +23,6 @@ from cached_statements import cache_statements
 from fivm_dbt.delta.term import Derive, Term, at_side
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Join, Side
-from fivm_dbt.refresh.journal import MemoryJournal
 from fivm_dbt.sql.parse import parse
 from fivm_dbt.testing.alone import Alone, run_alone
 from fivm_dbt.testing.batches import end_states, in_one_batch, in_single_rows
@@ -296,11 +295,11 @@ def test_same_seed_same_scenario() -> None:
 
 def _on_spark(spark: SparkSession, seeds: Sequence[int], models: int, most_views: int | None) -> Coverage:
     """Random scenarios of ten steps, each refresh compared by Spark itself. Two run at a time, for Spark's driver
-    is one thread for each. The journal is in memory: as a table, which other tests have, it is a fifth of the time."""
+    is one thread for each."""
     from fivm_dbt.testing.spark_workbench import SparkWorkbench
 
     def workbench(seed: int) -> SparkWorkbench:
-        return SparkWorkbench(spark, f"fivm_random_{seed}", MemoryJournal())
+        return SparkWorkbench(spark, f"fivm_random_{seed}")
 
     def run(seed: int) -> Verdict:
         return run_random(

@@ -18,7 +18,6 @@ from fivm_dbt.refresh.engine import (
     NotVersioned,
     VersionUnavailable,
 )
-from fivm_dbt.refresh.journal import Entry, SqlJournal
 
 COLUMNS = (Column.of("a", "int"), Column.of("b", "decimal(10,2)"), Column.of("s", "string"))
 FIRST = [(1, Decimal("2.50"), "x"), (1, Decimal("2.50"), "x"), (None, None, None)]
@@ -467,13 +466,3 @@ class TestMeaning:
 
     def test_literals_that_look_like_versions(self, engine: DuckDbEngine) -> None:
         assert one(engine, "'VERSION AS OF 3'") == "VERSION AS OF 3"
-
-
-def test_the_journal_table_works_too(engine: DuckDbEngine) -> None:
-    journal = SqlJournal(engine, "db.fivm_journal")
-    entry = Entry("db.v", 1, 0, "started", "hash", {"it's": 'a "note"\\ here'})
-    journal.append(entry)
-    journal.append(Entry("db.v", 1, 0, "finished", "hash", {"signature": {}}))
-    assert [e.event for e in journal.entries("db.v")] == ["finished", "started"]
-    assert journal.entries("db.v")[1].detail == entry.detail
-    assert journal.last_build("db.v") is not None

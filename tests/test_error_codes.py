@@ -16,7 +16,6 @@ from fivm_dbt.parts.reference import PartReference
 from fivm_dbt.parts.schedule import Recurrence
 from fivm_dbt.plan.head import Note
 from fivm_dbt.refresh.compare import difference_sql
-from fivm_dbt.refresh.journal import MemoryJournal
 from fivm_dbt.refresh.owner import only_refresh_here
 from fivm_dbt.spark.validate import validate
 from fivm_dbt.testing.load import load_scenarios
@@ -115,12 +114,12 @@ def _tampered() -> None:
 
 def _never_built() -> None:
     bench = _bench()
-    difference_sql(bench.plan, MemoryJournal())
+    difference_sql(bench.plan, DuckDbEngine(tiny=True))
 
 
 def _at_work() -> None:
     bench = _bench()
-    with only_refresh_here(bench.journal.name, bench.plan.relation):
+    with only_refresh_here(bench.engine.session, bench.plan.relation):
         bench.refresh()
 
 

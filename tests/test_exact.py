@@ -105,7 +105,7 @@ def test_a_damaged_state_of_doubles() -> None:
         {"raw.r": ("k int, x double", [(1, 0.1), (1, 0.2), (2, 5.0), (None, math.inf)])},
     )
     bench.refresh()
-    check = difference_sql(bench.plan, bench.journal)
+    check = difference_sql(bench.plan, bench.engine)
     assert bench.engine.query(check) == []
     bench.engine.run(f"UPDATE {bench.plan.state_relation} SET sum = sum * 1.00000000000001 WHERE k = 2")
     assert bench.engine.query(check) == []

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 
 import pytest
 import sqlglot
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.head import Note
-from fivm_dbt.plan.plan import STATE_VERSION
 from fivm_dbt.refresh.engine import Commit
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.heads import HeadedJournal, head_of
-from fivm_dbt.refresh.invocation import Invocation
-from fivm_dbt.refresh.journal import Entry, SqlJournal
-from fivm_dbt.refresh.observe import read_state
+from fivm_dbt.refresh.heads import read_state
 from fixtures.models import Bench, HoldingBack, Interrupted, Interrupting
 
 SUMS = "select k, sum(x) as s, count(*) as n from r group by k"
@@ -110,11 +105,10 @@ def test_another_table_under_the_name_of_the_state_is_left_alone(*, full_refresh
 def test_a_commit_after_the_head_was_read_is_not_taken_for_somebody_elses() -> None:
     bench = _bench(fivm_on_change="fail")
     _insert(bench)
-    table, journal = bench.plan.state_relation, HeadedJournal.over(bench.journal, bench.engine)
-    entries = journal.entries(bench.plan.relation)
+    table, state = bench.plan.state_relation, read_state(bench.engine, bench.plan.relation)
     bench.refresh()
     assert len([c for c in bench.engine.commits(table, 0) if c.operation != "OPTIMIZE"]) > 2
-    report = refresh(bench.plan, bench.engine, bench.journal, entries=entries)
+    report = refresh(bench.plan, bench.engine, state=state)
     assert report.action == "no change", "overtaken, and begun again"
     bench.check()
 
@@ -172,66 +166,72 @@ def test_partitions_are_recorded_though_a_refresh_was_cut_off(after: int) -> Non
     bench.check()
 
 
+def _of_the_first_protocol(bench: Bench) -> list[str]:
+    """Leave what an older version has left: a table for each view, and no head."""
+    helper, root = bench.plan.helpers[0].name, bench.plan.root.relation
+    bench.engine.drop(bench.plan.state_relation)
+    bench.engine.run(f"DROP VIEW {helper}")
+    for name in (helper, root):
+        bench.engine.run(f"CREATE TABLE {name} USING DELTA AS SELECT 1 AS k, 'p' AS __fivm_partition")
+    bench.engine.run(f"CREATE OR REPLACE VIEW {bench.plan.relation} AS SELECT k FROM {root}")
+    return [helper, root]
+
+
+def _is_as_built(bench: Bench) -> bool:
+    bench.check()
+    (helper,) = bench.plan.helpers
+    is_view = bench.engine.is_view_of(helper.name, bench.engine._views[helper.name].sql(dialect="spark"))
+    return is_view and not bench.engine.exists(bench.plan.root.relation)
+
+
 def test_states_of_the_first_protocol_are_built_anew_and_dropped() -> None:
     """Under ``fivm_on_change: fail`` too: nobody has changed anything."""
     bench = _bench(NESTED)
-    helper = bench.plan.helpers[0].name
-    entry = bench.finished
-    bench.engine.drop(bench.plan.state_relation)
-    bench.engine.run(f"DROP VIEW {helper}")
-    tables = [bench.plan.root.relation, helper]
-    for name in tables:
-        bench.engine.run(f"CREATE TABLE {name} USING DELTA AS SELECT 1 AS k")
-    signature = {**bench.plan.signature, "state version": "3"}
-    detail = {k: v for k, v in entry.detail.items() if k not in ("head", "coverage")}
-    detail |= {"signature": signature, "states": dict.fromkeys(tables, 0)}
-    bench.journal.append(replace(entry, refresh=9, plan_hash="old", detail=detail))
+    _of_the_first_protocol(bench)
     bench.with_plan(meta={"fivm_on_change": "fail"})
     report = bench.refresh()
-    assert (report.action, report.reason) == ("rebuilt", f"state version changed from 3 to {STATE_VERSION}")
+    assert (report.action, report.refresh) == ("rebuilt", 1)
+    assert report.reason == f"state table {bench.plan.state_relation} is missing"
+    assert _is_as_built(bench)
+    assert bench.refresh().action == "no change"
+
+
+def test_a_rebuild_of_the_first_protocol_that_was_cut_off_is_completed() -> None:
+    number = 0
+    while True:
+        number += 1
+        bench = _bench(NESTED)
+        _of_the_first_protocol(bench)
+        try:
+            bench.refresh(Interrupting(bench.engine, number, after=True))
+        except Interrupted:
+            bench.refresh()
+            assert _is_as_built(bench)
+            assert bench.refresh().action == "no change"
+        else:
+            break
+    assert number > 5
+
+
+def test_a_table_of_somebody_else_beside_the_state_is_left_alone() -> None:
+    """Its name is that of a state of an older layout, and it has not its columns."""
+    bench = Bench.of(SUMS, {"r": ("k int, x int", ROWS)})
+    bench.engine.run(f"CREATE TABLE {bench.plan.root.relation} USING DELTA AS SELECT 1 AS precious")
+    assert bench.refresh().action == "built"
     bench.check()
-    assert not bench.engine.exists(bench.plan.root.relation)
-    assert bench.engine.is_view_of(helper, bench.engine._views[helper].sql(dialect="spark"))
-    assert bench.refresh().refresh == report.refresh == 10
+    assert bench.engine.query(f"SELECT * FROM {bench.plan.root.relation}") == [(1,)]
 
 
-def test_a_head_tells_all_that_the_journal_does() -> None:
+def test_what_was_covered_is_known_where_the_head_was_taken() -> None:
+    """The history tells it: a rebuild has the next number, and the results of dropped parts stay protected."""
     bench = _bench()
     _insert(bench)
     bench.refresh()
-    told = read_state(bench.journal.entries(bench.plan.relation)).finished
-    head = bench.finished
-    assert isinstance(told, Entry) and head_of(told) is None and head_of(head) is not None
-    for part in ("kind", "inputs", "buckets", "sizes", "signature"):
-        assert told.detail[part] == head.detail[part]
-    assert (told.refresh, told.plan_hash) == (head.refresh, head.plan_hash)
-
-
-def test_a_refresh_of_an_invocation_writes_no_journal() -> None:
-    """Nor does it need what is not written yet; written at the end, the journal has what it had before."""
-    bench, invocation = Bench.of(SUMS, {"r": ("k int, x int", ROWS)}), Invocation(["analytics.m"])
-    journal = SqlJournal(bench.engine, "analytics.fivm_journal", invocation)
-    actions = []
-    for rows in ([], [(1, 5)], [(7, 7)], []):
-        if rows:
-            _insert(bench, *rows)
-        report = refresh(bench.plan, bench.engine, journal)
-        assert not [s for s in report.statements if s.startswith("INSERT") and "fivm_journal" in s]
-        actions.append(report.action)
-    assert actions == ["built", "refreshed", "refreshed", "no change"]
-    assert not bench.engine.exists(journal.name)
-    bench.check()
-    known = journal.last_known("analytics.m")
-    assert known is not None and known.refresh == 3
-    noted = invocation.take_noted()
-    assert [(e.refresh, e.event, e.detail["kind"]) for e in noted] == [
-        (1, "finished", "build"),
-        (2, "finished", "refresh"),
-        (3, "finished", "refresh"),
-    ]
-    journal.write(noted)
-    assert list(SqlJournal(bench.engine, journal.name).entries("analytics.m")) == noted[::-1]
-    assert noted[-1].detail["seconds"] > 0 and noted[-1].detail["states"] == bench.finished.detail["states"]
+    before = bench.finished
+    bench.engine.run(f"DELETE FROM {bench.plan.state_relation} WHERE __fivm_view = 'tail'")
+    state = read_state(bench.engine, bench.plan.relation)
+    assert state.head is None and state.finished == before
+    assert bench.refresh().refresh == 3
 
 
 def test_what_is_covered_survives_spark_and_is_short() -> None:
@@ -274,13 +274,4 @@ def test_a_build_that_is_overtaken_before_it_is_counted_begins_again(monkeypatch
     monkeypatch.setattr(slow, "commit", commit)
     monkeypatch.setattr("fivm_dbt.refresh.executor.only_refresh_here", lambda *_: nullcontext(True))
     assert bench.refresh(slow).action == "no change"  # type: ignore[arg-type]
-    bench.check()
-
-
-def test_whether_there_is_a_head_only_the_states_can_tell() -> None:
-    """Whoever hands over no entries has asked the journal's table, which may know nothing of the model."""
-    bench = _bench()
-    assert refresh(bench.plan, bench.engine, bench.journal, entries=()).action == "no change"
-    _insert(bench)
-    assert refresh(bench.plan, bench.engine, bench.journal, entries=()).action == "refreshed"
     bench.check()

@@ -13,6 +13,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.executor import refresh
+from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.layout import Planner, Promises, measure, recorded_statistics, settled_plan
 from fivm_dbt.refresh.report import Report
 from fixtures.models import Bench, relation
@@ -32,7 +33,7 @@ ROWS = {
 
 
 class Laid:
-    """A model that is planned as in dbt: by the journal, or by what is measured."""
+    """A model that is planned as in dbt: by the head, or by what is measured."""
 
     def __init__(self) -> None:
         self.relations = [relation(name, columns) for name, (columns, _) in TABLES.items()]
@@ -52,16 +53,16 @@ class Laid:
     def run(self, planner: Planner | None = None, *, full_refresh: bool = False) -> Report:
         self.told = []
         bench = self.bench
-        entries = bench.journal.entries("analytics.m")
+        state = read_state(bench.engine, "analytics.m")
         plan = settled_plan(
             planner or self.planner(),
             bench.engine,
-            entries,
+            state,
             full_refresh=full_refresh,
             progress=self.told.append,
         )
         bench.plan = plan
-        report = refresh(plan, bench.engine, bench.journal, full_refresh=full_refresh, entries=entries)
+        report = refresh(plan, bench.engine, full_refresh=full_refresh, state=state)
         bench.check()
         return report
 
@@ -93,10 +94,10 @@ def test_a_layout_is_kept_until_a_rebuild(laid: Laid) -> None:
     assert laid.run().action == "built"
     assert laid.told == ["measuring c, l, o"]
     assert laid.has_helpers
-    recorded = recorded_statistics(laid.bench.journal.entries("analytics.m"))
+    recorded = recorded_statistics(read_state(laid.bench.engine, "analytics.m"))
     assert recorded is not None and recorded == laid.bench.plan.measured
     for _ in range(3):
-        # Other sizes by now: every entry repeats those of the build.
+        # Other sizes by now: every head repeats those of the build.
         laid.grow()
         assert laid.run().action == "refreshed"
         assert laid.told == [] and laid.bench.plan.measured == recorded

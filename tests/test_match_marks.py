@@ -72,7 +72,7 @@ def _read(report: Report, view: str) -> int:
 
 
 def _reads(report: Report) -> dict[str, int]:
-    return {name: n for name, n in report.scans if "journal" not in name}
+    return dict(report.scans)
 
 
 def _without_root(report: Report) -> dict[str, int]:

@@ -9,7 +9,6 @@ from fivm_dbt.naming import (
     MAX_IDENTIFIER,
     RESERVED,
     canonical,
-    journal_table,
     quote,
     relation_name,
     sibling,
@@ -76,7 +75,6 @@ def test_missing_parts_are_left_out() -> None:
 def test_sibling() -> None:
     assert sibling("analytics.daily", "root") == "analytics.daily__fivm_root"
     assert sibling("`my marts`.`daily sums`", "root") == "`my marts`.`daily sums__fivm_root`"
-    assert journal_table("cat.analytics.daily") == "cat.analytics.fivm_journal"
 
 
 def test_long_names_are_cut_and_stay_apart() -> None:

@@ -49,8 +49,8 @@ def _run(workbench: SparkWorkbench, sql: str) -> None:
 
 
 def _refreshed(workbench: SparkWorkbench, plan: Plan) -> Report:
-    report = refresh(plan, workbench.engine, workbench.journal)
-    assert list(workbench.engine.query(difference_sql(plan, workbench.journal))) == []
+    report = refresh(plan, workbench.engine)
+    assert list(workbench.engine.query(difference_sql(plan, workbench.engine))) == []
     return report
 
 
@@ -120,7 +120,7 @@ def test_a_day_later_in_local_time(workbench: SparkWorkbench) -> None:
     _refreshed(workbench, plan)
     assert _shown(workbench, "k, w") == [(1, 7)]
     workbench.engine.run("drop view m")
-    refresh(shifted, workbench.engine, workbench.journal)
+    refresh(shifted, workbench.engine)
     _insert(workbench, "a", f"(2, timestamp_seconds({_seconds('2024-10-26T10:00:00')}))")
     _insert(workbench, "b", f"(null, timestamp_seconds({_seconds('2024-10-27T11:00:00')}), 9)")
     _refreshed(workbench, shifted)

@@ -171,7 +171,7 @@ DIFFERENCES = {
     "Decimals are divided": ("", "decimals: d / 3"),
     "Hash buckets are": ("", "ints all: count(*)"),
     "Timestamps are in": ("", "times: cast(t as timestamp_ntz)"),
-    "The journal is": ("", "ints all: count(*)"),
+    "Nothing runs concurrently.": ("", "ints all: count(*)"),
 }
 """The beginning of each entry of the list in the documentation, with a question that shows it."""
 

@@ -400,10 +400,10 @@ def test_products_are_found_on_spark(spark: SparkSession) -> None:
         sql = sql.replace("join c", "join fivm_products.c")
         request = ModelRequest("fivm_products.m", sql, Catalog.of(relations), load_config(META))
         plan = plan_model(request, workbench.describe)
-        refresh(plan, workbench.engine, workbench.journal)
+        refresh(plan, workbench.engine)
         new = added(cells, (dict(enumerate([2, 3, -5, 7, 4, 9])), dict(enumerate([6, 10, -15, 2, 3, 5]))))
         changed = [cell for cell in cells if new[cell] != cells[cell]]
         workbench.change(specs["b"], [(*k, new[k]) for k in changed], [(*k, cells[k]) for k in changed])
-        report = refresh(plan, workbench.engine, workbench.journal)
+        report = refresh(plan, workbench.engine)
         assert found(report) == ["one product: 12 values for 36 rows"]
-        assert not workbench.engine.query(difference_sql(plan, workbench.journal))
+        assert not workbench.engine.query(difference_sql(plan, workbench.engine))

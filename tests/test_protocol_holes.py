@@ -7,14 +7,9 @@ from contextlib import suppress
 
 import pytest
 
-from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.errors import FivmError
-from fivm_dbt.naming import journal_table
 from fivm_dbt.plan.head import Note
 from fivm_dbt.refresh.engine import Engine, Row
-from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.journal import SqlJournal
-from fivm_dbt.refresh.report import Report
 from fixtures.models import Bench, Interrupted
 
 SUMS = "select g, count(*) as n, sum(x) as x from raw.r group by g"
@@ -66,45 +61,14 @@ def test_a_killed_client_whose_write_runs_on(apply: str, on_change: str) -> None
     bench.check()
 
 
-def _with_journal(bench: Bench) -> SqlJournal:
-    """The journal as a table, with the model built anew."""
-    journal = SqlJournal(bench.engine, journal_table(bench.plan.relation))
-    bench.engine.change("raw.r", insert=[(9, 9)])
-    refresh(bench.plan, bench.engine, journal)
-    return journal
-
-
-def _refresh(
-    bench: Bench, journal: SqlJournal, engine: object = None, *, full_refresh: bool = False
-) -> Report:
-    used: Engine = engine or bench.engine  # type: ignore[assignment]
-    return refresh(bench.plan, used, journal, full_refresh=full_refresh)
-
-
-def test_more_failed_attempts_than_are_read() -> None:
-    """They push the last finished entry out of what is read: the model is "built", although nobody may rebuild it."""
+def test_many_failed_attempts() -> None:
+    """A journal was read as far back as some: the model was "built", although nobody may rebuild it."""
     bench = _bench(fivm_on_change="fail")
-    journal = _with_journal(bench)
     bench.engine.change("raw.r", insert=[(1, 1)])
     actions = []
     for _ in range(52):
         with suppress(Interrupted):
-            actions.append(_refresh(bench, journal, Zombie(bench.engine)).action)
+            actions.append(bench.refresh(Zombie(bench.engine)).action)
     assert actions == [], "none of them gets as far as to write"
-    assert _refresh(bench, journal).action == "refreshed"
-    bench.check()
-
-
-@pytest.mark.parametrize("full_refresh", [False, True], ids=["run", "full refresh"])
-def test_an_entry_of_the_journal_is_damaged(*, full_refresh: bool) -> None:
-    """The journal tells people what was done; no refresh of a maintained model depends on it."""
-    bench = _bench()
-    journal = _with_journal(bench)
-    bench.engine.run(
-        f"INSERT INTO {journal.name} SELECT model, refresh + 1, 0, 'started', plan_hash, '{{', recorded_at "
-        f"FROM {journal.name} WHERE event = 'finished'"
-    )
-    assert isinstance(bench.engine, DuckDbEngine)
-    report = _refresh(bench, journal, full_refresh=full_refresh)
-    assert report.action == ("rebuilt" if full_refresh else "no change")
+    assert bench.refresh().action == "refreshed"
     bench.check()

@@ -32,7 +32,6 @@ from fivm_dbt.explain.operators import reads_in_full
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.engine import Engine, Row
-from fivm_dbt.refresh.journal import Journal
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.testing.workbench import DuckDbWorkbench
 from fixtures.runs import by_run
@@ -267,10 +266,10 @@ class TestFailures:
         refresh = run.refresh
         built: dict[str, Report] = {}
 
-        def only_once(plan: Plan, engine: Engine, journal: Journal) -> Report:
+        def only_once(plan: Plan, engine: Engine) -> Report:
             if plan.relation == "q06" and "q06" in built:
                 return built["q06"]
-            built[plan.relation] = refresh(plan, engine, journal)
+            built[plan.relation] = refresh(plan, engine)
             return built[plan.relation]
 
         monkeypatch.setattr(run, "refresh", only_once)

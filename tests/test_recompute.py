@@ -1,4 +1,4 @@
-"""Models that are recomputed (``fivm_policy``) keep the contract of all others: journal, versions, interruptions."""
+"""Models that are recomputed (``fivm_policy``) keep the contract of all others: heads, versions, interruptions."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_errors_of_the_configuration_are_no_reason_to_recompute() -> None:
 def test_recomputes_when_an_input_moves_and_only_then(meta: dict[str, object]) -> None:
     bench = Bench.of(RECURSIVE, ROWS, meta)
     built = bench.refresh()
-    assert (built.action, len(bench.journal.entries(bench.plan.relation))) == ("built", 1)
+    assert (built.action, bench.finished.refresh) == ("built", 1)
     bench.check()
     before = bench.engine.commits(bench.plan.state_relation, None)
     quiet = bench.refresh()
@@ -113,8 +113,7 @@ def test_recomputes_when_an_input_moves_and_only_then(meta: dict[str, object]) -
     assert report.action == "recomputed" and report.recomputed is not None
     assert report.line().startswith(f"m: recomputed: {report.recomputed}; ")
     bench.check()
-    finished = bench.journal.entries(bench.plan.relation)[0]
-    assert finished.event == "finished"
+    finished = bench.finished
     assert finished.detail["inputs"]["raw.r"]["version"] == 1
 
 
@@ -140,18 +139,18 @@ def test_the_clock_is_pinned_as_an_input_is() -> None:
     bench.refresh()
     found = bench.plan.recompute
     assert found is not None and not found.changes_by_itself and found.not_repeatable is None
-    assert bench.journal.entries(bench.plan.relation)[0].detail["clock"] == {"date": "2024-05-01"}
+    assert bench.finished.detail["clock"] == {"date": "2024-05-01"}
     bench.engine.fixed_clock = Clock.at(datetime(2024, 5, 1, 23))
     assert bench.refresh().action == "no change"
     bench.engine.fixed_clock = Clock.at(datetime(2024, 5, 2))
-    assert bench.engine.query(difference_sql(bench.plan, bench.journal)) == []
+    assert bench.engine.query(difference_sql(bench.plan, bench.engine)) == []
     report = bench.refresh()
     assert (report.action, report.reason) == ("recomputed", "the clock moved from 2024-05-01 to 2024-05-02")
     assert {row[1:] for row in bench.shown()} == {(date(2024, 5, 2), 2)}
     bench.engine.change("raw.r", insert=[(9, "9.00")])
     report = bench.refresh()
     assert (report.action, report.reason) == ("recomputed", None)
-    assert bench.engine.query(difference_sql(bench.plan, bench.journal)) == []
+    assert bench.engine.query(difference_sql(bench.plan, bench.engine)) == []
 
 
 def test_versions_that_moved_without_rows_are_read_again() -> None:
@@ -280,10 +279,10 @@ def test_a_broken_promise_rebuilds_where_the_policy_allows_it() -> None:
 def test_nothing_to_compare_with() -> None:
     bench = _bench("select k from raw.r limit 1")
     with pytest.raises(FivmError, match="LIMIT without ORDER BY takes any rows") as caught:
-        difference_sql(bench.plan, bench.journal)
+        difference_sql(bench.plan, bench.engine)
     assert caught.value.code.number == "FIVM106"
     bench = _bench()
-    assert bench.engine.query(difference_sql(bench.plan, bench.journal)) == []
+    assert bench.engine.query(difference_sql(bench.plan, bench.engine)) == []
 
 
 def test_explain() -> None:
@@ -295,7 +294,7 @@ def test_explain() -> None:
     assert "== recomputed, in every run: its result changes by itself" in random
     clock = explain(plan_of("select now() as t from raw.r", [relation("raw.r", "k int")], AUTO))
     assert "== recomputed, when an input or the clock has moved" in clock
-    assert "the clock [timestamp]\n  read once per refresh and kept in the journal" in clock
+    assert "the clock [timestamp]\n  read once per refresh and kept in the head" in clock
     assert "not comparable" not in clock
 
 

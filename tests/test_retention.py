@@ -282,7 +282,7 @@ class TestComparedWithARecompute:
         bench.refresh()
         _drop(bench, _at(5).date())
         bench.refresh()
-        question = difference_sql(bench.plan, bench.journal)
+        question = difference_sql(bench.plan, bench.engine)
         assert bench.engine.query(question) == []
         for day, wrong in ((START.date(), 0), (_at(9).date(), 2)):
             state = bench.plan.state_relation
@@ -293,11 +293,11 @@ class TestComparedWithARecompute:
         bench = _bench(QUERIES["sums"])
         _change(bench, [("a", 5, _at(0)), ("a", 2, _at(8))])
         bench.refresh()
-        assert bench.engine.query(difference_sql(bench.plan, bench.journal)) == []
+        assert bench.engine.query(difference_sql(bench.plan, bench.engine)) == []
         _drop(bench, _at(5).date())
         bench.refresh()
         with pytest.raises(FivmError, match="cannot be compared") as caught:
-            difference_sql(bench.plan, bench.journal)
+            difference_sql(bench.plan, bench.engine)
         assert caught.value.code.number == "FIVM206"
 
 
@@ -328,7 +328,7 @@ class TestDropping:
     def _found(
         self, bench: Bench, lateness: timedelta = LATE, readers: tuple[str, ...] = ("analytics.m",)
     ) -> OldParts:
-        return old_parts(bench.engine, bench.journal, bench.plan.input("m").relation, lateness, readers)
+        return old_parts(bench.engine, bench.plan.input("m").relation, lateness, readers)
 
     def test_what_all_have_seen(self) -> None:
         bench = self._built()

@@ -14,8 +14,6 @@ from fivm_dbt.config import Config
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.invocation import Invocation
-from fivm_dbt.refresh.journal import SqlJournal
 
 pytestmark = pytest.mark.spark
 
@@ -93,14 +91,13 @@ def test_the_table_of_counts(
 ) -> None:
     plan = _plan(engine, helpers)
     assert len(plan.helpers) == helpers
-    journal = SqlJournal(engine, "counts.fivm_journal", Invocation([plan.relation]))
-    refresh(plan, engine, journal)
+    refresh(plan, engine)
     for change in changes:
         for statement in CHANGES[change]:
             spark.sql(statement)
         before = _commits(spark)
         engine.taken()
-        refresh(plan, engine, journal)
+        refresh(plan, engine)
         sent = [timing for timing in engine.taken() if timing.kind != "dropped"]
         assert (change, len(sent), _commits(spark) - before) == (change, *_expected(helpers, change)), sent
     model, recompute = f"SELECT * FROM {plan.relation}", f"SELECT * FROM ({plan.sql})"

@@ -97,8 +97,8 @@ def test_days_on_which_clocks_change(workbench: SparkWorkbench, name: str) -> No
     plan = plan_model(request, workbench.describe)
 
     def refreshed() -> set[tuple[object, ...]]:
-        refresh(plan, workbench.engine, workbench.journal)
-        assert list(workbench.engine.query(difference_sql(plan, workbench.journal))) == []
+        refresh(plan, workbench.engine)
+        assert list(workbench.engine.query(difference_sql(plan, workbench.engine))) == []
         return {tuple(row) for row in workbench.engine.query(f"select {columns} from m")}
 
     first = refreshed()

@@ -13,10 +13,6 @@ import pytest
 from fivm_dbt.errors import FivmError
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import TimeParts
-from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.invocation import Invocation
-from fivm_dbt.refresh.journal import SqlJournal
-from fivm_dbt.refresh.report import Report
 from fixtures.runs import by_run, fast_only
 from viewdf_bench import Bench, Interrupted, Model, Row, Table, at, minutes, stopping
 
@@ -624,7 +620,7 @@ def test_late_data_in_turn_is_two_statements_per_part_and_one_to_write_it() -> N
 
 @contextmanager
 def watching(engine: Any, asked: list[str]) -> Iterator[None]:
-    """Take down what is asked of the journal's table."""
+    """Take down what is asked."""
     query = engine.query
 
     def watched(sql: str) -> Any:
@@ -781,32 +777,23 @@ def test_readers_of_a_model_that_is_rebuilt_see_all_of_it(
 def test_what_another_model_says_is_asked_anew_where_it_has_been_written_since(other: str) -> None:
     """The head knows what has been computed, whoever has done it."""
     with bench([loss(TWENTY)], [HELPER, VIEW2]) as b:
-        engine, name = b.bench.engine, "fivm_journal"
-
-        def run(model: str, journal: SqlJournal, *, full_refresh: bool = False) -> Report:
-            entries = journal.entries(model)
-            return refresh(b.plans[model], engine, journal, entries=entries, full_refresh=full_refresh)
-
-        b.journal = SqlJournal(engine, name)
-        for model in b.models:
-            run(model, SqlJournal(engine, name))
+        b.run()
         for minute in (6, 7):
             before = [row for row in b.tables["m"].rows if row[2] == at("10:02")]
             b.change(
                 "m", [("s", "d", minutes("10:00", minute), 30), ("s", "d", at("10:02"), 20 + minute)], before
             )
-            invocation = SqlJournal(engine, name, Invocation(["helper", "view2"]))
-            run("helper", invocation)
+            b.run("helper")
             if other != "nobody":
                 b.change(
                     "m", [("s", "d", minutes("10:30", minute), 40), ("t", "d", minutes("10:00", minute), 40)]
                 )
-                run("helper", SqlJournal(engine, name), full_refresh=other == "a rebuild")
+                b.run("helper", full_refresh=other == "a rebuild")
             asked: list[str] = []
-            with watching(engine, asked):
-                done = run("view2", invocation)
+            with watching(b.bench.engine, asked):
+                done = b.run("view2")["view2"]
             # Its head says it, beside the newest commit.
-            assert not [s for s in asked if "fivm_journal" in s or "__fivm_coverage" in s]
+            assert not [s for s in asked if "__fivm_coverage" in s]
             assert done.parts is not None and done.parts.computed != "none"
             b.check()
 

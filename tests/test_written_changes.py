@@ -19,7 +19,6 @@ from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.decide import is_conflict, raised_alarm
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.journal import MemoryJournal
 from fivm_dbt.spark.merge import NEGATIVE
 
 pytestmark = pytest.mark.spark
@@ -155,12 +154,12 @@ def test_the_feed_of_a_model_that_is_read_has_its_changes_alone(
     engine: SparkEngine, spark: SparkSession
 ) -> None:
     """Exact after every step, and what its readers take from its feed is what has changed of it, row by row."""
-    plan, journal = _plan(engine, spark), MemoryJournal()
-    refresh(plan, engine, journal)
+    plan = _plan(engine, spark)
+    refresh(plan, engine)
     before, seen = _rows(engine, plan), 0
     for step in STEPS:
         spark.sql(step)
-        report = refresh(plan, engine, journal)
+        report = refresh(plan, engine)
         [written] = [s for s in report.statements if not s.startswith(("CACHE", "SELECT"))]
         assert written.startswith(f"INSERT INTO {plan.state_relation} REPLACE WHERE")
         after = _rows(engine, plan)

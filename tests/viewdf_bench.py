@@ -27,9 +27,7 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.plan.viewdf import plan_viewdf
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.heads import HeadedJournal
-from fivm_dbt.refresh.journal import Journal
-from fivm_dbt.refresh.observe import read_state
+from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.parts_wanted import EventTime
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.testing.workbench import DuckDbWorkbench, TableSpec
@@ -109,7 +107,6 @@ class Bench:
 
     def __init__(self, tables: Sequence[Table], models: Sequence[Model], zone: str = "UTC") -> None:
         self.bench = DuckDbWorkbench(tiny=True)
-        self.journal: Journal = self.bench.journal
         self.tables = {t.name: t for t in tables}
         self.models = {m.name: m for m in models}
         self.zone = zone
@@ -166,7 +163,7 @@ class Bench:
         self.plans[name] = plan_model(ModelRequest(name, sql, Catalog.of(relations), config, session))
 
     def run_fivm(self, name: str) -> Report:
-        return refresh(self.plans[name], self.bench.engine, self.journal)
+        return refresh(self.plans[name], self.bench.engine)
 
     def change(self, name: str, insert: Sequence[Row] = (), delete: Sequence[Row] = ()) -> None:
         """One commit of a source; a deleted row takes one of its equal copies along."""
@@ -191,7 +188,6 @@ class Bench:
             found[name] = refresh(
                 self.plans[name],
                 self.bench.engine,
-                self.journal,
                 within=within,
                 full_refresh=full_refresh,
                 progress=progress,
@@ -212,8 +208,7 @@ class Bench:
 
     def known(self, name: str) -> dict[str, Any]:
         """What the head says of the parts of a model."""
-        journal = HeadedJournal.over(self.journal, self.bench.engine)
-        finished = read_state(journal.entries(name)).finished
+        finished = read_state(self.bench.engine, name).finished
         assert finished is not None
         found: dict[str, Any] = finished.detail["parts"]
         return found

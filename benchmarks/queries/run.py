@@ -174,7 +174,7 @@ class _Runner:
             return Step(len(followed.shown), self._changed(followed, before, is_first), seconds)
         followed.columns = plan.output
         started = perf_counter()
-        report = refresh(plan, engine, self.workbench.journal)
+        report = refresh(plan, engine)
         refreshed = perf_counter()
         followed.shown = engine.query(f"SELECT * FROM {plan.relation}")
         versions = {i.name: engine.commits(i.name, None)[0].version for i in plan.inputs}

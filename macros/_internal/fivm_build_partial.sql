@@ -1,7 +1,7 @@
 {#
   --empty and --sample show a model a part of its inputs. That must never reach a state that is maintained: a model
-  that has one is left as it is. One that has none becomes a plain view over the part, without state or journal, so
-  that the next ordinary run builds it.
+  that has one is left as it is. One that has none becomes a plain view over the part, without a state, so that the
+  next ordinary run builds it.
 #}
 {% macro _fivm_build_partial(existing_relation, target_relation, request) %}
   {%- if existing_relation is not none and adapter.fivm_is_maintained(target_relation) -%}

@@ -11,7 +11,6 @@
       'meta': config.get('meta', {}),
       'batch_size': config.get('batch_size'),
       'full_refresh': should_full_refresh(),
-      'selected': selected_resources,
       'propagate': var('fivm_propagate', false),
   } -%}
   {%- do adapter.fivm_validate(request) -%}

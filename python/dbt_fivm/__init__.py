@@ -5,7 +5,6 @@ It imports nothing but dbt: an exception here would stop every dbt command of ev
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from dbt.plugins import dbtPlugin
@@ -59,16 +58,6 @@ def with_fivm(adapter: Any) -> Any:
 
             fivm_add_nodes(self, macro_resolver)
 
-    def cleanup_connections(self: Any) -> None:
-        # dbt calls this when an invocation ends, however it ends, and at other times, when nothing is left to write.
-        bridge = sys.modules.get("fivm_dbt.bridge.adapter")
-        try:
-            if bridge is not None:  # else no model was refreshed
-                bridge.fivm_write_noted(self)
-        finally:
-            adapter.cleanup_connections(self)
-
-    methods["cleanup_connections"] = cleanup_connections
     methods["execute"] = execute
     methods["set_macro_resolver"] = set_macro_resolver
     return type(adapter)(adapter.__name__, (adapter,), methods)
@@ -78,7 +67,6 @@ def with_fivm(adapter: Any) -> Any:
 _METHODS: dict[str, Any] = {
     "fivm_validate": {},
     "fivm_refresh": {},
-    "fivm_create_journals": None,
     "fivm_runnable_sql": "",
     "fivm_is_partial": False,
     "fivm_is_maintained": False,
@@ -86,6 +74,7 @@ _METHODS: dict[str, Any] = {
     "fivm_explain": "",
     "fivm_exact_sql": "",
     "fivm_check": [],
+    "fivm_history": [],
     "fivm_clean": [],
     "fivm_drop_parts": [],
 }

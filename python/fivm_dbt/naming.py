@@ -44,9 +44,6 @@ CLOCK = "__fivm_clock"
 NUMBER = "__fivm_number_"
 """Begins the names of columns that number equal rows in a completed text."""
 
-JOURNAL = "fivm_journal"
-"""The one journal table of a schema."""
-
 PART_CATALOG = "fivm_parts"
 """The catalog of time parts of a schema."""
 
@@ -127,12 +124,6 @@ def owner_of(name: str, relation: str) -> bool:
     *schema, last = split_name(name)
     *own, model = split_name(relation)
     return schema == own and last.startswith(f"{model}{PREFIX}"[: MAX_IDENTIFIER - 7])
-
-
-def journal_table(relation: str) -> str:
-    """The journal of the schema in which the model ``relation`` lives."""
-    *schema, _ = split_name(relation)
-    return relation_name(*schema, JOURNAL)
 
 
 def part_catalog(relation: str) -> str:

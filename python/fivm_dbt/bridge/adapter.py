@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from fivm_dbt.bridge.invocations import invocation_of, take_noted, tell_not_written
 from fivm_dbt.bridge.key_warnings import warn_of_unused_keys
 from fivm_dbt.bridge.name_checks import check_names
 from fivm_dbt.bridge.nodes import Compiled, add_helper_nodes, remember_helpers
@@ -40,16 +39,15 @@ from fivm_dbt.explain.text import explain
 from fivm_dbt.inputs import read_catalog, read_retained, read_time_parts, with_sql_names
 from fivm_dbt.ir.moments import session_zone
 from fivm_dbt.manifest import MAINTAINED, Nodes, without_catalog
-from fivm_dbt.naming import FACTORS_PROPERTY, ROOT_PROPERTY, canonical, journal_table, split_name
+from fivm_dbt.naming import FACTORS_PROPERTY, ROOT_PROPERTY, canonical, split_name
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.plan.viewdf import plan_viewdf
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.heads import HeadedJournal
-from fivm_dbt.refresh.journal import SqlJournal
+from fivm_dbt.refresh.heads import read_state
+from fivm_dbt.refresh.history import Refreshed, history, table_of
 from fivm_dbt.refresh.layout import Planner, Promises, recorded_plan, settled_plan
-from fivm_dbt.refresh.observe import read_state
 from fivm_dbt.refresh.oracle import runnable_sql
 from fivm_dbt.refresh.parts_wanted import EventTime
 from fivm_dbt.refresh.report import Report
@@ -94,23 +92,18 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
     engine = _engine(adapter)
     try:
         with _told(relation):
-            name = journal_table(canonical(relation.render()))
-            journal = HeadedJournal(
-                SqlJournal(engine, name, invocation_of(adapter, name, request["selected"])), engine
-            )
-            entries = journal.entries(canonical(relation.render()))
+            state = read_state(engine, canonical(relation.render()))
             planner = _planner(
                 adapter, engine, relation, request["sql"], _config(request), request["materialized"]
             )
             is_full, tell = bool(request["full_refresh"]), _progress()
-            plan = settled_plan(planner, engine, entries, full_refresh=is_full, progress=tell)
+            plan = settled_plan(planner, engine, state, full_refresh=is_full, progress=tell)
             _make_way(adapter, engine, plan, request["existing"])
             report = refresh(
                 plan,
                 engine,
-                journal,
                 full_refresh=is_full,
-                entries=entries,
+                state=state,
                 progress=tell,
                 propagate=bool(request["propagate"]),
                 within=_event_times(adapter),
@@ -125,24 +118,6 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
         "line": f"fivm: {report.line()}",
         "tables": [split_name(plan.state_relation)[-1]],
     }
-
-
-def fivm_write_noted(adapter: Any) -> None:
-    """Write into the journals what the models of an invocation have noted. What goes wrong costs these rows alone."""
-    for name, entries in take_noted(adapter).items():
-        try:
-            with adapter.connection_named("fivm journal"):
-                SqlJournal(_engine(adapter), name).write(entries)
-        except Exception as error:
-            tell_not_written(name, entries, error)
-            logger.debug("not written", exc_info=True)
-
-
-def fivm_create_journals(adapter: Any, schemas: Sequence[str]) -> None:
-    """Create the journals of schemas that have none yet, for views over them."""
-    engine = _engine(adapter)
-    for schema in schemas:
-        SqlJournal(engine, journal_table(canonical(f"{schema}.model"))).create()
 
 
 def fivm_runnable_sql(adapter: Any, request: Mapping[str, Any]) -> str:
@@ -205,26 +180,33 @@ def fivm_explain(adapter: Any, name: str, form: str = "text") -> str:
 
 
 def _measured(engine: SparkEngine, relation: str) -> Measured | None:
-    """What the last finished refresh has left, None where there is none.
-
-    A head is written before its seconds are known: these the journal has.
-    """
+    """What the last finished refresh has left, None where there is none."""
     from fivm_dbt.explain.drawing import Measured
 
-    finished = read_state(_journal(engine, relation).entries(relation)).finished
+    finished = read_state(engine, relation).finished
     if finished is None:
         return None
-    told = SqlJournal(engine, journal_table(relation)).entries(relation)
-    seconds = [e.detail["seconds"] for e in told if e.event == "finished" and e.refresh == finished.refresh]
+    told = next(iter(history(engine, relation, 1)), None)
     rows = {state: int(size[0]) for state, size in finished.detail.get("sizes", {}).items()}
-    return Measured(finished.refresh, next(map(float, seconds), None), rows)
+    return Measured(finished.refresh, None if told is None else told.seconds, rows)
+
+
+def fivm_history(adapter: Any, model: str | None, limit: int) -> list[str]:
+    """The last refreshes of a model, or of all of the project, newest first: a heading and a line for each."""
+    nodes = list(_nodes(adapter).fivm_models()) if model is None else [_model(adapter, model)]
+    engine, found = _engine(adapter), list[Refreshed]()
+    for node in nodes:
+        relation = canonical(adapter.Relation.create_from(adapter.config, node).render())
+        found += history(engine, relation, limit)
+    found.sort(key=lambda refreshed: refreshed.at, reverse=True)
+    return table_of(found[:limit]) if found else ["no refresh is known"]
 
 
 def fivm_exact_sql(adapter: Any, relation: str) -> str:
     """A query for the rows in which a model differs from its full recompute."""
     with _told(relation):
         plan = _plan_of_node(adapter, _model(adapter, relation))
-        return difference_sql(plan, _journal(_engine(adapter), plan.relation))
+        return difference_sql(plan, _engine(adapter))
 
 
 def fivm_check(adapter: Any) -> list[dict[str, str]]:
@@ -259,7 +241,7 @@ def fivm_drop_parts(adapter: Any, dry_run: bool) -> list[str]:
     engine = _engine(adapter)
     zone = session_zone(_session_settings(engine))
     found = [
-        old_parts(engine, _journal(engine, relation.name), relation, lateness, readers)
+        old_parts(engine, relation, lateness, readers)
         for relation, lateness, readers in read_retained(_execute(adapter), _nodes(adapter), zone)
     ]
     if not found:
@@ -343,9 +325,9 @@ def _plan_of_node(adapter: Any, node: Any) -> Plan:
     name, engine = canonical(relation.render()), _engine(adapter)
     meta = {**node.config.meta, "batch_size": _batch_size(node.config.batch_size)}
     config = load_config(meta, model=node.name)
-    entries = _journal(engine, name).entries(name)
+    state = read_state(engine, name)
     planner = _planner(adapter, engine, relation, _sql(adapter, node), config, str(node.config.materialized))
-    return recorded_plan(planner, entries)
+    return recorded_plan(planner, state)
 
 
 def _sql(adapter: Any, node: Any) -> str:
@@ -378,10 +360,6 @@ def _make_way(adapter: Any, engine: SparkEngine, plan: Plan, existing: Any | Non
     is_ours = engine.view_property(name, ROOT_PROPERTY) == plan.state_relation
     if not is_ours and engine.view_property(name, FACTORS_PROPERTY) is None:
         adapter.drop_relation(existing)
-
-
-def _journal(engine: SparkEngine, relation: str) -> HeadedJournal:
-    return HeadedJournal(SqlJournal(engine, journal_table(relation)), engine)
 
 
 def _engine(adapter: Any) -> SparkEngine:

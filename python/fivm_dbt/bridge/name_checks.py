@@ -8,7 +8,7 @@ from dbt_common.exceptions import CompilationError
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.manifest import Nodes
-from fivm_dbt.naming import canonical, journal_table, owner_of, part_catalog
+from fivm_dbt.naming import canonical, owner_of, part_catalog
 
 
 def check_names(nodes: Nodes) -> None:
@@ -16,11 +16,10 @@ def check_names(nodes: Nodes) -> None:
     owners = {canonical(m.relation_name): m for m in nodes.fivm_models()}
     shared: dict[str, Any] = {}
     for name, model in owners.items():
-        for place in (journal_table(name), part_catalog(name)):
-            shared.setdefault(place, model)
+        shared.setdefault(part_catalog(name), model)
     for node in nodes.written():
         name = canonical(node.relation_name)
-        whose, owner = "keeps its journal or its parts", shared.get(name)
+        whose, owner = "keeps its parts", shared.get(name)
         if owner is None:
             whose = "keeps its states"
             owner = next((m for relation, m in owners.items() if owner_of(name, relation)), None)

@@ -36,7 +36,7 @@ class TableStatistics:
         return dict(self.distinct).get((relation, column))
 
     def as_dict(self) -> dict[str, dict[str, Any]]:
-        """By relation its rows and its columns' distinct values, for the journal."""
+        """By relation its rows and its columns' distinct values, for the head."""
         found: dict[str, dict[str, Any]] = {name: {"rows": n, "distinct": {}} for name, n in self.rows}
         for (name, column), n in self.distinct:
             found[name]["distinct"][column] = n

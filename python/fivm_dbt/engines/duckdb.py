@@ -90,6 +90,10 @@ class DuckDbEngine:
         return "duckdb"
 
     @property
+    def session(self) -> int:
+        return id(self)
+
+    @property
     def writes_changes(self) -> bool:
         return True
 

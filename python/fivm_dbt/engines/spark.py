@@ -101,6 +101,10 @@ class SparkEngine:
         return SparkEngine(on_session(own), own)
 
     @property
+    def session(self) -> int | None:
+        return None if self._session is None else id(self._session)
+
+    @property
     def writes_changes(self) -> bool:
         return self._session is not None
 

@@ -22,7 +22,7 @@ COLOURS = ("#4c78a8", "#e45756", "#54a24b", "#eeca3b", "#b279a2", "#f58518", "#7
 
 
 def page(plan: Plan, measured: Measured | None = None) -> str:
-    """The page as HTML. ``measured`` is what the journal says of the last refresh, if anything."""
+    """The page as HTML. ``measured`` is what the head says of the last refresh, if anything."""
     environment = Environment(
         loader=PackageLoader("fivm_dbt.explain", ""),
         autoescape=True,

@@ -206,7 +206,7 @@ def _clock(plan: Plan) -> list[str]:
     if not plan.clock_kinds:
         return []
     return [
-        f"the clock [{', '.join(sorted(plan.clock_kinds))}]\n  read once per refresh and kept in the journal"
+        f"the clock [{', '.join(sorted(plan.clock_kinds))}]\n  read once per refresh and kept in the head"
     ]
 
 

@@ -78,7 +78,7 @@ class Clock:
         return Scalar(as_type(exp.Literal.string(text), _LITERAL_TYPES[kind]))
 
     def as_dict(self) -> dict[str, str]:
-        """For the journal: what is used."""
+        """For the head: what is used."""
         return {kind: text for kind, text in asdict(self).items() if text is not None}
 
 

@@ -37,7 +37,7 @@ STATE = "state version"
 """The part of the signature that names the layout of states."""
 
 STATE_VERSION = 5
-"""Raised when the layout of state tables or the journal changes; part of every plan hash."""
+"""Raised when the layout of state tables or of their heads changes; part of every plan hash."""
 
 _INNER_VIEW = "inner view "
 """What a part of the signature about an inner view begins with; then its relation."""

@@ -1,7 +1,7 @@
 """The Plan of a model that is not maintained: its own text, run anew whenever an input moved (``fivm_policy``).
 
 The state has the user's columns and no multiplicity: rows are kept as the text gives them, also such that cannot be
-grouped. Everything else is as for other plans: pinned versions, the journal, the view, models over this one.
+grouped. Everything else is as for other plans: pinned versions, the head, the view, models over this one.
 """
 
 from __future__ import annotations

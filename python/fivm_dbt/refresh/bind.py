@@ -18,7 +18,6 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.clock import clock_detail, recorded_clock
 from fivm_dbt.refresh.dropped import dropped_in
 from fivm_dbt.refresh.engine import ChangeFeedUnavailable, Expected
-from fivm_dbt.refresh.journal import Journal
 from fivm_dbt.refresh.observe import Observed, RecordedInput, keeps_columns
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import InputChange
@@ -50,23 +49,22 @@ def stage_inputs(
     engine: Recorder,
     observed: Mapping[str, Observed],
     recorded: Mapping[str, RecordedInput],
-    journal: Journal,
     *,
     bound: Binding | None = None,
     known: Mapping[str, Staged] | None = None,
 ) -> dict[str, Staged]:
     """Stage the net change of every moved input, or, rolling forward, of every input that the binding says changed.
 
-    Those ``known`` already are left as they are. The ``journal`` tells which parts other models have dropped.
+    Those ``known`` already are left as they are.
     """
     if bound is not None:
         again = [b for b in bound.inputs if b.name in bound.changed]
         _stage_all(plan, engine, again)
-        return {b.name: _staged(plan, engine, b, journal) for b in again}
+        return {b.name: _staged(plan, engine, b) for b in again}
     result = dict(known or {})
     moved = [o for o in observed.values() if o.moved and o.name not in result]
     for b in _captured(plan, engine, moved, recorded):
-        result[b.name] = _staged(plan, engine, b, journal)
+        result[b.name] = _staged(plan, engine, b)
     return result
 
 
@@ -144,11 +142,11 @@ def _capture(engine: Recorder, observed: Observed, record: RecordedInput) -> Bou
     return _difference(bound)
 
 
-def _staged(plan: Plan, engine: Recorder, bound: BoundInput, journal: Journal) -> Staged:
+def _staged(plan: Plan, engine: Recorder, bound: BoundInput) -> Staged:
     """What has been staged of an input, without the rows of parts that were dropped."""
     name = staged_input(plan, bound.name)
     change, spans = _summary(plan, engine, bound)
-    dropped = dropped_in(plan, engine, bound, name, journal) if change.deleted else Intervals()
+    dropped = dropped_in(plan, engine, bound, name) if change.deleted else Intervals()
     if dropped:
         engine.progress(
             f"{plan.model}: {len(dropped):,} parts of {bound.name} were dropped: their results stay"
@@ -224,7 +222,7 @@ def versions_text(versions: Mapping[str, int]) -> str:
 
 
 def recorded_binding(binding: Binding) -> dict[str, Any]:
-    """A binding as JSON, for the journal."""
+    """A binding as JSON, for the head of a refresh that is open."""
     inputs = [
         {"name": b.name, "capture": b.capture, "old": b.old, "new": b.new, "snapshot": b.snapshot}
         for b in binding.inputs

@@ -1,4 +1,4 @@
-"""The time of a refresh: read once, before versions are pinned, and recorded with them in the journal."""
+"""The time of a refresh: read once, before versions are pinned, and recorded with them in the head."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fivm_dbt.refresh.recorder import Recorder
 
 
 def read_clock(plan: Plan, engine: Recorder, finished: Mapping[str, Any] | None) -> BoundClock | None:
-    """The time of the state by its *finished* entry (of a build there is none before) and now; None where not used."""
+    """The time of the state by its head (of a build there is none before) and now; None where not used."""
     if not plan.clock_kinds:
         return None
     now = engine.clock().only(plan.clock_kinds)
@@ -25,12 +25,12 @@ def is_by_the_day(plan: Plan) -> bool:
 
 
 def finished_clock(clock: BoundClock | None) -> dict[str, Any]:
-    """The part of a *finished* entry that says what time its state is of."""
+    """The part of a head that says what time its state is of."""
     return {} if clock is None else {"clock": clock.new.as_dict()}
 
 
 def clock_detail(clock: BoundClock) -> dict[str, Any]:
-    """Both times, for a *started* entry."""
+    """Both times, for a refresh that is open."""
     return {"old": clock.old.as_dict(), "new": clock.new.as_dict()}
 
 

@@ -17,9 +17,9 @@ from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.plan.retention import computed_after
 from fivm_dbt.refresh.dropped import Dropped, recorded_drops
-from fivm_dbt.refresh.journal import Journal
+from fivm_dbt.refresh.engine import Readable
+from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.known_parts import KnownParts
-from fivm_dbt.refresh.observe import read_state, recorded_states
 from fivm_dbt.refresh.oracle import recompute_sql
 from fivm_dbt.refresh.tolerance import close
 from fivm_dbt.spark.part_queries import parts_query
@@ -37,7 +37,7 @@ _MODEL, _RECOMPUTE = "only in the model", "only in the recompute"
 _SIGN, _COPIES, _COPY, _PLACE = (f"{PREFIX}{what}" for what in ("sign", "copies", "copy", "place"))
 
 
-def difference_sql(plan: Plan, journal: Journal) -> str:
+def difference_sql(plan: Plan, engine: Readable) -> str:
     """Rows that only the model or only its recompute has, as bags, at the last refresh's own versions.
 
     Raises FIVM404 where no refresh has finished, or one was interrupted, FIVM106 where the SQL has no one answer.
@@ -48,14 +48,14 @@ def difference_sql(plan: Plan, journal: Journal) -> str:
             f"this model is recomputed, and there is nothing to compare it with: {plan.recompute.not_repeatable}",
             remedy="take the test fivm_exact off this model, or rewrite the SQL so that it has one answer",
         )
-    state = read_state(journal.entries(plan.relation))
+    state = read_state(engine, plan.relation)
     if state.finished is None or state.unfinished is not None:
         what = "has never been built" if state.finished is None else "was interrupted in a refresh"
         raise FivmError("FIVM404", f"{plan.relation} {what}", remedy=f"dbt run --select {plan.model}")
     versions = {name: record.commit.version for name, record in state.inputs.items()}
     if plan.parts is not None:
         known = KnownParts.of(state.finished.detail["parts"])
-        every = {**versions, plan.state_relation: recorded_states(state.finished)[plan.state_relation]}
+        every = {**versions, plan.state_relation: state.version}
         return _difference_of_parts(plan, known, every)
     times = state.finished.detail.get("clock")
     clock = Clock(**times) if times is not None else None

@@ -9,8 +9,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import STATE, Plan, is_hashed, shortened
 from fivm_dbt.refresh.engine import Commit, VersionUnavailable
-from fivm_dbt.refresh.journal import Entry, Journal
-from fivm_dbt.refresh.observe import Observed, RecordedInput
+from fivm_dbt.refresh.observe import Coverage, Observed, RecordedInput
 from fivm_dbt.refresh.recorder import Recorder
 
 BYTES_PER_BUCKET = 32 * 2**20
@@ -38,29 +37,20 @@ _CONFLICT = re.compile(
 _REBUILD = "run with --full-refresh, or set fivm_on_change: rebuild"
 
 
-def why_rebuild(plan: Plan, engine: Recorder, journal: Journal, finished: Entry) -> str | None:
+def why_rebuild(plan: Plan, finished: Coverage) -> str | None:
     """The reason why the state of the last finished refresh cannot be maintained further, None where it can.
 
     Raises FIVM304 where the plan changed and ``fivm_on_change`` is ``fail``. A state of an older layout is built anew
     all the same: nobody has changed anything.
     """
     if finished.plan_hash == plan.plan_hash:
-        is_there = engine.exists(plan.state_relation)
-        return None if is_there else f"state table {plan.state_relation} is missing"
-    build = last_build(plan, journal, finished)
-    before: dict[str, str] = build.detail["signature"] if build is not None else {}
+        return None
+    before: Mapping[str, str] = finished.detail["signature"]
     reason = _what_changed(plan, before)
     is_older = before.get(STATE) not in (None, plan.signature[STATE])
     if plan.config.fivm_on_change == "fail" and not is_older:
         raise FivmError("FIVM304", reason, remedy=_REBUILD, model=plan.model)
     return reason
-
-
-def last_build(plan: Plan, journal: Journal, finished: Entry | None) -> Entry | None:
-    """What tells what the state was built from: the last ``finished`` entry, or an earlier one, which is asked for."""
-    if finished is None or "signature" in finished.detail:
-        return finished
-    return journal.last_build(plan.relation)
 
 
 def lost_inputs(

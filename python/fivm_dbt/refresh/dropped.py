@@ -13,8 +13,8 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.binding import BoundInput
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.refresh.journal import Entry, Journal
-from fivm_dbt.refresh.observe import read_state
+from fivm_dbt.refresh.heads import read_state
+from fivm_dbt.refresh.observe import Coverage
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.dropped import losing_parts_query, newest_query, rows_left_query
 from fivm_dbt.spark.part_time import counted
@@ -23,7 +23,7 @@ Dropped = Mapping[str, Intervals]
 """By input the parts that have been dropped, and whose results are kept."""
 
 
-def dropped_in(plan: Plan, engine: Recorder, bound: BoundInput, staged: str, journal: Journal) -> Intervals:
+def dropped_in(plan: Plan, engine: Recorder, bound: BoundInput, staged: str) -> Intervals:
     """The parts whose rows a staged change takes away because of their age (:class:`Retention`)."""
     item = plan.input(bound.name)
     if item.retention is None:
@@ -33,7 +33,7 @@ def dropped_in(plan: Plan, engine: Recorder, bound: BoundInput, staged: str, jou
     if not losing:
         return losing
     if item.relation.presentation is not None:
-        return losing & _dropped_by(journal, bound.name)
+        return losing & _dropped_by(engine, bound.name)
     # Nothing older than that can make a part old enough, months being of different lengths.
     column = item.relation.column(item.retention.column)
     assert column is not None
@@ -49,15 +49,15 @@ def dropped_in(plan: Plan, engine: Recorder, bound: BoundInput, staged: str, jou
     return Intervals.numbers(part for part in old if left.get(part, 0) == came[part])
 
 
-def _dropped_by(journal: Journal, model: str) -> Intervals:
+def _dropped_by(engine: Recorder, model: str) -> Intervals:
     """The parts that a viewdf model has dropped: its head says so from the same commit on."""
-    finished = read_state(journal.beside(model).entries(model)).finished
+    finished = read_state(engine, model).finished
     return Intervals.read(finished.detail["parts"]["dropped"] if finished is not None else "none")
 
 
-def recorded_drops(entry: Entry) -> dict[str, Intervals]:
+def recorded_drops(covered: Coverage) -> dict[str, Intervals]:
     """By input the parts of which a model has results that it could not compute again."""
-    return {name: Intervals.read(text) for name, text in entry.detail.get("dropped", {}).items()}
+    return {name: Intervals.read(text) for name, text in covered.detail.get("dropped", {}).items()}
 
 
 def check_rebuild(plan: Plan, dropped: Dropped, reason: str) -> None:

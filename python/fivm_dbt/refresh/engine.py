@@ -6,7 +6,7 @@ and keeps copies of old versions, so that thousands of refreshes can be tested i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -116,12 +116,23 @@ class Versions(Protocol):
         """
 
 
-class Engine(Versions, Protocol):
+class Readable(Versions, Protocol):
+    """What can be asked about the rows of a table, and its versions."""
+
+    def query(self, sql: str) -> Sequence[Row]:
+        """Run a query and return all its rows. Only for small results. Raises MissingRelation."""
+
+
+class Engine(Readable, Protocol):
     """A database that runs the Spark SQL of a plan. Errors of a statement pass through as they are."""
 
     @property
     def name(self) -> str:
         """``spark`` or ``duckdb``."""
+
+    @property
+    def session(self) -> Hashable:
+        """The same of engines that see what each other has staged."""
 
     @property
     def writes_changes(self) -> bool:
@@ -138,9 +149,6 @@ class Engine(Versions, Protocol):
 
         Of two that run at once one is an error. After RESTORE and CLONE the text of the newest commit is not ours.
         """
-
-    def query(self, sql: str) -> Sequence[Row]:
-        """Run a query and return all its rows. Only for small results. Raises MissingRelation."""
 
     def describe(self, sql: str) -> tuple[Column, ...]:
         """Names and types of a query's result, without running it."""

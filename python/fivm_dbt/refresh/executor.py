@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.engine import Engine
-from fivm_dbt.refresh.heads import HeadedJournal
-from fivm_dbt.refresh.journal import Entry, Journal
 from fivm_dbt.refresh.maintained import MaintainedRun
-from fivm_dbt.refresh.observe import locked
+from fivm_dbt.refresh.observe import State, locked
 from fivm_dbt.refresh.owner import only_refresh_here
 from fivm_dbt.refresh.parts import PartRun
 from fivm_dbt.refresh.parts_wanted import EventTime
@@ -28,35 +26,33 @@ Progress = Callable[[str], None]
 def refresh(
     plan: Plan,
     engine: Engine,
-    journal: Journal,
     *,
     full_refresh: bool = False,
-    entries: Sequence[Entry] | None = None,
+    state: State | None = None,
     progress: Progress = logger.info,
     propagate: bool = False,
     within: EventTime = (None, None),
 ) -> Report:
     """Bring the model up to date with its inputs and say what was done.
 
-    ``entries`` are the model's newest in the journal, where they have just been read. A model with
+    ``state`` is what the model's head says, where it has just been read. A model with
     ``fivm_refresh: lazy`` stays as it is, once it is built, unless ``propagate`` asks for what has changed since.
     ``within`` restricts a viewdf model to the parts of a range of time.
     Raises FIVM301 to FIVM306 for inputs, FIVM401 to FIVM405 for the state. After an error nothing is half
     visible, and the next call goes on where this one stopped.
     """
-    journal = HeadedJournal.over(journal, engine)
-    with only_refresh_here(journal.name, plan.relation) as is_only:
+    with only_refresh_here(engine.session, plan.relation) as is_only:
         if not is_only:
             raise locked(plan, "by another thread of this process")
         recorder = Recorder(engine, plan, progress)
         is_lazy = plan.config.fivm_refresh == "lazy" and not propagate
         try:
             try:
-                return _run(plan, recorder, journal, is_lazy, within).execute(full_refresh, entries)
+                return _run(plan, recorder, is_lazy, within).execute(full_refresh, state)
             except Overtaken:
                 # Another process has written to the model since its head was read.
                 recorder.unstage_all()
-                return _run(plan, recorder, journal, is_lazy, within).execute(full_refresh)
+                return _run(plan, recorder, is_lazy, within).execute(full_refresh)
         except Overtaken:
             raise locked(plan, "by another process, which was faster") from None
         except FivmError as error:
@@ -65,8 +61,8 @@ def refresh(
             recorder.unstage_all()
 
 
-def _run(plan: Plan, engine: Recorder, journal: Journal, is_lazy: bool, within: EventTime) -> Run:
+def _run(plan: Plan, engine: Recorder, is_lazy: bool, within: EventTime) -> Run:
     if plan.parts is not None:
-        return PartRun(plan, engine, journal, within)
+        return PartRun(plan, engine, within)
     kind = MaintainedRun if plan.recompute is None else RecomputedRun
-    return kind(plan, engine, journal, is_lazy)
+    return kind(plan, engine, is_lazy)

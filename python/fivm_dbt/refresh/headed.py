@@ -6,7 +6,6 @@ Nobody claims a model. Who comes too late finds that the head is another one, an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from time import perf_counter
 from typing import Any
 
 from fivm_dbt.plan.binding import Binding
@@ -14,10 +13,10 @@ from fivm_dbt.plan.head import HeadId, NextHead
 from fivm_dbt.plan.plan import shortened
 from fivm_dbt.refresh.decide import KEEPS_ROWS, beheaded, changed_by_others, is_conflict, raised_alarm
 from fivm_dbt.refresh.engine import Commit
-from fivm_dbt.refresh.heads import coverage, had_head, has_set, head_of, head_of_build, next_head
-from fivm_dbt.refresh.journal import Entry
+from fivm_dbt.refresh.heads import coverage, had_head, has_set, head_of_build, next_head, read_state
 from fivm_dbt.refresh.model_run import ModelRun
-from fivm_dbt.refresh.observe import Observed, State, read_state
+from fivm_dbt.refresh.observe import Observed, State
+from fivm_dbt.refresh.report import Action, InputChange
 from fivm_dbt.refresh.run import Overtaken
 from fivm_dbt.spark.heads import OVERTAKEN
 from fivm_dbt.spark.merge import write_head
@@ -30,25 +29,35 @@ class HeadedRun(ModelRun):
     """The head that the next commit starts from, None where there is no table."""
     base = -1
     """The newest version of the table that is known."""
+    is_new = False
+    """Whether the model is built for the first time."""
 
     # What was left
 
-    def _left(self, entries: Sequence[Entry] | None) -> State:
+    def _left(self, state: State | None) -> State:
         """What the last refresh has left, and its head to start from."""
-        state = read_state(self.journal.entries(self.plan.relation) if entries is None else entries)
-        if entries is not None and head_of(state.finished or state.unfinished) is None:
-            # That is what the journal's table says, or nothing: whether there is a head only the states can tell.
-            state = read_state(self.journal.entries(self.plan.relation))
-        self.head = head_of(state.finished)
+        state = read_state(self.engine, self.plan.relation) if state is None else state
+        self.head = state.head
+        self.is_new = state.finished is None and not self.engine.exists(self.plan.relation)
         return state
 
-    def _load(self, finished: Entry) -> str | None:
+    def _why_missing(self, state: State) -> str | None:
+        """Why a model without a finished refresh is built, None where it is new."""
+        if self.is_new or state.version >= 0:
+            return None
+        return f"state table {self.plan.state_relation} is missing"
+
+    def _as_build(self, again: Action) -> Action:
+        """What a build is called, ``again`` where it is not the first one."""
+        return "built" if self.is_new else again
+
+    def _load(self, state: State) -> str | None:
         """Take up what the last refresh has left; why the state is not that, where somebody else has written to it."""
         if self.head is None:
             return beheaded(self.plan)
-        detail, name = finished.detail, self.plan.state_relation
-        self.base = int(detail["states"][name])
-        self.states = {name: self.base}
+        assert state.finished is not None
+        detail, name = state.finished.detail, self.plan.state_relation
+        self.base = state.version
         self.state_bytes = detail["state_bytes"]
         self._take_up(detail)
         left = int(detail["base"])
@@ -69,9 +78,22 @@ class HeadedRun(ModelRun):
 
     # The next head
 
+    def _tell(
+        self,
+        action: Action,
+        reason: str | None = None,
+        changes: Sequence[InputChange] = (),
+        rows: int | None = None,
+    ) -> None:
+        """Have the head say what is done, for people."""
+        changed = {c.relation: [c.inserted, c.deleted] for c in changes if c.inserted or c.deleted}
+        known = {"reason": reason, "changed": changed or None, "rows": rows}
+        told = {key: value for key, value in known.items() if value is not None}
+        self.told = {"action": action, "started_at": self.started_at, **told}
+
     def _covered(self, state: State, detail: Mapping[str, Any]) -> dict[str, Any]:
         """What the state covers with the next commit, which starts from the version ``base``."""
-        every = {**detail, **self._state_detail(), **self._of_state()}
+        every = {**detail, **self._state_detail(), **self._of_state(), **self.told}
         return coverage(self.plan, state.next_refresh, every | {"signature": shortened(self.plan.signature)})
 
     def _built(
@@ -113,10 +135,8 @@ class HeadedRun(ModelRun):
         raised = raised_alarm(error)
         if isinstance(error, Overtaken) or raised == OVERTAKEN or is_conflict(error):
             raise Overtaken from error
-        if raised is not None:
-            found = read_state(self.journal.entries(self.plan.relation)).finished
-            if head_of(found) != self.head:
-                raise Overtaken from error
+        if raised is not None and read_state(self.engine, self.plan.relation).head != self.head:
+            raise Overtaken from error
 
     def _newest(self) -> Commit:
         return self.engine.commits(self.plan.state_relation, None)[0]
@@ -132,11 +152,4 @@ class HeadedRun(ModelRun):
         else:
             self.state_bytes = self.engine.size(name)
         if since:
-            self.states[name] = self.base = since[0].version
-
-    def _tell(self, covered: Mapping[str, Any]) -> None:
-        """Have what has been committed written down in the journal, for monitoring: nothing depends on it."""
-        seconds = round(perf_counter() - self.started, 3)
-        known = {"seconds": seconds, "states": dict(self.states), "state_bytes": self.state_bytes}
-        number, detail = int(covered["refresh"]), {**covered["detail"], **known}
-        self.journal.note(Entry(self.plan.relation, number, 0, "finished", self.plan.plan_hash, detail))
+            self.base = since[0].version

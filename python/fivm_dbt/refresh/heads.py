@@ -1,12 +1,12 @@
-"""What the heads of state tables say about models, in the form of the journal: one entry per model, always complete."""
+"""The heads of tables of states: what they say about a model, and the next one (ADR 0028, 0033)."""
 
 from __future__ import annotations
 
 import json
 import re
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from datetime import datetime, timezone
 from time import time_ns
 from typing import Any
 
@@ -16,8 +16,8 @@ from fivm_dbt.naming import COVERAGE, sibling
 from fivm_dbt.plan.head import HeadId, NextHead, as_json, noted_head
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.decide import without_head
-from fivm_dbt.refresh.engine import Commit, Engine, MissingRelation, NotVersioned
-from fivm_dbt.refresh.journal import Entry, Journal, now
+from fivm_dbt.refresh.engine import Commit, MissingRelation, NotVersioned, Readable
+from fivm_dbt.refresh.observe import Coverage, State
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.heads import head_query
 from fivm_dbt.spark.pieces import table
@@ -25,9 +25,14 @@ from fivm_dbt.spark.pieces import table
 _NO_SUCH_COLUMN = re.compile(r"UNRESOLVED_COLUMN|not found in FROM clause")
 
 
+def now() -> str:
+    """This moment, UTC."""
+    return datetime.now(timezone.utc).isoformat(timespec="microseconds")
+
+
 def coverage(plan: Plan, refresh: int, detail: Mapping[str, Any]) -> dict[str, Any]:
-    """What the states cover after a refresh: its number, the plan, and what a *finished* entry has."""
-    return {"refresh": refresh, "plan_hash": plan.plan_hash, "detail": dict(detail), "recorded_at": now()}
+    """What the states cover after a refresh."""
+    return Coverage(refresh, plan.plan_hash, detail, now()).as_dict()
 
 
 def with_open(
@@ -77,12 +82,6 @@ def head_of_build(
     return first_head(before, covered, replaces=replaces)
 
 
-def head_of(finished: Entry | None) -> HeadId | None:
-    """The head that an entry was read from, None where it is of the journal's table."""
-    found = finished.detail.get("head") if finished is not None else None
-    return None if found is None else HeadId(int(found["number"]), str(found["commit"]))
-
-
 def had_head(plan: Plan, engine: Recorder) -> bool:
     """Whether there is a table of states, of which somebody has taken the head; raises FIVM404 for another table."""
     if not engine.exists(plan.state_relation):
@@ -93,102 +92,58 @@ def had_head(plan: Plan, engine: Recorder) -> bool:
     return True
 
 
-class HeadedJournal:
-    """A journal that asks the model's table of states first.
+def read_state(engine: Readable, model: str) -> State:
+    """What a model's table of states says by its head, which mostly comes with the look at its newest commit.
 
-    Models that have no such table, as those of older layouts, are in the ``inner`` journal.
+    Where somebody took the head, what the last commit told that has set one. Nothing where there is no such table.
     """
-
-    def __init__(self, inner: Journal, engine: Engine) -> None:
-        self._inner = inner
-        self._engine = engine
-
-    @staticmethod
-    def over(journal: Journal, engine: Engine) -> Journal:
-        return journal if isinstance(journal, HeadedJournal) else HeadedJournal(journal, engine)
-
-    @property
-    def name(self) -> str:
-        return self._inner.name
-
-    def beside(self, relation: str) -> Journal:
-        return HeadedJournal(self._inner.beside(relation), self._engine)
-
-    def entries(self, model: str) -> Sequence[Entry]:
-        found = self._from_head(model)
-        return self._inner.entries(model) if found is None else found
-
-    def last_known(self, model: str) -> Entry | None:
-        return self._inner.last_known(model)
-
-    def last_build(self, model: str) -> Entry | None:
-        found = self._from_head(model)
-        return self._inner.last_build(model) if found is None else found[-1]
-
-    def append(self, entry: Entry) -> None:
-        self._inner.append(entry)
-
-    def note(self, entry: Entry) -> None:
-        self._inner.note(entry)
-
-    def _from_head(self, model: str) -> list[Entry] | None:
-        """The entries that the head stands for, newest first; None where there is no such table, or it has no head."""
-        name = sibling(model, "state")
-        try:
-            newest = self._engine.commits(name, None)[0]
-            found = _noted(newest, name) or self._asked(name, newest.version)
-        except (MissingRelation, NotVersioned):
-            return None
-        except Exception as error:
-            if _NO_SUCH_COLUMN.search(str(error)):
-                return None
-            raise
-        if found is None:
-            return None
-        (id_, covered), version = found, newest.version
-        head = {"number": id_.number, "commit": id_.commit, "version": version}
-        return entries_of(model, covered, {"head": head, "states": {name: version}})
-
-    def _asked(self, name: str, version: int) -> tuple[HeadId, Mapping[str, Any]] | None:
-        rows = self._engine.query(head_query(name, version).sql(dialect="spark"))
-        if not rows:
-            return None
-        ((number, commit, covered),) = rows
-        return HeadId(int(str(number)), str(commit)), json.loads(str(covered))
+    name = sibling(model, "state")
+    try:
+        newest = engine.commits(name, None)[0]
+        found = noted(newest, name) or _asked(engine, name, newest.version)
+        if found is not None:
+            return _state(found[1], found[0], newest.version)
+        told = (noted(commit, name) for commit in engine.commits(name, 0))
+        known = next((f for f in told if f is not None), None)
+    except (MissingRelation, NotVersioned):
+        return State()
+    return State(version=newest.version) if known is None else _state(known[1], None, newest.version)
 
 
-def _noted(newest: Commit, name: str) -> tuple[HeadId, Mapping[str, Any]] | None:
-    """The head as the newest commit tells it, if that is the one that has set it.
+def noted(commit: Commit, name: str) -> tuple[HeadId, Mapping[str, Any]] | None:
+    """The head as a commit of a table tells it, if that is the one that has set it.
 
     Its writer has started from the version before: a note that is beside another version came there by mistake.
     Whoever believes a wrong one writes nothing, as the head is compared with the row.
     """
-    found = noted_head(newest.note, name)
-    if found is None or found[1]["detail"]["base"] + 1 != newest.version:
+    found = noted_head(commit.note, name)
+    if found is None or found[1]["detail"]["base"] + 1 != commit.version:
         return None
     return found
 
 
-def entries_of(model: str, covered: Mapping[str, Any], read: Mapping[str, Any]) -> list[Entry]:
-    """The entries of a coverage: that of the refresh that is finished, and before it that of one which is open.
+def _asked(engine: Readable, name: str, version: int) -> tuple[HeadId, Mapping[str, Any]] | None:
+    try:
+        rows = engine.query(head_query(name, version).sql(dialect="spark"))
+    except Exception as error:
+        if _NO_SUCH_COLUMN.search(str(error)):
+            return None
+        raise
+    if not rows:
+        return None
+    ((number, commit, covered),) = rows
+    return HeadId(int(str(number)), str(commit)), json.loads(str(covered))
+
+
+def _state(covered: Mapping[str, Any], head: HeadId | None, version: int) -> State:
+    """What a head says: the refresh that is finished, and after it one that is open.
 
     While a first build is open none is finished.
     """
     number, at = int(covered["refresh"]), str(covered["recorded_at"])
-    detail = {
-        **covered["detail"],
-        **read,
-        "coverage": {k: v for k, v in covered.items() if not k.startswith("open")},
-    }
-    finished = Entry(model, number, 0, "finished", str(covered["plan_hash"]), detail, at)
+    finished = Coverage(number, str(covered["plan_hash"]), covered["detail"], at)
     if "open" not in covered:
-        return [finished]
+        return State(finished, None, head, version)
     is_first = "kind" not in covered["detail"]
-    started = replace(
-        finished,
-        refresh=number + 1,
-        event="started",
-        plan_hash=str(covered["open_plan_hash"]),
-        detail={**covered["open"], **read} if is_first else covered["open"],
-    )
-    return [started] if is_first else [started, finished]
+    unfinished = Coverage(number + 1, str(covered["open_plan_hash"]), covered["open"], at)
+    return State(None if is_first else finished, unfinished, head, version)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from sqlglot import exp
@@ -14,8 +14,7 @@ from fivm_dbt.naming import PARTITION, VIEW
 from fivm_dbt.plan.applying import StateSize
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.engine import Engine, MissingRelation
-from fivm_dbt.refresh.journal import Entry
-from fivm_dbt.refresh.observe import read_state
+from fivm_dbt.refresh.observe import State
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.pieces import table
 
@@ -37,18 +36,17 @@ class Planner(Protocol):
 def settled_plan(
     planner: Planner,
     engine: Engine,
-    entries: Sequence[Entry],
+    state: State,
     *,
     full_refresh: bool = False,
     progress: Callable[[str], None] = logger.info,
 ) -> Plan:
     """The plan by what was measured when the state was built; by sizes of now, where it is to be built.
 
-    ``entries`` are the model's newest in the journal. A state is built where there is none, with ``full_refresh``, and
-    where it is of another plan.
+    A state is built where there is none, with ``full_refresh``, and where it is of another plan.
     """
-    finished = read_state(entries).finished
-    plan = planner(recorded_statistics(entries)) if full_refresh else recorded_plan(planner, entries)
+    finished = state.finished
+    plan = planner(recorded_statistics(state)) if full_refresh else recorded_plan(planner, state)
     is_same = finished is not None and finished.plan_hash == plan.plan_hash and not full_refresh
     if is_same or not plan.measurable:
         return plan
@@ -56,14 +54,14 @@ def settled_plan(
     return planner(measure(plan, engine))
 
 
-def recorded_plan(planner: Planner, entries: Sequence[Entry]) -> Plan:
+def recorded_plan(planner: Planner, state: State) -> Plan:
     """The plan by which the state was built, where the model has still one.
 
     A key that has been declared since may lead to another plan: to another order among ties, of which each is right.
     It is made use of when the state is built the next time, and is no reason to build it. A key that is not declared
     any more is.
     """
-    finished, measured = read_state(entries).finished, recorded_statistics(entries)
+    finished, measured = state.finished, recorded_statistics(state)
     plan = planner(measured)
     if finished is None or finished.plan_hash == plan.plan_hash:
         return plan
@@ -74,10 +72,9 @@ def recorded_plan(planner: Planner, entries: Sequence[Entry]) -> Plan:
     return earlier if earlier.plan_hash == finished.plan_hash else plan
 
 
-def recorded_statistics(entries: Sequence[Entry]) -> TableStatistics | None:
-    """What was measured when the state was built; every finished entry repeats it."""
-    finished = read_state(entries).finished
-    data = finished.detail.get("measured") if finished is not None else None
+def recorded_statistics(state: State) -> TableStatistics | None:
+    """What was measured when the state was built; every head repeats it."""
+    data = state.finished.detail.get("measured") if state.finished is not None else None
     return TableStatistics.from_dict(data) if data is not None else None
 
 

@@ -27,7 +27,6 @@ from fivm_dbt.refresh.decide import (
     KEEPS_ROWS,
     broken_promise,
     choose_buckets,
-    last_build,
     lost_inputs,
     raised_alarm,
     unreadable,
@@ -37,10 +36,9 @@ from fivm_dbt.refresh.dropped import check_rebuild, recorded_drops
 from fivm_dbt.refresh.engine import Commit, VersionUnavailable
 from fivm_dbt.refresh.headed import HeadedRun
 from fivm_dbt.refresh.heads import next_head, with_open
-from fivm_dbt.refresh.journal import Entry
 from fivm_dbt.refresh.layout import state_sizes
 from fivm_dbt.refresh.model_parts import last_recorded, record_partitions
-from fivm_dbt.refresh.observe import Observed, RecordedInput, State, observe
+from fivm_dbt.refresh.observe import Coverage, Observed, RecordedInput, State, observe
 from fivm_dbt.refresh.publish import publish, write_snapshots
 from fivm_dbt.refresh.report import Action, InputChange, Report
 from fivm_dbt.refresh.resume import Gone, bound_again
@@ -73,16 +71,14 @@ class MaintainedRun(HeadedRun):
     def is_summed(self) -> bool:
         return bool(self.tail.views) or appends(self.plan, self.sizes)
 
-    def execute(self, full_refresh: bool, entries: Sequence[Entry] | None = None) -> Report:
-        state = self._left(entries)
+    def execute(self, full_refresh: bool, state: State | None = None) -> Report:
+        state = self._left(state)
         if full_refresh:
             return self._build(state, "full refresh")
         if state.finished is None:
-            return self._build(state, None)
+            return self._build(state, self._why_missing(state))
         self.dropped = recorded_drops(state.finished)
-        reason = why_rebuild(self.plan, self.engine, self.journal, state.finished) or self._load(
-            state.finished
-        )
+        reason = why_rebuild(self.plan, state.finished) or self._load(state)
         if reason:
             return self._build(state, reason)
         if state.unfinished is None:
@@ -93,8 +89,7 @@ class MaintainedRun(HeadedRun):
         if report is not None:
             return report
         state = self._left(None)
-        assert state.finished is not None
-        self._load(state.finished)
+        self._load(state)
         return self._refresh(state, rolled_forward=True)
 
     def _take_up(self, detail: Mapping[str, Any]) -> None:
@@ -110,9 +105,7 @@ class MaintainedRun(HeadedRun):
     def _build(self, state: State, reason: str | None, snapshots: frozenset[str] = frozenset()) -> Report:
         """Compute the whole state at the inputs' newest versions."""
         check_rebuild(self.plan, self.dropped, reason or "no reason")
-        action: Action = "built" if state.finished is None else "rebuilt"
         before = state.inputs if state.finished is not None else {}
-        last = last_build(self.plan, self.journal, state.finished)
         clock = read_clock(self.plan, self.engine, None)
         observed = observe(self.plan, self.engine, {})
         kept = snapshots | {i.name for i in self.plan.inputs if i.starts_with_snapshot}
@@ -122,28 +115,25 @@ class MaintainedRun(HeadedRun):
         self.engine.progress(f"building {self.plan.model}" + (f": {reason}" if reason else ""))
         recorded = write_snapshots(self.plan, self.engine, binding, kept & {i.name for i in self.plan.inputs})
         self.sizes, self.anew, self.tail = {}, {}, Tail()
+        self._tell(self._as_build("rebuilt"), reason)
         head, covered = self._built(state, observed, recorded, binding)
         try:
             build_states(self.plan, self.engine, replace(binding, head=head))
         except Exception as error:
             self._not_built(error)
         self._committed(head)
-        covered = self._counted(state, covered)
+        self._count(state, covered)
         publish(self.plan, self.engine, is_summed=self.is_summed)
-        self._remove_orphans(last)
+        self._remove_orphans(state.finished)
         record_partitions(self.plan, self.engine, state.next_refresh, versions_read(binding), None)
-        self._tell(covered)
-        return self._report(action, state.next_refresh, reason=reason)
+        return self._report(self._as_build("rebuilt"), state.next_refresh, reason=reason)
 
-    def _counted(self, state: State, covered: dict[str, Any]) -> dict[str, Any]:
+    def _count(self, state: State, covered: Mapping[str, Any]) -> None:
         """Count what was built, where the way of writing depends on it, and have the head say so."""
         self.sizes = state_sizes(self.plan, self.engine)
-        if not self.sizes:
-            return covered
-        kept = {k: v for k, v in covered["detail"].items() if k not in self._state_detail()}
-        covered = self._covered(state, kept)
-        self._set_head(covered)
-        return covered
+        if self.sizes:
+            kept = {k: v for k, v in covered["detail"].items() if k not in self._state_detail()}
+            self._set_head(self._covered(state, kept))
 
     def _not_built(self, error: Exception) -> NoReturn:
         raised = raised_alarm(error)
@@ -180,7 +170,7 @@ class MaintainedRun(HeadedRun):
         buckets = int(state.finished.detail["buckets"])
         self.engine.expect(expected_reads(self.plan, observed, self.base))
         try:
-            staged = stage_inputs(self.plan, self.engine, observed, state.inputs, self.journal)
+            staged = stage_inputs(self.plan, self.engine, observed, state.inputs)
         except VersionUnavailable as error:
             return self._build(state, unreadable(self.plan, error))
         self._note_dropped(staged)
@@ -195,13 +185,15 @@ class MaintainedRun(HeadedRun):
         update = self._update(moved.binding)
         return self._apply(moved, update) if binding.changed else self._only_time_passed(moved, update)
 
-    def _complete(self, finished: Entry) -> None:
+    def _complete(self, finished: Coverage) -> None:
         """Do what comes after a commit, where the last refresh was cut off there."""
         detail, length = finished.detail, self.plan.partition_length
         self._complete_build(finished)
         if length is not None and detail["touched"] != []:
             known = last_recorded(self.plan, self.engine)
-            if known is None or known < finished.refresh:
+            # Refreshes of a state that was lost have had greater numbers, and a build records everything anew.
+            is_build = detail["kind"] == "build"
+            if known is None or known < finished.refresh or (is_build and known != finished.refresh):
                 read = versions_text({name: d["version"] for name, d in detail["inputs"].items()})
                 record_partitions(self.plan, self.engine, finished.refresh, read, detail["touched"])
 
@@ -235,10 +227,10 @@ class MaintainedRun(HeadedRun):
         state = moved.state
         recorded = {name: record.snapshot for name, record in state.inputs.items()}
         self.anew = {}
+        self._tell("no change", changes=moved.changes)
         detail = self._detail("advance", moved.observed, recorded, moved.binding) | {"touched": []}
         covered = self._covered(state, detail)
         self._set_head(covered)
-        self._tell(covered)
         self._show()
         return self._report(
             "no change", state.next_refresh, inputs=moved.changes, rolled=moved.rolled_forward
@@ -254,6 +246,10 @@ class MaintainedRun(HeadedRun):
             written = snapshots | write_snapshots(self.plan, self.engine, binding, kept)
             touched = [text for m in update.merged if m.view == self.plan.top.name for text in m.touched]
             detail = self._detail("refresh", observed, written, binding)
+            rows = sum(
+                m.rows for m in update.merged if self.plan.is_factorized or m.view == self.plan.top.name
+            )
+            self._tell("refreshed", movement(binding.clock), moved.changes, rows)
             detail["touched"] = touched if len(touched) <= MAX_LITERALS else None
             started = {
                 "binding": recorded_binding(binding),
@@ -261,13 +257,12 @@ class MaintainedRun(HeadedRun):
                 "before": binding.before,
                 "dropped": {n: str(parts) for n, parts in self.dropped.items()},
             }
-            covered = self._write(state, update, detail, started)
+            self._write(state, update, detail, started)
         except VersionUnavailable as error:
             return self._build(state, unreadable(self.plan, error))
         except Exception as error:
             return self._alarm(error, state)
         record_partitions(self.plan, self.engine, state.next_refresh, versions_read(binding), touched)
-        self._tell(covered)
         self._show()
         return self._report(
             "refreshed",
@@ -294,10 +289,10 @@ class MaintainedRun(HeadedRun):
 
     def _write(
         self, state: State, update: Update, detail: dict[str, Any], started: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    ) -> None:
         """Write the deltas. Between several statements the head says what is covered still, and what is open."""
         assert state.finished is not None
-        before = state.finished.detail["coverage"]
+        before = state.finished.as_dict()
         self.anew = {change.view: change.anew for change in update.merged}
         covered = self._covered(state, detail)
         for number, of, run in update.writes():
@@ -306,7 +301,6 @@ class MaintainedRun(HeadedRun):
             head = next_head(self.head, {**now, "detail": {**now["detail"], "base": self.base}})
             run(head)
             self._committed(head)
-        return covered
 
     def _measure(self, since: Sequence[Commit]) -> None:
         super()._measure(since)
@@ -360,12 +354,13 @@ class MaintainedRun(HeadedRun):
         entry = state.unfinished
         self.engine.progress(f"finishing refresh {entry.refresh} of {self.plan.model}, which was interrupted")
         self.dropped = recorded_drops(entry)
+        self._tell("refreshed", "it was interrupted, and has been finished")
         before = int(entry.detail["before"])
         binding = replace(bind(self.plan, {}, buckets=0, recorded=entry.detail["binding"]), before=before)
         recorded = {name: RecordedInput.of(data) for name, data in entry.detail["inputs"].items()}
         try:
             binding = bound_again(self.plan, self.engine, binding, recorded)
-            staged = stage_inputs(self.plan, self.engine, {}, {}, self.journal, bound=binding)
+            staged = stage_inputs(self.plan, self.engine, {}, {}, bound=binding)
             binding = binding.with_spans(span for s in staged.values() for span in s.spans)
             update = Update(self.plan, self.engine, binding, int(entry.detail["done"]))
             update.finds_a_change()
@@ -384,9 +379,7 @@ class MaintainedRun(HeadedRun):
                 "touched": None,
                 **times,
             }
-            covered = self._write(
-                state, update, detail, {k: v for k, v in entry.detail.items() if k != "done"}
-            )
+            self._write(state, update, detail, {k: v for k, v in entry.detail.items() if k != "done"})
         except Gone as error:
             return self._build(state, str(error), error.recreated)
         except VersionUnavailable as error:
@@ -395,5 +388,4 @@ class MaintainedRun(HeadedRun):
             return self._alarm(error, state)
         # What had been merged before the interruption is not known any more: all of it may be new.
         record_partitions(self.plan, self.engine, state.next_refresh, versions_read(binding), None)
-        self._tell(covered)
         return None

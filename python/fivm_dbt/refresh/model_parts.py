@@ -12,11 +12,11 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.naming import COUNT, PARTITION, part_catalog
 from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.plan import Plan
+from fivm_dbt.refresh.catalog_table import create_once
 from fivm_dbt.refresh.engine import MissingRelation
-from fivm_dbt.refresh.journal import create_once
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.added import read_summed
-from fivm_dbt.spark.part_catalog import PartEntry, Recorded, create_catalog, forget_model, record_parts
+from fivm_dbt.spark.part_catalog import PartEntry, Recorded, forget_model, record_parts
 from fivm_dbt.spark.partition_text import partition_time
 from fivm_dbt.spark.pieces import table
 from fivm_dbt.spark.reads import in_partitions
@@ -29,7 +29,7 @@ def record_partitions(
     length = plan.partition_length
     if length is None:
         return
-    create_once(engine, part_catalog(plan.relation), create_catalog(plan))
+    create_once(plan, engine)
     if touched is None:
         engine.run(forget_model(plan))
     elif not touched:

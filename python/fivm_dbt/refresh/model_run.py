@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from fivm_dbt.naming import sibling
 from fivm_dbt.plan.plan import inner_views
-from fivm_dbt.refresh.journal import Entry
-from fivm_dbt.refresh.observe import Observed
+from fivm_dbt.refresh.observe import Coverage, Observed
 from fivm_dbt.refresh.publish import drop_states, show_again, show_helpers
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.refresh.run import Run
@@ -15,7 +14,7 @@ class ModelRun(Run):
     """One call of a refresh of a model that is not of time parts."""
 
     def _wait(
-        self, finished: Entry, observed: dict[str, Observed], why: str | None, *, rolled: bool
+        self, finished: Coverage, observed: dict[str, Observed], why: str | None, *, rolled: bool
     ) -> Report:
         """Leave the model as it is: the histories of its inputs keep what changed until somebody asks for it."""
         self._show()
@@ -39,7 +38,7 @@ class ModelRun(Run):
         is_shown = show_again(self.plan, self.engine, is_summed=self.is_summed)
         self.shown_again = is_shown or self.shown_again
 
-    def _complete_build(self, finished: Entry) -> None:
+    def _complete_build(self, finished: Coverage) -> None:
         """Do the last things that a build does, where the last refresh was one and was cut off before them.
 
         That is to drop the root of an older layout, and to show the last inner view.
@@ -50,10 +49,10 @@ class ModelRun(Run):
         if not is_shown or self.engine.exists(sibling(self.plan.relation, "root")):
             self._remove_orphans(finished)
 
-    def _remove_orphans(self, last: Entry | None) -> None:
-        """Drop the tables of the last build that this plan does not have, and show its inner views for theirs."""
+    def _remove_orphans(self, last: Coverage | None) -> None:
+        """Drop states of older layouts, a table each, and show the inner views in the place of the ``last`` ones."""
         before = inner_views(last.detail["signature"]) if last is not None else set()
-        if last is not None:
-            tables = {*last.detail["states"], *before, sibling(self.plan.relation, "root")}
-            drop_states(self.engine, tables - {self.plan.state_relation})
+        older = sorted(before | {view.name for view in self.plan.helpers})
+        # Whether all of this has been done the root tells, which goes last.
+        drop_states(self.engine, [*older, sibling(self.plan.relation, "root")])
         show_helpers(self.plan, self.engine, before)

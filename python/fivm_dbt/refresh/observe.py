@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fivm_dbt.errors import FivmError
+from fivm_dbt.plan.head import HeadId
 from fivm_dbt.plan.plan import Plan, PlanInput
 from fivm_dbt.refresh.engine import Commit, MissingRelation, NotVersioned, Versions
-from fivm_dbt.refresh.journal import Entry
 
 
 @dataclass(frozen=True)
@@ -36,33 +36,49 @@ class RecordedInput:
 
 
 @dataclass(frozen=True)
-class State:
-    """What the journal says about a model: the last finished refresh, and one that was started and not finished."""
+class Coverage:
+    """What the states of a model cover after a refresh: ``detail`` has versions, layout and figures as JSON.
 
-    finished: Entry | None
-    unfinished: Entry | None
-    next_refresh: int
+    Of a refresh that is open it has what whoever goes on needs to know.
+    """
+
+    refresh: int
+    plan_hash: str
+    detail: Mapping[str, Any]
+    recorded_at: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "refresh": self.refresh,
+            "plan_hash": self.plan_hash,
+            "detail": dict(self.detail),
+            "recorded_at": self.recorded_at,
+        }
+
+
+@dataclass(frozen=True)
+class State:
+    """What a model's table of states says: the last finished refresh, and one that was begun and not finished.
+
+    ``version`` is that of the table, -1 where there is none; ``head`` is None there too, and where somebody took it.
+    """
+
+    finished: Coverage | None = None
+    unfinished: Coverage | None = None
+    head: HeadId | None = None
+    version: int = -1
+
+    @property
+    def next_refresh(self) -> int:
+        """The number of the next refresh, or of the one that was begun."""
+        if self.unfinished is not None:
+            return self.unfinished.refresh
+        return 1 if self.finished is None else self.finished.refresh + 1
 
     @property
     def inputs(self) -> dict[str, RecordedInput]:
         assert self.finished is not None
         return {name: RecordedInput.of(data) for name, data in self.finished.detail["inputs"].items()}
-
-
-def read_state(entries: Sequence[Entry]) -> State:
-    """The state from a model's newest journal entries."""
-    finished = next((e for e in entries if e.event == "finished"), None)
-    newest = entries[0] if entries else None
-    unfinished = newest if newest is not None and newest.event == "started" else None
-    return State(finished, unfinished, (newest.refresh if newest else 0) + (0 if unfinished else 1))
-
-
-def recorded_states(finished: Entry) -> dict[str, int]:
-    """The versions of the model's states when that refresh was finished.
-
-    Empty for an entry of before they were written down, which is of an older ``STATE_VERSION`` and leads to a rebuild.
-    """
-    return {name: int(version) for name, version in finished.detail.get("states", {}).items()}
 
 
 def locked(plan: Plan, by_whom: str) -> FivmError:

@@ -11,13 +11,12 @@ from fivm_dbt.plan.part_plan import PartInput, PartPlan
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.bind import Staged, tell_change
 from fivm_dbt.refresh.engine import ChangeFeedUnavailable, Row, VersionUnavailable
-from fivm_dbt.refresh.journal import Journal
+from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.known_parts import KnownParts
 from fivm_dbt.refresh.observe import (
     Observed,
     RecordedInput,
     keeps_columns,
-    read_state,
 )
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import InputChange
@@ -49,13 +48,13 @@ class PartInputs:
         self.engine = engine
         self.parts: PartPlan = plan.parts
 
-    def upstream(self, journal: Journal) -> dict[str, Upstream]:
+    def upstream(self) -> dict[str, Upstream]:
         """The parts of inputs that are viewdf models, by their heads.
 
         Asked before the inputs' versions are read: what is there then has their rows.
         """
         names = sorted({i.relation for i in self.others if i.is_computed})
-        return {name: _upstream(journal.beside(name), name) for name in names}
+        return {name: _upstream(self.engine, name) for name in names}
 
     @property
     def others(self) -> list[PartInput]:
@@ -139,9 +138,9 @@ class PartInputs:
         return InputParts(item.relation, item.own, _changes(found))
 
 
-def _upstream(journal: Journal, relation: str) -> Upstream:
-    state = read_state(journal.entries(relation))
-    known = KnownParts.of(state.finished.detail["parts"]) if state.finished is not None else KnownParts()
+def _upstream(engine: Recorder, relation: str) -> Upstream:
+    finished = read_state(engine, relation).finished
+    known = KnownParts.of(finished.detail["parts"]) if finished is not None else KnownParts()
     return Upstream(known.computed - known.dropped, known.dropped, known.watermark)
 
 

@@ -12,14 +12,14 @@ from datetime import date, datetime
 from itertools import zip_longest
 from typing import Any
 
-from fivm_dbt.naming import part_catalog
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.part_plan import PartPlan
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.bind import versions_text
+from fivm_dbt.refresh.catalog_table import create_once
 from fivm_dbt.refresh.engine import MissingRelation
-from fivm_dbt.refresh.journal import Entry, create_once
 from fivm_dbt.refresh.known_parts import KnownParts
+from fivm_dbt.refresh.observe import Coverage
 from fivm_dbt.refresh.part_inputs import PartInputs
 from fivm_dbt.refresh.part_writer import AT_ONCE
 from fivm_dbt.refresh.recorder import Recorder
@@ -28,7 +28,6 @@ from fivm_dbt.spark.part_catalog import (
     PartEntry,
     Recorded,
     add_parts,
-    create_catalog,
     forget_model,
     mark_dropped,
     mark_merged,
@@ -113,7 +112,7 @@ class PartRecord:
         ``before`` is what was known, and is in the catalog; ``changes`` say by how many rows parts of inputs have
         changed, ``appended`` how many rows the only part has, where that is known.
         """
-        create_once(self._engine, part_catalog(self._plan.relation), create_catalog(self._plan))
+        create_once(self._plan, self._engine)
         if recording.is_build:
             self._forget(recording, by)
         rows = 0
@@ -126,14 +125,14 @@ class PartRecord:
         self._mark(recording, by)
         return rows
 
-    def complete(self, finished: Entry) -> None:
+    def complete(self, finished: Coverage) -> None:
         """Record what the last refresh was to record, where it was cut off before that."""
         recording = Recording.of(finished.detail[RECORDING])
         last = recording.last(self._plan.relation)
-        if last is None or self._is_recorded(last, finished.refresh):
+        if last is None or self._is_recorded(last, finished.refresh, recording):
             return
         self._engine.progress(f"recording the parts of refresh {finished.refresh} of {self._plan.model}")
-        create_once(self._engine, part_catalog(self._plan.relation), create_catalog(self._plan))
+        create_once(self._plan, self._engine)
         known = KnownParts.of(finished.detail["parts"])
         versions = {name: int(data["version"]) for name, data in finished.detail["inputs"].items()}
         by = Recorded(finished.refresh, datetime.fromisoformat(finished.recorded_at), versions_text(versions))
@@ -148,12 +147,14 @@ class PartRecord:
             self._engine.run(statement)
         self._mark(recording, by)
 
-    def _is_recorded(self, last: tuple[str, int], refresh: int) -> bool:
+    def _is_recorded(self, last: tuple[str, int], refresh: int, recording: Recording) -> bool:
         try:
             rows = self._engine.query(recorded_query(self._plan, *last))
         except MissingRelation:
             return False
-        return any(int(str(number)) >= refresh for (number,) in rows)
+        numbers = [int(str(number)) for (number,) in rows]
+        # Refreshes of a state that has been lost have had greater numbers, and a build records everything anew.
+        return refresh in numbers if recording.is_build else any(number >= refresh for number in numbers)
 
     def _forget(self, recording: Recording, by: Recorded) -> None:
         """Record of a build the parts of its inputs, and nothing else that was there."""

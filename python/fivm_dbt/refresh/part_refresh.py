@@ -207,9 +207,9 @@ class PartRefresh:
         self.known = known
         # After an interruption nobody knows which of the commits since the others have seen.
         is_new = self._found.is_build or self._found.is_again
-        version = None if is_new else self._run.states[self._run.plan.state_relation]
+        version = None if is_new else self._run.base
         written = self.writer.changed | self._found.touched
-        found = read_by_nobody(self._parts, too_old(self._parts, known), self._run.journal, version, written)
+        found = read_by_nobody(self._parts, too_old(self._parts, known), self._run.engine, version, written)
         without = replace(known, dropped=known.dropped | found.parts)
         return _Old(found, merged_now(self._parts, without))
 

@@ -7,7 +7,7 @@ those that follow from them, at the versions of now: what the attempt has read m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
@@ -16,14 +16,13 @@ from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.part_plan import PartPlan
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.bind import Staged, bind, stage_inputs, versions_read
-from fivm_dbt.refresh.decide import last_build, lost_inputs, unreadable, why_rebuild
+from fivm_dbt.refresh.decide import lost_inputs, unreadable, why_rebuild
 from fivm_dbt.refresh.dropped import check_rebuild, recorded_drops
 from fivm_dbt.refresh.engine import VersionUnavailable
 from fivm_dbt.refresh.headed import HeadedRun
-from fivm_dbt.refresh.heads import had_head, head_of, with_nothing, with_open
-from fivm_dbt.refresh.journal import Entry, Journal
+from fivm_dbt.refresh.heads import had_head, with_nothing, with_open
 from fivm_dbt.refresh.known_parts import KnownParts
-from fivm_dbt.refresh.observe import Observed, State, observe
+from fivm_dbt.refresh.observe import Coverage, Observed, State, observe
 from fivm_dbt.refresh.part_inputs import PartInputs, Upstream
 from fivm_dbt.refresh.part_record import PartRecord
 from fivm_dbt.refresh.part_refresh import Found, PartRefresh
@@ -52,10 +51,8 @@ class _Moved:
 class PartRun(HeadedRun):
     """One call of a refresh of a viewdf model."""
 
-    def __init__(
-        self, plan: Plan, engine: Recorder, journal: Journal, within: EventTime = (None, None)
-    ) -> None:
-        super().__init__(plan, engine, journal, is_lazy=False)
+    def __init__(self, plan: Plan, engine: Recorder, within: EventTime = (None, None)) -> None:
+        super().__init__(plan, engine, is_lazy=False)
         assert plan.parts is not None
         self.parts: PartPlan = plan.parts
         self.inputs = PartInputs(plan, engine)
@@ -64,28 +61,20 @@ class PartRun(HeadedRun):
 
     # What there is
 
-    def execute(self, full_refresh: bool, entries: Sequence[Entry] | None = None) -> Report:
-        state = self._left(entries)
-        upstream = self.inputs.upstream(self.journal)
+    def execute(self, full_refresh: bool, state: State | None = None) -> Report:
+        state = self._left(state)
+        upstream = self.inputs.upstream()
         if full_refresh:
             return self._build(state, upstream, _ON_REQUEST)
         if state.finished is None:
-            return self._build(state, upstream, None)
+            return self._build(state, upstream, self._why_missing(state))
         self.dropped = recorded_drops(state.finished)
-        reason = why_rebuild(self.plan, self.engine, self.journal, state.finished)
-        reason = reason or self._load(state.finished)
+        reason = why_rebuild(self.plan, state.finished) or self._load(state)
         if reason is None and state.unfinished is not None and state.unfinished.detail["kind"] == "build":
             reason = "a build was interrupted"
         if reason is not None:
             return self._build(state, upstream, reason)
         return self._refresh(state, upstream)
-
-    def _left(self, entries: Sequence[Entry] | None) -> State:
-        state = super()._left(entries)
-        if state.finished is None:
-            # A first build that was cut off has left a head too.
-            self.head = head_of(state.unfinished)
-        return state
 
     def _gone(self, upstream: Mapping[str, Upstream]) -> dict[str, Intervals]:
         """By input the parts that have been dropped."""
@@ -104,18 +93,17 @@ class PartRun(HeadedRun):
         observed = observe(self.plan, self.engine, {})
         if state.finished is not None and reason != _ON_REQUEST:
             check_rebuild(self.plan, self._gone(upstream), reason or "")
-        last = last_build(self.plan, self.journal, state.finished)
         binding = bind(self.plan, observed, buckets=1)
         self.engine.progress(f"building {self.plan.model}" + (f": {reason}" if reason else ""))
+        self._tell(self._as_build("rebuilt"), reason)
         table, place = self._begun(state)
         found = self._found_of_all(state, upstream, observed, binding, snapshots)
         work = PartRefresh(self, self.wanted, found, table, place)
         first = work.compute()
         work.end()
         publish(self.plan, self.engine)
-        self._remove_orphans(last)
-        action: Action = "built" if state.finished is None else "rebuilt"
-        return self._finish_parts(found, work, first, action, reason)
+        self._remove_orphans(state.finished)
+        return self._finish_parts(found, work, first, self._as_build("rebuilt"), reason)
 
     def _begun(self, state: State) -> tuple[PartTable, PartTable]:
         """The table of the state, which says from now on that a build is open, and the one to be written."""
@@ -150,8 +138,7 @@ class PartRun(HeadedRun):
     def _covered_before(self, state: State) -> Mapping[str, object]:
         """What is covered while a build is open: what was, where there are heads that say it."""
         if state.finished is not None and self.head is not None:
-            covered: Mapping[str, object] = state.finished.detail["coverage"]
-            return covered
+            return state.finished.as_dict()
         return with_nothing(self.plan, state.next_refresh)
 
     def _looked_at(self, versions: Mapping[str, int], upstream: Mapping[str, Upstream]) -> KnownParts:
@@ -181,12 +168,11 @@ class PartRun(HeadedRun):
             return self._show_unchanged(state.finished)
         try:
             appended = self.inputs.appended(observed, state.inputs)
-            staged = stage_inputs(
-                self.plan, self.engine, observed, state.inputs, self.journal, known=appended
-            )
+            staged = stage_inputs(self.plan, self.engine, observed, state.inputs, known=appended)
         except VersionUnavailable as error:
             return self._build(state, upstream, unreadable(self.plan, error))
         self._note_dropped(staged)
+        self._tell("refreshed", changes=tuple(s.change for s in staged.values()))
         found = self._found(state, upstream, observed, staged, known)
         table = PartTable(self.plan, self.engine, self.head, self.base)
         work = PartRefresh(self, self.wanted, found, table, table)
@@ -195,7 +181,7 @@ class PartRun(HeadedRun):
         self.shown_again = show_again(self.plan, self.engine)
         return self._finish_parts(found, work, first, "refreshed", None)
 
-    def _complete(self, finished: Entry) -> None:
+    def _complete(self, finished: Coverage) -> None:
         """Do what comes after the last commit, where the last refresh was cut off there."""
         self._complete_build(finished)
         if finished.detail["kind"] == "build":
@@ -221,7 +207,7 @@ class PartRun(HeadedRun):
             touched = Intervals.read(state.unfinished.detail["written"])
         return Found(
             state=state,
-            covered=state.finished.detail["coverage"],
+            covered=state.finished.as_dict(),
             observed=observed,
             binding=binding,
             staged=staged,
@@ -267,17 +253,16 @@ class PartRun(HeadedRun):
         action: Action,
         reason: str | None,
     ) -> Report:
-        """Record what has been done, in the catalog and in the journal, and say so."""
+        """Record what has been done in the catalog, and say so."""
         commits = self.engine.commits(self.plan.state_relation, max(self.base, 0))
         self._measure([c for c in commits if c.version > self.base])
         number = found.state.next_refresh
         by = Recorded(number, datetime.now(timezone.utc), versions_read(found.binding))
         rows = self.record.write(work.recording, by, found.before, found.inputs, work.writer.appended())
-        self._tell(work.covered)
         late = Intervals() if first is None else self.wanted.too_late(first, found.known, found.changed)
         return self._part_report(found, work, action, reason, rows, late)
 
-    def _show_unchanged(self, finished: Entry) -> Report:
+    def _show_unchanged(self, finished: Coverage) -> Report:
         self.shown_again = show_again(self.plan, self.engine)
         known = KnownParts.of(finished.detail["parts"])
         report = self._report("no change", finished.refresh)

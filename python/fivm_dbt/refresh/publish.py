@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from sqlglot import exp
 
-from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, ROOT_PROPERTY, TAIL_PROPERTY
+from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, PARTITION, ROOT_PROPERTY, TAIL_PROPERTY
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.engine import MissingRelation, NotVersioned
@@ -19,12 +19,15 @@ from fivm_dbt.spark.reads import presented, shown_summed
 from fivm_dbt.spark.state import column_mapping, create_table, create_view, joined_on_read
 
 
-def drop_states(engine: Recorder, names: Collection[str]) -> None:
-    """Drop states that nothing reads any more, where they are tables still."""
-    for name in sorted(names):
+def drop_states(engine: Recorder, names: Sequence[str]) -> None:
+    """Drop states that nothing reads any more, where there are tables of these names that are states."""
+    for name in names:
         try:
             engine.commits(name, None)
         except (MissingRelation, NotVersioned):
+            continue
+        columns = engine.describe(exp.select("*").from_(relation_table(name)).sql(dialect="spark"))
+        if PARTITION not in {c.name for c in columns}:
             continue
         engine.run(exp.Drop(tables=[relation_table(name)], kind="TABLE", exists=True))
 

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from fivm_dbt.plan.binding import BoundClock
 from fivm_dbt.refresh.bind import bind
 from fivm_dbt.refresh.clock import movement, read_clock
-from fivm_dbt.refresh.decide import last_build, why_rebuild
+from fivm_dbt.refresh.decide import why_rebuild
 from fivm_dbt.refresh.dropped import recorded_drops
 from fivm_dbt.refresh.headed import HeadedRun
-from fivm_dbt.refresh.journal import Entry
 from fivm_dbt.refresh.observe import Observed, State, observe
 from fivm_dbt.refresh.publish import publish
 from fivm_dbt.refresh.recompute import Touched, find_touched, write_recomputed
-from fivm_dbt.refresh.report import Action, Report
+from fivm_dbt.refresh.report import Report
 
 
 class RecomputedRun(HeadedRun):
     """One call of a refresh of a model that is recomputed (``fivm_policy``, ``fivm_strategy: reevaluate``)."""
 
-    def execute(self, full_refresh: bool, entries: Sequence[Entry] | None = None) -> Report:
-        state = self._left(entries)
+    def execute(self, full_refresh: bool, state: State | None = None) -> Report:
+        state = self._left(state)
         if full_refresh:
             return self._write(state, "full refresh")
         if state.finished is None:
-            return self._write(state, None)
+            return self._write(state, self._why_missing(state))
         self.dropped = recorded_drops(state.finished)
-        reason = why_rebuild(self.plan, self.engine, self.journal, state.finished) or self._load(
-            state.finished
-        )
+        reason = why_rebuild(self.plan, state.finished) or self._load(state)
         return self._refresh(state) if reason is None else self._write(state, reason)
 
     def _refresh(self, state: State) -> Report:
@@ -61,8 +56,9 @@ class RecomputedRun(HeadedRun):
         clock = clock or read_clock(self.plan, self.engine, None)
         observed = moved if moved is not None else observe(self.plan, self.engine, {})
         binding = bind(self.plan, observed, buckets=1, clock=clock)
-        last = last_build(self.plan, self.journal, state.finished)
-        head, covered = self._built(state, observed, {}, binding)
+        action = self._as_build("recomputed")
+        self._tell(action, reason)
+        head, _ = self._built(state, observed, {}, binding)
         why = self.plan.recompute.reason if reason is None else f"{reason}; {self.plan.recompute.reason}"
         why += ", where the changes reach" if touched is not None else ""
         self.engine.progress(f"recomputing {self.plan.model}: {why}")
@@ -73,9 +69,7 @@ class RecomputedRun(HeadedRun):
             raise
         self._committed(head)
         publish(self.plan, self.engine)
-        self._remove_orphans(last)
-        self._tell(covered)
-        action: Action = "built" if state.finished is None else "recomputed"
+        self._remove_orphans(state.finished)
         return self._report(action, state.next_refresh, reason=reason)
 
     def _touched(self, state: State, clock: BoundClock | None, moved: dict[str, Observed]) -> Touched | None:

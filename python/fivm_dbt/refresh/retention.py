@@ -19,12 +19,12 @@ from typing import Any
 
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.part_plan import PartInput, PartPlan
-from fivm_dbt.refresh.journal import Journal
+from fivm_dbt.refresh.engine import Readable
+from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.known_parts import KnownParts, touched
-from fivm_dbt.refresh.observe import read_state
 
 NEEDS = "needs"
-"""Key of a journal entry's detail: by viewdf model that was read by parts, the first part that is still needed."""
+"""Key of a head's detail: by viewdf model that was read by parts, the first part that is still needed."""
 
 
 def watermark(plan: PartPlan, known: KnownParts, upstream: Mapping[str, int | None]) -> int | None:
@@ -117,7 +117,7 @@ class Droppable:
 
 
 def read_by_nobody(
-    plan: PartPlan, old: Intervals, journal: Journal, version: int | None, written: Intervals
+    plan: PartPlan, old: Intervals, engine: Readable, version: int | None, written: Intervals
 ) -> Droppable:
     """Those of the ``old`` parts that no reader needs any more.
 
@@ -129,7 +129,7 @@ def read_by_nobody(
     seen = old - written
     parts, waiting = seen, []
     for reader in plan.readers:
-        left = _not_needed(plan.model, reader, journal, version, seen)
+        left = _not_needed(plan.model, reader, engine, version, seen)
         if left != old:
             waiting.append(reader)
         parts &= left
@@ -137,18 +137,16 @@ def read_by_nobody(
 
 
 def _not_needed(
-    model: str, reader: str, journal: Journal, version: int | None, parts: Intervals
+    model: str, reader: str, engine: Readable, version: int | None, parts: Intervals
 ) -> Intervals:
     """Those of ``parts`` of a model that one of its readers needs no more."""
-    state = read_state(journal.beside(reader).entries(reader))
+    state = read_state(engine, reader)
     if state.finished is None or state.unfinished is not None or version is None:
         return Intervals()
     seen = state.inputs.get(model)
     if seen is None or seen.commit.version < version:
         return Intervals()
     detail: Mapping[str, Any] = state.finished.detail
-    if "parts" in detail and NEEDS not in detail:
-        return Intervals()  # an entry of before models said what they need
     if model not in detail.get(NEEDS, {}):
         return parts  # read as a whole, as it is at the time
     needed = detail[NEEDS][model]

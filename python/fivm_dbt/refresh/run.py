@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
@@ -12,8 +12,8 @@ from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.bind import Staged
 from fivm_dbt.refresh.clock import finished_clock
-from fivm_dbt.refresh.journal import Entry, Journal
-from fivm_dbt.refresh.observe import Observed, RecordedInput
+from fivm_dbt.refresh.heads import now
+from fivm_dbt.refresh.observe import Observed, RecordedInput, State
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InnerChange, Report
 from fivm_dbt.refresh.runner import Merged
@@ -26,13 +26,14 @@ class Overtaken(Exception):
 class Run:
     """What is common to the refreshes of all models: :meth:`execute` is what differs."""
 
-    def __init__(self, plan: Plan, engine: Recorder, journal: Journal, is_lazy: bool) -> None:
+    def __init__(self, plan: Plan, engine: Recorder, is_lazy: bool) -> None:
         self.plan = plan
         self.is_lazy = is_lazy
         self.engine = engine
-        self.journal = journal
         self.started = perf_counter()
-        self.states: dict[str, int] = {}
+        self.started_at = now()
+        self.told: dict[str, Any] = {}
+        """What the head says for people of this refresh."""
         self.shown_again = False
         """Whether the model's view was gone, or altered, and has been put back."""
         self.state_bytes: int | None = None
@@ -40,8 +41,8 @@ class Run:
         self.dropped: dict[str, Intervals] = {}
         """Of which inputs' dropped parts the model has results."""
 
-    def execute(self, full_refresh: bool, entries: Sequence[Entry] | None = None) -> Report:
-        """Bring the model up to date; ``entries`` are what has just been read of it."""
+    def execute(self, full_refresh: bool, state: State | None = None) -> Report:
+        """Bring the model up to date; ``state`` is what its head says, if it has just been read."""
         raise NotImplementedError
 
     def _note_dropped(self, staged: Mapping[str, Staged]) -> None:
@@ -56,7 +57,6 @@ class Run:
         """What every head has about the states, and what they were laid out by."""
         measured = self.plan.measured
         return {
-            "states": dict(self.states),
             "state_bytes": self.state_bytes,
             "sizes": {name: [size.rows, size.partitions] for name, size in self.sizes.items()},
             **({"measured": measured.as_dict()} if measured is not None else {}),

@@ -19,9 +19,8 @@ from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.plan.part_plan import PartPlan, PartQuery
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.engine import Engine
-from fivm_dbt.refresh.journal import Journal
+from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.known_parts import KnownParts
-from fivm_dbt.refresh.observe import read_state
 from fivm_dbt.spark.match_text import written_out
 from fivm_dbt.spark.part_time import in_parts, instant
 from fivm_dbt.sql.splice import splice_inputs
@@ -30,9 +29,8 @@ from fivm_dbt.sql.splice import splice_inputs
 class PartOracle:
     """The models of one moment, in their order. What it stages is gone when it is closed."""
 
-    def __init__(self, engine: Engine, journal: Journal) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._journal = journal
         self._staged: dict[str, dict[int, str]] = {}
         self._columns: dict[str, Sequence[Column]] = {}
 
@@ -57,7 +55,7 @@ class PartOracle:
         return self._united(plan.relation, known.computed - known.dropped)
 
     def _known(self, plan: Plan) -> KnownParts:
-        finished = read_state(self._journal.entries(plan.relation)).finished
+        finished = read_state(self._engine, plan.relation).finished
         assert finished is not None
         return KnownParts.of(finished.detail["parts"])
 

@@ -206,7 +206,7 @@ class Replay:
         engine = self.workbench.engine
         try:
             before = engine.query(shown)
-            report = refresh(plan, engine, self.workbench.journal)
+            report = refresh(plan, engine)
             after = engine.query(shown)
         except Exception as error:
             return ModelRun(name, "error", error=f"{type(error).__name__}: {error}")
@@ -232,7 +232,7 @@ class Replay:
         self, index: int, expected: Mapping[str, RawRows] | None, expected_error: str | None
     ) -> StepRun:
         runs: list[ModelRun] = []
-        oracle = PartOracle(self.workbench.engine, self.workbench.journal)
+        oracle = PartOracle(self.workbench.engine)
         try:
             for plan in self.plans:
                 rows = (expected or {}).get(self._names[plan.relation])
@@ -253,7 +253,7 @@ class Replay:
     ) -> ModelRun:
         name = self._names[plan.relation]
         try:
-            report = refresh(plan, self.workbench.engine, self.workbench.journal, propagate=True)
+            report = refresh(plan, self.workbench.engine, propagate=True)
             findings = self._findings(plan, expected, oracle)
             if report.action == "built":
                 self._check_types(plan)

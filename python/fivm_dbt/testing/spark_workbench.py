@@ -13,9 +13,8 @@ from fivm_dbt.engines.session import local_session
 from fivm_dbt.engines.spark import SparkEngine
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.ir.nodes import Node
-from fivm_dbt.naming import journal_table, quote, relation_name, split_name
+from fivm_dbt.naming import quote, relation_name, split_name
 from fivm_dbt.refresh.engine import Engine, Row
-from fivm_dbt.refresh.journal import Journal, SqlJournal
 from fivm_dbt.spark.state import column_mapping
 from fivm_dbt.sql.typing import Describe
 from fivm_dbt.testing.workbench import TableSpec, Workbench
@@ -61,10 +60,9 @@ class SparkWorkbench:
         self,
         session: SparkSession,
         schema: str,
-        journal: Journal | None = None,
         settings: Mapping[str, str] = TINY,
     ) -> None:
-        """``journal`` is one to use in place of a table of the schema; ``settings`` are those of Spark and Delta."""
+        """``settings`` are those of Spark and Delta."""
         # A session of its own, for its settings, its staged rows and its current schema.
         self._session = session.newSession()
         self._schema = schema
@@ -75,15 +73,10 @@ class SparkWorkbench:
         self._sql(f"CREATE SCHEMA {schema}")
         self._sql(f"USE {schema}")
         self._engine = SparkEngine.of_session(self._session)
-        self._journal = journal or SqlJournal(self._engine, journal_table(f"{schema}.model"))
 
     @property
     def engine(self) -> Engine:
         return self._engine
-
-    @property
-    def journal(self) -> Journal:
-        return self._journal
 
     @property
     def describe(self) -> Describe:

@@ -13,7 +13,6 @@ from fivm_dbt.engines.duckdb_meaning import check_meaning
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.ir.nodes import Node
 from fivm_dbt.refresh.engine import Engine, Row
-from fivm_dbt.refresh.journal import Journal, MemoryJournal
 from fivm_dbt.sql.typing import Describe
 from fivm_dbt.testing.scenario import TableOptions
 
@@ -33,9 +32,6 @@ class Workbench(Protocol):
 
     @property
     def engine(self) -> Engine: ...
-
-    @property
-    def journal(self) -> Journal: ...
 
     @property
     def describe(self) -> Describe | None:
@@ -80,15 +76,10 @@ class DuckDbWorkbench:
 
     def __init__(self, *, tiny: bool = False) -> None:
         self._engine = DuckDbEngine(tiny=tiny)
-        self._journal = MemoryJournal()
 
     @property
     def engine(self) -> Engine:
         return self._engine
-
-    @property
-    def journal(self) -> Journal:
-        return self._journal
 
     @property
     def describe(self) -> None:

@@ -1,0 +1,127 @@
+"""What the last refreshes of a model have done, as the commits of its table of states tell it: for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from fivm_dbt.naming import sibling, split_name
+from fivm_dbt.refresh.engine import Commit, Engine, MissingRelation, NotVersioned
+from fivm_dbt.refresh.heads import noted
+from fivm_dbt.refresh.part_record import RECORDING, Recording
+
+_HEADINGS = ("model", "refresh", "at (UTC)", "action", "changed", "rows", "seconds", "state bytes", "reason")
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """A refresh: ``changed`` are its inputs and time parts, ``rows`` what came to the model's own state.
+
+    ``seconds`` are those from its begin to its commit, ``bytes`` the size of the state after it. None is not known.
+    """
+
+    model: str
+    number: int
+    at: str
+    action: str
+    changed: str
+    rows: int | None
+    seconds: float | None
+    bytes: int | None
+    reason: str
+
+    def texts(self) -> tuple[str, ...]:
+        """
+        >>> Refreshed("a.m", 3, "2024-05-01T12:00:00.25+00:00", "refreshed", "raw.r +1 -0", 1, 2.04, None, "").texts()
+        ('m', '3', '2024-05-01 12:00:00', 'refreshed', 'raw.r +1 -0', '1', '2.0', '', '')
+        """
+        seconds = "" if self.seconds is None else f"{self.seconds:.1f}"
+        rows, size = ("" if n is None else f"{n:,}" for n in (self.rows, self.bytes))
+        at = self.at[:19].replace("T", " ")
+        name = split_name(self.model)[-1]
+        return name, str(self.number), at, self.action, self.changed, rows, seconds, size, self.reason
+
+
+def history(engine: Engine, model: str, limit: int) -> list[Refreshed]:
+    """The last finished refreshes of a model, newest first: as far back as the history of its state is kept."""
+    name = sibling(model, "state")
+    try:
+        newest = engine.commits(name, None)[0].version
+        # A refresh is mostly one commit.
+        since = max(0, newest - 2 * limit)
+        found = list(_finished(engine.commits(name, since), name))
+        if len(found) <= limit and since > 0:
+            found = list(_finished(engine.commits(name, 0), name))
+        size = engine.size(name)
+    except (MissingRelation, NotVersioned):
+        return []
+    after: list[int | None] = [size, *(covered["detail"]["state_bytes"] for _, covered in found)]
+    told = zip(found, after, strict=False)
+    return [_refreshed(model, commit, covered, size) for (commit, covered), size in told][:limit]
+
+
+def table_of(found: Sequence[Refreshed]) -> list[str]:
+    """Refreshes as lines of text under headings."""
+    rows = [_HEADINGS, *(refreshed.texts() for refreshed in found)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+
+
+def _finished(commits: Sequence[Commit], name: str) -> Iterator[tuple[Commit, Mapping[str, Any]]]:
+    """The last commit of each refresh that has been finished, with what it says to be covered."""
+    last = None
+    for commit in commits:
+        head = noted(commit, name)
+        if head is None or "open" in head[1]:
+            continue
+        covered = head[1]
+        refresh = (covered["refresh"], covered["detail"].get("started_at"))
+        if refresh != last:
+            yield commit, covered
+        last = refresh
+
+
+def _refreshed(model: str, commit: Commit, covered: Mapping[str, Any], size: int | None) -> Refreshed:
+    detail = covered["detail"]
+    return Refreshed(
+        model,
+        int(covered["refresh"]),
+        str(covered["recorded_at"]),
+        # What is recorded for people heads of before have not.
+        str(detail.get("action", detail["kind"])),
+        ", ".join(_changed(detail)),
+        detail.get("rows"),
+        _seconds(detail.get("started_at"), commit.timestamp),
+        size,
+        str(detail.get("reason", "")),
+    )
+
+
+def _changed(detail: Mapping[str, Any]) -> Iterator[str]:
+    inputs = sorted(detail.get("changed", {}).items())
+    yield from (f"{name} +{came:,} -{gone:,}" for name, (came, gone) in inputs)
+    if RECORDING in detail:
+        recording = Recording.of(detail[RECORDING])
+        for what, parts in (("computed", recording.computed), ("dropped", recording.dropped)):
+            if parts:
+                yield f"parts {parts} {what}"
+
+
+def _seconds(began: str | None, committed: str) -> float | None:
+    """From the begin of a refresh to its commit, None where the clocks do not agree.
+
+    >>> _seconds("2024-05-01T12:00:00+00:00", "2024-05-01T12:00:02.5+00:00")
+    2.5
+    >>> _seconds("2024-05-01T12:00:00+00:00", "2024-05-01 11:00:00"), _seconds(None, "2024-05-01 11:00:00")
+    (None, None)
+    """
+    if began is None:
+        return None
+    ended = datetime.fromisoformat(committed)
+    ended = ended if ended.tzinfo is not None else ended.replace(tzinfo=timezone.utc)
+    seconds = (ended - datetime.fromisoformat(began)).total_seconds()
+    return seconds if seconds >= 0 else None

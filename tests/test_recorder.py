@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import sqlglot
+from sqlglot import exp
 
 from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.plan.head import Note
 from fivm_dbt.refresh.engine import Commit
 from fivm_dbt.refresh.observe import RecordedInput
 from fivm_dbt.refresh.recorder import Recorder
@@ -24,6 +27,15 @@ class _Staging(DuckDbEngine):
     def unstage(self, name: str) -> None:
         self.unstaged.append(name)
         super().unstage(name)
+
+
+class _Committing(DuckDbEngine):
+    def __init__(self) -> None:
+        super().__init__(tiny=True)
+        self.committed: list[tuple[str, Note]] = []
+
+    def commit(self, sql: str, note: Note) -> None:
+        self.committed.append((sql, note))
 
 
 def test_recorder() -> None:
@@ -46,6 +58,28 @@ def test_recorder() -> None:
     assert engine.unstaged == ["two", "one"], "a staged result may read an earlier one"
     recorder.unstage_all()
     assert engine.unstaged == ["two", "one"]
+
+
+@pytest.mark.parametrize(
+    ("where", "reads_replaced", "is_written"),
+    [
+        (None, False, True),
+        ("__fivm_view = 'tail' OR (__fivm_view = 'root' AND __fivm_partition IN ('1'))", True, True),
+        ("__fivm_view = 'tail'", False, False),
+        ("__fivm_view = 'root' AND day >= DATE'2024-01-01'", True, False),
+    ],
+)
+def test_what_is_written_by_files(where: str | None, reads_replaced: bool, is_written: bool) -> None:
+    """Within a file some rows would stay, or be lost; and a query that reads others would not find them."""
+    plan = plan_of("select k from raw.a", [relation("raw.a", "k int")])
+    engine = _Committing()
+    condition = None if where is None else sqlglot.condition(where, dialect="spark")
+    insert = exp.Insert(this=exp.to_table("a.t"), expression=exp.select("1"), where=condition)
+    recorder = Recorder(engine, plan, lambda _: None)
+    recorder.commit(insert, Note("a.t", 5, "x"), 3, reads_replaced=reads_replaced)
+    [(text, note)] = engine.committed
+    assert (note.written is not None) is is_written
+    assert ("REPLACE WHERE" in text) is (where is not None)
 
 
 def test_what_could_not_be_staged_is_cleaned_up_too() -> None:

@@ -178,14 +178,12 @@ class Update:
         )
         is_told = write.way == "replace" and not tails and tells_changes(self._plan)
         changes = written_changes(self._plan, write.places, before) if is_told else None
-        # Within bounds some rows of a file stay.
-        self._commit(written, head, changes, by_files=all(place.bounds is None for place in write.places))
+        self._commit(written, head, changes)
 
-    def _commit(
-        self, statement_: exp.Expr, head: NextHead, changes: exp.Query | None = None, *, by_files: bool = True
-    ) -> None:
-        after = self.started_from.version_before if by_files else None
-        self._engine.commit(statement_, head.note(self._plan.state_relation), after, changes)
+    def _commit(self, statement_: exp.Expr, head: NextHead, changes: exp.Query | None = None) -> None:
+        after = self.started_from.version_before
+        note = head.note(self._plan.state_relation)
+        self._engine.commit(statement_, note, after, changes, reads_replaced=True)
 
     def _taken(self, kind: type[S]) -> Sequence[S]:
         """The next steps, as far as they are of one kind."""

@@ -24,7 +24,7 @@ from fivm_dbt.engines.duckdb_literals import Cut, cut_literals
 from fivm_dbt.engines.duckdb_sql import TARGET, Slot, Statement, transpile, with_versions
 from fivm_dbt.engines.duckdb_tables import TableStore, spark_type
 from fivm_dbt.ir.clock import Clock
-from fivm_dbt.naming import CHANGE_TYPE, VIEW, canonical, quote
+from fivm_dbt.naming import CHANGE_TYPE, VIEW, canonical
 from fivm_dbt.plan.head import Note
 from fivm_dbt.refresh.engine import Commit, Expected, Metrics, MissingRelation, NotVersioned, Row
 
@@ -171,7 +171,7 @@ class DuckDbEngine:
         told, table = f"told {next(_numbers)}", self.tables.table(target)
         self.tables.create_as(told, cut.fill(statement.fill(statement.body, self._tables(statement, cut))))
         new, old = (self.tables.copy_of(target, table.version - back) for back in (0, 1))
-        names = ", ".join(quote(name) for name, _ in self.tables.columns(new)).replace("`", '"')
+        names = ", ".join(f'"{name}"' for name, _ in self.tables.columns(new))
 
         def less(one: str, other: str) -> str:
             return f"((SELECT {names} FROM {one}) EXCEPT ALL (SELECT {names} FROM {other}))"

@@ -41,15 +41,15 @@ CHANGES: Mapping[str, tuple[str, ...]] = {
 COUNTS = """
 inner views | change               | statements | commits
 0           | nothing              | 0          | 0
-0           | facts                | 3          | 1
-0           | dimension            | 3          | 1
+0           | facts                | 2          | 1
+0           | dimension            | 2          | 1
 0           | both                 | 3          | 1
-0           | moved, the same rows | 2          | 1
+0           | moved, the same rows | 3          | 1
 1           | nothing              | 0          | 0
-1           | facts                | 5          | 1
-1           | dimension            | 5          | 1
+1           | facts                | 4          | 1
+1           | dimension            | 4          | 1
 1           | both                 | 5          | 1
-1           | moved, the same rows | 2          | 1
+1           | moved, the same rows | 3          | 1
 3           | nothing              | 0          | 0
 3           | facts                | 5          | 1
 3           | dimension            | 5          | 1

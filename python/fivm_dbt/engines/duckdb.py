@@ -81,6 +81,8 @@ class DuckDbEngine:
         self._views: dict[str, exp.Query] = {}
         self._view_texts: dict[str, str] = {}
         self._staged: dict[str, str] = {}
+        self._counts: dict[str, Row] = {}
+        """Of what is deferred the aggregates that were asked for."""
         self._narrow: dict[tuple[str, tuple[Slot, ...]], str] = {}
         self._local = threading.local()
         self._scans: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -242,6 +244,15 @@ class DuckDbEngine:
     def stage_all(self, staged: Sequence[tuple[str, str]]) -> None:
         for name, sql in staged:
             self.stage(name, sql)
+
+    def defer(self, name: str, sql: str, counts: Sequence[str]) -> bool:
+        """Rows are copied all the same, as tables may be written to before they are read."""
+        self.stage(name, sql)
+        self._counts[canonical(name)] = self.query(f"SELECT {', '.join(counts)} FROM {name}")[0]
+        return True
+
+    def counted(self, name: str) -> Row | None:
+        return self._counts.pop(canonical(name))
 
     def staged_rows(self, name: str, sql: str) -> Sequence[Row] | None:
         """Of few rows, so that large results are counted by a query, as on Spark."""

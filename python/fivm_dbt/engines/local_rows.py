@@ -42,13 +42,29 @@ _MANY = 1_000_000
 _NUMBER, _ROW = "__fivm_query", "__fivm_row_"
 
 
-def cut(frame: DataFrame) -> DataFrame:
-    """The rows of a query, which do not know what they were computed from.
+def unordered(frame: DataFrame) -> DataFrame:
+    """The same rows, to be cut from what they are computed from.
 
     To coalesce into more partitions than there are moves nothing and forgets the order of the rows, which may be one by
     columns that the rows do not have, and then fails whoever reads them twice in a statement.
     """
-    return frame.coalesce(_MANY).localCheckpoint()
+    return frame.coalesce(_MANY)
+
+
+def deferred(frame: DataFrame, name: str, counts: Sequence[str]) -> DataFrame:
+    """A query that adds up ``counts`` under ``name`` while its rows are read."""
+    from pyspark.sql.functions import expr
+
+    return frame.observe(name, *(expr(c).alias(f"count_{number}") for number, c in enumerate(counts)))
+
+
+def observed(frame: DataFrame, name: str) -> tuple[object, ...] | None:
+    """What was added up under a name while a frame ran, None where Spark has left that part of it out."""
+    found = frame._jdf.queryExecution().observedMetrics().get(name)
+    if not found.isDefined():
+        return None
+    row = found.get()
+    return tuple(row.get(place) for place in range(row.size()))
 
 
 def together(session: SparkSession, queries: Sequence[str]) -> DataFrame:

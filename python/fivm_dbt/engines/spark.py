@@ -16,7 +16,16 @@ from fivm_dbt.engines.delta_log import DeltaLogs
 from fivm_dbt.engines.delta_write import write
 from fivm_dbt.engines.introspect import describe_relation, view_text
 from fivm_dbt.engines.known_files import KnownFiles
-from fivm_dbt.engines.local_rows import FEW, apart, cut, length, local_rows, together
+from fivm_dbt.engines.local_rows import (
+    FEW,
+    apart,
+    deferred,
+    length,
+    local_rows,
+    observed,
+    together,
+    unordered,
+)
 from fivm_dbt.engines.metrics import SessionMetrics
 from fivm_dbt.engines.own_session import own_session
 from fivm_dbt.engines.spark_errors import cause
@@ -93,6 +102,8 @@ class SparkEngine:
         self.fixed_clock: Clock | None = None
         self._local: dict[str, int] = {}
         """Of what is staged, the names of what lies in this process, and how many rows each has."""
+        self._counts: dict[str, Row | None] = {}
+        """What was counted of deferred queries where they were read, None where they were not yet."""
 
     @staticmethod
     def of_session(session: SparkSession) -> SparkEngine:
@@ -206,7 +217,7 @@ class SparkEngine:
         """
 
         def stage() -> None:
-            rows = cut(session.sql(self._files.placed(sql)))
+            rows = self._cut(session.sql(self._files.placed(sql)))
             local = local_rows(rows)
             self._keep(name, rows if local is None else local, is_local=local is not None)
 
@@ -227,13 +238,34 @@ class SparkEngine:
             return
 
         def stage() -> None:
-            rows = cut(together(session, [self._files.placed(sql) for _, sql in staged]))
+            rows = self._cut(together(session, [self._files.placed(sql) for _, sql in staged]))
             local = local_rows(rows)
             parts = apart(rows if local is None else local, len(staged))
             for (name, _), part in zip(staged, parts, strict=True):
                 self._keep(name, part, is_local=local is not None)
 
         _translated(stage)
+
+    def _cut(self, frame: DataFrame) -> DataFrame:
+        """The rows of a query, which do not know what they were computed from."""
+        every = unordered(frame)
+        rows = every.localCheckpoint()
+        for name, counts in self._counts.items():
+            if counts is None:
+                self._counts[name] = observed(every, name)
+        return rows
+
+    def defer(self, name: str, sql: str, counts: Sequence[str]) -> bool:
+        session = self._session
+        if session is None:
+            return False
+        frame = _translated(lambda: deferred(session.sql(sql), name, counts))
+        frame.createOrReplaceTempView(quote(name))
+        self._counts[name] = None
+        return True
+
+    def counted(self, name: str) -> Row | None:
+        return self._counts.pop(name)
 
     def expect(self, tables: Sequence[Expected]) -> None:
         self._files.expect(tables)
@@ -245,6 +277,7 @@ class SparkEngine:
 
     def unstage(self, name: str) -> None:
         self._local.pop(name, None)
+        self._counts.pop(name, None)
         # Dropping a temporary view takes its rows out of the cache too.
         self._execute(f"DROP VIEW IF EXISTS {quote(name)}", fetch=False)
 

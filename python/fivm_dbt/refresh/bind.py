@@ -21,7 +21,7 @@ from fivm_dbt.refresh.engine import ChangeFeedUnavailable, Expected
 from fivm_dbt.refresh.observe import Observed, RecordedInput, keeps_columns
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import InputChange
-from fivm_dbt.spark.capture import change_query, change_summary
+from fivm_dbt.spark.capture import change_counts, change_query, change_summary
 from fivm_dbt.spark.dropped import without_losses
 from fivm_dbt.spark.near_changes import times_of
 
@@ -66,6 +66,29 @@ def stage_inputs(
     for b in _captured(plan, engine, moved, recorded):
         result[b.name] = _staged(plan, engine, b)
     return result
+
+
+def defer_input(plan: Plan, engine: Recorder, observed: Observed, record: RecordedInput) -> BoundInput | None:
+    """Have the net change of a moved input computed by the delta that reads it.
+
+    None where its change feed is not read, or the engine cannot do that: it has to be staged.
+    """
+    bound = _capture(engine, observed, record)
+    if bound.capture != "change feed":
+        return None
+    counts = [count.unalias() for count in change_counts()]
+    is_deferred = engine.defer(staged_input(plan, bound.name), change_query(plan, bound), counts)
+    return bound if is_deferred else None
+
+
+def counted(plan: Plan, engine: Recorder, deferred: BoundInput) -> InputChange:
+    """How large a deferred change was, once it was read."""
+    name = staged_input(plan, deferred.name)
+    counts = engine.counted(name) or engine.query(change_summary(name))[0]
+    inserted, deleted = (int(str(count)) for count in counts)
+    change = InputChange(deferred.name, deferred.capture, inserted, deleted, deferred.old, deferred.new)
+    tell_change(plan, engine, change)
+    return change
 
 
 def _captured(
@@ -186,10 +209,14 @@ def bind(
     *,
     buckets: int,
     staged: Mapping[str, Staged] | None = None,
+    deferred: BoundInput | None = None,
     recorded: dict[str, Any] | None = None,
     clock: BoundClock | None = None,
 ) -> Binding:
-    """The binding of a refresh from what was staged, of a build from the newest versions, or as it was recorded."""
+    """The binding of a refresh from what was staged, of a build from the newest versions, or as it was recorded.
+
+    A ``deferred`` change is taken to have rows that came and rows that went.
+    """
     if recorded is not None:
         inputs = tuple(BoundInput(**data) for data in recorded["inputs"])
         times = recorded_clock(recorded)
@@ -202,12 +229,15 @@ def bind(
             losing=frozenset(recorded.get("losing", recorded["changed"])),
         )
     given = staged or {}
+    captured = {s.bound.name: s.bound for s in given.values()}
+    unread = {} if deferred is None else {deferred.name: deferred}
+    known = captured | unread
     inputs = tuple(
-        given[o.name].bound if o.name in given else BoundInput(o.name, "static", None, o.head.version)
+        known.get(o.name) or BoundInput(o.name, "static", None, o.head.version)
         for o in (observed[i.name] for i in plan.inputs)
     )
-    changed = frozenset(name for name, s in given.items() if not s.is_empty)
-    losing = frozenset(name for name, s in given.items() if s.change.deleted)
+    changed = frozenset(name for name, s in given.items() if not s.is_empty) | frozenset(unread)
+    losing = frozenset(name for name, s in given.items() if s.change.deleted) | frozenset(unread)
     spans = tuple(span for s in given.values() for span in s.spans)
     return Binding(inputs, changed, buckets, clock=clock, losing=losing, spans=spans)
 

@@ -174,6 +174,15 @@ class Engine(Readable, Protocol):
         Raises as :meth:`stage`; then none of them is there.
         """
 
+    def defer(self, name: str, sql: str, counts: Sequence[str]) -> bool:
+        """Have a query run where ``name`` is read, in one statement and there once; ``counts`` are aggregates of it.
+
+        False where the engine cannot do that: then nothing is there. What :meth:`stage` raises may be raised there.
+        """
+
+    def counted(self, name: str) -> Row | None:
+        """The aggregates of a deferred query, from where it was read; None where its rows were not needed there."""
+
     def staged_rows(self, name: str, sql: str) -> Sequence[Row] | None:
         """The rows of a query that maps each row of a staged result by itself; None where it would be a job.
 

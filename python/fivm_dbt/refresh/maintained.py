@@ -13,9 +13,11 @@ from typing import Any, NoReturn
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.applying import StateSize, Tail, appends, replaced_states
-from fivm_dbt.plan.binding import Binding
+from fivm_dbt.plan.binding import Binding, BoundInput, staged_input
 from fivm_dbt.refresh.bind import (
     bind,
+    counted,
+    defer_input,
     expected_reads,
     recorded_binding,
     stage_inputs,
@@ -33,12 +35,12 @@ from fivm_dbt.refresh.decide import (
     why_rebuild,
 )
 from fivm_dbt.refresh.dropped import check_rebuild, recorded_drops
-from fivm_dbt.refresh.engine import Commit, VersionUnavailable
+from fivm_dbt.refresh.engine import ChangeFeedUnavailable, Commit, VersionUnavailable
 from fivm_dbt.refresh.headed import HeadedRun
 from fivm_dbt.refresh.heads import next_head, with_open
 from fivm_dbt.refresh.layout import state_sizes
 from fivm_dbt.refresh.model_parts import last_recorded, record_partitions
-from fivm_dbt.refresh.observe import Coverage, Observed, RecordedInput, State, observe
+from fivm_dbt.refresh.observe import Coverage, Observed, RecordedInput, State, keeps_columns, observe
 from fivm_dbt.refresh.publish import publish, write_snapshots
 from fivm_dbt.refresh.report import Action, InputChange, Report
 from fivm_dbt.refresh.resume import Gone, bound_again
@@ -46,6 +48,7 @@ from fivm_dbt.refresh.runner import Update, build_states
 from fivm_dbt.refresh.writes import MAX_LITERALS
 from fivm_dbt.spark.merge import NEGATIVE, OVERFLOW
 from fivm_dbt.spark.state import TWICE
+from fivm_dbt.steps.read_once import read_once
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,8 @@ class _Moved:
     changes: tuple[InputChange, ...]
     binding: Binding
     rolled_forward: bool
+    deferred: BoundInput | None = None
+    """The input whose change is computed by the delta that reads it."""
 
 
 class MaintainedRun(HeadedRun):
@@ -151,7 +156,7 @@ class MaintainedRun(HeadedRun):
 
     # Refreshing
 
-    def _refresh(self, state: State, rolled_forward: bool) -> Report:
+    def _refresh(self, state: State, rolled_forward: bool, may_defer: bool = True) -> Report:
         assert state.finished is not None
         self._complete(state.finished)
         clock = read_clock(self.plan, self.engine, state.finished.detail)
@@ -170,16 +175,17 @@ class MaintainedRun(HeadedRun):
         buckets = int(state.finished.detail["buckets"])
         self.engine.expect(expected_reads(self.plan, observed, self.base))
         try:
-            staged = stage_inputs(self.plan, self.engine, observed, state.inputs)
+            deferred = self._defer(state, observed) if may_defer else None
+            staged = {} if deferred else stage_inputs(self.plan, self.engine, observed, state.inputs)
         except VersionUnavailable as error:
             return self._build(state, unreadable(self.plan, error))
         self._note_dropped(staged)
-        binding = bind(self.plan, observed, buckets=buckets, staged=staged, clock=clock)
+        binding = bind(self.plan, observed, buckets=buckets, staged=staged, deferred=deferred, clock=clock)
         promise = broken_promise(self.plan, binding)
         if promise is not None:
             return self._build(state, promise)
         changes = tuple(s.change for s in staged.values())
-        moved = _Moved(state, observed, changes, binding, rolled_forward)
+        moved = _Moved(state, observed, changes, binding, rolled_forward, deferred)
         if not binding.moved:
             return self._advance(moved)
         update = self._update(moved.binding)
@@ -238,6 +244,8 @@ class MaintainedRun(HeadedRun):
 
     def _apply(self, moved: _Moved, update: Update) -> Report:
         """Compute, write with the head, say so."""
+        if moved.deferred is not None:
+            return self._apply_deferred(moved, moved.deferred, update)
         state, observed, binding = moved.state, moved.observed, update.started_from
         snapshots = {name: record.snapshot for name, record in state.inputs.items()}
         try:
@@ -272,6 +280,37 @@ class MaintainedRun(HeadedRun):
             merged=update.merged,
             rolled=moved.rolled_forward,
         )
+
+    def _defer(self, state: State, observed: Mapping[str, Observed]) -> BoundInput | None:
+        """The input whose change is left to the delta that reads it, None where changes have to be staged."""
+        name = read_once(self.plan, [o.name for o in observed.values() if o.moved])
+        if name is None:
+            return None
+        try:
+            return defer_input(self.plan, self.engine, observed[name], state.inputs[name])
+        except ChangeFeedUnavailable:
+            return None
+
+    def _apply_deferred(self, moved: _Moved, deferred: BoundInput, update: Update) -> Report:
+        """Compute the delta, and with it the change that it reads; then go on as if that had been staged."""
+        try:
+            update.finds_a_change()
+            change = counted(self.plan, self.engine, deferred)
+        except ChangeFeedUnavailable:
+            return self._stage_after_all(moved, deferred)
+        except VersionUnavailable as error:
+            return self._build(moved.state, unreadable(self.plan, error))
+        except Exception as error:
+            return self._alarm(error, moved.state)
+        if not keeps_columns(self.engine, moved.observed[deferred.name]):
+            return self._stage_after_all(moved, deferred)
+        moved = replace(moved, changes=(change,), deferred=None)
+        return self._apply(moved, update) if change.inserted or change.deleted else self._advance(moved)
+
+    def _stage_after_all(self, moved: _Moved, deferred: BoundInput) -> Report:
+        """Begin again by staging a change that could not be read as it was to be."""
+        self.engine.unstage(staged_input(self.plan, deferred.name))
+        return self._refresh(moved.state, moved.rolled_forward, may_defer=False)
 
     def _plan_writes(self, update: Update) -> Binding:
         """Decide how the deltas are written, and what is in the tail then."""

@@ -91,6 +91,18 @@ class Recorder:
             self._engine.stage_all(texts)
         self._staged += [name for name, _ in texts]
 
+    def defer(self, name: str, query: exp.Query, counts: Sequence[exp.Expr]) -> bool:
+        """Have a query run where it is read, if the engine can do that, with its aggregates ``counts``."""
+        text = query.sql(dialect="spark", copy=False)
+        if not self._engine.defer(name, text, [c.sql(dialect="spark") for c in counts]):
+            return False
+        self._staged.append(name)
+        self.statements.append(f"CREATE TEMPORARY VIEW {name} AS {text}")
+        return True
+
+    def counted(self, name: str) -> Row | None:
+        return self._engine.counted(name)
+
     def added_up(self, name: str, query: exp.Query) -> Sequence[Row]:
         """The answer of an aggregate of a staged result, or parts of it, to be added up: of few rows one for each."""
         rows = self._engine.staged_rows(name, by_row(query).sql(dialect="spark"))

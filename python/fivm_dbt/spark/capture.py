@@ -113,9 +113,14 @@ def change_summary(staged: str, times: Sequence[tuple[str, SparkType]] = ()) -> 
 
 
 def _summary(staged: str) -> exp.Select:
+    return exp.select(*change_counts()).from_(table(staged))
+
+
+def change_counts() -> list[exp.Expr]:
+    """How many rows of a change arrived, and how many went: two sums over it."""
     count = exp.column(COUNT)
     zero = exp.Literal.number(0)
     came = exp.Greatest(this=count.copy(), expressions=[zero.copy()])
     gone = exp.Greatest(this=exp.Neg(this=count.copy()), expressions=[zero.copy()])
     sums = [exp.Coalesce(this=exp.Sum(this=value), expressions=[zero.copy()]) for value in (came, gone)]
-    return exp.select(exp.alias_(sums[0], "inserted"), exp.alias_(sums[1], "deleted")).from_(table(staged))
+    return [exp.alias_(sums[0], "inserted"), exp.alias_(sums[1], "deleted")]

@@ -1,0 +1,42 @@
+"""The change of an input that one place in a refresh reads: it runs there, and is no statement of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from fivm_dbt.delta.prune import prune_terms
+from fivm_dbt.delta.term import scans
+from fivm_dbt.ir.nodes import Filter, Join, Map, Node, Scan, Values
+from fivm_dbt.naming import old_rows
+from fivm_dbt.plan.plan import Plan
+
+_READS_EACH_ONCE = (Filter, Join, Map, Scan, Values)
+"""Operators whose SQL has each of their inputs in one place."""
+
+
+def read_once(plan: Plan, moved: Collection[str]) -> str | None:
+    """The input whose change is read by a single delta, where it alone has ``moved``; None where it has to be staged.
+
+    It is staged too where something is asked of it before: keys, times, dropped parts, whether it was to be static.
+    """
+    if len(moved) != 1 or plan.clock_kinds:
+        return None
+    (name,) = moved
+    item = plan.input(name)
+    if item.is_static or item.retention is not None or item.starts_with_snapshot or plan.times_of(name):
+        return None
+    if any(view.key_sets or view.products for view in plan.stored):
+        return None
+    changed = frozenset({name, old_rows(name), *(view.name for view in plan.helpers)})
+    terms = [term for view in plan.stored for term in prune_terms(view.terms, changed)]
+    reading = [term for term in terms for _ in range(_reads(term.node, name))]
+    return name if len(reading) == 1 and _is_plain(reading[0].node) else None
+
+
+def _reads(node: Node, name: str) -> int:
+    """How often the input is read, whatever is of it: beside its change feed nothing else of it may be read at once."""
+    return sum(scan.relation in (name, old_rows(name)) for scan in scans(node))
+
+
+def _is_plain(node: Node) -> bool:
+    return all(isinstance(n, _READS_EACH_ONCE) for n in node.walk())

@@ -1,0 +1,63 @@
+"""The change of an input that a single delta reads is computed there, and one that has more readers is staged."""
+
+from __future__ import annotations
+
+import pytest
+
+from fivm_dbt.steps.read_once import read_once
+from fixtures.models import Bench, plan_of, relation
+
+R, S = relation("raw.r", "g int, x int"), relation("raw.s", "g int, y int")
+SUMS = "select g, sum(x) as x from raw.r where x > 1 group by g"
+JOINED = "select r.g, s.y, sum(r.x) as x from raw.r join raw.s on r.g = s.g group by r.g, s.y"
+
+
+@pytest.mark.parametrize("sql", [SUMS, JOINED], ids=["one table", "joined"])
+def test_one_reader(sql: str) -> None:
+    assert read_once(plan_of(sql, [R, S]), ["raw.r"]) == "raw.r"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select a.g, sum(b.x) as x from raw.r a join raw.r b on a.g = b.g group by a.g",
+        f"select g, x from ({SUMS}) union all select g, x from raw.r",
+        "select r.g, s.y from raw.r left join raw.s on r.g = s.g",
+        "select g, max(x) as x from raw.r group by g",
+        "select g, count(distinct x) as n from raw.r group by g",
+        "select g, x, row_number() over (partition by g order by x) as n from raw.r",
+    ],
+    ids=["itself", "twice", "keys", "values", "sets", "windows"],
+)
+def test_several_readers(sql: str) -> None:
+    plan = plan_of(sql, [R, S])
+    assert read_once(plan, [plan.inputs[-1].name]) is None
+
+
+def test_what_is_asked_before() -> None:
+    assert read_once(plan_of(JOINED, [R, S]), ["raw.r", "raw.s"]) is None
+    assert read_once(plan_of(SUMS, [relation("raw.r", "g int, x int", is_static=True)]), ["raw.r"]) is None
+    assert read_once(plan_of(SUMS, [relation("raw.r", "g int, x int", is_recreated=True)]), ["raw.r"]) is None
+
+
+def test_it_is_counted_where_it_is_read() -> None:
+    bench = Bench.of(
+        JOINED, {"raw.r": ("g int, x int", [(1, 2), (1, 2)]), "raw.s": ("g int, y int", [(1, 7)])}
+    )
+    bench.refresh()
+    bench.engine.change("raw.r", insert=[(1, 3), (2, 4), (2, 4)], delete=[(1, 2)])
+    report = bench.refresh()
+    assert [(c.capture, c.inserted, c.deleted) for c in report.inputs] == [("change feed", 3, 1)]
+    assert [s.split(" ")[0] for s in report.statements].count("CACHE") == 1
+    bench.check()
+
+
+def test_rows_that_come_and_go_only_move_the_versions() -> None:
+    bench = Bench.of(SUMS, {"raw.r": ("g int, x int", [(1, 2)])})
+    bench.refresh()
+    bench.engine.change("raw.r", insert=[(1, 3)])
+    bench.engine.change("raw.r", delete=[(1, 3)])
+    report = bench.refresh()
+    assert (report.action, [(c.inserted, c.deleted) for c in report.inputs]) == ("no change", [(0, 0)])
+    assert bench.refresh().inputs == ()
+    bench.check()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -21,13 +22,21 @@ if TYPE_CHECKING:
 
 
 class _Known(KnownFiles):
-    """Knows the files of ``raw.r`` at version 7, and of ``m.state`` at version 3, without a session."""
+    """Knows the files of some tables, each at a version, without a session."""
 
     def __init__(self) -> None:
-        looked_up: Future[Any | None] = Future()
-        whole, some = Expected("raw.r", 7), Expected("m.state", 3, is_restricted=True)
-        self._expected = {("raw.r", "7"): (whole, looked_up), ("m.state", "3"): (some, looked_up)}
-        self._views = {("raw.r", "7"): "r_7", ("m.state", "3"): "state_3"}
+        tables = {Expected("raw.r", 7): 500, Expected("m.state", 3, is_restricted=True): 500}
+        tables[Expected("raw.few", 2, is_near=True)] = 8
+        self._expected = {(t.relation, str(t.version)): (t, _looked_up(many)) for t, many in tables.items()}
+        self._views = {("raw.r", "7"): "r_7", ("m.state", "3"): "state_3", ("raw.few", "2"): "few_2"}
+
+
+def _looked_up(files: int) -> Future[Any | None]:
+    relation = Mock()
+    relation.relation().location().inputFiles.return_value = ["file"] * files
+    found: Future[Any | None] = Future()
+    found.set_result(relation)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -43,6 +52,7 @@ class _Known(KnownFiles):
         ("FROM other.raw.r VERSION AS OF 7 AS a", None),
         ("FROM m.state VERSION AS OF 3 WHERE v = 'x'", "FROM state_3 AS state WHERE v = 'x'"),
         ("FROM m.state VERSION AS OF 3", "FROM state_3 AS state"),
+        ("FROM raw.few VERSION AS OF 2 WHERE k = 1", "FROM few_2 AS few WHERE k = 1"),
         ("SELECT 'raw.r VERSION AS OF 7 AS a', 'it\\'s raw.r VERSION AS OF 7 AS a'", None),
         ('SELECT "raw.r VERSION AS OF 7 AS a"', None),
         ("SELECT `raw.r VERSION AS OF 7 AS a` FROM x", None),
@@ -63,7 +73,7 @@ def _observed(name: str, version: int, *, moved: bool) -> Observed:
 
 
 def test_what_is_expected() -> None:
-    """Whatever a delta joins its changes with; nothing where there is only one table, or near rows alone are read."""
+    """Whatever a delta joins its changes with; nothing where there is only one table."""
     tables = [relation("raw.r", "k int, x int"), relation("raw.s", "k int, y int")]
     joined = plan_of(
         "select r.k, s.y, count(*) as n from raw.r join raw.s on r.k = s.k group by 1, 2", tables
@@ -72,6 +82,11 @@ def test_what_is_expected() -> None:
     assert expected_reads(joined, both, 3) == [Expected("raw.s", 4)]
     both["raw.s"] = _observed("raw.s", 5, moved=True)
     assert {(e.relation, e.version) for e in expected_reads(joined, both, 3)} == {("raw.r", 7), ("raw.s", 5)}
+    times = [relation(f"raw.{name}", "k int, at timestamp") for name in "rs"]
+    near = plan_of("select r.k, s.at from raw.r join raw.s on r.k = s.k and r.at = s.at", times)
+    assert expected_reads(near, both | {"raw.s": _observed("raw.s", 4, moved=False)}, 3) == [
+        Expected("raw.s", 4, is_near=True)
+    ]
     alone = plan_of("select k, count(*) as n from raw.r group by k", tables)
     assert expected_reads(alone, {"raw.r": both["raw.r"]}, 3) == []
     nested = plan_of(

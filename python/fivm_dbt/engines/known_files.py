@@ -4,7 +4,8 @@ Delta looks for the files of each scan while it plans a statement. Of a version 
 two jobs, and one more for every scan with another filter, each with a plan of its own: a join with a small table waits
 for that longer than for its rows. A relation over files that are known needs no job.
 
-Large tables are left to Delta, which skips files by what it knows of their values.
+Large tables are left to Delta, which skips files by what it knows of their values; so are reads with a condition, but
+of tables of few files: within these Parquet skips.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ logger = logging.getLogger(__name__)
 
 MAX_BYTES = 256 * 1024 * 1024
 MAX_FILES = 500
+
+FEW_FILES = 8
+"""So many are opened faster than Delta finds those of them that a condition leaves."""
 
 _NAME = r"(?:\w+|`(?:[^`]|``)+`)"
 _TEXT = re.compile(
@@ -100,7 +104,7 @@ class KnownFiles:
         if key not in self._expected:
             return None
         expected, relation = self._expected[key]
-        if after != " AS " and not expected.is_restricted:
+        if after != " AS " and not expected.is_restricted and not self._has_few(relation.result()):
             return None  # Delta may know that the condition skips files
         if key not in self._views:
             plan = relation.result()
@@ -110,6 +114,10 @@ class KnownFiles:
             return None
         name = "" if after == " AS " else f" AS {quote(split_name(expected.relation)[-1])}"
         return f"{quote(view)}{name}{after}"
+
+    @staticmethod
+    def _has_few(plan: Any | None) -> bool:
+        return plan is not None and len(plan.relation().location().inputFiles()) <= FEW_FILES
 
     def _as_view(self, plan: Any) -> str:
         name = f"fivm_files_{next(_numbers)}"
@@ -135,7 +143,7 @@ def _relation(session: SparkSession, logs: DeltaLogs, expected: Expected) -> Any
             opened = logs.opened(expected.relation)
             if opened is None or int(opened.snapshot.version()) != expected.version:
                 return None
-            files = files_of_small(session, opened.snapshot)
+            files = files_of_small(session, opened.snapshot, FEW_FILES if expected.is_near else MAX_FILES)
             if files is None:
                 return None
             return relation_over(session, opened, files)
@@ -155,13 +163,13 @@ def relation_over(session: SparkSession, opened: OpenedTable, files: Any) -> Any
     return java_class(session, LOGICAL_RELATION)(plan.relation(), plan.output(), table, False, none)
 
 
-def files_of_small(session: SparkSession, snapshot: Any) -> Any | None:
+def files_of_small(session: SparkSession, snapshot: Any, most: int | None = None) -> Any | None:
     """All files of a small table: from what Delta has written beside its last commit, or else from the log."""
     if not snapshot.checksumOpt().isDefined():
         return None
     summary = snapshot.checksumOpt().get()
     many = int(summary.numFiles())
-    if many > MAX_FILES or int(summary.tableSizeBytes()) > MAX_BYTES:
+    if many > (MAX_FILES if most is None else most) or int(summary.tableSizeBytes()) > MAX_BYTES:
         return None
     told = _told(summary)
     if told is not None and int(told.size()) == many:

@@ -119,7 +119,8 @@ def _stage_all(plan: Plan, engine: Recorder, bound: Sequence[BoundInput]) -> Non
 
 
 def expected_reads(plan: Plan, observed: Mapping[str, Observed], before: int) -> list[Expected]:
-    """What deltas read without a condition, of terms that may have rows; and the states, where views read others.
+    """What deltas read, of terms that may have rows, as a whole or near their changes; and the states, where views read
+    others.
 
     The states are at version ``before``. What has not been found out yet is taken for changed: inner views, and the
     inputs that moved.
@@ -132,10 +133,13 @@ def expected_reads(plan: Plan, observed: Mapping[str, Observed], before: int) ->
     if plan.helpers:
         found[plan.state_relation] = Expected(plan.state_relation, before, is_restricted=True)
     for term in (t for view in plan.stored for t in prune_terms(view.terms, changed)):
-        bounded = {n.scan for n in term.node.walk() if isinstance(n, (Within, Lookup))}
+        looked_up = {n.scan for n in term.node.walk() if isinstance(n, Lookup)}
+        near = {n.scan for n in term.node.walk() if isinstance(n, Within)}
         for scan in scans(term.node):
-            if scan.relation in tables and scan not in bounded and scan.side is not Side.DELTA:
-                found[scan.relation] = Expected(scan.relation, observed[scan.relation].head.version)
+            name = scan.relation
+            if name in tables and scan not in looked_up and scan.side is not Side.DELTA:
+                is_near = scan in near and (name not in found or found[name].is_near)
+                found[name] = Expected(name, observed[name].head.version, is_near=is_near)
     return list(found.values())
 
 

@@ -82,11 +82,15 @@ class Metrics:
 
 @dataclass(frozen=True)
 class Expected:
-    """A table that statements will read at a version, as a whole; ``is_restricted``: or some partitions of it."""
+    """A table that statements will read at a version, as a whole; ``is_restricted``: or some partitions of it.
+
+    ``is_near``: only rows of it that meet a condition.
+    """
 
     relation: str
     version: int
     is_restricted: bool = False
+    is_near: bool = False
 
 
 class MissingRelation(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,7 @@ from fivm_dbt.bridge.adapter import FivmResponse, _execute, _told, explained
 from fivm_dbt.catalog import Column, Dependency, EventTime, ForeignKey
 from fivm_dbt.config import Config
 from fivm_dbt.engines.documentation import Documentation, document
+from fivm_dbt.engines.introspect import describe_relation
 from fivm_dbt.engines.spark import Answer
 from fivm_dbt.errors import FivmError
 from fivm_dbt.inputs import read_catalog, with_sql_names
@@ -177,7 +179,7 @@ def test_catalog_of_a_query(manifest: Any) -> None:
     ]
     execute = answering(shop__countries=DELTA, shop__revenue_by_day=seen, raw__t=DELTA)
     sql = "with t as (select a from raw.t) select t.a from t, shop.countries, shop.revenue_by_day"
-    catalog = read_catalog(sql, execute, Nodes(manifest))
+    catalog = read_catalog(sql, partial(describe_relation, execute), Nodes(manifest))
     assert [(r.name, r.kind, r.is_recreated) for r in catalog.relations] == [
         ("raw.t", "table", False),
         ("shop.countries", "table", True),
@@ -199,8 +201,9 @@ def test_inputs_that_cannot_be_maintained_from(
     manifest: Any, described: list[tuple[str, str]] | None, code: str, remedy: str
 ) -> None:
     execute = answering() if described is None else answering(shop__customers=described)
+    describe = partial(describe_relation, execute)
     with pytest.raises(FivmError) as caught:
-        read_catalog("select segment from shop.customers c", execute, Nodes(manifest))
+        read_catalog("select segment from shop.customers c", describe, Nodes(manifest))
     assert caught.value.code.number == code
     assert remedy in caught.value.remedy
     assert "    select segment from shop.customers c\n" in str(caught.value)
@@ -281,7 +284,7 @@ def test_spark_in_this_process_does_not_print_its_errors(method: str, *, is_quie
 
 
 def test_a_comment_leaves_the_properties_of_a_view() -> None:
-    """A viewdf model's view says how long its parts are, for those that read it."""
+    """A view says how long its parts are, and whether it adds up rows, for those that read it."""
     said: list[str] = []
     rows = [
         ("k", "int", None),
@@ -289,11 +292,20 @@ def test_a_comment_leaves_the_properties_of_a_view() -> None:
         ("Type", "VIEW", ""),
         ("View Text", "SELECT k FROM a.m__fivm_root", ""),
     ]
-    rows.append(("Table Properties", "[fivm.part_length=1 hour, fivm.root=a.m__fivm_root, other=x]", ""))
+    rows.append(
+        (
+            "Table Properties",
+            "[fivm.part_length=1 hour, fivm.root=a.m__fivm_root, fivm.tail=true, other=x]",
+            "",
+        )
+    )
 
     def execute(sql: str, *, fetch: bool) -> Answer:
         said.append(sql)
         return Answer(("col_name", "data_type", "comment"), tuple(rows) if fetch else ())
 
-    assert document(execute, "a.m", Documentation("what it is", {}))
+    described = describe_relation(execute, "a.m")
+    assert described is not None
+    assert document(execute, "a.m", described, Documentation("what it is", {}))
     assert "'fivm.part_length' = '1 hour'" in said[-1] and "'fivm.root' = 'a.m__fivm_root'" in said[-1]
+    assert "'fivm.tail' = 'true'" in said[-1], "its rows are added up when it is read"

@@ -6,8 +6,7 @@ from datetime import timedelta
 
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import Config
-from fivm_dbt.engines.introspect import Described, describe_relation
-from fivm_dbt.engines.spark import Execute
+from fivm_dbt.engines.introspect import Described, Describes
 from fivm_dbt.errors import FivmError
 from fivm_dbt.manifest import Declared, Nodes, without_catalog
 from fivm_dbt.naming import canonical
@@ -16,7 +15,7 @@ from fivm_dbt.sql.relations import Named, relations_read
 
 
 def read_catalog(
-    sql: str, execute: Execute, nodes: Nodes, names: tuple[Named, ...] | None = None, zone: str = "UTC"
+    sql: str, describe: Describes, nodes: Nodes, names: tuple[Named, ...] | None = None, zone: str = "UTC"
 ) -> Catalog:
     """The relations that ``sql`` reads. Raises FIVM301 to FIVM303 for one that cannot be maintained from.
 
@@ -25,7 +24,7 @@ def read_catalog(
     """
     relations: list[Relation] = []
     for named in relations_read(sql) if names is None else names:
-        described = describe_relation(execute, named.name)
+        described = describe(named.name)
         declared = nodes.declared(named.name)
         try:
             relations.append(_relation(named, described, declared, zone))
@@ -35,13 +34,15 @@ def read_catalog(
     return Catalog.of(relations)
 
 
-def read_retained(execute: Execute, nodes: Nodes, zone: str) -> list[tuple[Relation, timedelta, list[str]]]:
+def read_retained(
+    describe: Describes, nodes: Nodes, zone: str
+) -> list[tuple[Relation, timedelta, list[str]]]:
     """Relations that are not fivm's with a declared retention: how late rows come, and the models that read them."""
     found = []
     for node in nodes.retained():
         name = without_catalog(node.relation_name)
         declared = nodes.declared(name)
-        relation = _relation(Named(name, None), describe_relation(execute, name), declared, zone)
+        relation = _relation(Named(name, None), describe(name), declared, zone)
         parts = declared.time_parts(zone)
         late = parts.lateness if parts is not None and parts.lateness is not None else timedelta()
         readers = [without_catalog(m.relation_name) for m in nodes.readers_of(name)]
@@ -49,13 +50,13 @@ def read_retained(execute: Execute, nodes: Nodes, zone: str) -> list[tuple[Relat
     return found
 
 
-def read_time_parts(catalog: Catalog, execute: Execute, nodes: Nodes, zone: str) -> dict[str, TimeParts]:
+def read_time_parts(catalog: Catalog, describe: Describes, nodes: Nodes, zone: str) -> dict[str, TimeParts]:
     """How the relations of a viewdf model are divided by time, those that are."""
     found = {}
     for relation in catalog.relations:
         declared, length = nodes.declared(relation.name), None
         if declared.is_viewdf:
-            described = describe_relation(execute, relation.name)
+            described = describe(relation.name)
             length = described.part_length if described is not None else None
         parts = declared.time_parts(zone, length)
         if parts is not None:

@@ -29,7 +29,7 @@ from fivm_dbt.config import Config, load_config
 from fivm_dbt.drop_parts import drop_old_parts, old_parts
 from fivm_dbt.engines.documentation import Documentation, document
 from fivm_dbt.engines.environment import environment_error
-from fivm_dbt.engines.introspect import describe_relation
+from fivm_dbt.engines.introspect import Described
 from fivm_dbt.engines.own_session import own_session
 from fivm_dbt.engines.session import silence_query_contexts
 from fivm_dbt.engines.spark import Answer, Execute, SparkEngine, on_session
@@ -146,14 +146,16 @@ def fivm_is_partial(adapter: Any) -> bool:
 
 def fivm_is_maintained(adapter: Any, relation: Any) -> bool:
     """Whether a relation is a fivm model's view over its state."""
-    described = describe_relation(_execute(adapter), relation.render())
+    described = _described(adapter, relation)
     return described is not None and (described.presentation is not None or described.is_factorized)
 
 
 def fivm_document(adapter: Any, relation: Any, comment: str | None, columns: Mapping[str, str]) -> None:
     """Put descriptions on a model's view, where they differ from those that it has."""
     wanted = Documentation(comment or None, {name.lower(): text for name, text in columns.items() if text})
-    document(_execute(adapter), relation.render(), wanted)
+    described = _described(adapter, relation)
+    assert described is not None, "its model has just been refreshed"
+    document(_execute(adapter), relation.render(), described, wanted)
 
 
 def fivm_explain(adapter: Any, name: str, form: str = "text") -> str:
@@ -242,7 +244,7 @@ def fivm_drop_parts(adapter: Any, dry_run: bool) -> list[str]:
     zone = session_zone(_session_settings(engine))
     found = [
         old_parts(engine, relation, lateness, readers)
-        for relation, lateness, readers in read_retained(_execute(adapter), _nodes(adapter), zone)
+        for relation, lateness, readers in read_retained(engine.described, _nodes(adapter), zone)
     ]
     if not found:
         return ["nothing to drop: no source has meta fivm_retention"]
@@ -295,7 +297,7 @@ def _planner(
     names = relations_of_parts(sql, relation.render()) if is_viewdf else None
     session = _session_settings(engine)
     zone = config.fivm_time_zone or session_zone(session)
-    catalog = read_catalog(sql, _execute(adapter), nodes, names, zone)
+    catalog = read_catalog(sql, engine.described, nodes, names, zone)
     readers = tuple(without_catalog(m.relation_name) for m in nodes.readers_of(relation.render()))
     request = ModelRequest(
         relation=relation.render(),
@@ -307,7 +309,7 @@ def _planner(
         is_read=bool(readers),
         readers=readers,
     )
-    time_parts = read_time_parts(catalog, _execute(adapter), nodes, zone) if is_viewdf else {}
+    time_parts = read_time_parts(catalog, engine.described, nodes, zone) if is_viewdf else {}
 
     def plan(measured: TableStatistics | None, promises: Promises | None = None) -> Plan:
         known = catalog if promises is None else catalog.promising(promises)
@@ -360,6 +362,10 @@ def _make_way(adapter: Any, engine: SparkEngine, plan: Plan, existing: Any | Non
     is_ours = engine.view_property(name, ROOT_PROPERTY) == plan.state_relation
     if not is_ours and engine.view_property(name, FACTORS_PROPERTY) is None:
         adapter.drop_relation(existing)
+
+
+def _described(adapter: Any, relation: Any) -> Described | None:
+    return SparkEngine(_execute(adapter), _spark_session(adapter)).described(relation.render())
 
 
 def _engine(adapter: Any) -> SparkEngine:

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fivm_dbt.engines.commits import RECENT_COMMITS, commit_of
@@ -21,15 +21,19 @@ from fivm_dbt.engines.java import (
     COMMIT_FILES,
     DELTA_HISTORIES,
     DELTA_HISTORY,
-    DELTA_JSON,
     DELTA_LOG,
     OPTION,
     java_class,
+    java_method,
+    told,
 )
+from fivm_dbt.engines.told_relations import told_table, told_view
 from fivm_dbt.refresh.engine import Commit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from fivm_dbt.engines.introspect import Described
 
 logger = logging.getLogger(__name__)
 
@@ -44,11 +48,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class OpenedTable:
-    """A table of the catalog with its log and its newest snapshot, all of them objects of the JVM."""
+    """A table of the catalog with its newest snapshot, which are objects of the JVM."""
 
     table: Any
-    log: Any
     snapshot: Any
+    version: int
+
+    @property
+    def log(self) -> Any:
+        return self.snapshot.deltaLog()
 
 
 @dataclass
@@ -73,6 +81,8 @@ class DeltaLogs:
         self._session = session
         self._looked_at: dict[str, OpenedTable] = {}
         """The table of each name as it was when its commits were asked for, until its change feed is."""
+        self._parsed: dict[str, Any] = {}
+        """What each name means."""
 
     @staticmethod
     def of(session: SparkSession | None) -> DeltaLogs:
@@ -108,13 +118,23 @@ class DeltaLogs:
     def exists(self, relation: str) -> bool | None:
         return self._asked(relation, lambda table: bool(self._catalog.tableExists(table)))
 
+    def described(self, relation: str) -> Described | None:
+        """A Delta table or a view as :func:`fivm_dbt.engines.introspect.describe_relation` says it."""
+
+        def ask(table: Any) -> Described | None:
+            known = self._catalog.getTableMetadata(table)
+            if _is_delta(known):
+                opened = self._opened(known, table)
+                return None if opened is None else self._described(opened.snapshot)
+            entry = told(self._session, known)
+            return told_view(entry) if _is_view(entry) else None
+
+        return self._asked(relation, ask)
+
     def is_view_of(self, relation: str, query: str) -> bool | None:
         def ask(table: Any) -> bool:
-            if not self._catalog.tableExists(table):
-                return False
-            known = self._catalog.getTableMetadata(table)
-            is_view = known.tableType().name() == "VIEW" and known.viewText().isDefined()
-            return is_view and str(known.viewText().get()).split() == query.split()
+            view = self._view(table)
+            return view is not None and "viewText" in view and view["viewText"].split() == query.split()
 
         return self._asked(relation, ask)
 
@@ -122,17 +142,34 @@ class DeltaLogs:
         """A property of a view, '' where it has none of this name or is no view."""
 
         def ask(table: Any) -> str:
-            if not self._catalog.tableExists(table):
-                return ""
-            known = self._catalog.getTableMetadata(table)
-            found = known.properties().get(key)
-            return str(found.get()) if known.tableType().name() == "VIEW" and found.isDefined() else ""
+            view = self._view(table)
+            return "" if view is None else str(view["properties"].get(key, ""))
 
         return self._asked(relation, ask)
 
-    @property
+    def _view(self, table: Any) -> dict[str, Any] | None:
+        """What the catalog has of a view, None where there is none."""
+        if not self._catalog.tableExists(table):
+            return None
+        entry: dict[str, Any] = told(self._session, self._catalog.getTableMetadata(table))
+        return entry if _is_view(entry) else None
+
+    @cached_property
+    def _state(self) -> Any:
+        """Of one session it is one object, and so are the catalog and the parser in it."""
+        return self._session._jsparkSession.sessionState()
+
+    @cached_property
     def _catalog(self) -> Any:
-        return self._session._jsparkSession.sessionState().catalog()
+        return self._state.catalog()
+
+    @cached_property
+    def _parser(self) -> Any:
+        return self._state.sqlParser()
+
+    @cached_property
+    def _catalogs(self) -> Any:
+        return self._state.catalogManager()
 
     def _asked(self, relation: str, ask: Callable[[Any], T | None]) -> T | None:
         if self._session is None:
@@ -143,17 +180,18 @@ class DeltaLogs:
         try:
             table = self._identifier(relation)
             return None if table is None else ask(table)
-        except (Py4JError, PySparkException) as why:
+        except (Py4JError, PySparkException, KeyError, TypeError) as why:
             logger.debug("statements tell about %s: %s", relation, why)
             return None
 
     def _identifier(self, relation: str) -> Any | None:
         """The table of this name in Spark's own catalog, None for a name that may mean something else."""
-        state = self._session._jsparkSession.sessionState()
-        if state.catalogManager().currentCatalog().name() != _CATALOG:
+        if self._catalogs.currentCatalog().name() != _CATALOG:
             return None
-        table = state.sqlParser().parseTableIdentifier(relation)
-        return None if state.catalog().isTempView(table) else table
+        if relation not in self._parsed:
+            self._parsed[relation] = self._parser.parseTableIdentifier(relation)
+        table = self._parsed[relation]
+        return None if self._catalog.isTempView(table) else table
 
     def opened(self, relation: str) -> OpenedTable | None:
         return self._asked(relation, self._log)
@@ -161,11 +199,18 @@ class DeltaLogs:
     def _log(self, table: Any) -> OpenedTable | None:
         """A Delta table as it is now, None of anything else."""
         known = self._catalog.getTableMetadata(table)
-        if not known.provider().isDefined() or str(known.provider().get()).lower() != "delta":
-            return None
-        logs = java_class(self._session, DELTA_LOG)
-        found = logs.forTableWithSnapshot(self._session._jsparkSession, table)
-        return OpenedTable(known, found._1(), found._2()) if found._2().version() >= 0 else None
+        return self._opened(known, table) if _is_delta(known) else None
+
+    def _opened(self, known: Any, table: Any) -> OpenedTable | None:
+        look = java_method(self._session, DELTA_LOG, "forTableWithSnapshot")
+        snapshot = look(self._session._jsparkSession, table)._2()
+        version = int(snapshot.version())
+        return OpenedTable(known, snapshot, version) if version >= 0 else None
+
+    def _described(self, snapshot: Any) -> Described:
+        metadata = told(self._session, snapshot.metadata())
+        properties = told(self._session, snapshot.getProperties())
+        return told_table(json.loads(metadata["schemaString"]), properties, metadata.get("description"))
 
     def _commits(self, relation: str, table: Any, since: int | None) -> tuple[Commit, ...] | None:
         opened = self._log(table)
@@ -173,7 +218,7 @@ class DeltaLogs:
             return None
         self._looked_at[relation] = opened
         log, snapshot = opened.log, opened.snapshot
-        newest = int(snapshot.version())
+        newest = opened.version
         # As many as the statement reads: a commit with an older time than the one before it is dated after that one.
         count = 1 if since is None else max(RECENT_COMMITS, newest - since + 1)
         wanted = newest if since is None else min(newest, since)
@@ -186,8 +231,8 @@ class DeltaLogs:
         """The last commits as Delta itself reads them, in a job: some times are in the commits, and some are not."""
         options = java_class(self._session, OPTION)
         found = log.history().getHistory(options.apply(count), options.empty())
-        told = (self._told(found.apply(position)) for position in range(found.size()))
-        return tuple(_commit(entry, entry["timestamp"]) for entry in told if entry["version"] >= wanted)
+        entries = (told(self._session, found.apply(position)) for position in range(found.size()))
+        return tuple(_commit(entry, entry["timestamp"]) for entry in entries if entry["version"] >= wanted)
 
     def _read_files(self, log: Any, snapshot: Any, versions: range, wanted: int) -> tuple[Commit, ...] | None:
         """Newest first. A commit is dated by its file, and none before the one that it follows."""
@@ -219,16 +264,22 @@ class DeltaLogs:
         commit = histories.getCommitInfoOpt(log.store(), path, configuration)
         if not commit.isDefined():
             return None
-        return self._told(java_class(self._session, DELTA_HISTORY).fromCommitInfo(commit.get()))
-
-    def _told(self, history: Any) -> dict[str, Any]:
-        mapper = java_class(self._session, DELTA_JSON).mapper()
-        told: dict[str, Any] = json.loads(mapper.writeValueAsString(history))
-        return told
+        entry: dict[str, Any] = told(
+            self._session, java_class(self._session, DELTA_HISTORY).fromCommitInfo(commit.get())
+        )
+        return entry
 
 
-def _commit(told: dict[str, Any], milliseconds: int) -> Commit:
+def _is_delta(known: Any) -> bool:
+    return str(known.provider()).lower() == "some(delta)"
+
+
+def _is_view(entry: dict[str, Any]) -> bool:
+    return bool(entry["tableType"]["name"] == "VIEW")
+
+
+def _commit(entry: dict[str, Any], milliseconds: int) -> Commit:
     time = _EPOCH + timedelta(milliseconds=milliseconds)
-    metrics, parameters = told.get("operationMetrics"), told.get("operationParameters")
-    note = told.get("userMetadata")
-    return commit_of(told["version"], time, told["operation"], metrics, parameters, note)
+    metrics, parameters = entry.get("operationMetrics"), entry.get("operationParameters")
+    note = entry.get("userMetadata")
+    return commit_of(entry["version"], time, entry["operation"], metrics, parameters, note)

@@ -52,7 +52,7 @@ def write(session: SparkSession, logs: DeltaLogs, files: KnownFiles, note: Note,
     from pyspark.errors import AnalysisException
 
     opened = logs.opened(note.table)
-    if opened is None or int(opened.snapshot.version()) != written.after:
+    if opened is None or opened.version != written.after:
         return False
     options = java_class(session, OPTION)
     some, none = options.apply, options.empty

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fivm_dbt.engines.introspect import parse_description
+from fivm_dbt.engines.introspect import Described
 from fivm_dbt.engines.spark import Execute
-from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, ROOT_PROPERTY, quote
+from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, ROOT_PROPERTY, TAIL_PROPERTY, quote
+
+_KEPT = (ROOT_PROPERTY, TAIL_PROPERTY, FACTORS_PROPERTY, PART_PROPERTY)
 
 
 @dataclass(frozen=True)
@@ -18,21 +20,17 @@ class Documentation:
     columns: Mapping[str, str]
 
 
-def document(execute: Execute, view: str, wanted: Documentation) -> bool:
+def document(execute: Execute, view: str, described: Described, wanted: Documentation) -> bool:
     """Give a fivm model's view its comments; whether anything had to be changed."""
-    rows = execute(f"DESCRIBE TABLE EXTENDED {view}", fetch=True).rows
-    described = parse_description([(str(row[0] or ""), str(row[1] or "")) for row in rows])
     names = [column.name for column in described.columns]
     # A comment that nobody asked for here was put there by someone else: it stays.
-    columns = {str(row[0]).lower(): str(row[2]) for row in rows[: len(names)] if row[2]}
-    facts = {str(row[0]): str(row[1]) for row in rows[len(names) :]}
-    comment = facts.get("Comment") or None
+    columns, comment = dict(described.column_comments), described.comment or None
     new_columns = columns | {n: wanted.columns[n] for n in map(str.lower, names) if n in wanted.columns}
     new_comment = wanted.relation or comment
     if new_columns == columns and new_comment == comment:
         return False
     listed = ", ".join(_column(name, new_columns.get(name.lower())) for name in names)
-    ours = {k: v for k, v in described.properties if k in (ROOT_PROPERTY, FACTORS_PROPERTY, PART_PROPERTY)}
+    ours = {k: v for k, v in described.properties if k in _KEPT}
     kept = ", ".join(f"'{key}' = {_literal(value)}" for key, value in ours.items())
     execute(
         f"CREATE OR REPLACE VIEW {view} ({listed}){_comment(new_comment)} "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,9 @@ class Described:
     provider: str
     view_text: str
     properties: tuple[tuple[str, str], ...]
+    comment: str = ""
+    column_comments: tuple[tuple[str, str], ...] = ()
+    """Of the columns that have one, by their names in lower case."""
 
     @property
     def is_delta(self) -> bool:
@@ -51,6 +55,10 @@ class Described:
         return Presentation(root, self.view_text.strip(), TAIL_PROPERTY in known)
 
 
+Describes = Callable[[str], Described | None]
+"""Says what a relation is, None where it does not exist."""
+
+
 def describe_relation(execute: Execute, name: str) -> Described | None:
     """A relation as the database describes it, None where it does not exist."""
     described = _described(execute, name)
@@ -73,27 +81,29 @@ def _described(execute: Execute, name: str) -> Described | None:
         if isinstance(cause(error), MissingRelation):
             return None
         raise
-    return parse_description([(str(row[0] or ""), str(row[1] or "")) for row in answer.rows])
+    return parse_description([tuple(str(value or "") for value in row) for row in answer.rows])
 
 
-def parse_description(rows: list[tuple[str, str]]) -> Described:
+def parse_description(rows: list[tuple[str, ...]]) -> Described:
     """Columns first, then a blank or a heading, then facts about the relation.
 
-    >>> rows = [("k", "int"), ("", ""), ("# Detailed Table Information", ""), ("Type", "VIEW"),
-    ...         ("View Text", "select k from a.root"), ("Table Properties", "[fivm.root=a.root]")]
+    >>> rows = [("k", "int", ""), ("", "", ""), ("# Detailed Table Information", "", ""), ("Type", "VIEW", ""),
+    ...         ("View Text", "select k from a.root", ""), ("Table Properties", "[fivm.root=a.root]", "")]
     >>> parse_description(rows).presentation
     Presentation(root='a.root', sql='select k from a.root', is_summed=False)
     """
-    end = next((i for i, (name, _) in enumerate(rows) if not name or name.startswith("# ")), len(rows))
+    end = next((i for i, row in enumerate(rows) if not row[0] or row[0].startswith("# ")), len(rows))
     facts: dict[str, str] = {}
-    for name, value in rows[end:]:
+    for name, value, *_ in rows[end:]:
         facts.setdefault(name, value)
     return Described(
-        columns=tuple(Column.of(name, type_) for name, type_ in rows[:end]),
+        columns=tuple(Column.of(name, type_) for name, type_, *_ in rows[:end]),
         is_view=facts.get("Type", "").upper() == "VIEW",
         provider=facts.get("Provider", "").lower(),
         view_text=facts.get("View Text", ""),
         properties=_properties(facts.get("Table Properties", "")),
+        comment=facts.get("Comment", ""),
+        column_comments=tuple((name.lower(), text) for name, _, *told in rows[:end] for text in told if text),
     )
 
 

@@ -6,6 +6,8 @@ jars to say no: three milliseconds for a class of Delta's, more than most calls 
 
 from __future__ import annotations
 
+import json
+from functools import lru_cache
 from typing import Any
 
 _SQL = "org.apache.spark.sql"
@@ -31,4 +33,30 @@ def java_class(session: Any, name: str) -> Any:
     """A class of the JVM of a session, which has to be there: if not, the first call of it is an error of py4j's."""
     from py4j.java_gateway import JavaClass
 
-    return JavaClass(name, session.sparkContext._gateway._gateway_client)
+    return JavaClass(name, _client(session))
+
+
+def java_method(session: Any, of: str, name: str) -> Any:
+    """A static method of a class: py4j asks the JVM for it only once."""
+    return _method(_client(session), of, name)
+
+
+def told(session: Any, value: Any) -> Any:
+    """An object of the JVM as JSON has it: all of it in one call, where each part of it would be one of its own."""
+    return json.loads(_mapper(_client(session)).writeValueAsString(value))
+
+
+def _client(session: Any) -> Any:
+    return session.sparkContext._gateway._gateway_client
+
+
+@lru_cache(maxsize=100)
+def _method(client: Any, of: str, name: str) -> Any:
+    from py4j.java_gateway import JavaClass
+
+    return getattr(JavaClass(of, client), name)
+
+
+@lru_cache(maxsize=10)
+def _mapper(client: Any) -> Any:
+    return _method(client, DELTA_JSON, "mapper")()

@@ -84,7 +84,7 @@ class KnownFiles:
         plan = relation_over(self._session, opened, files)
         if plan is None:
             return sql
-        version = int(opened.snapshot.version())
+        version = opened.version
         own = KnownFiles(self._session, self._logs)
         known: Future[Any | None] = Future()
         known.set_result(plan)
@@ -141,7 +141,7 @@ def _relation(session: SparkSession, logs: DeltaLogs, expected: Expected) -> Any
     try:
         with active(session):
             opened = logs.opened(expected.relation)
-            if opened is None or int(opened.snapshot.version()) != expected.version:
+            if opened is None or opened.version != expected.version:
                 return None
             files = files_of_small(session, opened.snapshot, FEW_FILES if expected.is_near else MAX_FILES)
             if files is None:

@@ -14,7 +14,7 @@ from fivm_dbt.catalog import Column
 from fivm_dbt.engines.commits import RECENT_COMMITS, commit_of
 from fivm_dbt.engines.delta_log import DeltaLogs
 from fivm_dbt.engines.delta_write import write
-from fivm_dbt.engines.introspect import describe_relation, view_text
+from fivm_dbt.engines.introspect import Described, describe_relation, view_text
 from fivm_dbt.engines.known_files import KnownFiles
 from fivm_dbt.engines.local_rows import (
     FEW,
@@ -156,6 +156,10 @@ class SparkEngine:
     def describe(self, sql: str) -> tuple[Column, ...]:
         answer = self._execute(f"DESCRIBE QUERY {sql}", fetch=True)
         return tuple(Column.of(str(row[0]), str(row[1])) for row in answer.rows)
+
+    def described(self, relation: str) -> Described | None:
+        """What a relation is, None where it does not exist."""
+        return self._logs.described(relation) or describe_relation(self._execute, relation)
 
     def commits(self, relation: str, since: int | None) -> Sequence[Commit]:
         known = self._logs.commits(relation, since)

@@ -2,6 +2,8 @@
 
 Statements are recognised by their job description, a property of the thread, so that models refreshed side by
 side are kept apart. Over Thrift, HTTP or Spark Connect there is no status store: everything is then unknown.
+
+Every question is a call into the JVM, so that many executions, and all nodes of a plan, are asked for at once, as JSON.
 """
 
 from __future__ import annotations
@@ -10,8 +12,10 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fivm_dbt.engines.java import DELTA_JSON, java_method, told
 from fivm_dbt.naming import relation_name, split_name
 from fivm_dbt.refresh.engine import Metrics
 
@@ -20,8 +24,18 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = "spark.job.description"
 _ROWS, _FILES = "number of output rows", "number of files read"
-_PAGE = 64
+_PAGE = 32
 _ON_LOG = re.compile("Filtering files for query|Compute snapshot for version")
+
+
+@dataclass(frozen=True)
+class _Execution:
+    """One statement that Spark has run, or a part of one."""
+
+    own: int
+    root: int
+    description: str
+    stages: tuple[int, ...]
 
 
 class SessionMetrics:
@@ -52,71 +66,73 @@ class SessionMetrics:
             return Metrics()
         self.stop()
         started = self._started.pop(tag)
-        context = self._session.sparkContext
-        context._jsc.sc().listenerBus().waitUntilEmpty()
+        context = self._session.sparkContext._jsc.sc()
+        context.listenerBus().waitUntilEmpty()
         store = self._session._jsparkSession.sharedState().statusStore()
         # A cached plan shows its scans in every execution that reads the cache, but only the one that filled it
         # counted rows: per accumulator the largest number is the true one.
         counted: dict[int, tuple[str, int]] = {}
         files: dict[int, int] = {}
         stages: set[int] = set()
-        for execution in _tagged(store, tag, started):
-            scans = list(_scans(store, execution.executionId()))
+        for execution in _tagged(self._recent(store, started), tag):
+            scans = self._scans(store, execution.own)
             for table, measure, accumulator, count in scans:
                 if measure == _FILES:
                     files[accumulator] = max(files.get(accumulator, 0), count)
                 else:
                     counted[accumulator] = max(counted.get(accumulator, (table, 0)), (table, count))
             if scans:
-                stages |= set(_integers(execution.stages()))
+                stages |= set(execution.stages)
         rows: Counter[str] = Counter()
         for table, count in counted.values():
             rows[table] += count
-        read = sum(_input_bytes(context._jsc.sc().statusStore(), stage) for stage in stages)
+        of_stages = context.statusStore()
+        read = sum(_input_bytes(of_stages, stage) for stage in stages)
         return Metrics(sum(rows.values()), read, tuple(sorted(rows.items())), sum(files.values()))
 
+    def _recent(self, store: Any, started: float) -> Iterator[_Execution]:
+        """Executions since ``started``, newest first. The list is ordered by id and loses its oldest entries."""
+        as_tree = java_method(self._session, DELTA_JSON, "mapper")().valueToTree
+        end = int(store.executionsCount())
+        while end > 0:
+            begin = max(0, end - _PAGE)
+            # Their plans, which are long, stay in the JVM.
+            page = as_tree(store.executionsList(begin, end - begin))
+            names = ("executionId", "rootExecutionId", "description", "submissionTime", "stages")
+            values = [told(self._session, page.findValues(name)) for name in names]
+            for own, root, description, submitted, stages in reversed(list(zip(*values, strict=True))):
+                # Submission times are whole milliseconds, and ids are given before them: allow for both.
+                if submitted < started - 1000:
+                    return
+                yield _Execution(own, root, description, tuple(stages))
+            end = begin
 
-def _tagged(store: Any, tag: str, started: float) -> list[Any]:
+    def _scans(self, store: Any, execution: int) -> list[tuple[str, str, int, int]]:
+        """Of each scan of an execution the table and what was measured: which measure, its accumulator, its value."""
+        nodes = told(self._session, store.planGraph(execution).allNodes())
+        measured = [
+            (table, metric["name"], metric["accumulatorId"])
+            for node in nodes
+            if (table := scanned_table(node["name"])) is not None
+            for metric in node["metrics"]
+            if metric["name"] in (_ROWS, _FILES)
+        ]
+        if not measured:
+            return []
+        values = told(self._session, store.executionMetrics(execution))
+        return [
+            (table, measure, accumulator, parse_count(values[str(accumulator)]))
+            for table, measure, accumulator in measured
+            if str(accumulator) in values
+        ]
+
+
+def _tagged(recent: Iterator[_Execution], tag: str) -> list[_Execution]:
     """Executions described by ``tag``, and those that they started, such as Delta's own for a MERGE."""
-    recent = [(e.executionId(), e.rootExecutionId(), e.description(), e) for e in _recent(store, started)]
-    roots = {own for own, _, description, _ in recent if description == tag}
-    mine = [(description, e) for own, root, description, e in recent if own in roots or root in roots]
-    # Every question is a call into the JVM: leave out what reads no table, Delta's log queries and plain commands.
-    return [e for description, e in mine if not _ON_LOG.search(description) and not e.metrics().isEmpty()]
-
-
-def _recent(store: Any, started: float) -> Iterator[Any]:
-    """Executions since ``started``, newest first. The list is ordered by id and loses its oldest entries."""
-    end = int(store.executionsCount())
-    while end > 0:
-        begin = max(0, end - _PAGE)
-        page = store.executionsList(begin, end - begin)
-        for position in reversed(range(page.size())):
-            execution = page.apply(position)
-            # Submission times are whole milliseconds, and ids are given before them: allow for both.
-            if execution.submissionTime() < started - 1000:
-                return
-            yield execution
-        end = begin
-
-
-def _scans(store: Any, execution: int) -> Iterator[tuple[str, str, int, int]]:
-    """Of each scan of an execution the table and what was measured: which measure, its accumulator, its value."""
-    values = None
-    nodes = store.planGraph(execution).allNodes()
-    for position in range(nodes.size()):
-        node = nodes.apply(position)
-        table = scanned_table(str(node.name()))
-        if table is None:
-            continue
-        values = values or store.executionMetrics(execution)
-        metrics = node.metrics()
-        for place in range(metrics.size()):
-            metric = metrics.apply(place)
-            accumulator = metric.accumulatorId()
-            if metric.name() in (_ROWS, _FILES) and values.contains(accumulator):
-                count = parse_count(str(values.get(accumulator).get()))
-                yield table, str(metric.name()), int(accumulator), count
+    found = list(recent)
+    roots = {e.own for e in found if e.description == tag}
+    # Left out are queries of Delta's log, which read no table of anybody.
+    return [e for e in found if (e.own in roots or e.root in roots) and not _ON_LOG.search(e.description)]
 
 
 def scanned_table(node: str) -> str | None:
@@ -141,12 +157,6 @@ def parse_count(text: str) -> int:
     24576
     """
     return int(text.replace(",", ""))
-
-
-def _integers(scala_set: Any) -> Iterator[int]:
-    iterator = scala_set.iterator()
-    while iterator.hasNext():
-        yield int(iterator.next())
 
 
 def _input_bytes(store: Any, stage: int) -> int:

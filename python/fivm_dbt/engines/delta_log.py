@@ -50,6 +50,7 @@ T = TypeVar("T")
 class OpenedTable:
     """A table of the catalog with its newest snapshot, which are objects of the JVM."""
 
+    session: Any
     table: Any
     snapshot: Any
     version: int
@@ -57,6 +58,15 @@ class OpenedTable:
     @property
     def log(self) -> Any:
         return self.snapshot.deltaLog()
+
+    @cached_property
+    def metadata(self) -> dict[str, Any]:
+        found: dict[str, Any] = told(self.session, self.snapshot.metadata())
+        return found
+
+    def has(self, key: str) -> bool:
+        """Whether a property of the table is true."""
+        return str(self.metadata["configuration"].get(key)).lower() == "true"
 
 
 @dataclass
@@ -103,8 +113,7 @@ class DeltaLogs:
             opened = self._looked_at.pop(relation, None) or self._log(table)
             if opened is None:
                 return None
-            feed = opened.snapshot.metadata().configuration().get(_FEED)
-            return bool(feed.isDefined() and str(feed.get()).lower() == "true")
+            return opened.has(_FEED)
 
         return self._asked(relation, ask)
 
@@ -125,7 +134,7 @@ class DeltaLogs:
             known = self._catalog.getTableMetadata(table)
             if _is_delta(known):
                 opened = self._opened(known, table)
-                return None if opened is None else self._described(opened.snapshot)
+                return None if opened is None else self._described(opened)
             entry = told(self._session, known)
             return told_view(entry) if _is_view(entry) else None
 
@@ -205,27 +214,25 @@ class DeltaLogs:
         look = java_method(self._session, DELTA_LOG, "forTableWithSnapshot")
         snapshot = look(self._session._jsparkSession, table)._2()
         version = int(snapshot.version())
-        return OpenedTable(known, snapshot, version) if version >= 0 else None
+        return OpenedTable(self._session, known, snapshot, version) if version >= 0 else None
 
-    def _described(self, snapshot: Any) -> Described:
-        metadata = told(self._session, snapshot.metadata())
-        properties = told(self._session, snapshot.getProperties())
-        return told_table(json.loads(metadata["schemaString"]), properties, metadata.get("description"))
+    def _described(self, opened: OpenedTable) -> Described:
+        properties = told(self._session, opened.snapshot.getProperties())
+        schema = json.loads(opened.metadata["schemaString"])
+        return told_table(schema, properties, opened.metadata.get("description"))
 
     def _commits(self, relation: str, table: Any, since: int | None) -> tuple[Commit, ...] | None:
         opened = self._log(table)
         if opened is None:
             return None
         self._looked_at[relation] = opened
-        log, snapshot = opened.log, opened.snapshot
         newest = opened.version
         # As many as the statement reads: a commit with an older time than the one before it is dated after that one.
         count = 1 if since is None else max(RECENT_COMMITS, newest - since + 1)
         wanted = newest if since is None else min(newest, since)
-        times = snapshot.metadata().configuration().get(_TIMES_IN_COMMITS)
-        if times.isDefined() and str(times.get()).lower() == "true":
-            return self._history(log, count, wanted)
-        return self._read_files(log, snapshot, range(max(0, newest + 1 - count), newest + 1), wanted)
+        if opened.has(_TIMES_IN_COMMITS):
+            return self._history(opened.log, count, wanted)
+        return self._read_files(opened, range(max(0, newest + 1 - count), newest + 1), wanted)
 
     def _history(self, log: Any, count: int, wanted: int) -> tuple[Commit, ...]:
         """The last commits as Delta itself reads them, in a job: some times are in the commits, and some are not."""
@@ -234,38 +241,63 @@ class DeltaLogs:
         entries = (told(self._session, found.apply(position)) for position in range(found.size()))
         return tuple(_commit(entry, entry["timestamp"]) for entry in entries if entry["version"] >= wanted)
 
-    def _read_files(self, log: Any, snapshot: Any, versions: range, wanted: int) -> tuple[Commit, ...] | None:
+    def _read_files(self, opened: OpenedTable, versions: range, wanted: int) -> tuple[Commit, ...] | None:
         """Newest first. A commit is dated by its file, and none before the one that it follows."""
-        files = java_class(self._session, COMMIT_FILES).apply(snapshot)
-        configuration = log.newDeltaHadoopConf()
-        directory = log.logPath().getFileSystem(configuration)
-        known = _commit_files(str(log.logPath()), str(snapshot.metadata().id()))
+        known = _commit_files(str(opened.snapshot.path()), opened.metadata["id"])
+        log = _Log(opened)
         found: list[Commit] = []
         time = -1
         for version in versions:
             if version not in known:
-                path = files.deltaFile(version)
-                if not directory.exists(path):
+                written = log.written(version)
+                if written is None:
                     continue
-                known[version] = _File(int(directory.getFileStatus(path).getModificationTime()))
+                known[version] = _File(written)
             file = known[version]
             time = max(time + 1, file.milliseconds)
             if version < wanted:
                 continue
             if file.told is None:
-                file.told = self._read_commit(log, files.deltaFile(version), configuration)
+                file.told = log.read(version)
                 if file.told is None:
                     return None
             found.append(_commit(file.told, time))
         return tuple(reversed(found)) or None
 
-    def _read_commit(self, log: Any, path: Any, configuration: Any) -> dict[str, Any] | None:
-        histories = java_class(self._session, DELTA_HISTORIES)
-        commit = histories.getCommitInfoOpt(log.store(), path, configuration)
+
+class _Log:
+    """The files of a table's log. What reads them is made only for files that are new."""
+
+    def __init__(self, opened: OpenedTable) -> None:
+        self._session = opened.session
+        self._snapshot = opened.snapshot
+
+    @cached_property
+    def _log(self) -> Any:
+        return self._snapshot.deltaLog()
+
+    @cached_property
+    def _configuration(self) -> Any:
+        return self._log.newDeltaHadoopConf()
+
+    @cached_property
+    def _path_of(self) -> Any:
+        return java_method(self._session, COMMIT_FILES, "apply")(self._snapshot).deltaFile
+
+    def written(self, version: int) -> int | None:
+        """When the file of a commit was written, in milliseconds; None where it is gone."""
+        path = self._path_of(version)
+        directory = path.getFileSystem(self._configuration)
+        return int(directory.getFileStatus(path).getModificationTime()) if directory.exists(path) else None
+
+    def read(self, version: int) -> dict[str, Any] | None:
+        """What a commit tells of itself, None where it tells nothing."""
+        read = java_method(self._session, DELTA_HISTORIES, "getCommitInfoOpt")
+        commit = read(self._log.store(), self._path_of(version), self._configuration)
         if not commit.isDefined():
             return None
         entry: dict[str, Any] = told(
-            self._session, java_class(self._session, DELTA_HISTORY).fromCommitInfo(commit.get())
+            self._session, java_method(self._session, DELTA_HISTORY, "fromCommitInfo")(commit.get())
         )
         return entry
 

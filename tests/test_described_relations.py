@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -129,3 +130,30 @@ def test_what_the_statement_has_to_tell(told: DeltaLogs, spark: SparkSession) ->
         assert engine.described(missing) is None
     spark.sql("DROP VIEW passing")
     spark.sql("DROP VIEW global_temp.passing")
+
+
+def test_columns_of_queries(told: DeltaLogs, spark: SparkSession) -> None:
+    objects, statements = SparkEngine(on_session(spark), spark), SparkEngine(on_session(spark))
+    queries = [f"SELECT * FROM told.{name}" for name in ("numbers", "others", "typed", "collated", "joined")]
+    queries += [
+        "SELECT 1, 1 + 1 AS `a b`, NULL AS n, make_interval(1) AS i, DATE'2024-01-01' - DATE'2024-01-02' AS d",
+        "WITH t AS (SELECT k AS Mixed FROM told.made) SELECT Mixed, count(*) FROM t GROUP BY 1",
+        "SELECT c AS x, array(v) AS y, named_struct('A', c) AS z FROM told.others",
+    ]
+    for query in queries:
+        assert objects.describe(query) == statements.describe(query)
+    [wide] = objects.describe("SELECT w FROM told.nested")
+    assert wide.type.text.count("int") == 40
+    for wrong in (
+        "SELECT nothing",
+        "SELECT * FROM told.none",
+        "SELECT 1 +",
+        "SELECT sum(k), k FROM told.made",
+    ):
+        with pytest.raises(Exception) as one:
+            objects.describe(wrong)
+        with pytest.raises(Exception) as other:
+            statements.describe(wrong)
+        texts = [re.sub(r"#\d+", "", str(error)) for error in (one.value, other.value)]
+        assert type(one.value) is type(other.value)
+        assert texts[0] == texts[1]

@@ -29,6 +29,7 @@ from fivm_dbt.engines.local_rows import (
 from fivm_dbt.engines.metrics import SessionMetrics
 from fivm_dbt.engines.own_session import own_session
 from fivm_dbt.engines.spark_errors import cause
+from fivm_dbt.engines.told_relations import columns_of_query
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import quote, relation_name, split_name
 from fivm_dbt.plan.head import Note
@@ -154,6 +155,10 @@ class SparkEngine:
         return _translated(lambda: self._execute(sql, fetch=True)).rows
 
     def describe(self, sql: str) -> tuple[Column, ...]:
+        if self._session is not None:
+            columns = columns_of_query(self._session, sql)
+            if columns is not None:
+                return columns
         answer = self._execute(f"DESCRIBE QUERY {sql}", fetch=True)
         return tuple(Column.of(str(row[0]), str(row[1])) for row in answer.rows)
 

@@ -5,11 +5,18 @@ Types are whole here, where DESCRIBE abbreviates wide structs, and so are proper
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.engines.introspect import Described
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
 
 _WRITTEN_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 """What a column of a view was declared as, where it is CHAR or VARCHAR and Spark's type of it is STRING."""
@@ -46,6 +53,18 @@ def told_table(schema: Mapping[str, Any], properties: Mapping[str, str], comment
         comment=comment or "",
         column_comments=_comments(schema),
     )
+
+
+def columns_of_query(session: SparkSession, sql: str) -> tuple[Column, ...] | None:
+    """The columns of a query, which is analysed and not run. None where it is wrong: DESCRIBE QUERY says why."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        return columns_of(json.loads(session._jsparkSession.sql(sql).schema().json()))
+    except (Py4JError, PySparkException) as why:
+        logger.debug("a statement tells about a query: %s", why)
+        return None
 
 
 def columns_of(schema: Mapping[str, Any], *, as_written: bool = False) -> tuple[Column, ...]:

@@ -30,8 +30,9 @@ from fivm_dbt.rewrite.order_factors import order_factors
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.rewrite.prune_columns import prune_columns
 from fivm_dbt.spark.capture import change_query, snapshot_query
-from fivm_dbt.spark.merge import Place, merge
+from fivm_dbt.spark.merge import merge
 from fivm_dbt.spark.pieces import table
+from fivm_dbt.spark.places import Place
 from fivm_dbt.spark.select import select
 from fivm_dbt.spark.state import (
     create_view,

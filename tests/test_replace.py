@@ -6,9 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlglot import exp
 
 from fivm_dbt.engines.duckdb import DuckDbEngine
 from fivm_dbt.errors import FivmError
+from fivm_dbt.naming import COUNT, PARTITION
+from fivm_dbt.plan import applying
+from fivm_dbt.plan.binding import staged_state
+from fivm_dbt.plan.head import NextHead, Written
+from fivm_dbt.spark.alarms import NEGATIVE
+from fivm_dbt.spark.places import Place
+from fivm_dbt.spark.replace import replaced_and_changes
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.replay import replay_scenario
 from fivm_dbt.testing.scenario import Scenario
@@ -194,3 +202,61 @@ def test_an_interrupted_refresh_goes_on_as_it_began(monkeypatch: pytest.MonkeyPa
     bench.check()
     assert report.action == "no change", "what was cut off had been written"
     assert not any(s.startswith("MERGE INTO") for s in report.statements)
+
+
+READ = {
+    "groups": SUMS,
+    "no keys": "select count(*) as n, sum(x) as s from r",
+    "a bag": "select k, x from r",
+    "a join": "select r.k, sum(r.x) as s, count(*) as n from r join r as o on r.k <=> o.k group by r.k",
+    "groups of groups": "select n, count(*) as many from (select k, count(*) as n from r group by k) group by n",
+    "distinct": "select distinct k from r",
+}
+EVERY = [
+    {"insert": [(3, "5.00"), (1, "7.00")], "delete": [(2, None), (None, "4.00")]},
+    {"insert": [(9, "0.00")], "delete": [(1, "1.00")]},
+    {"insert": [(3, "-5.00")], "delete": [(9, "0.00")]},
+    {"delete": [(1, "2.00"), (5, "1.00"), (3, "5.00"), (1, "7.00"), (3, "-5.00")]},
+    {"insert": [(None, None), (None, None)]},
+    {"insert": [(None, "1.00")], "delete": [(None, None)]},
+]
+
+
+@pytest.mark.parametrize("rows", [0, 200_000], ids=["by several tasks", "by one task"])
+@pytest.mark.parametrize("sql", READ.values(), ids=READ)
+def test_what_a_commit_tells_its_readers(sql: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine compares what is told with the versions, and the rows beside it with those of the statement."""
+    monkeypatch.setattr(applying, "ONE_TASK_ROWS", rows)
+    told: list[Written] = []
+    check = DuckDbEngine._check_changes
+
+    def counted(engine: DuckDbEngine, target: str, written: Written) -> None:
+        told.append(written)
+        check(engine, target, written)
+
+    monkeypatch.setattr(DuckDbEngine, "_check_changes", counted)
+    bench = Bench.of(sql, {"r": ("k int, x decimal(10,2)", ROWS)}, {"fivm_apply": "auto"})
+    bench.plan = replace(bench.plan, is_read=True)
+    bench.refresh()
+    for step in EVERY:
+        bench.engine.change("r", **step)
+        bench.refresh()
+        bench.check()
+    assert len(told) >= len(EVERY) - 1, "what is the same afterwards is no change"
+    assert all(written.query.count("COALESCE(1)") >= (2 if rows else 0) for written in told)
+    assert any("REBALANCE" in written.query for written in told) is (rows == 0)
+
+
+def test_an_alarm_is_raised_for_readers_too() -> None:
+    """A row is removed that was never there: nothing is written."""
+    bench = _bench()
+    bench.plan = replace(bench.plan, is_read=True)
+    head = NextHead(None, 1, "x", "{}")
+    view = bench.plan.top
+    sums = ", ".join(f"0 AS {p.name}" for p in view.state.payload)
+    staged = f"SELECT 77 AS k, -1 AS {COUNT}, {sums}, '0' AS {PARTITION}"
+    bench.engine.stage(staged_state(bench.plan, view), staged)
+    place = Place(view, (exp.Literal.string("0"),))
+    query = replaced_and_changes(bench.plan, [place], 0, head)
+    with pytest.raises(Exception, match=NEGATIVE):
+        bench.engine.query(query.sql(dialect="spark"))

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import load_config
 from fivm_dbt.engines.delta_log import DeltaLogs, OpenedTable
+from fivm_dbt.engines.delta_write import write
 from fivm_dbt.engines.spark import SparkEngine
 from fivm_dbt.naming import COUNT
 from fivm_dbt.plan.head import Note, Written
@@ -19,14 +20,15 @@ from fivm_dbt.plan.planner import ModelRequest, plan_model
 from fivm_dbt.refresh.decide import is_conflict, raised_alarm
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.spark.merge import NEGATIVE
+from fivm_dbt.spark.alarms import NEGATIVE
 
 pytestmark = pytest.mark.spark
 
 TABLE = "told.t"
 QUERY = "SELECT 1 AS k, 'new' AS x, 'a' AS p UNION ALL SELECT 2, 'kept', 'a'"
-CHANGES = (
-    "SELECT 1 AS k, 'old' AS x, 'a' AS p, 'delete' AS _change_type UNION ALL SELECT 1, 'new', 'a', 'insert'"
+TOLD = (
+    f"SELECT *, CAST(NULL AS STRING) AS _change_type FROM ({QUERY}) "
+    "UNION ALL SELECT 1, 'old', 'a', 'delete' UNION ALL SELECT 1, 'new', 'a', 'insert'"
 )
 STATEMENT = f"INSERT INTO {TABLE} REPLACE WHERE p = 'a' {QUERY}"
 
@@ -49,7 +51,7 @@ def table(engine: SparkEngine) -> None:
 
 def _note(engine: SparkEngine, number: int, text: str = "told") -> Note:
     [newest] = engine.commits(TABLE, None)
-    return Note(TABLE, number, text, Written(QUERY, newest.version, "p = 'a'", CHANGES))
+    return Note(TABLE, number, text, Written(TOLD, newest.version, "p = 'a'", tells_changes=True))
 
 
 @pytest.mark.usefixtures("table")
@@ -100,6 +102,36 @@ def test_nothing_is_written_behind_another_commit(
     assert not engine.query(f"SELECT * FROM {TABLE} WHERE x = 'new'")
 
 
+@pytest.mark.usefixtures("table")
+@pytest.mark.parametrize(
+    ("first", "where"),
+    [
+        ("SELECT 1", "p = 'a' AND k <= 2"),
+        (f"ALTER TABLE {TABLE} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')", "p = 'a'"),
+    ],
+    ids=["rows of files", "no feed"],
+)
+def test_a_statement_writes_what_is_not_whole_files_or_has_no_feed(
+    first: str, where: str, engine: SparkEngine
+) -> None:
+    """Rows that are told would be rows of the table without a feed, and a file has rows that stay."""
+    engine.run(first)
+    [newest] = engine.commits(TABLE, None)
+    written = Written(TOLD, newest.version, where, tells_changes=True)
+    note = Note(
+        TABLE, 100 + newest.version, "told", written
+    )  # a table that is made anew keeps the last number
+    assert engine._session is not None
+    assert not write(engine._session, engine._logs, engine._files, note, written)
+    assert engine.commits(TABLE, None) == (newest,)
+    engine.commit(f"INSERT INTO {TABLE} REPLACE WHERE {where} {QUERY}", note)
+    assert set(engine.query(f"SELECT * FROM {TABLE}")) == {
+        (1, "new", "a"),
+        (2, "kept", "a"),
+        (3, "other", "b"),
+    }
+
+
 @pytest.mark.parametrize("of", ["rows", "changes"])
 @pytest.mark.usefixtures("table")
 def test_an_alarm_leaves_everything_as_it_was(of: str, engine: SparkEngine) -> None:
@@ -109,10 +141,11 @@ def test_an_alarm_leaves_everything_as_it_was(of: str, engine: SparkEngine) -> N
     raised = (
         f"CASE WHEN id = 1 THEN raise_error('{NEGATIVE} of these {of}') ELSE 1 END AS k, 'x' AS x, 'a' AS p"
     )
-    query = f"SELECT {raised} FROM range(2)" if of == "rows" else QUERY
-    changes = f"SELECT {raised}, 'insert' AS _change_type FROM range(2)" if of == "changes" else CHANGES
+    kind = "CAST(NULL AS STRING)" if of == "rows" else "'insert'"
+    told = f"{TOLD} UNION ALL SELECT {raised}, {kind} FROM range(2)"
+    written = Written(told, newest.version, "p = 'a'", tells_changes=True)
     with pytest.raises(Exception) as error:
-        engine.commit(STATEMENT, Note(TABLE, 5, "raised", Written(query, newest.version, "p = 'a'", changes)))
+        engine.commit(STATEMENT, Note(TABLE, 5, "raised", written))
     assert raised_alarm(error.value) == NEGATIVE
     assert engine.commits(TABLE, None) == (newest,)
     assert set(engine.query(f"SELECT * FROM {TABLE}")) == before

@@ -14,6 +14,15 @@ CHANGE_TYPE = "_change_type"
 SIGN = "__fivm_sign"
 """Column that tells the rows after a refresh, 1, from those before it, -1."""
 
+STAGED = "__fivm_staged"
+"""Column that tells the rows of a staged delta from those of its state."""
+
+BEFORE = "__fivm_before_"
+"""Begins the names of columns with the sums of a key before a refresh."""
+
+KINDS = "__fivm_kinds"
+"""Column that has the change types of the rows that are written of a key."""
+
 TIMES = "__fivm_times"
 """Column that carries the multiplicities of old rows through a projection, beside that of a change."""
 

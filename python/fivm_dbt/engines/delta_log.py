@@ -64,6 +64,11 @@ class OpenedTable:
         found: dict[str, Any] = told(self.session, self.snapshot.metadata())
         return found
 
+    @property
+    def has_feed(self) -> bool:
+        """Whether its changes are recorded."""
+        return self.has(_FEED)
+
     def has(self, key: str) -> bool:
         """Whether a property of the table is true."""
         return str(self.metadata["configuration"].get(key)).lower() == "true"
@@ -113,7 +118,7 @@ class DeltaLogs:
             opened = self._looked_at.pop(relation, None) or self._log(table)
             if opened is None:
                 return None
-            return opened.has(_FEED)
+            return opened.has_feed
 
         return self._asked(relation, ask)
 

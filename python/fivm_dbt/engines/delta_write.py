@@ -18,6 +18,7 @@ from fivm_dbt.engines.delta_log import DeltaLogs, OpenedTable
 from fivm_dbt.engines.java import (
     ARRAY_SEQ,
     DELTA_ACTION,
+    DELTA_TABLES,
     DELTA_WRITE,
     EXPRESSION,
     HASH_MAP,
@@ -58,6 +59,9 @@ def write(session: SparkSession, logs: DeltaLogs, files: KnownFiles, note: Note,
     some, none = options.apply, options.empty
     try:
         with active(session):
+            condition = _condition(session, written)
+            if not _is_possible(session, opened, written, condition):
+                return False
             transaction = opened.log.startTransaction(some(opened.table), some(opened.snapshot))
             transaction.readWholeTable()
             transaction.updateSetTransaction(note.application, note.number, none())
@@ -68,7 +72,7 @@ def write(session: SparkSession, logs: DeltaLogs, files: KnownFiles, note: Note,
                 mode, actions = modes.Append, transaction.writeFiles(_added(session, opened, written))
             else:
                 mode, details[_PREDICATE] = modes.Overwrite, some(written.instead)
-                actions = _replaced(session, opened, files, transaction, note.table, written)
+                actions = _replaced(session, opened, files, transaction, note.table, written, condition)
             transaction.commit(actions, java_class(session, DELTA_WRITE)(mode, *details))
     except AnalysisException as why:
         # The query has other types than the table. A statement casts them.
@@ -82,6 +86,26 @@ def write(session: SparkSession, logs: DeltaLogs, files: KnownFiles, note: Note,
     return True
 
 
+def _condition(session: SparkSession, written: Written) -> Any:
+    if written.instead is None:
+        return None
+    return session._jsparkSession.sessionState().sqlParser().parseExpression(written.instead)
+
+
+def _is_possible(session: SparkSession, opened: OpenedTable, written: Written, condition: Any) -> bool:
+    """Whether what is replaced are whole files, and the table has a change feed where changes are told.
+
+    A condition on anything but what the table is partitioned by is true of some rows of a file.
+    """
+    if condition is None:
+        return True
+    metadata = opened.snapshot.metadata()
+    is_whole = java_class(session, DELTA_TABLES).isPredicatePartitionColumnsOnly(
+        condition, metadata.partitionColumns(), session._jsparkSession
+    )
+    return bool(is_whole) and (opened.has_feed or not written.tells_changes)
+
+
 def _added(session: SparkSession, opened: OpenedTable, written: Written) -> Any:
     return session.sql(written.query)._jdf.to(opened.snapshot.schema())
 
@@ -93,30 +117,29 @@ def _replaced(
     transaction: Any,
     table: str,
     written: Written,
+    condition: Any,
 ) -> Any:
-    """The files that come, with rows or with changes, and those that go: all that the queries read of the table."""
-    found = _touched(session, opened, transaction, written)
+    """The files that come, with rows or with changes, and those that go: all that the query reads of the table."""
+    found = _touched(session, opened, transaction, condition)
     gone = [file.remove() for file in _listed(found)]
-    query, schema = written.query, opened.snapshot.schema()
-    if written.changes is not None:
-        query = f"SELECT *, CAST(NULL AS STRING) AS {CHANGE_TYPE} FROM ({query}) UNION ALL {written.changes}"
+    schema = opened.snapshot.schema()
+    if written.tells_changes:
         schema = schema.add(CHANGE_TYPE, "string", True)
-    query = files.placed_over(query, opened, table, found)
+    query = files.placed_over(written.query, opened, table, found)
     new = transaction.writeFiles(session.sql(query)._jdf.to(schema))
     added = [file for file in _listed(new) if file.getClass().getSimpleName() == "AddFile"]
     _tell_metrics(session, transaction, added, gone)
     return new.concat(_seq(session, DELTA_ACTION, gone))
 
 
-def _touched(session: SparkSession, opened: OpenedTable, transaction: Any, written: Written) -> Any:
+def _touched(session: SparkSession, opened: OpenedTable, transaction: Any, condition: Any) -> Any:
     """The files with the rows that are replaced: without a job where those of the table are known."""
-    parser = session._jsparkSession.sessionState().sqlParser()
-    condition = _seq(session, EXPRESSION, [parser.parseExpression(written.instead)])
+    tests = _seq(session, EXPRESSION, [condition])
     known = files_of_small(session, opened.snapshot)
     relation = None if known is None else relation_over(session, opened, known)
     if relation is None:
-        return transaction.filterFiles(condition, False)
-    return relation.relation().location().matchingFiles(condition, _seq(session, EXPRESSION, []))
+        return transaction.filterFiles(tests, False)
+    return relation.relation().location().matchingFiles(tests, _seq(session, EXPRESSION, []))
 
 
 def _tell_metrics(session: SparkSession, transaction: Any, added: list[Any], gone: list[Any]) -> None:

@@ -25,7 +25,7 @@ from fivm_dbt.engines.duckdb_sql import TARGET, Slot, Statement, transpile, with
 from fivm_dbt.engines.duckdb_tables import TableStore, spark_type
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import CHANGE_TYPE, VIEW, canonical
-from fivm_dbt.plan.head import Note
+from fivm_dbt.plan.head import Note, Written
 from fivm_dbt.refresh.engine import Commit, Expected, Metrics, MissingRelation, NotVersioned, Row
 
 _FEED_PROPERTY = "delta.enablechangedatafeed"
@@ -164,14 +164,16 @@ class DuckDbEngine:
         finally:
             self._local.note = None
         self.tables.table(target).number = note.number
-        if note.written is not None and note.written.changes is not None:
-            self._check_changes(target, note.written.changes)
+        if note.written is not None and note.written.tells_changes:
+            self._check_changes(target, note.written)
 
-    def _check_changes(self, target: str, changes: str) -> None:
-        """A change feed here is the difference of two versions: what a writer tells of a view has to be that."""
-        statement, cut = self._statement(changes)
+    def _check_changes(self, target: str, written: Written) -> None:
+        """A change feed here is the difference of two versions: what a writer tells of a view has to be that.
+
+        The rows of the table that it has beside these have to be those of the statement.
+        """
         told, table = f"told {next(_numbers)}", self.tables.table(target)
-        self.tables.create_as(told, cut.fill(statement.fill(statement.body, self._tables(statement, cut))))
+        self.tables.create_as(told, self._filled(written.query))
         new, old = (self.tables.copy_of(target, table.version - back) for back in (0, 1))
         names = ", ".join(f'"{name}"' for name, _ in self.tables.columns(new))
 
@@ -179,17 +181,27 @@ class DuckDbEngine:
             return f"((SELECT {names} FROM {one}) EXCEPT ALL (SELECT {names} FROM {other}))"
 
         def of_view(copy: str) -> str:
-            return f'(FROM "{copy}" WHERE "{VIEW}" IN (SELECT "{VIEW}" FROM "{told}"))'
+            views = f'SELECT "{VIEW}" FROM "{told}" WHERE "{CHANGE_TYPE}" IS NOT NULL'
+            return f'(FROM "{copy}" WHERE "{VIEW}" IN ({views}))'
 
         came, went = (f'(FROM "{told}" WHERE "{CHANGE_TYPE}" = \'{kind}\')' for kind in ("insert", "delete"))
+        rows = f'(FROM "{told}" WHERE "{CHANGE_TYPE}" IS NULL)'
+        replaced = f"({self._filled(f'SELECT * FROM {target} WHERE {written.instead}')})"
         for said, is_so in (
             (less(came, went), less(of_view(new), of_view(old))),
             (less(went, came), less(of_view(old), of_view(new))),
+            (f"(SELECT {names} FROM {rows})", f"(SELECT {names} FROM {replaced})"),
         ):
             wrong = f"({said} EXCEPT ALL {is_so}) UNION ALL ({is_so} EXCEPT ALL {said})"
             found = self._connection.execute(wrong).fetchall()
-            assert not found, f"the change feed of {target} is told wrongly: {found[:5]}"
+            assert not found, f"the commit of {target} is told wrongly: {found[:5]}"
         self.tables.discard(told)
+
+    def _filled(self, sql: str) -> str:
+        """A query in DuckDB's SQL, over the copies that it reads. It is not counted as a read of a refresh."""
+        statement, cut = self._statement(sql)
+        tables = {slot.token: self._table(slot, cut) for slot in statement.slots}
+        return cut.fill(statement.fill(statement.body, tables))
 
     def query(self, sql: str) -> Sequence[Row]:
         """Rows of a query; of a MERGE, as Delta answers, the number of rows that it changed."""
@@ -206,9 +218,7 @@ class DuckDbEngine:
 
     def describe(self, sql: str) -> tuple[Column, ...]:
         """Types as DuckDB derives them, in Spark's names: decimals may be wider or narrower than Spark's."""
-        statement, cut = self._statement(sql)
-        filled = cut.fill(statement.fill(statement.body, self._tables(statement, cut)))
-        rows = self._connection.execute(f"DESCRIBE {filled}").fetchall()
+        rows = self._connection.execute(f"DESCRIBE {self._filled(sql)}").fetchall()
         return tuple(Column(str(row[0]), spark_type(str(row[1]))) for row in rows)
 
     def commits(self, relation: str, since: int | None) -> Sequence[Commit]:

@@ -26,6 +26,7 @@ _DELTA = f"{_SQL}.delta"
 DELTA_LOG = f"{_DELTA}.DeltaLog"
 DELTA_HISTORY, DELTA_HISTORIES = f"{_DELTA}.DeltaHistory", f"{_DELTA}.DeltaHistoryManager"
 DELTA_WRITE, DELTA_ACTION = f"{_DELTA}.DeltaOperations$Write", f"{_DELTA}.actions.FileAction"
+DELTA_TABLES = f"{_DELTA}.DeltaTableUtils"
 COMMIT_FILES, DELTA_JSON = f"{_DELTA}.util.DeltaCommitFileProvider", f"{_DELTA}.util.JsonUtils"
 
 

@@ -40,7 +40,8 @@ from fivm_dbt.parts.shift import duration
 from fivm_dbt.plan.applying import APPENDED_ROWS, anew_up_to, not_appended_to
 from fivm_dbt.plan.binding import Binding, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan, PlanInput, Recompute, View
-from fivm_dbt.spark.merge import Place, Way, write_deltas
+from fivm_dbt.spark.merge import Way, write_deltas
+from fivm_dbt.spark.places import Place
 from fivm_dbt.spark.state import joined_on_read
 from fivm_dbt.spark.statements import statement
 from fivm_dbt.sql.edits import Edit

@@ -24,6 +24,13 @@ FOLDED_ROWS = 100_000
 """So many rows of a delta, or of the tail, are not appended."""
 
 
+ONE_TASK_ROWS = 200_000
+"""So many rows are written anew by one task: it takes as long as a shuffle by which several tasks would share them."""
+
+ROWS_OF_A_FILE = 5_000
+"""What it takes to read and to write a file, in rows."""
+
+
 @dataclass(frozen=True)
 class StateSize:
     """Rows and partitions of a state when it was built, or of what was written anew of it, if that was larger."""
@@ -56,18 +63,24 @@ def replaced_states(plan: Plan, sizes: Mapping[str, StateSize], *, writes_change
 
 def anew_up_to(plan: Plan, view: View, writes_changes: bool) -> int:
     """Rows of a partition of a view's state, on average, up to which ``auto`` writes it anew."""
-    is_small = has_readers(plan, view) and not (writes_changes and tells_changes(plan))
+    is_small = has_readers(plan, view) and not tells_changes(plan, writes_changes=writes_changes)
     return READ_ROWS if is_small else REPLACED_ROWS
 
 
-def tells_changes(plan: Plan) -> bool:
-    """Whether a commit that writes partitions of the root anew can say which of its rows have changed.
+def tells_changes(plan: Plan, *, writes_changes: bool) -> bool:
+    """Whether a commit that writes partitions of the root anew says which of its rows have changed.
 
-    Of doubles the sum that is written and the one that is told might differ in their last digits.
+    The engine has to be one that ``writes_changes``. Of doubles the sums of two queries might differ in their last
+    digits: that of the transaction, and that of the statement where it is not taken.
     """
     state = plan.top.state
     is_rounded = any(p.component.type.is_floating for p in state.payload)
-    return plan.is_read and state.bounded_by is None and not is_rounded
+    return writes_changes and plan.is_read and state.bounded_by is None and not is_rounded
+
+
+def fits_one_task(rows: int, files: int) -> bool:
+    """Whether one task writes so many rows into so many partitions, each of them a file."""
+    return rows + files * ROWS_OF_A_FILE <= ONE_TASK_ROWS
 
 
 @dataclass(frozen=True)

@@ -23,14 +23,15 @@ class Written:
     """That a commit writes the rows of a query, and does nothing else, into a table that was at version ``after``.
 
     With ``instead``, a condition on what the table is partitioned by, they go in the place of the rows where it holds.
-    Of what changes by that the change feed has ``changes``, a query for rows with their ``_change_type``; with None all
-    rows that go, and all that come.
+    Where it is on anything else a statement has to do it. A query that ``tells_changes`` has a ``_change_type``: its
+    rows with one are those of the change feed, all others those of the table. Else the feed has all rows that go, and
+    all that come.
     """
 
     query: str
     after: int
     instead: str | None = None
-    changes: str | None = None
+    tells_changes: bool = False
 
 
 @dataclass(frozen=True)

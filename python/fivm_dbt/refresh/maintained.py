@@ -46,7 +46,7 @@ from fivm_dbt.refresh.report import Action, InputChange, Report
 from fivm_dbt.refresh.resume import Gone, bound_again
 from fivm_dbt.refresh.runner import Update, build_states
 from fivm_dbt.refresh.writes import MAX_LITERALS
-from fivm_dbt.spark.merge import NEGATIVE, OVERFLOW
+from fivm_dbt.spark.alarms import NEGATIVE, OVERFLOW
 from fivm_dbt.spark.state import TWICE
 from fivm_dbt.steps.read_once import read_once
 
@@ -315,7 +315,7 @@ class MaintainedRun(HeadedRun):
     def _plan_writes(self, update: Update) -> Binding:
         """Decide how the deltas are written, and what is in the tail then."""
         if not update.finds_a_change():
-            return update.plan_writes(frozenset())
+            return update.plan_writes(frozenset(), self.sizes)
         replaced, longer = self._replaced(), update.longer(self.tail)
         if appends(self.plan, self.sizes) and not longer.is_full(self.plan):
             # Who reads the model has to add up the tail, so the view has to say so before there is one.
@@ -324,7 +324,9 @@ class MaintainedRun(HeadedRun):
             self.tail = longer
             return update.plan_append()
         before, self.tail = self.tail, Tail()
-        return update.plan_fold(before) if before.views else update.plan_writes(replaced)
+        if before.views:
+            return update.plan_fold(before, self.sizes)
+        return update.plan_writes(replaced, self.sizes)
 
     def _write(
         self, state: State, update: Update, detail: dict[str, Any], started: Mapping[str, Any]
@@ -403,7 +405,7 @@ class MaintainedRun(HeadedRun):
             binding = binding.with_spans(span for s in staged.values() for span in s.spans)
             update = Update(self.plan, self.engine, binding, int(entry.detail["done"]))
             update.finds_a_change()
-            update.plan_writes(binding.replaced)
+            update.plan_writes(binding.replaced, self.sizes)
             kept = frozenset(n for n in binding.changed if recorded[n].snapshot is not None)
             snapshots = {n: r.snapshot for n, r in recorded.items()}
             snapshots |= write_snapshots(self.plan, self.engine, binding, kept)

@@ -19,7 +19,7 @@ from fivm_dbt.refresh.known_parts import KnownParts
 from fivm_dbt.refresh.part_table import PartTable
 from fivm_dbt.refresh.part_writer import AT_ONCE, PartWriter
 from fivm_dbt.refresh.recorder import Recorder
-from fivm_dbt.spark.merge import OVERFLOW
+from fivm_dbt.spark.alarms import OVERFLOW
 from fivm_dbt.spark.part_queries import part_query, parts_query
 from fivm_dbt.spark.part_shift import change_of_part, shift_parts, uncertain_changes
 from fivm_dbt.spark.part_sums import running_parts

@@ -10,7 +10,6 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.ir.clock import Clock
-from fivm_dbt.naming import PARTITION, VIEW
 from fivm_dbt.plan.head import Note, Written
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.engine import Commit, Engine, Expected, Metrics, Row
@@ -47,29 +46,29 @@ class Recorder:
         sql: exp.Expr,
         note: Note,
         after: int | None = None,
-        changes: exp.Query | None = None,
+        told: exp.Query | None = None,
         *,
         reads_replaced: bool = False,
     ) -> None:
         """Commit with a note. What an INSERT adds goes into the version ``after`` of its table, if that is given.
 
-        So does what it writes in the place of other rows, of which the change feed has ``changes``, or all that went
-        and came: only whole files, which a condition on what the table is partitioned by tells, and only where it reads
-        no rows of the table but those (``reads_replaced``).
+        So does what it writes in the place of other rows, where it reads no rows of the table but those
+        (``reads_replaced``). ``told`` is its query with the rows of the change feed, which else has all that went and
+        came.
         """
         where = sql.args.get("where")
-        columns = () if where is None else where.find_all(exp.Column)
-        is_by_file = all(column.name in (VIEW, PARTITION) for column in columns)
-        is_whole = where is None or (reads_replaced and is_by_file)
+        is_whole = where is None or reads_replaced
         if after is None or not isinstance(sql, exp.Insert) or not is_whole:
             self._engine.commit(self._record(sql), note)
             return
         query = sql.expression.sql(dialect="spark", copy=False)
         instead = None if where is None else where.sql(dialect="spark", copy=False)
-        fed = None if changes is None else changes.sql(dialect="spark", copy=False)
         replaced = f"REPLACE WHERE {instead} " if instead else ""
         text = self._record(f"INSERT INTO {sql.this.sql(dialect='spark')} {replaced}{query}")
-        self._engine.commit(text, replace(note, written=Written(query, after, instead, fed)))
+        if told is not None:
+            query = told.sql(dialect="spark", copy=False)
+        written = Written(query, after, instead, tells_changes=told is not None)
+        self._engine.commit(text, replace(note, written=written))
 
     def query(self, sql: str | exp.Expr) -> Sequence[Row]:
         return self._engine.query(self._record(sql))

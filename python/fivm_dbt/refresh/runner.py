@@ -6,7 +6,7 @@ finds, which keys there are, in which partitions, what a view's change is, comes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
@@ -14,7 +14,7 @@ from typing import TypeVar
 from sqlglot import exp
 
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.plan.applying import Tail, tells_changes
+from fivm_dbt.plan.applying import StateSize, Tail, tells_changes
 from fivm_dbt.plan.binding import (
     Binding,
     BoundInput,
@@ -38,8 +38,9 @@ from fivm_dbt.refresh.writes import (
 )
 from fivm_dbt.refresh.writes import Write as PlannedWrite
 from fivm_dbt.spark.check import check_statements
-from fivm_dbt.spark.merge import write_deltas, write_head, written_changes
+from fivm_dbt.spark.merge import write_deltas, write_head
 from fivm_dbt.spark.near_changes import times_of
+from fivm_dbt.spark.replace import replaced_and_changes
 from fivm_dbt.spark.statements import locate_query, locates, statement
 from fivm_dbt.steps.kinds import (
     Count,
@@ -133,16 +134,17 @@ class Update:
         self._planned = appended(self._plan, self._touched)
         return self.started_from
 
-    def plan_fold(self, tail: Tail) -> Binding:
+    def plan_fold(self, tail: Tail, sizes: Mapping[str, StateSize]) -> Binding:
         """Have them written with all that is in the tail."""
-        self._planned = folded(self._plan, self._touched, tail)
+        self._planned = folded(self._plan, self._touched, tail, sizes)
         self._note_anew()
         return self.started_from
 
-    def plan_writes(self, replaced: frozenset[str]) -> Binding:
+    def plan_writes(self, replaced: frozenset[str], sizes: Mapping[str, StateSize]) -> Binding:
         """Decide by which statements the deltas are written, of which states by partitions; the binding with that."""
         self.started_from = replace(self.started_from, replaced=replaced)
-        self._planned = writes(self._plan, self._touched, replaced)
+        tells = tells_changes(self._plan, writes_changes=self._engine.writes_changes)
+        self._planned = writes(self._plan, self._touched, replaced, sizes, tells_changes=tells)
         self._note_anew()
         return self.started_from
 
@@ -174,16 +176,25 @@ class Update:
         self._engine.progress(f"{self._plan.model}: {verb} {what}{of}")
         before, tails = self.started_from.version_before, self.started_from.tails
         written = write_deltas(
-            self._plan, write.places, before, head, way=write.way, tails=tails, only_these=count > 1
+            self._plan,
+            write.places,
+            before,
+            head,
+            way=write.way,
+            tails=tails,
+            only_these=count > 1,
+            is_small=write.is_small,
         )
-        is_told = write.way == "replace" and not tails and tells_changes(self._plan)
-        changes = written_changes(self._plan, write.places, before) if is_told else None
-        self._commit(written, head, changes)
+        told = None
+        if write.is_told:
+            assert not tails, "nothing is appended to a model that others read"
+            told = replaced_and_changes(self._plan, write.places, before, head, is_small=write.is_small)
+        self._commit(written, head, told)
 
-    def _commit(self, statement_: exp.Expr, head: NextHead, changes: exp.Query | None = None) -> None:
+    def _commit(self, statement_: exp.Expr, head: NextHead, told: exp.Query | None = None) -> None:
         after = self.started_from.version_before
         note = head.note(self._plan.state_relation)
-        self._engine.commit(statement_, note, after, changes, reads_replaced=True)
+        self._engine.commit(statement_, note, after, told, reads_replaced=True)
 
     def _taken(self, kind: type[S]) -> Sequence[S]:
         """The next steps, as far as they are of one kind."""

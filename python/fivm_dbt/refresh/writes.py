@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import TIMESTAMP
-from fivm_dbt.plan.applying import Tail
+from fivm_dbt.plan.applying import StateSize, Tail, fits_one_task
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.refresh.engine import Row
-from fivm_dbt.spark.merge import Place, Way
+from fivm_dbt.spark.merge import Way
+from fivm_dbt.spark.places import Place
 from fivm_dbt.spark.reads import Bounds
 
 MAX_LITERALS = 1000
@@ -74,6 +75,10 @@ class Write:
     places: tuple[Place, ...]
     rows: int
     way: Way
+    is_small: bool = False
+    """Whether one task writes the partitions anew."""
+    is_told: bool = False
+    """Whether the commit says which rows of the root change, where that is written by partitions."""
 
     @property
     def partitions(self) -> int:
@@ -88,7 +93,12 @@ def appended(plan: Plan, touched: Mapping[str, Sequence[TouchedPartition]]) -> t
     return (Write(places, sum(t.rows for view in views for t in touched[view.name]), "append"),)
 
 
-def folded(plan: Plan, touched: Mapping[str, Sequence[TouchedPartition]], tail: Tail) -> tuple[Write, ...]:
+def folded(
+    plan: Plan,
+    touched: Mapping[str, Sequence[TouchedPartition]],
+    tail: Tail,
+    sizes: Mapping[str, StateSize],
+) -> tuple[Write, ...]:
     """The one statement that adds the tail and the deltas to the partitions that they touch, written anew."""
     places = []
     for view in plan.stored:
@@ -96,17 +106,24 @@ def folded(plan: Plan, touched: Mapping[str, Sequence[TouchedPartition]], tail: 
         every = sorted({*(t.value for t in delta), *tail.partitions_of(view.name)})
         if every:
             places.append(Place(view, _known(every), is_staged=bool(delta)))
-    return (Write(tuple(places), sum(t.rows for delta in touched.values() for t in delta), "replace"),)
+    rows = sum(t.rows for delta in touched.values() for t in delta)
+    return (Write(tuple(places), rows, "replace", is_small=_is_small(places, rows + tail.rows, sizes)),)
 
 
 def writes(
-    plan: Plan, touched: Mapping[str, Sequence[TouchedPartition]], replaced: Collection[str]
+    plan: Plan,
+    touched: Mapping[str, Sequence[TouchedPartition]],
+    replaced: Collection[str],
+    sizes: Mapping[str, StateSize],
+    *,
+    tells_changes: bool,
 ) -> tuple[Write, ...]:
     """The statements by which deltas are written, in an order that a repeated attempt has too: one, as a rule.
 
     ``touched`` has by view the partitions of its delta, ``replaced`` the views whose partitions may be written anew:
     that is done where all that are touched may. Where a state is bounded, and to some of its partitions keys only come,
-    these are written within their bounds: as nothing of them is there yet, that adds files and reads none.
+    these are written within their bounds: as nothing of them is there yet, that adds files and reads none. Small ones,
+    by the ``sizes`` of states, one task writes, and with ``tells_changes`` commits say what changes in the root.
     """
     views = [view for view in plan.stored if touched.get(view.name)]
     groups = [[group for view in views for group in _groups(plan, view, touched[view.name])]]
@@ -115,7 +132,34 @@ def writes(
         each = [(view, [row]) for view, rows in groups[0] if view is plan.stored[-1] for row in rows]
         # The inner views go with the first partition: a statement of their own would be one commit more.
         groups = [[*inner, *each[:1]], *([one] for one in each[1:])]
-    return tuple(_write(plan, group, replaced) for group in groups if group)
+    planned = (_write(plan, group, replaced) for group in groups if group)
+    return tuple(
+        replace(
+            write,
+            is_small=_is_small(write.places, write.rows, sizes),
+            is_told=tells_changes and _writes_root(plan, write.places),
+        )
+        if write.way == "replace"
+        else write
+        for write in planned
+    )
+
+
+def _is_small(places: Sequence[Place], added: int, sizes: Mapping[str, StateSize]) -> bool:
+    """Whether one task writes these places anew, to which so many rows are added: False where they are not known."""
+    rows, files = float(added), 0
+    for place in places:
+        size = sizes.get(place.view.name)
+        if size is None or place.partitions is None:
+            return False
+        rows += size.rows / max(1, size.partitions) * len(place.partitions)
+        files += len(place.partitions)
+    return fits_one_task(int(rows), files)
+
+
+def _writes_root(plan: Plan, places: Sequence[Place]) -> bool:
+    """Whether whole partitions are written, and some of them are the root's."""
+    return all(p.bounds is None for p in places) and any(p.view is plan.top for p in places)
 
 
 def _groups(

@@ -39,13 +39,13 @@ def added_up(plan: Plan, view: View, own: exp.Expr, where: exp.Expr | None = Non
     return summed(view, both)
 
 
-def before_and_after(plan: Plan, view: View, own: exp.Expr, where: exp.Expr | None = None) -> exp.Select:
+def before_and_after(plan: Plan, view: View, own: exp.Expr) -> exp.Select:
     """The state before its delta is written, and as it will be, from one pass: per key and ``__fivm_sign``.
 
     A row of the state counts for both, one of the delta for what will be. ``own`` are the rows of the state, whose keys
-    are those of the delta where ``where`` holds.
+    are those of the delta.
     """
-    both = stored_and_staged(plan, view, own, where)
+    both = stored_and_staged(plan, view, own)
     stored_rows, staged_rows = both.left, both.right
     assert isinstance(stored_rows, exp.Select) and isinstance(staged_rows, exp.Select)
     after, before = exp.Literal.number(1), exp.Neg(this=exp.Literal.number(1))
@@ -55,9 +55,7 @@ def before_and_after(plan: Plan, view: View, own: exp.Expr, where: exp.Expr | No
     return summed(view, both.subquery(identifier("both"), copy=False), is_signed=True)
 
 
-def at_delta(
-    plan: Plan, view: View, version: int, where: exp.Expr | None, *, has_tail: bool = False
-) -> exp.Expr:
+def at_delta(plan: Plan, view: View, version: int, where: exp.Expr | None, *, has_tail: bool) -> exp.Expr:
     """The rows of a view's state at a version, where ``where`` holds, whose keys are in its staged delta."""
     state = stored(plan, view, version, where, has_tail=has_tail)
     if not view.state.keys:

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from fivm_dbt.plan.applying import tells_changes
 from fivm_dbt.plan.binding import Binding, staged_input, staged_state
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.spark.merge import Place, merge, replace_partitions, write_head
+from fivm_dbt.spark.merge import merge, write_head
+from fivm_dbt.spark.places import Place
 from fivm_dbt.spark.reads import Bounds
+from fivm_dbt.spark.replace import replace_partitions, replaced_and_changes
 from fivm_dbt.spark.statements import statement
 from fivm_dbt.spark.validate import validate
 from fivm_dbt.steps.example import EXAMPLE_HEAD, example
@@ -69,6 +72,8 @@ def _writes(plan: Plan) -> Iterator[exp.Expr]:
     for places in (whole, bounded):
         yield merge(plan, places, EXAMPLE_HEAD)
         yield replace_partitions(plan, places, 1, EXAMPLE_HEAD)
+    if tells_changes(plan, writes_changes=True):
+        yield replaced_and_changes(plan, whole, 1, EXAMPLE_HEAD)
     yield write_head(plan, EXAMPLE_HEAD)
 
 

@@ -2,67 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT
-from fivm_dbt.ir.scalar import as_type, column_ast, identifier, never_null, raise_error
-from fivm_dbt.naming import CHANGE_TYPE, COUNT, OF, PARTITION, SIGN, VIEW
+from fivm_dbt.ir.scalar import as_type, column_ast, identifier
+from fivm_dbt.naming import COUNT, OF, PARTITION, VIEW
 from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.plan.head import NextHead
-from fivm_dbt.plan.plan import PayloadColumn, Plan, StateTable, View
+from fivm_dbt.plan.plan import Plan, StateTable, View
 from fivm_dbt.rings.registry import Component
-from fivm_dbt.spark.added import at_delta, before_and_after, stored_and_staged
+from fivm_dbt.spark.alarms import NEGATIVE, not_overflowed, unless
 from fivm_dbt.spark.heads import head_branches, head_row, is_from, is_in_tail
-from fivm_dbt.spark.pieces import table
-from fivm_dbt.spark.reads import Bounds, in_bounds, in_partitions
-from fivm_dbt.spark.state import as_set, is_any, twice
-from fivm_dbt.spark.states import (
-    as_delta,
-    as_stored,
-    lay_out_rows,
-    of_view,
-    renamed,
-    stored,
-    with_head,
-)
+from fivm_dbt.spark.pieces import in_one_task, table
+from fivm_dbt.spark.places import Place
+from fivm_dbt.spark.replace import replace_partitions
+from fivm_dbt.spark.state import is_any, twice
+from fivm_dbt.spark.states import as_delta, as_stored, of_view, renamed, with_head
 
 Way = Literal["merge", "replace", "append"]
 """How deltas are written: into the rows of their keys, with their partitions written anew, or into the tail."""
-
-NEGATIVE = "FIVM401"
-OVERFLOW = "FIVM402"
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where rows of a staged delta go: some partitions of a view, as literals, and in them within ``bounds``.
-
-    Too many partitions to be written down are None.
-    """
-
-    view: View
-    partitions: tuple[exp.Expr, ...] | None
-    bounds: Bounds | None = None
-    is_staged: bool = True
-    """Whether the view has a staged delta: else what it has in the tail is folded in, and nothing added."""
-
-    def condition(self, plan: Plan, alias: str = "") -> exp.Expr:
-        """Whether a row of the table, called ``alias``, lies there."""
-        within = (renamed(plan, self.view, test) for test in self._within(alias))
-        return exp.and_(of_view(plan, self.view, alias), *within, copy=False)
-
-    def of_own(self) -> exp.Expr | None:
-        """The same of a row of its own state or delta."""
-        tests = self._within("")
-        return exp.and_(*tests, copy=False) if tests else None
-
-    def _within(self, alias: str) -> list[exp.Expr]:
-        tests = [] if self.partitions is None else [in_partitions(alias, self.partitions)]
-        return tests if self.bounds is None else [*tests, in_bounds(alias, self.bounds)]
 
 
 def write_deltas(
@@ -74,15 +35,17 @@ def write_deltas(
     way: Way,
     tails: Collection[str] = (),
     only_these: bool = False,
+    is_small: bool = False,
 ) -> exp.Merge | exp.Insert:
     """What brings the staged deltas of some views into the table of all states, which was at version ``before``.
 
-    It sets the head. ``tails`` are the views that have something in the tail, which writing anew folds in.
+    It sets the head. ``tails`` are the views that have something in the tail, which writing anew folds in: by one task
+    what ``is_small``.
     """
     if way == "append":
         return append(plan, [place.view for place in places], head)
     if way == "replace":
-        return replace_partitions(plan, places, before, head, tails)
+        return replace_partitions(plan, places, before, head, tails, is_small=is_small)
     return merge(plan, places, head, only_these=only_these)
 
 
@@ -95,10 +58,7 @@ def append(plan: Plan, views: Sequence[View], head: NextHead) -> exp.Insert:
     every = with_head(plan, as_stored(plan, rows, in_tail=True), head)
     names = [column_ast("", c) for c in every.named_selects]
     query = exp.select(*names, copy=False).from_(every.subquery("appended", copy=False), copy=False)
-    query.set(
-        "hint", exp.Hint(expressions=[exp.Anonymous(this="COALESCE", expressions=[exp.Literal.number(1)])])
-    )
-    return exp.Insert(this=table(plan.layout.relation), expression=query)
+    return exp.Insert(this=table(plan.layout.relation), expression=in_one_task(query))
 
 
 def write_head(plan: Plan, head: NextHead) -> exp.Insert:
@@ -232,7 +192,7 @@ def _of_set(state: StateTable) -> list[exp.When]:
     delete = exp.When(matched=True, condition=goes, then=exp.var("DELETE"))
     comes = exp.GT(this=count.copy(), expression=zero.copy())
     partition, type_ = column_ast("delta", PARTITION), "string"
-    kept = _unless(comes, partition.copy(), type_, twice(state))
+    kept = unless(comes, partition.copy(), type_, twice(state))
     assignments = [
         exp.EQ(this=exp.column(identifier(n)), expression=column_ast("delta", n)) for n in state.determined
     ]
@@ -242,7 +202,7 @@ def _of_set(state: StateTable) -> list[exp.When]:
     is_gone = exp.LTE(this=count.copy(), expression=zero.copy())
     message = f"{NEGATIVE} {state.relation}: a key is to be removed that is not there"
     is_many = exp.GT(this=count.copy(), expression=exp.Literal.number(1))
-    checked = _unless(is_gone, _unless(is_many, partition, type_, twice(state)), type_, message)
+    checked = unless(is_gone, unless(is_many, partition, type_, twice(state)), type_, message)
     values = [*(column_ast("delta", k.name) for k in state.keys), checked]
     then = exp.Insert(
         this=exp.Tuple(expressions=[exp.column(identifier(n)) for n in names]),
@@ -266,7 +226,7 @@ def _delete(count: exp.Expr) -> exp.When:
 
 def _update(state: StateTable, count: exp.Expr) -> exp.When:
     negative = exp.LT(this=count.copy(), expression=exp.Literal.number(0))
-    checked = _unless(
+    checked = unless(
         negative, count.copy(), BIGINT.text, f"{NEGATIVE} {state.relation}: a multiplicity below zero"
     )
     assignments = [exp.EQ(this=exp.column(COUNT), expression=checked)]
@@ -288,7 +248,7 @@ def _sum(name: str, component: Component, state: StateTable) -> exp.Expr:
     # decimal(37, s) + decimal(37, s) is decimal(38, s); of wider operands Spark would round the last digits.
     narrow = f"decimal(37,{component.type.scale})"
     sides = [as_type(column_ast(side, name), narrow) for side in ("target", "delta")]
-    return _never_null(exp.Add(this=sides[0], expression=sides[1]), component.type.text, state)
+    return not_overflowed(exp.Add(this=sides[0], expression=sides[1]), component.type.text, state)
 
 
 def _insert(state: StateTable) -> exp.When:
@@ -296,11 +256,11 @@ def _insert(state: StateTable) -> exp.When:
     values: list[exp.Expr] = [column_ast("delta", k.name) for k in state.keys]
     missing = exp.LTE(this=column_ast("delta", COUNT), expression=exp.Literal.number(0))
     message = f"{NEGATIVE} {state.relation}: a key is to be removed that is not there"
-    values.append(_unless(missing, column_ast("delta", COUNT), BIGINT.text, message))
+    values.append(unless(missing, column_ast("delta", COUNT), BIGINT.text, message))
     for payload in state.payload:
         value = column_ast("delta", payload.name)
         values.append(
-            _never_null(value, payload.component.type.text, state)
+            not_overflowed(value, payload.component.type.text, state)
             if payload.component.type.is_decimal
             else value
         )
@@ -321,106 +281,3 @@ def _is_more_than_rounding(state: StateTable) -> exp.Expr | None:
     return exp.or_(
         *(exp.NEQ(this=column_ast("delta", n), expression=zero.copy()) for n in (COUNT, *exact)), copy=False
     )
-
-
-def _unless(alarm: exp.Expr, value: exp.Expr, type_: str, message: str) -> exp.Expr:
-    """``value``, but an error with ``message`` where ``alarm`` holds."""
-    return exp.Case(ifs=[exp.If(this=alarm, true=raise_error(message, type_))], default=value)
-
-
-def _never_null(value: exp.Expr, type_: str, state: StateTable) -> exp.Expr:
-    message = f"{OVERFLOW} {state.relation}: a decimal sum overflowed"
-    return never_null(value, message, type_)
-
-
-def replace_partitions(
-    plan: Plan, places: Sequence[Place], before: int, head: NextHead, tails: Collection[str] = ()
-) -> exp.Insert:
-    """Write the given partitions anew: the rows of version ``before`` and the staged deltas, added up per key.
-
-    The tail is written anew too, with nothing but the head: ``places`` have all that the views ``tails`` have there.
-
-    Of a state that is bounded by a key only what lies within the bounds of the delta, where all is that can change.
-
-    One pass over the partitions where MERGE takes two, and fewer jobs: cheaper while partitions are small. Repeating it
-    gives the same rows. The same alarms as in :func:`merge` abort it.
-    """
-    rows = [
-        (p.view, _added(plan, p, before, p.view.name in tails).subquery(identifier("added"))) for p in places
-    ]
-    views = [v for v in plan.stored if any(place.view is v for place in places)]
-    query = lay_out_rows(plan, views, with_head(plan, as_stored(plan, rows), head))
-    where = exp.or_(is_in_tail(), *(place.condition(plan) for place in places), copy=False)
-    return exp.Insert(this=table(plan.layout.relation), expression=query, where=where)
-
-
-def written_changes(plan: Plan, places: Sequence[Place], before: int) -> exp.Select | None:
-    """What :func:`replace_partitions` changes of the root, as rows of a change feed; None where that is not written.
-
-    Of the keys in its delta: the rows that it had, deleted, and those that it will have, inserted.
-    """
-    view, tests = plan.top, [place.of_own() for place in places if place.view is plan.top]
-    if not tests:
-        return None
-    known = [test for test in tests if test is not None]
-    where = exp.or_(*known, copy=False) if len(known) == len(tests) else None
-    rows = before_and_after(plan, view, at_delta(plan, view, before, where), where)
-    comes = exp.GT(this=exp.column(SIGN), expression=exp.Literal.number(0))
-    told = exp.Case(
-        ifs=[exp.If(this=comes, true=exp.Literal.string("insert"))], default=exp.Literal.string("delete")
-    )
-    changes = as_stored(plan, [(view, rows.subquery(identifier("changed"), copy=False))])
-    assert isinstance(changes, exp.Select)
-    return changes.select(exp.alias_(told, CHANGE_TYPE), copy=False)
-
-
-def _added(plan: Plan, place: Place, before: int, has_tail: bool) -> exp.Select:
-    """The rows of a place, with the tail and the staged delta."""
-    view, state, touched = place.view, place.view.state, place.of_own()
-    keys = [k.name for k in state.keys]
-    own = stored(plan, view, before, touched, has_tail=has_tail)
-    both = stored_and_staged(plan, view, own, touched) if place.is_staged else exp.select("*").from_(own)
-    sums = {name: exp.Sum(this=exp.column(name)) for name in state.payload_names}
-    # A key without rows has gone; one that still has sums is an alarm.
-    left = [sums[COUNT], *(sums[p.name] for p in state.payload if not p.component.type.is_floating)]
-    is_there = is_any(left)
-    shown = [exp.alias_(_counted(state, sums[COUNT], is_there), COUNT)]
-    shown += [exp.alias_(_summed(p, sums, state), p.name) for p in state.payload]
-    group = [column_ast("", c) for c in (*keys, PARTITION)]
-    query = exp.select(*(column_ast("", k) for k in keys), *shown, exp.column(PARTITION))
-    query = query.from_(both.subquery(identifier("both"), copy=False), copy=False).group_by(
-        *group, copy=False
-    )
-    if not state.is_global:
-        query = query.having(is_there.copy(), copy=False)
-    return as_set(state, query) if state.is_set else query
-
-
-def _counted(state: StateTable, total: exp.Expr, is_there: exp.Expr) -> exp.Expr:
-    """The multiplicity of a key, or an alarm. Spark computes it for keys too that HAVING drops then."""
-    wrong: exp.Expr = exp.LT(this=total.copy(), expression=exp.Literal.number(0))
-    if not state.is_global:
-        none = exp.LT(this=total.copy(), expression=exp.Literal.number(1))
-        wrong = exp.and_(none, exp.paren(is_there.copy()), copy=False)
-    message = (
-        f"{NEGATIVE} {state.relation}: a multiplicity below zero, or a key is to be removed that is not there"
-    )
-    return _unless(wrong, total.copy(), BIGINT.text, message)
-
-
-def _summed(payload: PayloadColumn, sums: Mapping[str, exp.Expr], state: StateTable) -> exp.Expr:
-    """A component's sum. A decimal that had overflowed is NULL, which SUM would pass over: an alarm, as in MERGE."""
-    total = sums[payload.name]
-    if not payload.component.type.is_decimal:
-        return total.copy()
-    type_ = payload.component.type.text
-    there = exp.Count(this=exp.column(payload.name))
-    is_lost: exp.Expr = exp.LT(this=there, expression=exp.Count(this=exp.Star()))
-    checked = _never_null(total.copy(), type_, state)
-    message = f"{OVERFLOW} {state.relation}: a decimal sum had overflowed"
-    value = _unless(is_lost, checked, type_, message)
-    if state.is_global:
-        return value
-    # Of a key that has gone nothing is left to be wrong.
-    gone = exp.EQ(this=sums[COUNT].copy(), expression=exp.Literal.number(0))
-    return exp.Case(ifs=[exp.If(this=gone, true=total.copy())], default=value)

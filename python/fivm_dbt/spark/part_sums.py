@@ -22,7 +22,7 @@ from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.plan.part_plan import PART, Cumulative
 from fivm_dbt.plan.plan import Plan
-from fivm_dbt.spark.merge import OVERFLOW
+from fivm_dbt.spark.alarms import OVERFLOW
 from fivm_dbt.spark.part_queries import named_parts, rows_together, same_part
 from fivm_dbt.spark.part_time import in_parts, whole
 from fivm_dbt.spark.states import stored

@@ -47,6 +47,13 @@ def by_row(query: exp.Query) -> exp.Query:
     return result
 
 
+def in_one_task(query: exp.Select) -> exp.Select:
+    """Have a query computed by one task, without a shuffle."""
+    one = exp.Anonymous(this="COALESCE", expressions=[exp.Literal.number(1)])
+    query.set("hint", exp.Hint(expressions=[one]))
+    return query
+
+
 def union_all(queries: Sequence[Q]) -> Q | exp.Union:
     """``query UNION ALL query ...``; a query alone as it is."""
     return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False, copy=False)

@@ -67,12 +67,19 @@ def joined_on_read(plan: Plan) -> exp.Query:
 
 def as_set(state: StateTable, counted: exp.Select) -> exp.Select:
     """Rows with their multiplicities as those of a table that has none: an alarm where one is not 1."""
-    is_one = exp.EQ(this=exp.column(COUNT), expression=exp.Literal.number(1))
-    checked = exp.Case(
-        ifs=[exp.If(this=is_one, true=exp.column(PARTITION))], default=raise_error(twice(state), "string")
-    )
     shown = [column_ast("", k.name) for k in state.keys]
-    return exp.select(*shown, exp.alias_(checked, PARTITION)).from_(counted.subquery("counted", copy=False))
+    checked = checked_partition(state)
+    return exp.select(*shown, checked).from_(counted.subquery("counted", copy=False))
+
+
+def checked_partition(state: StateTable, *others: exp.Expr) -> exp.Expr:
+    """The partition of a row that is there once; an alarm where its multiplicity is not 1, and none of ``others``
+    holds."""
+    is_one = exp.EQ(this=exp.column(COUNT), expression=exp.Literal.number(1))
+    is_right = exp.or_(*(o.copy() for o in others), is_one, copy=False)
+    alarm = raise_error(twice(state), "string")
+    case = exp.Case(ifs=[exp.If(this=is_right, true=exp.column(PARTITION))], default=alarm)
+    return exp.alias_(case, PARTITION)
 
 
 def twice(state: StateTable) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from fivm_dbt.ir.scalar import as_type, cast_ast, column_ast, conjuncts, identifier
-from fivm_dbt.naming import COUNT, OF, PARTITION, TAIL, TO, VIEW
+from fivm_dbt.naming import CHANGE_TYPE, COUNT, OF, PARTITION, TAIL, TO, VIEW
 from fivm_dbt.plan.head import NextHead
 from fivm_dbt.plan.plan import Plan, View
 from fivm_dbt.spark.heads import HEAD_COLUMNS, TAIL_PLACE, head_row, no_head, place_in_tail
-from fivm_dbt.spark.pieces import pinned, table, union_all
+from fivm_dbt.spark.pieces import in_one_task, pinned, table, union_all
 
 
 def stored(
@@ -133,16 +133,24 @@ def _as_stored(
     return exp.select(*columns, *placed, copy=False).from_(rows, copy=False)
 
 
-def lay_out_rows(plan: Plan, views: Sequence[View], rows: exp.Query) -> exp.Select:
+def lay_out_rows(
+    plan: Plan, views: Sequence[View], rows: exp.Query, *, is_small: bool = False, is_told: bool = False
+) -> exp.Select:
     """Have each partition written by one task: else every task would write a file into every partition.
+
+    What ``is_small`` one task writes as a whole. Rows that are told (``is_told``) have a ``_change_type``.
 
     Within it rows are sorted where they are read by a prefix of their keys, so that few row groups have any.
     """
     own = (c.name for c in plan.layout.columns)
-    names = [column_ast("", name) for name in (*own, *HEAD_COLUMNS, VIEW, PARTITION)]
+    told = [CHANGE_TYPE] if is_told else []
+    names = [column_ast("", name) for name in (*own, *HEAD_COLUMNS, VIEW, PARTITION, *told)]
     query = exp.select(*names, copy=False).from_(rows.subquery(identifier("stored"), copy=False), copy=False)
-    together = exp.Anonymous(this="REBALANCE", expressions=[exp.column(VIEW), exp.column(PARTITION)])
-    query.set("hint", exp.Hint(expressions=[together]))
+    if is_small:
+        in_one_task(query)
+    else:
+        together = exp.Anonymous(this="REBALANCE", expressions=[exp.column(VIEW), exp.column(PARTITION)])
+        query.set("hint", exp.Hint(expressions=[together]))
     order = [e for view in views for e in _sorted_by(plan, view, is_alone=len(views) == 1)]
     if order:
         every = [exp.column(VIEW), exp.column(PARTITION), *order]

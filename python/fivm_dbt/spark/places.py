@@ -1,0 +1,39 @@
+"""Where the rows of a staged delta go in the table of all states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from fivm_dbt.plan.plan import Plan, View
+from fivm_dbt.spark.reads import Bounds, in_bounds, in_partitions
+from fivm_dbt.spark.states import of_view, renamed
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where rows of a staged delta go: some partitions of a view, as literals, and in them within ``bounds``.
+
+    Too many partitions to be written down are None.
+    """
+
+    view: View
+    partitions: tuple[exp.Expr, ...] | None
+    bounds: Bounds | None = None
+    is_staged: bool = True
+    """Whether the view has a staged delta: else what it has in the tail is folded in, and nothing added."""
+
+    def condition(self, plan: Plan, alias: str = "") -> exp.Expr:
+        """Whether a row of the table, called ``alias``, lies there."""
+        within = (renamed(plan, self.view, test) for test in self._within(alias))
+        return exp.and_(of_view(plan, self.view, alias), *within, copy=False)
+
+    def of_own(self) -> exp.Expr | None:
+        """The same of a row of its own state or delta."""
+        tests = self._within("")
+        return exp.and_(*tests, copy=False) if tests else None
+
+    def _within(self, alias: str) -> list[exp.Expr]:
+        tests = [] if self.partitions is None else [in_partitions(alias, self.partitions)]
+        return tests if self.bounds is None else [*tests, in_bounds(alias, self.bounds)]

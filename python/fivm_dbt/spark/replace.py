@@ -1,0 +1,210 @@
+"""Partitions of states written anew: the rows that they had and the staged deltas, added up in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from sqlglot import exp
+
+from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.ir.scalar import as_type, column_ast, identifier
+from fivm_dbt.naming import BEFORE, CHANGE_TYPE, COUNT, KINDS, PARTITION, STAGED
+from fivm_dbt.plan.head import NextHead
+from fivm_dbt.plan.plan import PayloadColumn, Plan, StateTable, View
+from fivm_dbt.spark.added import stored_and_staged
+from fivm_dbt.spark.alarms import NEGATIVE, OVERFLOW, not_overflowed, unless
+from fivm_dbt.spark.heads import head_row, is_in_tail
+from fivm_dbt.spark.pieces import in_one_task, table, union_all
+from fivm_dbt.spark.places import Place
+from fivm_dbt.spark.state import as_set, checked_partition, is_any
+from fivm_dbt.spark.states import as_stored, lay_out_rows, stored, with_head
+
+_DELETE, _INSERT = "delete", "insert"
+
+
+def replace_partitions(
+    plan: Plan,
+    places: Sequence[Place],
+    before: int,
+    head: NextHead,
+    tails: Collection[str] = (),
+    *,
+    is_small: bool = False,
+) -> exp.Insert:
+    """Write the given partitions anew: the rows of version ``before`` and the staged deltas, added up per key.
+
+    The tail is written anew too, with nothing but the head: ``places`` have all that the views ``tails`` have there.
+
+    Of a state that is bounded by a key only what lies within the bounds of the delta, where all is that can change.
+
+    One pass over the partitions where MERGE takes two, and fewer jobs: cheaper while partitions are small. Repeating it
+    gives the same rows. The same alarms as in a MERGE abort it. What ``is_small`` is read and written by one task.
+    """
+    rows = [
+        (p.view, _added(plan, p, before, p.view.name in tails, is_small).subquery(identifier("added")))
+        for p in places
+    ]
+    every = with_head(plan, as_stored(plan, rows), head)
+    query = lay_out_rows(plan, _views(plan, places), every, is_small=is_small)
+    where = exp.or_(is_in_tail(), *(place.condition(plan) for place in places), copy=False)
+    return exp.Insert(this=table(plan.layout.relation), expression=query, where=where)
+
+
+def replaced_and_changes(
+    plan: Plan, places: Sequence[Place], before: int, head: NextHead, *, is_small: bool = False
+) -> exp.Select:
+    """The rows that :func:`replace_partitions` writes, where there is no tail, and those of the root's change feed.
+
+    These have a ``_change_type``. Of each key in the root's delta the row that it had is deleted, and the one that it
+    will have inserted: ``table + deleted(key in delta) + inserted(key in delta)``, from one pass and one aggregation.
+    """
+    no_type: exp.Expr = exp.alias_(as_type(exp.Null(), "string"), CHANGE_TYPE)
+    rows: list[exp.Query] = []
+    for place in places:
+        type_ = exp.column(CHANGE_TYPE) if place.view is plan.top else no_type
+        if place.view is plan.top:
+            added = _added_and_changes(plan, place, before, is_small)
+        else:
+            added = _added(plan, place, before, False, is_small)
+        every = as_stored(plan, [(place.view, added.subquery(identifier("added")))])
+        assert isinstance(every, exp.Select)
+        rows.append(every.select(type_.copy(), copy=False))
+    rows.append(head_row(plan, head).select(no_type, copy=False))
+    return lay_out_rows(plan, _views(plan, places), union_all(rows), is_small=is_small, is_told=True)
+
+
+def _views(plan: Plan, places: Sequence[Place]) -> list[View]:
+    return [v for v in plan.stored if any(place.view is v for place in places)]
+
+
+def _added(plan: Plan, place: Place, before: int, has_tail: bool, is_small: bool) -> exp.Select:
+    """The rows of a place, with the tail and the staged delta."""
+    view, state, touched = place.view, place.view.state, place.of_own()
+    own = stored(plan, view, before, touched, has_tail=has_tail)
+    both = stored_and_staged(plan, view, own, touched) if place.is_staged else exp.select("*").from_(own)
+    query = _per_key(state, both, is_small)
+    if not state.is_global:
+        query = query.having(_is_there(state), copy=False)
+    return as_set(state, query) if state.is_set else query
+
+
+def _added_and_changes(plan: Plan, place: Place, before: int, is_small: bool) -> exp.Select:
+    """The rows of a place with the staged delta; of the keys in that again, and as they were, with ``_change_type``.
+
+    A key has several rows then, or one that has gone: what is wrong with it is asked of those that stay.
+    """
+    view, state, touched = place.view, place.view.state, place.of_own()
+    both = stored_and_staged(plan, view, stored(plan, view, before, touched), touched)
+    for rows, is_staged in ((both.left, False), (both.right, True)):
+        assert isinstance(rows, exp.Select)
+        rows.select(exp.alias_(exp.Boolean(this=is_staged), STAGED), copy=False)
+    staged, old = exp.column(STAGED), exp.Not(this=exp.column(STAGED))
+    in_delta, was_there = (_is_any_row(rows) for rows in (staged, old))
+    query = _per_key(state, both, is_small)
+    for name in state.stored_names:
+        query.select(exp.alias_(_over(exp.Sum(this=exp.column(name)), old), BEFORE + name), copy=False)
+    query.select(exp.alias_(_kinds(state, in_delta, was_there), KINDS), copy=False)
+    if not state.is_global:
+        has_gone = exp.paren(exp.and_(in_delta.copy(), was_there.copy(), copy=False))
+        query.having(exp.or_(_is_there(state), has_gone, copy=False), copy=False)
+    kind = exp.alias_(exp.Explode(this=exp.column(KINDS)), CHANGE_TYPE)
+    rows = exp.select("*", kind).from_(query.subquery("summed", copy=False), copy=False)
+    return _of_kind(state).from_(rows.subquery("kinds", copy=False), copy=False)
+
+
+def _kinds(state: StateTable, in_delta: exp.Expr, was_there: exp.Expr) -> exp.Expr:
+    """What rows of a key are written: that of the table, which has no kind, and those of the change feed."""
+
+    def kinds(*names: str | None) -> exp.Array:
+        return exp.Array(
+            expressions=[as_type(exp.Null(), "string") if n is None else exp.Literal.string(n) for n in names]
+        )
+
+    cases = [
+        exp.If(this=exp.Not(this=in_delta.copy()), true=kinds(None)),
+        exp.If(this=exp.Not(this=was_there.copy()), true=kinds(None, _INSERT)),
+    ]
+    stays = kinds(None, _DELETE, _INSERT)
+    if state.is_global:
+        return exp.Case(ifs=cases, default=stays)
+    return exp.Case(ifs=[*cases, exp.If(this=_is_there(state), true=stays)], default=kinds(_DELETE))
+
+
+def _of_kind(state: StateTable) -> exp.Select:
+    """The columns of a row of the kind ``_change_type``: of one that is deleted as they were."""
+    is_deleted = exp.EQ(this=exp.column(CHANGE_TYPE), expression=exp.Literal.string(_DELETE))
+
+    def value(name: str) -> exp.Expr:
+        before = exp.If(this=is_deleted.copy(), true=column_ast("", BEFORE + name))
+        return exp.alias_(exp.Case(ifs=[before], default=column_ast("", name)), identifier(name))
+
+    partition = checked_partition(state, is_deleted) if state.is_set else exp.column(PARTITION)
+    return exp.select(
+        *(column_ast("", k.name) for k in state.keys),
+        *(value(name) for name in state.stored_names),
+        partition,
+        exp.column(CHANGE_TYPE),
+    )
+
+
+def _is_any_row(where: exp.Expr) -> exp.Expr:
+    count = _over(exp.Count(this=exp.Star()), where)
+    return exp.GT(this=count, expression=exp.Literal.number(0))
+
+
+def _over(aggregate: exp.Expr, where: exp.Expr) -> exp.Expr:
+    """``aggregate FILTER (WHERE where)``."""
+    return exp.Filter(this=aggregate, expression=exp.Where(this=where.copy()))
+
+
+def _per_key(state: StateTable, rows: exp.Query, is_small: bool) -> exp.Select:
+    """Rows of a state added up per key, with alarms."""
+    keys, sums = [k.name for k in state.keys], _sums(state)
+    shown = [exp.alias_(_counted(state, sums[COUNT]), COUNT)]
+    shown += [exp.alias_(_summed(p, sums, state), p.name) for p in state.payload]
+    both: exp.Expr = rows.subquery(identifier("both"), copy=False)
+    if is_small:
+        both = in_one_task(exp.select("*").from_(both, copy=False)).subquery(identifier("both"), copy=False)
+    query = exp.select(*(column_ast("", k) for k in keys), *shown, exp.column(PARTITION))
+    group = [column_ast("", c) for c in (*keys, PARTITION)]
+    return query.from_(both, copy=False).group_by(*group, copy=False)
+
+
+def _sums(state: StateTable) -> dict[str, exp.Expr]:
+    return {name: exp.Sum(this=exp.column(name)) for name in state.payload_names}
+
+
+def _is_there(state: StateTable) -> exp.Expr:
+    """Whether a key has rows; without rows it has gone, and one that still has sums is an alarm."""
+    sums = _sums(state)
+    return is_any([sums[COUNT], *(sums[p.name] for p in state.payload if not p.component.type.is_floating)])
+
+
+def _counted(state: StateTable, total: exp.Expr) -> exp.Expr:
+    """The multiplicity of a key, or an alarm. Spark computes it for keys too that HAVING drops then."""
+    wrong: exp.Expr = exp.LT(this=total.copy(), expression=exp.Literal.number(0))
+    if not state.is_global:
+        none = exp.LT(this=total.copy(), expression=exp.Literal.number(1))
+        wrong = exp.and_(none, exp.paren(_is_there(state)), copy=False)
+    message = (
+        f"{NEGATIVE} {state.relation}: a multiplicity below zero, or a key is to be removed that is not there"
+    )
+    return unless(wrong, total.copy(), BIGINT.text, message)
+
+
+def _summed(payload: PayloadColumn, sums: Mapping[str, exp.Expr], state: StateTable) -> exp.Expr:
+    """A component's sum. A decimal that had overflowed is NULL, which SUM would pass over: an alarm, as in MERGE."""
+    total = sums[payload.name]
+    if not payload.component.type.is_decimal:
+        return total.copy()
+    type_ = payload.component.type.text
+    there = exp.Count(this=exp.column(payload.name))
+    is_lost: exp.Expr = exp.LT(this=there, expression=exp.Count(this=exp.Star()))
+    checked = not_overflowed(total.copy(), type_, state)
+    message = f"{OVERFLOW} {state.relation}: a decimal sum had overflowed"
+    value = unless(is_lost, checked, type_, message)
+    if state.is_global:
+        return value
+    # Of a key that has gone nothing is left to be wrong.
+    gone = exp.EQ(this=sums[COUNT].copy(), expression=exp.Literal.number(0))
+    return exp.Case(ifs=[exp.If(this=gone, true=total.copy())], default=value)

@@ -60,8 +60,12 @@ class OpenedTable:
         return self.snapshot.deltaLog()
 
     @cached_property
-    def metadata(self) -> dict[str, Any]:
-        found: dict[str, Any] = told(self.session, self.snapshot.metadata())
+    def metadata(self) -> Any:
+        return self.snapshot.metadata()
+
+    @cached_property
+    def _properties(self) -> dict[str, str]:
+        found: dict[str, str] = told(self.session, self.metadata.configuration())
         return found
 
     @property
@@ -71,7 +75,7 @@ class OpenedTable:
 
     def has(self, key: str) -> bool:
         """Whether a property of the table is true."""
-        return str(self.metadata["configuration"].get(key)).lower() == "true"
+        return str(self._properties.get(key)).lower() == "true"
 
 
 @dataclass
@@ -140,15 +144,15 @@ class DeltaLogs:
             if _is_delta(known):
                 opened = self._opened(known, table)
                 return None if opened is None else self._described(opened)
-            entry = told(self._session, known)
-            return told_view(entry) if _is_view(entry) else None
+            return told_view(told(self._session, known)) if _is_view(known) else None
 
         return self._asked(relation, ask)
 
     def is_view_of(self, relation: str, query: str) -> bool | None:
         def ask(table: Any) -> bool:
             view = self._view(table)
-            return view is not None and "viewText" in view and view["viewText"].split() == query.split()
+            text = None if view is None else view.viewText()
+            return text is not None and text.isDefined() and str(text.get()).split() == query.split()
 
         return self._asked(relation, ask)
 
@@ -157,16 +161,17 @@ class DeltaLogs:
 
         def ask(table: Any) -> str:
             view = self._view(table)
-            return "" if view is None else str(view["properties"].get(key, ""))
+            found = None if view is None else view.properties().get(key)
+            return str(found.get()) if found is not None and found.isDefined() else ""
 
         return self._asked(relation, ask)
 
-    def _view(self, table: Any) -> dict[str, Any] | None:
+    def _view(self, table: Any) -> Any | None:
         """What the catalog has of a view, None where there is none."""
         if not self._catalog.tableExists(table):
             return None
-        entry: dict[str, Any] = told(self._session, self._catalog.getTableMetadata(table))
-        return entry if _is_view(entry) else None
+        known = self._catalog.getTableMetadata(table)
+        return known if _is_view(known) else None
 
     @cached_property
     def _state(self) -> Any:
@@ -222,9 +227,9 @@ class DeltaLogs:
         return OpenedTable(self._session, known, snapshot, version) if version >= 0 else None
 
     def _described(self, opened: OpenedTable) -> Described:
+        metadata = told(self._session, opened.metadata)
         properties = told(self._session, opened.snapshot.getProperties())
-        schema = json.loads(opened.metadata["schemaString"])
-        return told_table(schema, properties, opened.metadata.get("description"))
+        return told_table(json.loads(metadata["schemaString"]), properties, metadata.get("description"))
 
     def _commits(self, relation: str, table: Any, since: int | None) -> tuple[Commit, ...] | None:
         opened = self._log(table)
@@ -248,7 +253,7 @@ class DeltaLogs:
 
     def _read_files(self, opened: OpenedTable, versions: range, wanted: int) -> tuple[Commit, ...] | None:
         """Newest first. A commit is dated by its file, and none before the one that it follows."""
-        known = _commit_files(str(opened.snapshot.path()), opened.metadata["id"])
+        known = _commit_files(str(opened.snapshot.path()), str(opened.metadata.id()))
         log = _Log(opened)
         found: list[Commit] = []
         time = -1
@@ -311,8 +316,8 @@ def _is_delta(known: Any) -> bool:
     return str(known.provider()).lower() == "some(delta)"
 
 
-def _is_view(entry: dict[str, Any]) -> bool:
-    return bool(entry["tableType"]["name"] == "VIEW")
+def _is_view(known: Any) -> bool:
+    return bool(known.tableType().name() == "VIEW")
 
 
 def _commit(entry: dict[str, Any], milliseconds: int) -> Commit:

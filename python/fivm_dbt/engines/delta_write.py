@@ -99,9 +99,8 @@ def _is_possible(session: SparkSession, opened: OpenedTable, written: Written, c
     """
     if condition is None:
         return True
-    metadata = opened.snapshot.metadata()
     is_whole = java_class(session, DELTA_TABLES).isPredicatePartitionColumnsOnly(
-        condition, metadata.partitionColumns(), session._jsparkSession
+        condition, opened.metadata.partitionColumns(), session._jsparkSession
     )
     return bool(is_whole) and (opened.has_feed or not written.tells_changes)
 

@@ -3,7 +3,8 @@
 Statements are recognised by their job description, a property of the thread, so that models refreshed side by
 side are kept apart. Over Thrift, HTTP or Spark Connect there is no status store: everything is then unknown.
 
-Every question is a call into the JVM, so that many executions, and all nodes of a plan, are asked for at once, as JSON.
+Every question is a call into the JVM, so that what is short is asked for at once. What is long, as plans are, stays
+there: an answer of more than eight kilobytes takes 40 ms, for which the sockets wait.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fivm_dbt.engines.java import DELTA_JSON, java_method, told
+from fivm_dbt.engines.java import as_tree, told
 from fivm_dbt.naming import relation_name, split_name
 from fivm_dbt.refresh.engine import Metrics
 
@@ -92,12 +93,11 @@ class SessionMetrics:
 
     def _recent(self, store: Any, started: float) -> Iterator[_Execution]:
         """Executions since ``started``, newest first. The list is ordered by id and loses its oldest entries."""
-        as_tree = java_method(self._session, DELTA_JSON, "mapper")().valueToTree
         end = int(store.executionsCount())
         while end > 0:
             begin = max(0, end - _PAGE)
             # Their plans, which are long, stay in the JVM.
-            page = as_tree(store.executionsList(begin, end - begin))
+            page = as_tree(self._session, store.executionsList(begin, end - begin))
             names = ("executionId", "rootExecutionId", "description", "submissionTime", "stages")
             values = [told(self._session, page.findValues(name)) for name in names]
             for own, root, description, submitted, stages in reversed(list(zip(*values, strict=True))):
@@ -109,22 +109,19 @@ class SessionMetrics:
 
     def _scans(self, store: Any, execution: int) -> list[tuple[str, str, int, int]]:
         """Of each scan of an execution the table and what was measured: which measure, its accumulator, its value."""
-        nodes = told(self._session, store.planGraph(execution).allNodes())
-        measured = [
-            (table, metric["name"], metric["accumulatorId"])
-            for node in nodes
-            if (table := scanned_table(node["name"])) is not None
-            for metric in node["metrics"]
-            if metric["name"] in (_ROWS, _FILES)
-        ]
-        if not measured:
-            return []
-        values = told(self._session, store.executionMetrics(execution))
-        return [
-            (table, measure, accumulator, parse_count(values[str(accumulator)]))
-            for table, measure, accumulator in measured
-            if str(accumulator) in values
-        ]
+        nodes = store.planGraph(execution).allNodes()
+        values, found = None, []
+        for node in (nodes.apply(position) for position in range(nodes.size())):
+            table = scanned_table(str(node.name()))
+            if table is None:
+                continue
+            values = values or store.executionMetrics(execution)
+            for metric in told(self._session, node.metrics()):
+                accumulator = int(metric["accumulatorId"])
+                if metric["name"] in (_ROWS, _FILES) and values.contains(accumulator):
+                    count = parse_count(str(values.apply(accumulator)))
+                    found.append((table, str(metric["name"]), accumulator, count))
+        return found
 
 
 def _tagged(recent: Iterator[_Execution], tag: str) -> list[_Execution]:

@@ -25,7 +25,8 @@ FOLDED_ROWS = 100_000
 
 
 ONE_TASK_ROWS = 200_000
-"""So many rows are written anew by one task: it takes as long as a shuffle by which several tasks would share them."""
+"""So many rows one task writes anew: it plans and runs one stage, where a shuffle by which several tasks share the rows
+is a second one. Spark would have few tasks of so few rows anyway."""
 
 ROWS_OF_A_FILE = 5_000
 """What it takes to read and to write a file, in rows."""

@@ -29,8 +29,9 @@ def read_once(plan: Plan, moved: Collection[str]) -> str | None:
         return None
     changed = frozenset({name, old_rows(name), *(view.name for view in plan.helpers)})
     terms = [term for view in plan.stored for term in prune_terms(view.terms, changed)]
-    reading = [term for term in terms for _ in range(_reads(term.node, name))]
-    return name if len(reading) == 1 and _is_plain(reading[0].node) else None
+    readers = [term.node for term in terms if _reads(term.node, name)]
+    is_once = len(readers) == 1 and _reads(readers[0], name) == 1 and _is_plain(readers[0])
+    return name if is_once else None
 
 
 def _reads(node: Node, name: str) -> int:

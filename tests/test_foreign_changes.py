@@ -194,9 +194,9 @@ class _Replacing:
         self._replace(sql)
         self._bench.engine.stage(name, sql)
 
-    def defer(self, name: str, sql: str, counts: Sequence[str]) -> bool:
+    def defer(self, name: str, sql: str, counts: Sequence[str]) -> None:
         self._replace(sql)
-        return self._bench.engine.defer(name, sql, counts)
+        self._bench.engine.defer(name, sql, counts)
 
     def _replace(self, sql: str) -> None:
         if "TABLE_CHANGES" in sql and not self._is_done:

@@ -298,10 +298,10 @@ class _Vacuuming:
         for name, sql in staged:
             self.stage(name, sql)
 
-    def defer(self, name: str, sql: str, counts: Sequence[str]) -> bool:
+    def defer(self, name: str, sql: str, counts: Sequence[str]) -> None:
         if self.before in name:
             self.engine.vacuum(self.table)
-        return self.engine.defer(name, sql, counts)
+        self.engine.defer(name, sql, counts)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.engine, name)

@@ -99,6 +99,10 @@ class DuckDbEngine:
     def writes_changes(self) -> bool:
         return True
 
+    @property
+    def defers(self) -> bool:
+        return True
+
     def create_table(
         self, name: str, columns: tuple[Column, ...], rows: Sequence[Row] = (), *, change_feed: bool = True
     ) -> None:
@@ -255,11 +259,10 @@ class DuckDbEngine:
         for name, sql in staged:
             self.stage(name, sql)
 
-    def defer(self, name: str, sql: str, counts: Sequence[str]) -> bool:
+    def defer(self, name: str, sql: str, counts: Sequence[str]) -> None:
         """Rows are copied all the same, as tables may be written to before they are read."""
         self.stage(name, sql)
         self._counts[canonical(name)] = self.query(f"SELECT {', '.join(counts)} FROM {name}")[0]
-        return True
 
     def counted(self, name: str) -> Row | None:
         return self._counts.pop(canonical(name))

@@ -120,6 +120,10 @@ class SparkEngine:
     def writes_changes(self) -> bool:
         return self._session is not None
 
+    @property
+    def defers(self) -> bool:
+        return self._session is not None
+
     def run(self, sql: str) -> None:
         self._execute(sql, fetch=False)
 
@@ -264,14 +268,12 @@ class SparkEngine:
                 self._counts[name] = observed(every, name)
         return rows
 
-    def defer(self, name: str, sql: str, counts: Sequence[str]) -> bool:
+    def defer(self, name: str, sql: str, counts: Sequence[str]) -> None:
         session = self._session
-        if session is None:
-            return False
+        assert session is not None
         frame = _translated(lambda: deferred(session.sql(sql), name, counts))
         frame.createOrReplaceTempView(quote(name))
         self._counts[name] = None
-        return True
 
     def counted(self, name: str) -> Row | None:
         return self._counts.pop(name)

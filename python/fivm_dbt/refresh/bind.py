@@ -73,12 +73,14 @@ def defer_input(plan: Plan, engine: Recorder, observed: Observed, record: Record
 
     None where its change feed is not read, or the engine cannot do that: it has to be staged.
     """
+    if not engine.defers:
+        return None
     bound = _capture(engine, observed, record)
     if bound.capture != "change feed":
         return None
     counts = [count.unalias() for count in change_counts()]
-    is_deferred = engine.defer(staged_input(plan, bound.name), change_query(plan, bound), counts)
-    return bound if is_deferred else None
+    engine.defer(staged_input(plan, bound.name), change_query(plan, bound), counts)
+    return bound
 
 
 def counted(plan: Plan, engine: Recorder, deferred: BoundInput) -> InputChange:
@@ -96,6 +98,8 @@ def _captured(
 ) -> list[BoundInput]:
     """Stage the changes of moved inputs, all at once where all can be read as they are captured first."""
     bound = [_capture(engine, o, recorded[o.name]) for o in moved]
+    for b, o in zip(bound, moved, strict=True):
+        _tell_why_compared(engine, b, o)
     try:
         _stage_all(plan, engine, bound)
     except ChangeFeedUnavailable as why:
@@ -160,13 +164,18 @@ def _capture(engine: Recorder, observed: Observed, record: RecordedInput) -> Bou
     if record.snapshot is not None:
         return BoundInput(observed.name, "snapshot", None, new, record.snapshot)
     bound = BoundInput(observed.name, "change feed", old, new)
+    is_told = observed.same_columns and not observed.is_summed
+    return bound if is_told and engine.has_change_feed(observed.table) else _difference(bound)
+
+
+def _tell_why_compared(engine: Recorder, bound: BoundInput, observed: Observed) -> None:
+    """Say why versions are compared of an input that may well have a change feed."""
+    if bound.capture != "version difference":
+        return
     if observed.is_summed:
         engine.progress(f"{bound.name} adds up what has been appended to it: {_comparing(bound)}")
     elif not observed.same_columns:
         engine.progress(f"columns of {bound.name} may be others than before: {_comparing(bound)}")
-    elif engine.has_change_feed(observed.table):
-        return bound
-    return _difference(bound)
 
 
 def _staged(plan: Plan, engine: Recorder, bound: BoundInput) -> Staged:

@@ -145,6 +145,10 @@ class Engine(Readable, Protocol):
         Else it has all rows that went and all that came.
         """
 
+    @property
+    def defers(self) -> bool:
+        """Whether it can count the rows of a query where that is read (:meth:`defer`)."""
+
     def run(self, sql: str) -> None:
         """Run a statement that returns nothing of interest."""
 
@@ -178,10 +182,10 @@ class Engine(Readable, Protocol):
         Raises as :meth:`stage`; then none of them is there.
         """
 
-    def defer(self, name: str, sql: str, counts: Sequence[str]) -> bool:
+    def defer(self, name: str, sql: str, counts: Sequence[str]) -> None:
         """Have a query run where ``name`` is read, in one statement and there once; ``counts`` are aggregates of it.
 
-        False where the engine cannot do that: then nothing is there. What :meth:`stage` raises may be raised there.
+        Only of an engine that ``defers``. What :meth:`stage` raises may be raised there.
         """
 
     def counted(self, name: str) -> Row | None:

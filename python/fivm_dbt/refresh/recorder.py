@@ -90,14 +90,15 @@ class Recorder:
             self._engine.stage_all(texts)
         self._staged += [name for name, _ in texts]
 
-    def defer(self, name: str, query: exp.Query, counts: Sequence[exp.Expr]) -> bool:
-        """Have a query run where it is read, if the engine can do that, with its aggregates ``counts``."""
-        text = query.sql(dialect="spark", copy=False)
-        if not self._engine.defer(name, text, [c.sql(dialect="spark") for c in counts]):
-            return False
+    @property
+    def defers(self) -> bool:
+        return self._engine.defers
+
+    def defer(self, name: str, query: exp.Query, counts: Sequence[exp.Expr]) -> None:
+        """Have a query run where it is read, with its aggregates ``counts``."""
+        text = self._record(query, f"CREATE TEMPORARY VIEW {name} AS ")
         self._staged.append(name)
-        self.statements.append(f"CREATE TEMPORARY VIEW {name} AS {text}")
-        return True
+        self._engine.defer(name, text, [c.sql(dialect="spark") for c in counts])
 
     def counted(self, name: str) -> Row | None:
         return self._engine.counted(name)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
 import pytest
 
 import fivm_dbt.engines.known_files as known_files
-from fivm_dbt.engines.known_files import KnownFiles
+import fivm_dbt.engines.local_rows as local_rows
+from fivm_dbt.engines.known_files import HELD_READS, KnownFiles, _Known
 from fivm_dbt.engines.spark import SparkEngine
 from fivm_dbt.refresh.bind import expected_reads
 from fivm_dbt.refresh.engine import Commit, Expected
@@ -21,21 +22,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class _Known(KnownFiles):
-    """Knows the files of some tables, each at a version, without a session."""
+class _Told(KnownFiles):
+    """Knows some tables, each at a version, without a session."""
 
     def __init__(self) -> None:
-        tables = {Expected("raw.r", 7): 500, Expected("m.state", 3, is_restricted=True): 500}
-        tables[Expected("raw.few", 2, is_near=True)] = 8
-        self._expected = {(t.relation, str(t.version)): (t, _looked_up(many)) for t, many in tables.items()}
+        tables = {Expected("raw.r", 7): False, Expected("m.state", 3): True, Expected("raw.few", 2): True}
+        self._expected = {(t.relation, str(t.version)): (t, _looked_up(takes)) for t, takes in tables.items()}
         self._views = {("raw.r", "7"): "r_7", ("m.state", "3"): "state_3", ("raw.few", "2"): "few_2"}
 
 
-def _looked_up(files: int) -> Future[Any | None]:
-    relation = Mock()
-    relation.relation().location().inputFiles.return_value = ["file"] * files
-    found: Future[Any | None] = Future()
-    found.set_result(relation)
+def _looked_up(takes_conditions: bool) -> Future[_Known | None]:
+    found: Future[_Known | None] = Future()
+    found.set_result(_Known(Mock(), takes_conditions))
     return found
 
 
@@ -63,7 +61,7 @@ def _looked_up(files: int) -> Future[Any | None]:
     ],
 )
 def test_only_what_is_read_is_replaced(sql: str, expected: str | None) -> None:
-    assert _Known().placed(sql) == (expected or sql)
+    assert _Told().placed(sql) == (expected or sql)
 
 
 def _observed(name: str, version: int, *, moved: bool) -> Observed:
@@ -94,6 +92,14 @@ def test_what_is_expected() -> None:
     )
     [state] = expected_reads(nested, {"raw.r": both["raw.r"]}, 3)
     assert state == Expected(nested.state_relation, 3, is_restricted=True)
+    levels = " union all ".join(
+        f"select k, count(*) as n from raw.r where x > {x} group by k" for x in range(4)
+    )
+    stacked = plan_of(f"select k, sum(n) as n from ({levels}) group by k", tables)
+    # What their keys show changes.
+    assert [(e.relation, e.reads) for e in expected_reads(stacked, {"raw.r": both["raw.r"]}, 3)] == [
+        (stacked.state_relation, 4)
+    ]
 
 
 TABLES = {
@@ -108,13 +114,11 @@ TABLES = {
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("is_told", [True, False], ids=["from the checksum", "from the log"])
+@pytest.mark.parametrize("way", ["from the checksum", "from the log", "held", "held by executors"])
 @pytest.mark.parametrize("kind", TABLES)
-def test_the_same_rows(
-    kind: str, is_told: bool, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_rows(kind: str, way: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     spark.sql("CREATE SCHEMA IF NOT EXISTS known")
-    name = f"known.{kind}_{is_told}".lower()
+    name = f"known.{kind}_{way.replace(' ', '_')}".lower()
     spark.sql(TABLES[kind].format(t=name))
     spark.sql(
         f"INSERT INTO {name} VALUES (1, 'a', 1.5, TIMESTAMP '1500-01-01 00:00:00'), (NULL, NULL, NULL, NULL), "
@@ -126,9 +130,11 @@ def test_the_same_rows(
     spark.sql(f"DELETE FROM {name} WHERE k = 3")
     engine = SparkEngine.of_session(spark)
     [newest] = engine.commits(name, None)
-    if not is_told:
+    if way == "from the log":
         monkeypatch.setattr(known_files, "_told", lambda _: None)
-    engine.expect([Expected(name, newest.version)])
+    if way == "held by executors":
+        monkeypatch.setattr(local_rows, "MAX_BYTES", 0)
+    engine.expect([Expected(name, newest.version, reads=HELD_READS if way.startswith("held") else 1)])
     sql = f"SELECT x.*, x.c = 'a' AS is_a, x.c || '.' AS long FROM {name} VERSION AS OF {newest.version} AS x"
     placed = engine._files.placed(sql)
     assert re.fullmatch(r"SELECT .* FROM fivm_files_\d+ AS x", placed)
@@ -136,6 +142,9 @@ def test_the_same_rows(
     assert len(rows) == 5
     assert sorted(rows, key=str) == sorted(engine.query(sql), key=str)
     assert engine.describe(placed) == engine.describe(sql)
+    twice = f"SELECT x.k, y.c FROM {name} VERSION AS OF {newest.version} AS x JOIN {name} VERSION AS OF "
+    twice += f"{newest.version} AS y ON x.k = y.k + 1"
+    assert sorted(engine.query(engine._files.placed(twice))) == sorted(engine.query(twice))
     engine.expect(())
     assert engine._files.placed(sql) == sql
 
@@ -160,13 +169,40 @@ def test_what_is_left_to_delta(spark: SparkSession, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.spark
-def test_reads_are_counted_by_the_tables_name(spark: SparkSession) -> None:
+def test_a_table_that_is_held_is_read_by_any_condition(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of files, more than a few, Delta may know that the condition skips some; and of large tables nothing is held."""
     spark.sql("CREATE SCHEMA IF NOT EXISTS known")
-    spark.sql("CREATE TABLE known.counted USING DELTA AS SELECT id AS k FROM range(7)")
+    spark.sql("CREATE TABLE known.held USING DELTA AS SELECT /*+ REPARTITION(9) */ id AS k FROM range(99)")
     engine = SparkEngine.of_session(spark)
-    engine.expect([Expected("known.counted", 0)])
+    sql = "SELECT k FROM known.held VERSION AS OF 0 WHERE k = 1"
+
+    def is_placed(reads: int) -> bool:
+        engine.expect([Expected("known.held", 0, reads=reads)])
+        placed = engine._files.placed(sql)
+        assert list(engine.query(placed)) == [(1,)]
+        return placed != sql
+
+    assert [is_placed(reads) for reads in (1, HELD_READS - 1, HELD_READS)] == [False, False, True]
+    monkeypatch.setattr(known_files, "HELD_BYTES", 1)
+    assert not is_placed(HELD_READS)
+    engine.expect(())
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("reads", [1, HELD_READS])
+def test_reads_are_counted_by_the_tables_name(reads: int, spark: SparkSession) -> None:
+    """Once where the table is held, however often it is read."""
+    spark.sql("CREATE SCHEMA IF NOT EXISTS known")
+    spark.sql("CREATE OR REPLACE TABLE known.counted USING DELTA AS SELECT id AS k FROM range(7)")
+    engine = SparkEngine.of_session(spark)
+    [newest] = engine.commits("known.counted", None)
     engine.start_measuring("counted")
-    engine.stage("fivm_counted", "SELECT MAX(x.k) AS k FROM known.counted VERSION AS OF 0 AS x")
+    engine.expect([Expected("known.counted", newest.version, reads=reads)])
+    table = f"known.counted VERSION AS OF {newest.version}"
+    branches = " UNION ALL ".join(f"SELECT MAX(x.k) AS k FROM {table} AS x" for _ in range(reads))
+    engine.stage("fivm_counted", branches)
     assert engine.measured("counted").scans == (("known.counted", 7),)
     engine.unstage("fivm_counted")
     engine.expect(())

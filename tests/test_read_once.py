@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fivm_dbt.engines.spark import SparkEngine
-from fivm_dbt.steps.read_once import read_once
+from fivm_dbt.steps.read_once import is_shown_once, read_once
 from fixtures.models import Bench, plan_of, relation
 from spark_bench import SparkBench
 
@@ -39,6 +39,60 @@ def test_one_reader(sql: str) -> None:
 def test_several_readers(sql: str) -> None:
     plan = plan_of(sql, [R, S])
     assert read_once(plan, [plan.inputs[-1].name]) is None
+
+
+Pair = tuple[int | None, int | None]
+
+COUNTS = "select g, count(*) as n, sum(x) as x from raw.r group by g"
+
+
+@pytest.mark.parametrize(
+    ("sql", "once"),
+    [
+        (f"select n, sum(x) as x from ({COUNTS}) group by n", "view_1_r"),
+        (f"select n, max(x) as x from ({COUNTS}) group by n", "view_1_r"),
+        (f"select s.y, v.x from raw.s left join ({COUNTS}) v on s.g = v.n", "view_1_r"),
+        (f"select a.x, b.x as y from ({COUNTS}) a join ({COUNTS}) b on a.g = b.n", "view_1_r"),
+        (f"with v as ({COUNTS}) select n, x from v where n > 1 union all select x, n from v", ""),
+    ],
+    ids=["summed", "as values", "by the copy of a view", "without its keys", "twice"],
+)
+def test_inner_views_of_one_reader(sql: str, once: str) -> None:
+    """What others read besides are states, and not what changes in them."""
+    plan = plan_of(sql, [R, S])
+    moved = {i.name for i in plan.inputs}
+    found = [v.name.split("__fivm_")[1] for v in plan.helpers if is_shown_once(plan, v, moved)]
+    assert found == once.split()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"select n, sum(x) as x, max(x) as most from ({COUNTS}) group by n",
+        f"select a.g, a.n, b.n as m from ({COUNTS}) a join (select y, count(*) as n from raw.s group by y) b "
+        "on a.g = b.n",
+    ],
+    ids=["summed", "joined"],
+)
+def test_an_inner_view_is_followed_where_its_change_is_read(sql: str) -> None:
+    """Rows, duplicates, NULLs, a change that shows nothing, and one that takes everything away."""
+    rows: list[Pair] = [(1, 2), (1, 2), (None, 5), (2, None)]
+    bench = Bench.of(sql, {"raw.r": ("g int, x int", rows), "raw.s": ("g int, y int", [(1, 7), (2, 2)])})
+    bench.refresh()
+    changes: list[tuple[str, list[Pair], list[Pair]]] = [
+        ("raw.r", [(1, 3), (None, None), (3, 1)], [(1, 2)]),
+        ("raw.r", [(1, 5)], [(1, 2), (1, 3)]),
+        ("raw.s", [(2, None), (2, 1)], [(1, 7)]),
+        ("raw.r", [(1, 4), (1, 1)], [(1, 5)]),
+        ("raw.r", [], [(None, 5), (None, None), (3, 1), (1, 4), (1, 1), (2, None)]),
+    ]
+    deferred = 0
+    for table, insert, delete in changes:
+        bench.engine.change(table, insert=insert, delete=delete)
+        texts = [s for s in bench.refresh().statements if s.startswith("CREATE TEMPORARY VIEW")]
+        deferred += sum("__fivm_view_1" in text for text in texts)
+        bench.check()
+    assert deferred
 
 
 def test_what_is_asked_before() -> None:

@@ -262,7 +262,8 @@ class DuckDbEngine:
     def defer(self, name: str, sql: str, counts: Sequence[str]) -> None:
         """Rows are copied all the same, as tables may be written to before they are read."""
         self.stage(name, sql)
-        self._counts[canonical(name)] = self.query(f"SELECT {', '.join(counts)} FROM {name}")[0]
+        if counts:
+            self._counts[canonical(name)] = self.query(f"SELECT {', '.join(counts)} FROM {name}")[0]
 
     def counted(self, name: str) -> Row | None:
         return self._counts.pop(canonical(name))

@@ -6,6 +6,9 @@ for that longer than for its rows. A relation over files that are known needs no
 
 Large tables are left to Delta, which skips files by what it knows of their values; so are reads with a condition, but
 of tables of few files: within these Parquet skips.
+
+What is small and read by many branches is read once, and held in memory: to open its files takes longer than what a
+branch does with the rows, and so does Delta's look for those that a condition leaves.
 """
 
 from __future__ import annotations
@@ -14,13 +17,15 @@ import logging
 import re
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from fivm_dbt.engines.active_session import active
 from fivm_dbt.engines.delta_log import DeltaLogs, OpenedTable
-from fivm_dbt.engines.java import ARRAY_SEQ, DATASET, LOGICAL_RELATION, OPTION, java_class
+from fivm_dbt.engines.java import ARRAY_SEQ, LOGICAL_RELATION, OPTION, java_class
+from fivm_dbt.engines.local_rows import frame_of, local_rows, unordered
 from fivm_dbt.naming import quote, split_name
 from fivm_dbt.refresh.engine import Expected
 
@@ -34,6 +39,13 @@ MAX_FILES = 500
 
 FEW_FILES = 8
 """So many are opened faster than Delta finds those of them that a condition leaves."""
+
+HELD_READS = 3
+"""So many reads cost more than to fetch the rows, which waits for a job of its own."""
+
+HELD_BYTES = 4 * 1024 * 1024
+
+_DESCRIPTION = "spark.job.description"
 
 _NAME = r"(?:\w+|`(?:[^`]|``)+`)"
 _TEXT = re.compile(
@@ -49,14 +61,22 @@ _TEXT = re.compile(
 _numbers = count(1)
 
 
+@dataclass(frozen=True)
+class _Known:
+    """A table as a plan over its files, or over its rows; ``takes_conditions``: no file would be skipped that costs."""
+
+    plan: Any
+    takes_conditions: bool
+
+
 class KnownFiles:
     """The tables that statements of a session will read, each at a version. Without a session it knows none."""
 
     def __init__(self, session: Any, logs: DeltaLogs) -> None:
         self._session = session
         self._logs = logs
-        self._expected: dict[tuple[str, str], tuple[Expected, Future[Any | None]]] = {}
-        self._views: dict[tuple[str, str], str | None] = {}
+        self._expected: dict[tuple[str, str], tuple[Expected, Future[_Known | None]]] = {}
+        self._views: dict[tuple[str, str], str] = {}
         self._others: list[KnownFiles] = []
         """Those of single statements."""
 
@@ -68,13 +88,16 @@ class KnownFiles:
             other.expect(())
         self._others = []
         for view in self._views.values():
-            if view is not None:
-                self._session.catalog.dropTempView(view)
+            self._session.catalog.dropTempView(view)
         self._views = {}
+        if not tables:
+            self._expected = {}
+            return
+        described = self._session.sparkContext.getLocalProperty(_DESCRIPTION)
         self._expected = {
             (table.relation, str(table.version)): (
                 table,
-                _threads().submit(_relation, self._session, self._logs, table),
+                _threads().submit(_known, self._session, self._logs, table, described),
             )
             for table in tables
         }
@@ -86,8 +109,8 @@ class KnownFiles:
             return sql
         version = opened.version
         own = KnownFiles(self._session, self._logs)
-        known: Future[Any | None] = Future()
-        known.set_result(plan)
+        known: Future[_Known | None] = Future()
+        known.set_result(_Known(plan, takes_conditions=True))
         own._expected[relation, str(version)] = (Expected(relation, version, is_restricted=True), known)
         self._others.append(own)
         return own.placed(sql)
@@ -103,27 +126,19 @@ class KnownFiles:
         key, after = (found["table"], found["version"]), found["after"] or ""
         if key not in self._expected:
             return None
-        expected, relation = self._expected[key]
-        if after != " AS " and not expected.is_restricted and not self._has_few(relation.result()):
+        expected, looked_up = self._expected[key]
+        known = looked_up.result()
+        if known is None or (after != " AS " and not known.takes_conditions):
             return None  # Delta may know that the condition skips files
         if key not in self._views:
-            plan = relation.result()
-            self._views[key] = None if plan is None else self._as_view(plan)
+            self._views[key] = self._as_view(known.plan)
         view = self._views[key]
-        if view is None:
-            return None
         name = "" if after == " AS " else f" AS {quote(split_name(expected.relation)[-1])}"
         return f"{quote(view)}{name}{after}"
 
-    @staticmethod
-    def _has_few(plan: Any | None) -> bool:
-        return plan is not None and len(plan.relation().location().inputFiles()) <= FEW_FILES
-
     def _as_view(self, plan: Any) -> str:
         name = f"fivm_files_{next(_numbers)}"
-        java_class(self._session, DATASET).ofRows(self._session._jsparkSession, plan).createOrReplaceTempView(
-            name
-        )
+        frame_of(self._session, plan).createOrReplaceTempView(name)
         return name
 
 
@@ -133,23 +148,48 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(4, thread_name_prefix="fivm-files")
 
 
-def _relation(session: SparkSession, logs: DeltaLogs, expected: Expected) -> Any | None:
-    """The table at that version as a relation of files; None where it is large, or anything is not as expected."""
+def _known(
+    session: SparkSession, logs: DeltaLogs, expected: Expected, described: str | None
+) -> _Known | None:
+    """The table at that version; None where it is large, or anything is not as expected.
+
+    What is read for it counts as read by what is ``described``.
+    """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         with active(session):
+            session.sparkContext.setLocalProperty(_DESCRIPTION, described)
             opened = logs.opened(expected.relation)
             if opened is None or opened.version != expected.version:
                 return None
-            files = files_of_small(session, opened.snapshot, FEW_FILES if expected.is_near else MAX_FILES)
+            is_held = expected.reads >= HELD_READS and _bytes(opened) <= HELD_BYTES
+            most = FEW_FILES if expected.is_near and not is_held else MAX_FILES
+            files = files_of_small(session, opened.snapshot, most)
             if files is None:
                 return None
-            return relation_over(session, opened, files)
+            plan = relation_over(session, opened, files)
+            if plan is None:
+                return None
+            if is_held:
+                return _Known(_held(session, plan), takes_conditions=True)
+            return _Known(plan, expected.is_restricted or int(files.size()) <= FEW_FILES)
     except (Py4JError, PySparkException) as why:
         logger.debug("Delta looks for the files of %s itself: %s", expected.relation, why)
         return None
+
+
+def _bytes(opened: OpenedTable) -> int:
+    summary = opened.snapshot.checksumOpt()
+    return int(summary.get().tableSizeBytes()) if summary.isDefined() else MAX_BYTES + 1
+
+
+def _held(session: SparkSession, plan: Any) -> Any:
+    """The rows of a plan, in memory."""
+    rows = unordered(frame_of(session, plan)).localCheckpoint()
+    local = local_rows(rows)
+    return (rows if local is None else local)._jdf.queryExecution().analyzed()
 
 
 def relation_over(session: SparkSession, opened: OpenedTable, files: Any) -> Any | None:

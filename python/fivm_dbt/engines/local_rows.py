@@ -52,9 +52,11 @@ def unordered(frame: DataFrame) -> DataFrame:
 
 
 def deferred(frame: DataFrame, name: str, counts: Sequence[str]) -> DataFrame:
-    """A query that adds up ``counts`` under ``name`` while its rows are read."""
+    """A query that adds up ``counts``, if any, under ``name`` while its rows are read."""
     from pyspark.sql.functions import expr
 
+    if not counts:
+        return frame
     return frame.observe(name, *(expr(c).alias(f"count_{number}") for number, c in enumerate(counts)))
 
 
@@ -75,12 +77,12 @@ def together(session: SparkSession, queries: Sequence[str]) -> DataFrame:
     from pyspark.sql.functions import lit, struct
 
     frames = [session.sql(query) for query in queries]
-    types = [frame.schema for frame in frames]
+    # Each is made once: a cast of a column asks the JVM several times, and there are as many columns as branches.
+    nulls = [lit(None).cast(frame.schema).alias(f"{_ROW}{number}") for number, frame in enumerate(frames)]
 
     def numbered(number: int, frame: DataFrame) -> DataFrame:
-        rows = [struct("*") if i == number else lit(None).cast(type_) for i, type_ in enumerate(types)]
-        named = (row.alias(f"{_ROW}{i}") for i, row in enumerate(rows))
-        return frame.select(lit(number).alias(_NUMBER), *named)
+        row = struct("*").alias(f"{_ROW}{number}")
+        return frame.select(lit(number).alias(_NUMBER), *nulls[:number], row, *nulls[number + 1 :])
 
     return reduce(lambda one, other: one.union(other), (numbered(i, f) for i, f in enumerate(frames)))
 
@@ -102,10 +104,11 @@ def length(frame: DataFrame) -> int:
 def _folded(frame: DataFrame) -> DataFrame:
     """A frame as it is optimised, if that is a local relation: else each plan that reads it does this work."""
     plan = frame._jdf.queryExecution().optimizedPlan()
-    return _frame(frame.sparkSession, plan) if plan.nodeName() == "LocalRelation" else frame
+    return frame_of(frame.sparkSession, plan) if plan.nodeName() == "LocalRelation" else frame
 
 
-def _frame(session: SparkSession, plan: Any) -> DataFrame:
+def frame_of(session: SparkSession, plan: Any) -> DataFrame:
+    """The rows of a logical plan."""
     from pyspark.sql import DataFrame
 
     return DataFrame(java_class(session, DATASET).ofRows(session._jsparkSession, plan), session)
@@ -127,7 +130,7 @@ def local_rows(frame: DataFrame) -> DataFrame | None:
         rows = java_class(session, ARRAY_SEQ).unsafeWrapArray(stored.collect())
         none = java_class(session, OPTION).empty()
         relation = java_class(session, LOCAL_RELATION)(columns, rows, False, none)
-        local = _frame(session, relation)
+        local = frame_of(session, relation)
     except Py4JJavaError:
         raise
     except Py4JError as why:

@@ -103,6 +103,8 @@ class SparkEngine:
         self.fixed_clock: Clock | None = None
         self._local: dict[str, int] = {}
         """Of what is staged, the names of what lies in this process, and how many rows each has."""
+        self._deferred: set[str] = set()
+        """The names of queries that run where they are read."""
         self._counts: dict[str, Row | None] = {}
         """What was counted of deferred queries where they were read, None where they were not yet."""
 
@@ -271,9 +273,11 @@ class SparkEngine:
     def defer(self, name: str, sql: str, counts: Sequence[str]) -> None:
         session = self._session
         assert session is not None
-        frame = _translated(lambda: deferred(session.sql(sql), name, counts))
+        frame = _translated(lambda: deferred(session.sql(self._files.placed(sql)), name, counts))
         frame.createOrReplaceTempView(quote(name))
-        self._counts[name] = None
+        self._deferred.add(name)
+        if counts:
+            self._counts[name] = None
 
     def counted(self, name: str) -> Row | None:
         return self._counts.pop(name)
@@ -287,8 +291,13 @@ class SparkEngine:
         return [tuple(row) for row in self._session.sql(sql).collect()]
 
     def unstage(self, name: str) -> None:
-        self._local.pop(name, None)
         self._counts.pop(name, None)
+        is_cached = self._local.pop(name, None) is None and name not in self._deferred
+        self._deferred.discard(name)
+        if self._session is not None and not is_cached:
+            # Spark would look for the plan, which may be long, in all that is cached.
+            self._session._jsparkSession.sessionState().catalog().dropTempView(name)
+            return
         # Dropping a temporary view takes its rows out of the cache too.
         self._execute(f"DROP VIEW IF EXISTS {quote(name)}", fetch=False)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,8 +79,17 @@ def tells_changes(plan: Plan, *, writes_changes: bool) -> bool:
     return writes_changes and plan.is_read and state.bounded_by is None and not is_rounded
 
 
-def fits_one_task(rows: int, files: int) -> bool:
-    """Whether one task writes so many rows into so many partitions, each of them a file."""
+def fits_one_task(added: int, places: Iterable[tuple[StateSize | None, int | None]]) -> bool:
+    """Whether one task reads some partitions of states, each of them a file, and adds so many rows to theirs.
+
+    ``places`` are the size of each state, and how many of its partitions: False where one of these is not known.
+    """
+    rows, files = float(added), 0
+    for size, partitions in places:
+        if size is None or partitions is None:
+            return False
+        rows += size.rows / max(1, size.partitions) * partitions
+        files += partitions
     return rows + files * ROWS_OF_A_FILE <= ONE_TASK_ROWS
 
 

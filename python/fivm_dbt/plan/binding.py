@@ -68,6 +68,8 @@ class Binding:
     """When the rows of staged changes were, where a read is bounded by that."""
     tails: frozenset[str] = frozenset()
     """The views that have something in the tail: appended to them, and not in their partitions yet."""
+    small: frozenset[str] = frozenset()
+    """The inner views of which one task computes what their keys show: few rows are in the touched partitions."""
 
     @property
     def moved(self) -> frozenset[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,7 +14,7 @@ from fivm_dbt.ir.nodes import Lookup, Side
 from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import CLOCK, old_rows
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.plan.binding import Binding, BoundClock, BoundInput, Span, staged_input
+from fivm_dbt.plan.binding import Binding, BoundClock, BoundInput, Span, is_own_change, staged_input
 from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.clock import clock_detail, recorded_clock
 from fivm_dbt.refresh.dropped import dropped_in
@@ -133,18 +134,27 @@ def expected_reads(plan: Plan, observed: Mapping[str, Observed], before: int) ->
     changed = frozenset({*moved, *map(old_rows, moved), *(v.name for v in plan.helpers), CLOCK})
     # Of another fivm model its state is read, by a condition.
     tables = {item.name for item in plan.inputs if item.relation.presentation is None}
-    found: dict[str, Expected] = {}
-    if plan.helpers:
-        found[plan.state_relation] = Expected(plan.state_relation, before, is_restricted=True)
+    inner = {view.name for view in plan.helpers}
+    reads: Counter[str] = Counter()
+    by_condition: Counter[str] = Counter()
+    # A change of components is what their keys show, less what they showed.
+    of_states = sum(not is_own_change(view) for view in plan.helpers)
     for term in (t for view in plan.stored for t in prune_terms(view.terms, changed)):
         looked_up = {n.scan for n in term.node.walk() if isinstance(n, Lookup)}
         near = {n.scan for n in term.node.walk() if isinstance(n, Within)}
         for scan in scans(term.node):
-            name = scan.relation
-            if name in tables and scan not in looked_up and scan.side is not Side.DELTA:
-                is_near = scan in near and (name not in found or found[name].is_near)
-                found[name] = Expected(name, observed[name].head.version, is_near=is_near)
-    return list(found.values())
+            if scan.side is Side.DELTA:
+                continue
+            if scan.relation in inner:
+                of_states += 1
+            elif scan.relation in tables and scan not in looked_up:
+                reads[scan.relation] += 1
+                by_condition[scan.relation] += scan in near
+    found = [Expected(plan.state_relation, before, is_restricted=True, reads=of_states)] if inner else []
+    for name, count in reads.items():
+        version = observed[name].head.version
+        found.append(Expected(name, version, is_near=by_condition[name] == count, reads=count))
+    return found
 
 
 def _difference(bound: BoundInput) -> BoundInput:

@@ -84,13 +84,14 @@ class Metrics:
 class Expected:
     """A table that statements will read at a version, as a whole; ``is_restricted``: or some partitions of it.
 
-    ``is_near``: only rows of it that meet a condition.
+    ``is_near``: only rows of it that meet a condition. ``reads``: at how many places at most.
     """
 
     relation: str
     version: int
     is_restricted: bool = False
     is_near: bool = False
+    reads: int = 1
 
 
 class MissingRelation(Exception):
@@ -183,7 +184,7 @@ class Engine(Readable, Protocol):
         """
 
     def defer(self, name: str, sql: str, counts: Sequence[str]) -> None:
-        """Have a query run where ``name`` is read, in one statement and there once; ``counts`` are aggregates of it.
+        """Have a query run where ``name`` is read, in one statement and there once; ``counts``, if any, are aggregates.
 
         Only of an engine that ``defers``. What :meth:`stage` raises may be raised there.
         """

@@ -220,7 +220,8 @@ class MaintainedRun(HeadedRun):
 
     def _update(self, binding: Binding) -> Update:
         """The steps of a refresh, over the version of the states that deltas are added to."""
-        return Update(self.plan, self.engine, replace(binding, before=self.base, tails=self.tail.views))
+        binding = replace(binding, before=self.base, tails=self.tail.views)
+        return Update(self.plan, self.engine, binding, self.sizes)
 
     def _replaced(self) -> frozenset[str]:
         """The states whose partitions are written anew; for that they are counted, where a build has not come to it."""
@@ -403,7 +404,7 @@ class MaintainedRun(HeadedRun):
             binding = bound_again(self.plan, self.engine, binding, recorded)
             staged = stage_inputs(self.plan, self.engine, {}, {}, bound=binding)
             binding = binding.with_spans(span for s in staged.values() for span in s.spans)
-            update = Update(self.plan, self.engine, binding, int(entry.detail["done"]))
+            update = Update(self.plan, self.engine, binding, self.sizes, int(entry.detail["done"]))
             update.finds_a_change()
             update.plan_writes(binding.replaced, self.sizes)
             kept = frozenset(n for n in binding.changed if recorded[n].snapshot is not None)

@@ -14,7 +14,7 @@ from typing import TypeVar
 from sqlglot import exp
 
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.plan.applying import StateSize, Tail, tells_changes
+from fivm_dbt.plan.applying import StateSize, Tail, fits_one_task, tells_changes
 from fivm_dbt.plan.binding import (
     Binding,
     BoundInput,
@@ -55,6 +55,7 @@ from fivm_dbt.steps.kinds import (
     Write,
 )
 from fivm_dbt.steps.order import builds, updates
+from fivm_dbt.steps.read_once import is_shown_once
 
 S = TypeVar("S", StageDelta, StageChange)
 
@@ -94,13 +95,24 @@ def build_states(plan: Plan, engine: Recorder, binding: Binding) -> None:
 
 
 class Update:
-    """One run of the steps of a refresh. ``already`` statements of this refresh into the states are not repeated."""
+    """One run of the steps of a refresh, over states of known ``sizes``.
 
-    def __init__(self, plan: Plan, engine: Recorder, binding: Binding, already: int = 0) -> None:
+    ``already`` statements of this refresh into the states are not repeated.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        engine: Recorder,
+        binding: Binding,
+        sizes: Mapping[str, StateSize],
+        already: int = 0,
+    ) -> None:
         self._plan = plan
         self._engine = engine
         self.started_from = binding
         self._binding = binding
+        self._sizes = sizes
         self._already = already
         self._steps = list(updates(plan))
         self._touched: dict[str, tuple[TouchedPartition, ...]] = {}
@@ -228,9 +240,18 @@ class Update:
                 staged_state(self._plan, step.view) if is_delta else staged_input(self._plan, step.view.name)
             )
             query = statement(self._plan, step, self._binding)
-            if query is not None:
+            if query is None:
+                continue
+            if is_delta or not self._is_deferred(step.view):
                 staged.append((name, query))
+            else:
+                assert isinstance(query, exp.Query)
+                self._engine.defer(name, query, ())
         self._engine.stage_all(staged)
+
+    def _is_deferred(self, view: View) -> bool:
+        """Whether what an inner view shows is left to the delta that reads it."""
+        return self._engine.defers and is_shown_once(self._plan, view, self.started_from.moved)
 
     def _stage(self, name: str, step: UpdateStep) -> None:
         query = statement(self._plan, step, self._binding)
@@ -292,6 +313,8 @@ class Update:
         bound = BoundInput(view.name, "staged" if is_own_change(view) else "state", before, before)
         self._binding = self._binding.with_touched([touched]).with_view(bound, is_changed=True)
         self._binding = self._binding.with_spans(change.spans)
+        if fits_one_task(change.rows, [(self._sizes.get(view.name), change.partitions)]):
+            self._binding = replace(self._binding, small=self._binding.small | {view.name})
 
     def _factorise(self, view: View) -> None:
         """Have the change of a view read as factors by those above it, if it lies staged as such, or is found to."""

@@ -146,15 +146,11 @@ def writes(
 
 
 def _is_small(places: Sequence[Place], added: int, sizes: Mapping[str, StateSize]) -> bool:
-    """Whether one task writes these places anew, to which so many rows are added: False where they are not known."""
-    rows, files = float(added), 0
-    for place in places:
-        size = sizes.get(place.view.name)
-        if size is None or place.partitions is None:
-            return False
-        rows += size.rows / max(1, size.partitions) * len(place.partitions)
-        files += len(place.partitions)
-    return fits_one_task(int(rows), files)
+    """Whether one task writes these places anew, to which so many rows are added."""
+    return fits_one_task(
+        added,
+        ((sizes.get(p.view.name), None if p.partitions is None else len(p.partitions)) for p in places),
+    )
 
 
 def _writes_root(plan: Plan, places: Sequence[Place]) -> bool:

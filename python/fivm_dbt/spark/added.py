@@ -9,7 +9,7 @@ from fivm_dbt.ir.scalar import as_type, column_ast, conjuncts, identifier
 from fivm_dbt.naming import COUNT, PARTITION, SIGN
 from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.plan.plan import Plan, StateTable, View
-from fivm_dbt.spark.pieces import table
+from fivm_dbt.spark.pieces import in_one_task, table
 from fivm_dbt.spark.states import stored
 
 
@@ -39,19 +39,22 @@ def added_up(plan: Plan, view: View, own: exp.Expr, where: exp.Expr | None = Non
     return summed(view, both)
 
 
-def before_and_after(plan: Plan, view: View, own: exp.Expr) -> exp.Select:
+def before_and_after(plan: Plan, view: View, own: exp.Expr, *, is_small: bool) -> exp.Select:
     """The state before its delta is written, and as it will be, from one pass: per key and ``__fivm_sign``.
 
     A row of the state counts for both, one of the delta for what will be. ``own`` are the rows of the state, whose keys
-    are those of the delta.
+    are those of the delta. What ``is_small`` one task adds up.
     """
-    both = stored_and_staged(plan, view, own)
+    both: exp.Query = stored_and_staged(plan, view, own)
+    assert isinstance(both, exp.Union)
     stored_rows, staged_rows = both.left, both.right
     assert isinstance(stored_rows, exp.Select) and isinstance(staged_rows, exp.Select)
     after, before = exp.Literal.number(1), exp.Neg(this=exp.Literal.number(1))
     signs = exp.Explode(this=exp.Array(expressions=[after, before]))
     stored_rows.select(exp.alias_(signs, SIGN), copy=False)
     staged_rows.select(exp.alias_(after.copy(), SIGN), copy=False)
+    if is_small:
+        both = in_one_task(exp.select("*").from_(both.subquery(identifier("both"), copy=False), copy=False))
     return summed(view, both.subquery(identifier("both"), copy=False), is_signed=True)
 
 

@@ -45,7 +45,9 @@ def state_change_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
     partitions = binding.partitions(staged_state(plan, view), view.name)
     where = None if partitions is None else in_partitions("", [p.ast() for p in partitions])
     own = at_delta(plan, view, binding.version_before, where, has_tail=view.name in binding.tails)
-    rows = before_and_after(plan, view, own).subquery("state", copy=False)
+    rows = before_and_after(plan, view, own, is_small=view.name in binding.small).subquery(
+        "state", copy=False
+    )
     sign = exp.alias_(exp.column(SIGN), COUNT)
     return _net(view.as_input, presented(view.presentation, rows).select(sign, copy=False))
 

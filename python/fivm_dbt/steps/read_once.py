@@ -1,14 +1,16 @@
-"""The change of an input that one place in a refresh reads: it runs there, and is no statement of its own."""
+"""The change of a relation that one place in a refresh reads: it runs there, and is no statement of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
+from fivm_dbt.delta.key_sets import lookups
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import scans
-from fivm_dbt.ir.nodes import Filter, Join, Map, Node, Scan, Values
+from fivm_dbt.ir.nodes import Filter, Join, Map, Node, Scan, Side, Values
 from fivm_dbt.naming import old_rows
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.plan import Plan, View
+from fivm_dbt.steps.order import key_sets
 
 _READS_EACH_ONCE = (Filter, Join, Map, Scan, Values)
 """Operators whose SQL has each of their inputs in one place."""
@@ -32,6 +34,33 @@ def read_once(plan: Plan, moved: Collection[str]) -> str | None:
     readers = [term.node for term in terms if _reads(term.node, name)]
     is_once = len(readers) == 1 and _reads(readers[0], name) == 1 and _is_plain(readers[0])
     return name if is_once else None
+
+
+def is_shown_once(plan: Plan, view: View, moved: Collection[str]) -> bool:
+    """Whether a single delta reads what changes in an inner view, when these relations have ``moved``.
+
+    Nobody looks up its keys, nor has it as a product.
+    """
+    if view.split is not None:
+        return False
+    changed = frozenset({*moved, *(v.name for v in plan.helpers)})
+    readers: list[Node] = []
+    for other in plan.stored:
+        terms = prune_terms(other.terms, changed)
+        if any(lookup.key_set == view.name for lookup in lookups(terms)):
+            return False
+        readers += [term.node for term in terms if _reads_change(term.node, view.name)]
+        asked = [key_set.node for key_set, _ in key_sets(other)]
+        asked += [part.node for product in other.products for part in product.parts]
+        if any(_reads_change(node, view.name) for node in asked):
+            return False
+        if any(product.of.view == view.name for product in other.products):
+            return False
+    return len(readers) == 1 and _reads_change(readers[0], view.name) == 1 and _is_plain(readers[0])
+
+
+def _reads_change(node: Node, name: str) -> int:
+    return sum(s.relation == name and s.side in (Side.DELTA, Side.COUNTED) for s in scans(node))
 
 
 def _reads(node: Node, name: str) -> int:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +90,7 @@ def fivm_validate(adapter: Any, request: Mapping[str, Any]) -> None:
 def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
     """Build or refresh a model; what dbt has to know about it."""
     relation = request["relation"]
-    engine = _engine(adapter)
+    engine = _engine(adapter, _tell_once)
     try:
         with _told(relation):
             state = read_state(engine, canonical(relation.render()))
@@ -368,9 +369,10 @@ def _described(adapter: Any, relation: Any) -> Described | None:
     return SparkEngine(_execute(adapter), _spark_session(adapter)).described(relation.render())
 
 
-def _engine(adapter: Any) -> SparkEngine:
+def _engine(adapter: Any, tell: Callable[[str], None] | None = None) -> SparkEngine:
+    """Spark behind dbt's connection; ``tell`` hears of settings of its own."""
     session = _spark_session(adapter)
-    own = None if session is None else own_session(session)
+    own = None if session is None else own_session(session, tell)
     return SparkEngine(_execute(adapter) if own is session else _execute_in(adapter, own), own)
 
 
@@ -468,6 +470,14 @@ def _summary(report: Report) -> str:
     if report.action == "refreshed":
         return f"{report.action}, {report.rows_merged} rows, {report.partitions} partitions"
     return report.action
+
+
+@cache
+def _tell_once(message: str) -> None:
+    """What holds for all models of a run."""
+    from dbt.adapters.events.logging import AdapterLogger
+
+    AdapterLogger("fivm").info(f"fivm: {message}")
 
 
 def _progress() -> Callable[[str], None]:

@@ -7,8 +7,7 @@ nobody else's statement sees it.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,23 +25,34 @@ LOG_BY_DEFAULT = 50
 PER_CORE = 4
 """Partitions of a shuffle. Adaptive execution puts small ones together, but each is a file of its own before."""
 
-logger = logging.getLogger(__name__)
 
-
-def own_session(session: SparkSession) -> SparkSession:
+def own_session(session: SparkSession, tell: Callable[[str], None] | None = None) -> SparkSession:
     """A copy of the session with settings of its own; a session of Spark Connect, which cannot be copied, itself.
 
-    To copy one takes a millisecond, and leaves nothing behind.
+    To copy one takes a millisecond, and leaves nothing behind. ``tell`` hears what is set otherwise.
     """
     if not hasattr(session, "_jsparkSession"):
         session.conf.set(UNIONS, "false")
         return session
     copied = type(session)(session.sparkContext, session._jsparkSession.cloneSession())
     found = {key: copied.conf.get(key, None) for key in (SHUFFLE, ADAPTIVE, LOG, UNIONS)}
-    for key, value in own_settings(found, session.sparkContext.defaultParallelism).items():
-        logger.debug("%s is %s in the session of fivm, %s in dbt's", key, value, found[key])
+    own = own_settings(found, session.sparkContext.defaultParallelism)
+    for key, value in own.items():
         copied.conf.set(key, value)
+    if tell is not None and own:
+        tell(told_settings(found, own))
     return copied
+
+
+def told_settings(found: Mapping[str, str | None], own: Mapping[str, str]) -> str:
+    """What is set otherwise, in a line.
+
+    >>> told_settings({SHUFFLE: "200", LOG: None}, {SHUFFLE: "8", LOG: "2"})
+    'statements of refreshes run with spark.sql.shuffle.partitions=8 (200 in the session), \
+spark.databricks.delta.snapshotPartitions=2 (not set in the session)'
+    """
+    settings = (f"{key}={value} ({found[key] or 'not set'} in the session)" for key, value in own.items())
+    return f"statements of refreshes run with {', '.join(settings)}"
 
 
 def own_settings(found: Mapping[str, str | None], cores: int) -> dict[str, str]:

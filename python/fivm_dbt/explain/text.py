@@ -50,6 +50,7 @@ from fivm_dbt.steps.kinds import (
     Build,
     Count,
     Factorise,
+    KeepSnapshot,
     Locate,
     StageChange,
     StageDelta,
@@ -60,7 +61,7 @@ from fivm_dbt.steps.kinds import (
     Step,
     Write,
 )
-from fivm_dbt.steps.order import builds, captures, updates
+from fivm_dbt.steps.order import builds, captures, snapshots, updates
 
 _OLD, _NEW = 1, 2
 """The versions shown: every old side is version 1, every new side version 2."""
@@ -347,7 +348,9 @@ def _reads(plan: Plan, view: View, term: Term) -> list[str]:
 def statement_lines(plan: Plan) -> list[str]:
     """The statements of a build and of a refresh in which every input changed."""
     everything = example(plan, _OLD, _NEW)
-    steps = (*builds(plan), *captures(plan), *updates(plan))
+    *deltas, write = updates(plan)
+    kept = snapshots(item.name for item in plan.inputs if item.starts_with_snapshot)
+    steps = (*builds(plan), *captures(plan), *deltas, *kept, write)
     return [line for step in steps for line in _statement(plan, step, everything)]
 
 
@@ -376,6 +379,8 @@ def _statement(plan: Plan, step: Step, binding: Binding) -> list[str]:
             )
         case StageChange(view):
             purpose = f"the change of this view, staged as {staged_input(plan, view.name)}"
+        case KeepSnapshot(relation):
+            purpose = f"the rows of {relation} that the next refresh compares with"
         case Write():
             touched = (exp.Placeholder(this="touched"),)
             places = [Place(view, touched) for view in plan.stored if binding.is_changed_by(view)]

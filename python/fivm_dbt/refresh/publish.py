@@ -12,11 +12,12 @@ from fivm_dbt.plan.plan import Plan
 from fivm_dbt.refresh.engine import MissingRelation, NotVersioned
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.added import read_summed
-from fivm_dbt.spark.capture import snapshot_query
 from fivm_dbt.spark.pieces import table as relation_table
 from fivm_dbt.spark.properties import owner_properties
 from fivm_dbt.spark.reads import presented, shown_summed
-from fivm_dbt.spark.state import column_mapping, create_table, create_view, joined_on_read
+from fivm_dbt.spark.state import create_view, joined_on_read
+from fivm_dbt.spark.statements import statement
+from fivm_dbt.steps.order import snapshots
 
 
 def drop_states(engine: Recorder, names: Sequence[str]) -> None:
@@ -45,17 +46,13 @@ def show_helpers(plan: Plan, engine: Recorder, before: Collection[str]) -> None:
 def write_snapshots(
     plan: Plan, engine: Recorder, binding: Binding, names: frozenset[str] | set[str]
 ) -> dict[str, int | None]:
-    """Replace the own snapshots of ``names`` by the inputs' pinned versions; the snapshots' new versions by input.
-
-    Repeating it gives the same rows, so an interrupted refresh may do it twice.
-    """
+    """Replace the own snapshots of ``names`` by the inputs' pinned versions; the snapshots' new versions by input."""
     versions: dict[str, int | None] = {}
-    for name in sorted(names):
-        table = plan.snapshot_table(name)
-        properties = {**owner_properties(plan), "fivm.snapshot_of": name}
-        properties |= column_mapping(c.name for c in plan.input(name).columns)
-        engine.run(create_table(table, snapshot_query(plan, binding.input(name)), properties))
-        versions[name] = engine.commits(table, None)[0].version
+    for step in snapshots(names):
+        kept = statement(plan, step, binding)
+        assert kept is not None
+        engine.run(kept)
+        versions[step.relation] = engine.commits(plan.snapshot_table(step.relation), None)[0].version
     return versions
 
 

@@ -26,7 +26,7 @@ from fivm_dbt.steps.kinds import (
     Step,
     Write,
 )
-from fivm_dbt.steps.order import builds, captures, updates
+from fivm_dbt.steps.order import builds, captures, snapshots, updates
 
 
 def check_statements(plan: Plan) -> None:
@@ -34,7 +34,8 @@ def check_statements(plan: Plan) -> None:
 
     Whatever changes, a refresh runs some of the terms that are checked: a subset of safe reads is safe.
     """
-    steps = (*builds(plan), *captures(plan), *updates(plan))
+    kept = snapshots(item.name for item in plan.inputs)
+    steps = (*builds(plan), *captures(plan), *kept, *updates(plan))
     staged = {name for step in steps for name in _staged(plan, step)}
     staged |= {
         staged_input(plan, f.name) for v in plan.stored if v.split is not None for f in v.split.factors

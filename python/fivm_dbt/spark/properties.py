@@ -12,6 +12,9 @@ MODEL_PROPERTY, PROJECT_PROPERTY = "fivm.model", "fivm.project"
 """Properties of every table that is kept: the model and the dbt project that it belongs to."""
 
 
+_UNSTORABLE = frozenset(" ,;{}()\n\t=")
+
+
 def owner_properties(plan: Plan) -> dict[str, str]:
     """Whose a table is, so that it can be told when its model is gone."""
     project = {PROJECT_PROPERTY: plan.project} if plan.project else {}
@@ -34,6 +37,17 @@ def state_properties(plan: Plan) -> dict[str, str]:
         **owner_properties(plan),
         **_compacting(v.state for v in plan.stored),
     }
+
+
+def column_mapping(names: Iterable[str]) -> dict[str, str]:
+    """The property without which Delta refuses a table with such column names, as it does those with a space."""
+    return {"delta.columnMapping.mode": "name"} if any(c in _UNSTORABLE for n in names for c in n) else {}
+
+
+def snapshot_properties(plan: Plan, relation: str) -> dict[str, str]:
+    """Those of a model's own snapshot of an input."""
+    mapping = column_mapping(c.name for c in plan.input(relation).columns)
+    return {**owner_properties(plan), "fivm.snapshot_of": relation, **mapping}
 
 
 def _has_statistics(type_: SparkType) -> bool:

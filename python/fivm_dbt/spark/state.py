@@ -31,8 +31,6 @@ from fivm_dbt.spark.states import as_stored, lay_out_rows, with_head
 
 TWICE = "FIVM405"
 
-_UNSTORABLE = frozenset(" ,;{}()\n\t=")
-
 
 def build_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
     """A view's state from scratch: the payload of its whole query at the new versions."""
@@ -263,11 +261,6 @@ def table_properties(properties: Mapping[str, str]) -> list[exp.Property]:
     return [
         exp.Property(this=exp.Literal.string(k), value=exp.Literal.string(v)) for k, v in properties.items()
     ]
-
-
-def column_mapping(names: Iterable[str]) -> dict[str, str]:
-    """The property without which Delta refuses a table with such column names, as it does those with a space."""
-    return {"delta.columnMapping.mode": "name"} if any(c in _UNSTORABLE for n in names for c in n) else {}
 
 
 def create_table(

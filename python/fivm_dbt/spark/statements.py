@@ -14,8 +14,8 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import PARTITION, VIEW
 from fivm_dbt.plan.binding import Binding
 from fivm_dbt.plan.plan import Plan, StateTable, View
-from fivm_dbt.spark.capture import change_query, state_change_query
-from fivm_dbt.spark.properties import state_properties
+from fivm_dbt.spark.capture import change_query, snapshot_query, state_change_query
+from fivm_dbt.spark.properties import snapshot_properties, state_properties
 from fivm_dbt.spark.state import (
     build_query,
     build_states_query,
@@ -30,6 +30,7 @@ from fivm_dbt.steps.kinds import (
     Build,
     Count,
     Factorise,
+    KeepSnapshot,
     Locate,
     StageChange,
     StageDelta,
@@ -51,6 +52,9 @@ def statement(plan: Plan, step: Step, binding: Binding) -> exp.Expr | None:
     (:mod:`fivm_dbt.refresh.factorise`): neither has one of its own.
     """
     match step:
+        case KeepSnapshot(relation):
+            rows = snapshot_query(plan, binding.input(relation))
+            return create_table(plan.snapshot_table(relation), rows, snapshot_properties(plan, relation))
         case StageState(view):
             return build_query(plan, view, binding.while_built(plan))
         case Build():

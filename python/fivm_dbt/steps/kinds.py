@@ -81,6 +81,16 @@ class Write:
 
 
 @dataclass(frozen=True)
+class KeepSnapshot:
+    """Keep the rows of the input ``relation`` at its version in a table of the model's own, before the head is set.
+
+    Repeated it gives the same rows, so a refresh that was interrupted may do it twice.
+    """
+
+    relation: str
+
+
+@dataclass(frozen=True)
 class StageChange:
     """Let the views above an inner one read its change.
 
@@ -107,6 +117,7 @@ Step = (
     | StageFactor
     | StageDelta
     | Count
+    | KeepSnapshot
     | Write
     | StageChange
     | Factorise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.near_changes import times_read
@@ -13,6 +13,7 @@ from fivm_dbt.steps.kinds import (
     Build,
     Count,
     Factorise,
+    KeepSnapshot,
     Locate,
     StageChange,
     StageDelta,
@@ -34,6 +35,11 @@ def builds(plan: Plan) -> tuple[StageState | Build, ...]:
 def captures(plan: Plan) -> tuple[StageInput, ...]:
     """The steps by which the changes of inputs are staged; those of inputs whose version stands still are left out."""
     return tuple(StageInput(item.name) for item in plan.inputs if not item.is_static)
+
+
+def snapshots(names: Iterable[str]) -> tuple[KeepSnapshot, ...]:
+    """The steps by which inputs that are compared with own snapshots are kept: in a build, and before each write."""
+    return tuple(map(KeepSnapshot, sorted(names)))
 
 
 def updates(plan: Plan) -> tuple[UpdateStep, ...]:

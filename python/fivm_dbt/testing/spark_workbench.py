@@ -15,7 +15,7 @@ from fivm_dbt.ir.clock import Clock
 from fivm_dbt.ir.nodes import Node
 from fivm_dbt.naming import quote, relation_name, split_name
 from fivm_dbt.refresh.engine import Engine, Row
-from fivm_dbt.spark.state import column_mapping
+from fivm_dbt.spark.properties import column_mapping
 from fivm_dbt.sql.typing import Describe
 from fivm_dbt.testing.workbench import TableSpec, Workbench
 

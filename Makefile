@@ -61,9 +61,9 @@ queries: $(INSTALLED) ## TPC-H and the papers' queries through changes; ARGS='--
 constructs: setup ## what a refresh reads of a million rows, construct by construct; ARGS='--only window'
 	$(BIN)/python -m benchmarks.constructs $(ARGS)
 
-demo: ## real flights, real changes, dbt run after each: recompute against refresh
+demo: ## real flights, real changes, dbt run after each: recompute against refresh; ARGS='--readme README.md'
 	$(PYTHON) -m demo.environment
-	.demo/venv/bin/python -m demo --report .demo/report.json
+	.demo/venv/bin/python -m demo --report .demo/report.json $(ARGS)
 
 replay: $(INSTALLED) ## replay scenarios; FILES=... for your own, ARGS='--engine spark'
 	$(BIN)/fivm replay $(FILES) $(ARGS)

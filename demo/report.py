@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rich.table import Table
@@ -53,7 +53,7 @@ def summary_table(rounds: Sequence[Round]) -> Table:
         "#share of\nrecompute",
         "#seconds",
         "#recompute\nseconds",
-        "#faster",
+        "#ratio",
     )
     for model in (outcome.run.model for outcome in rounds[0].outcomes):
         for title, chosen in (
@@ -62,8 +62,25 @@ def summary_table(rounds: Sequence[Round]) -> Table:
             ("without changes", [each for each in rounds if not each.batch.touches]),
         ):
             outcomes = [outcome for each in chosen for outcome in each.outcomes if outcome.run.model == model]
-            table.add_row(model, f"{len(chosen)} {title}", *_totals(outcomes))
+            found = totals(outcomes)
+            table.add_row(
+                *(model, f"{len(chosen)} {title}", found.actions, found.rows, found.rows_read, found.share),
+                *(found.seconds, found.recompute_seconds, found.ratio),
+            )
     return table
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What several refreshes of a model were together, in words; ``ratio`` is of the recompute's seconds."""
+
+    actions: str
+    rows: str
+    rows_read: str
+    share: str
+    seconds: str
+    recompute_seconds: str
+    ratio: str
 
 
 def write_json(
@@ -116,22 +133,21 @@ def _why(run: ModelRun) -> str:
     return (f"{run.reason}; " if run.reason else "") + ", ".join(parts)
 
 
-def _totals(outcomes: Iterable[Outcome]) -> tuple[str, ...]:
-    found = list(outcomes)
-    actions = dict.fromkeys(outcome.run.action for outcome in found)
-    read = [outcome.run.rows_read for outcome in found]
+def totals(outcomes: Sequence[Outcome]) -> Totals:
+    """The sums of some refreshes of one model."""
+    read = [outcome.run.rows_read for outcome in outcomes]
     rows_read = None if None in read else sum(each or 0 for each in read)
-    recompute_read = sum(outcome.recomputed.rows_read for outcome in found)
-    seconds = sum(outcome.run.seconds for outcome in found)
-    recompute_seconds = sum(outcome.recomputed.seconds for outcome in found)
-    return (
-        ", ".join(actions),
-        _count(found[-1].recomputed.rows),
-        _count(rows_read),
-        _share(None if rows_read is None else rows_read / max(recompute_read, 1)),
-        f"{seconds:.1f}",
-        f"{recompute_seconds:.1f}",
-        f"{recompute_seconds / seconds:.1f} x" if seconds else "",
+    recompute_read = sum(outcome.recomputed.rows_read for outcome in outcomes)
+    seconds = sum(outcome.run.seconds for outcome in outcomes)
+    recompute_seconds = sum(outcome.recomputed.seconds for outcome in outcomes)
+    return Totals(
+        actions=", ".join(dict.fromkeys(outcome.run.action for outcome in outcomes)),
+        rows=_count(outcomes[-1].recomputed.rows),
+        rows_read=_count(rows_read),
+        share=_share(None if rows_read is None else rows_read / max(recompute_read, 1)),
+        seconds=f"{seconds:.1f}",
+        recompute_seconds=f"{recompute_seconds:.1f}",
+        ratio=f"{seconds / recompute_seconds:.2f}" if recompute_seconds else "",
     )
 
 

@@ -26,8 +26,8 @@ class _Told(KnownFiles):
     """Knows some tables, each at a version, without a session."""
 
     def __init__(self) -> None:
-        tables = {Expected("raw.r", 7): False, Expected("m.state", 3): True, Expected("raw.few", 2): True}
-        self._expected = {(t.relation, str(t.version)): (t, _looked_up(takes)) for t, takes in tables.items()}
+        tables = {("raw.r", "7"): False, ("m.state", "3"): True, ("raw.few", "2"): True}
+        self._expected = {table: _looked_up(takes) for table, takes in tables.items()}
         self._views = {("raw.r", "7"): "r_7", ("m.state", "3"): "state_3", ("raw.few", "2"): "few_2"}
 
 

@@ -75,7 +75,7 @@ class KnownFiles:
     def __init__(self, session: Any, logs: DeltaLogs) -> None:
         self._session = session
         self._logs = logs
-        self._expected: dict[tuple[str, str], tuple[Expected, Future[_Known | None]]] = {}
+        self._expected: dict[tuple[str, str], Future[_Known | None]] = {}
         self._views: dict[tuple[str, str], str] = {}
         self._others: list[KnownFiles] = []
         """Those of single statements."""
@@ -95,9 +95,8 @@ class KnownFiles:
             return
         described = self._session.sparkContext.getLocalProperty(_DESCRIPTION)
         self._expected = {
-            (table.relation, str(table.version)): (
-                table,
-                _threads().submit(_known, self._session, self._logs, table, described),
+            (table.relation, str(table.version)): _threads().submit(
+                _known, self._session, self._logs, table, described
             )
             for table in tables
         }
@@ -107,11 +106,10 @@ class KnownFiles:
         plan = relation_over(self._session, opened, files)
         if plan is None:
             return sql
-        version = opened.version
         own = KnownFiles(self._session, self._logs)
         known: Future[_Known | None] = Future()
         known.set_result(_Known(plan, takes_conditions=True))
-        own._expected[relation, str(version)] = (Expected(relation, version, is_restricted=True), known)
+        own._expected[relation, str(opened.version)] = known
         self._others.append(own)
         return own.placed(sql)
 
@@ -126,14 +124,13 @@ class KnownFiles:
         key, after = (found["table"], found["version"]), found["after"] or ""
         if key not in self._expected:
             return None
-        expected, looked_up = self._expected[key]
-        known = looked_up.result()
+        known = self._expected[key].result()
         if known is None or (after != " AS " and not known.takes_conditions):
             return None  # Delta may know that the condition skips files
         if key not in self._views:
             self._views[key] = self._as_view(known.plan)
         view = self._views[key]
-        name = "" if after == " AS " else f" AS {quote(split_name(expected.relation)[-1])}"
+        name = "" if after == " AS " else f" AS {quote(split_name(key[0])[-1])}"
         return f"{quote(view)}{name}{after}"
 
     def _as_view(self, plan: Any) -> str:

@@ -31,13 +31,14 @@ test-fast: $(INSTALLED) ## tests and doctests that need no Java
 test-more: $(INSTALLED) ## more of the same without Java: other seeds, ways and scenarios, whole queries
 	$(BIN)/pytest tests -m "more and not long" -n 2 --dist worksteal -q
 
-test-spark: setup ## tests on local Spark + Delta, in one session
-	$(BIN)/pytest tests -m "spark and not long" -q --durations=10
+# The tests of a file share tables, and a session takes what two cores do not need.
+test-spark: setup ## tests on local Spark + Delta, in two sessions
+	$(BIN)/pytest tests -m "spark and not long" -n 2 --dist loadfile -q --durations=10
 
 # What ARGS choose may all be in one of the two: pytest says 5 where there is nothing to run.
 test-long: setup ## everything else, first without Java, then on Spark, some hours; ARGS='-k random_on_spark' for a part
 	$(BIN)/pytest tests -m "(more or long) and not spark" -n 2 --dist worksteal -q $(ARGS) || test $$? -eq 5
-	$(BIN)/pytest tests -m "long and spark" -q $(ARGS) || test $$? -eq 5
+	$(BIN)/pytest tests -m "long and spark" -n 2 --dist worksteal -q $(ARGS) || test $$? -eq 5
 
 golden: $(INSTALLED) ## write the golden plans anew; review the diff
 	FIVM_UPDATE=1 $(BIN)/pytest -q tests/test_golden.py tests/test_fixtures.py tests/test_docs.py

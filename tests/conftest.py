@@ -1,4 +1,4 @@
-"""Shared by all tests: one Spark session for the whole run, because starting one costs more than a test."""
+"""Shared by all tests: one Spark session for each process, because starting one costs more than a test."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ import pytest
 from fivm_dbt.errors import FivmError
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import TimeParts
+from fivm_dbt.refresh.compare import difference_sql
 from fixtures.runs import by_run, fast_only
 from viewdf_bench import Bench, Interrupted, Model, Row, Table, at, minutes, stopping
 
@@ -87,6 +88,27 @@ def test_view1_and_view2_of_section_2() -> None:
             b.check()
             seen |= expected.get(minute, set())
             assert set(b.rows("view2")) == seen, minute
+
+
+def test_what_fivm_exact_asks() -> None:
+    """Of models whose parts are read in turn or at once nothing, unless the model is not what it should be."""
+    by_hour = Model(
+        "by_hour",
+        "select src, sum(loss) as lost from {m:j*60..j*60+59} group by src",
+        None,
+        {**OLDEST, "fivm_part_length": "hour"},
+    )
+    rows: list[Row] = [("s", "d", minutes("10:00", i), 20) for i in range(130)]
+    with bench([loss(rows)], [HELPER, VIEW2, by_hour]) as b:
+        engine = b.bench.engine
+        b.run()
+        b.change("m", [("s", "d", minutes("10:00", 131), 11)], rows[:1])
+        b.run()
+        for plan in b.plans.values():
+            assert engine.query(difference_sql(plan, engine)) == []
+        asked = difference_sql(b.plans["by_hour"], engine)
+        twice = asked.replace("-1 AS __fivm_sign", "-2 AS __fivm_sign")
+        assert twice != asked and engine.query(twice), "the model beside its recompute twice"
 
 
 def test_view3_is_date_trunc() -> None:

@@ -11,7 +11,7 @@ from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.ir.scalar import column_ast
-from fivm_dbt.naming import PREFIX, quote
+from fivm_dbt.naming import PREFIX, VIEW, quote
 from fivm_dbt.parts.intervals import last_parts
 from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.plan.plan import Plan
@@ -105,9 +105,10 @@ def _difference_of_parts(plan: Plan, known: KnownParts, versions: dict[str, int]
     parts = last_parts(known.computed - known.dropped - known.pending, COMPARED_PARTS)
     column = exp.column(PART_TIMESTAMP)
     compared = exp.select("*").from_(table(plan.relation)).where(in_parts(column, TIMESTAMP, length, parts))
-    recompute = presented(
-        plan.presentation, parts_query(plan, known.first, parts, versions).subquery("parts")
-    )
+    # The model's view shows the rows that the table of states has under this label.
+    label = exp.alias_(exp.Literal.string(plan.layout.label(plan.top)), VIEW)
+    rows = exp.select("*", label).from_(parts_query(plan, known.first, parts, versions).subquery("parts"))
+    recompute = presented(plan.presentation, rows.subquery("labelled"))
     return difference(
         f"({compared.sql(dialect='spark')}) AS compared", recompute.sql(dialect="spark"), plan.output
     )

@@ -9,6 +9,7 @@ import pytest
 
 from cached_statements import cache_statements
 from fivm_dbt.errors import FivmError
+from fivm_dbt.explain.text import explain
 from fivm_dbt.refresh.engine import Commit, Row
 from fixtures.models import Bench, Interrupted, Interrupting
 
@@ -220,3 +221,11 @@ def test_a_table_is_replaced_while_its_feed_is_read(sql: str, deleted: int) -> N
     assert [(c.capture, c.inserted, c.deleted) for c in report.inputs] == [("version difference", 1, deleted)]
     bench.refresh()
     bench.check()
+
+
+def test_an_own_snapshot_is_a_step_that_is_shown() -> None:
+    """Before the write, with the head of which it is read next time."""
+    shown = explain(_bench(snapshot=True).plan)
+    kept = "-- the rows of raw.r that the next refresh compares with\nCREATE OR REPLACE TABLE"
+    assert kept in shown.replace("\n  ", "\n")
+    assert "compares with\n" not in explain(_bench().plan)

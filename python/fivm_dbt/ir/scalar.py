@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, cached_property
 
 import sqlglot
@@ -204,12 +204,6 @@ def identifier(name: str) -> exp.Identifier:
     from fivm_dbt.naming import quote
 
     return exp.Identifier(this=name, quoted=quote(name).startswith("`"))
-
-
-def all_of(predicates: Iterable[Scalar]) -> Scalar | None:
-    """The conjunction, or None of nothing."""
-    asts = [p.ast() for p in predicates]
-    return Scalar(exp.and_(*asts)) if asts else None
 
 
 def conjuncts(predicate: exp.Expr) -> list[exp.Expr]:

@@ -52,13 +52,6 @@ class Block:
     def use(self, *names: str) -> None:
         self.uses.update(names)
 
-    def wants(self, name: str) -> bool:
-        """Whether ``name`` must be in this block and is not yet; asking is taking."""
-        if name not in self.want:
-            return False
-        self.want.discard(name)
-        return True
-
     def child_wanted(self) -> frozenset[str]:
         """What the next subquery must have; the one after it is free."""
         child, self.child = self.child, None

@@ -37,17 +37,17 @@ class Interruption:
             answer = call(engine, *arguments)
             self.calls += 1
             if self.calls == self.after:
-                raise Interrupted(f"after {arguments[-1][:80]}")
+                raise Interrupted(f"after {str(arguments[0])[:80]}")
             return answer
 
         return interrupted
 
 
 def _run(shop: Project, monkeypatch: pytest.MonkeyPatch, after: int | None) -> Interruption:
-    """Run the model, cut off after that many calls of run, query and stage."""
+    """Run the model, cut off after that many of the calls that send statements."""
     interruption = Interruption(after)
     with monkeypatch.context() as patched:
-        for name in ("run", "query", "stage"):
+        for name in ("run", "query", "stage", "stage_all", "defer", "commit"):
             patched.setattr(SparkEngine, name, interruption.wrapped(getattr(SparkEngine, name)))
         shop.dbt("run", "--select", "revenue_by_day", expect=after is None)
     return interruption
@@ -65,7 +65,7 @@ def test_interrupted_after_each_statement(
     shop.dbt("run")
     _change(shop, 0)
     statements = _run(shop, monkeypatch, None).calls
-    assert statements > 5
+    assert statements >= 3, "both changes, the delta, the write"
 
     for number in range(1, statements + 1):
         _change(shop, number)

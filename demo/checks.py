@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from demo.recompute import WRITTEN_BY_HAND
 from demo.rounds import Outcome, Round
 
 # The models of one row per day and more, whose refresh must stay small when only flights change.
@@ -13,12 +14,11 @@ MOST_READ = 0.05
 
 # Of models without patterns and parts.
 MOST_SECONDS = 0.6
-BY_TIME = ("hourly_departures", "delays_3h", "daily_departures", "late_planes")
 
 
 def ordinary(rounds: Sequence[Round]) -> list[str]:
     """The models without patterns and parts."""
-    return [o.run.model for o in rounds[0].outcomes if o.run.model not in BY_TIME]
+    return [o.run.model for o in rounds[0].outcomes if o.run.model not in WRITTEN_BY_HAND]
 
 
 def failures(built: Round, rounds: Sequence[Round]) -> list[str]:

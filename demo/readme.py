@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from demo.checks import ordinary
-from demo.report import totals
+from demo.report import kinds, totals
 from demo.rounds import Round
 
 _PLACE = re.compile(r"(<!-- demo-table -->\n).*?(\n<!-- /demo-table -->)", re.DOTALL)
@@ -30,13 +30,10 @@ class NoPlaceError(Exception):
 def write_table(path: Path, rounds: Sequence[Round], seconds: float) -> None:
     """Put the figures of a run between the two comments of ``path``."""
     text = path.read_text(encoding="utf-8")
-    lines = table_lines(rounds)
-    told = (
-        f"{len(rounds)} batches of changes, everything with its recomputes took {seconds / 60:.0f} minutes."
-    )
-    filled, count = _PLACE.subn(
-        lambda found: f"{found[1]}\n{chr(10).join(lines)}\n\n{told}\n{found[2]}", text
-    )
+    batches = sum(bool(each.batch.touches) for each in rounds)
+    told = f"{batches} batches of changes, everything with its recomputes took {seconds / 60:.0f} minutes."
+    content = "\n".join(["", *table_lines(rounds), "", told, ""])
+    filled, count = _PLACE.subn(lambda found: found[1] + content + found[2], text)
     if count != 1:
         raise NoPlaceError(
             f"{path} has no lines <!-- demo-table --> and <!-- /demo-table --> for the table, or several"
@@ -47,12 +44,10 @@ def write_table(path: Path, rounds: Sequence[Round], seconds: float) -> None:
 def table_lines(rounds: Sequence[Round]) -> list[str]:
     """Seconds and rows read of each ordinary model, summed over the batches of flights alone, and over the others."""
     lines = [f"| {' | '.join(_COLUMNS)} |", "|---|---" + "|--:" * (len(_COLUMNS) - 2) + "|"]
-    for title, chosen in (
-        ("of flights alone", [each for each in rounds if each.batch.is_flights_only]),
-        ("others", [each for each in rounds if each.batch.touches and not each.batch.is_flights_only]),
-    ):
-        for model in ordinary(rounds):
-            found = totals([o for each in chosen for o in each.outcomes if o.run.model == model])
+    changing = [each for each in rounds if each.batch.touches]
+    for title, chosen in kinds(changing).items():
+        for model in ordinary(rounds) if chosen else ():
+            found = totals(model, chosen)
             cells = (
                 *(model, f"{len(chosen)} {title}", found.rows, found.rows_read, found.share),
                 *(found.seconds, found.recompute_seconds, found.ratio),

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.table import Table
 
 from demo.dbt_runs import ModelRun
-from demo.rounds import Outcome, Round
+from demo.rounds import Round
 
 
 def round_table(each: Round) -> Table:
@@ -56,13 +56,8 @@ def summary_table(rounds: Sequence[Round]) -> Table:
         "#ratio",
     )
     for model in (outcome.run.model for outcome in rounds[0].outcomes):
-        for title, chosen in (
-            ("of flights alone", [each for each in rounds if each.batch.is_flights_only]),
-            ("others", [each for each in rounds if each.batch.touches and not each.batch.is_flights_only]),
-            ("without changes", [each for each in rounds if not each.batch.touches]),
-        ):
-            outcomes = [outcome for each in chosen for outcome in each.outcomes if outcome.run.model == model]
-            found = totals(outcomes)
+        for title, chosen in kinds(rounds).items():
+            found = totals(model, chosen)
             table.add_row(
                 *(model, f"{len(chosen)} {title}", found.actions, found.rows, found.rows_read, found.share),
                 *(found.seconds, found.recompute_seconds, found.ratio),
@@ -133,8 +128,18 @@ def _why(run: ModelRun) -> str:
     return (f"{run.reason}; " if run.reason else "") + ", ".join(parts)
 
 
-def totals(outcomes: Sequence[Outcome]) -> Totals:
-    """The sums of some refreshes of one model."""
+def kinds(rounds: Sequence[Round]) -> dict[str, list[Round]]:
+    """The rounds by what their batches change."""
+    return {
+        "of flights alone": [each for each in rounds if each.batch.is_flights_only],
+        "others": [each for each in rounds if each.batch.touches and not each.batch.is_flights_only],
+        "without changes": [each for each in rounds if not each.batch.touches],
+    }
+
+
+def totals(model: str, rounds: Sequence[Round]) -> Totals:
+    """The sums of the refreshes of a model."""
+    outcomes = [outcome for each in rounds for outcome in each.outcomes if outcome.run.model == model]
     read = [outcome.run.rows_read for outcome in outcomes]
     rows_read = None if None in read else sum(each or 0 for each in read)
     recompute_read = sum(outcome.recomputed.rows_read for outcome in outcomes)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fivm_dbt.engines.spark import SparkEngine
-from fivm_dbt.steps.read_once import is_shown_once, read_once
+from fivm_dbt.steps.read_once import read_once, shown_once
 from fixtures.models import Bench, plan_of, relation
 from spark_bench import SparkBench
 
@@ -60,9 +60,8 @@ COUNTS = "select g, count(*) as n, sum(x) as x from raw.r group by g"
 def test_inner_views_of_one_reader(sql: str, once: str) -> None:
     """What others read besides are states, and not what changes in them."""
     plan = plan_of(sql, [R, S])
-    moved = {i.name for i in plan.inputs}
-    found = [v.name.split("__fivm_")[1] for v in plan.helpers if is_shown_once(plan, v, moved)]
-    assert found == once.split()
+    found = shown_once(plan, {i.name for i in plan.inputs})
+    assert [name.split("__fivm_")[1] for name in found] == once.split()
 
 
 @pytest.mark.parametrize(

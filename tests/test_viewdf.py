@@ -31,6 +31,12 @@ HELPER = Model(
     OLDEST,
 )
 VIEW2 = Model("view2", "select src, dest, ct, sum_loss from {helper:j} where ct >= 4", None, OLDEST)
+VIEW3 = Model(
+    "view3",
+    "select src, dest, sum(loss) as sum_loss from {m:j*60..j*60+59} group by src, dest",
+    None,
+    {**OLDEST, "fivm_part_length": "hour"},
+)
 
 
 CSUM = Model(
@@ -92,34 +98,22 @@ def test_view1_and_view2_of_section_2() -> None:
 
 def test_what_fivm_exact_asks() -> None:
     """Of models whose parts are read in turn or at once nothing, unless the model is not what it should be."""
-    by_hour = Model(
-        "by_hour",
-        "select src, sum(loss) as lost from {m:j*60..j*60+59} group by src",
-        None,
-        {**OLDEST, "fivm_part_length": "hour"},
-    )
     rows: list[Row] = [("s", "d", minutes("10:00", i), 20) for i in range(130)]
-    with bench([loss(rows)], [HELPER, VIEW2, by_hour]) as b:
+    with bench([loss(rows)], [HELPER, VIEW2, VIEW3]) as b:
         engine = b.bench.engine
         b.run()
         b.change("m", [("s", "d", minutes("10:00", 131), 11)], rows[:1])
         b.run()
         for plan in b.plans.values():
             assert engine.query(difference_sql(plan, engine)) == []
-        asked = difference_sql(b.plans["by_hour"], engine)
+        asked = difference_sql(b.plans["view3"], engine)
         twice = asked.replace("-1 AS __fivm_sign", "-2 AS __fivm_sign")
         assert twice != asked and engine.query(twice), "the model beside its recompute twice"
 
 
 def test_view3_is_date_trunc() -> None:
-    view3 = Model(
-        "view3",
-        "select src, dest, sum(loss) as sum_loss from {m:j*60..j*60+59} group by src, dest",
-        None,
-        {**OLDEST, "fivm_part_length": "hour"},
-    )
     rows = [("s", "d" if i % 3 else "e", minutes("10:00", i), i) for i in range(150)]
-    with bench([loss(rows)], [view3]) as b:
+    with bench([loss(rows)], [VIEW3]) as b:
         b.run()
         b.check()
         truncated = b.bench.engine.query(

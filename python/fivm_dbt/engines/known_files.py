@@ -90,9 +90,6 @@ class KnownFiles:
         for view in self._views.values():
             self._session.catalog.dropTempView(view)
         self._views = {}
-        if not tables:
-            self._expected = {}
-            return
         described = self._session.sparkContext.getLocalProperty(_DESCRIPTION)
         self._expected = {
             (table.relation, str(table.version)): _threads().submit(

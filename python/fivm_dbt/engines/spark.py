@@ -103,8 +103,8 @@ class SparkEngine:
         self.fixed_clock: Clock | None = None
         self._local: dict[str, int] = {}
         """Of what is staged, the names of what lies in this process, and how many rows each has."""
-        self._deferred: set[str] = set()
-        """The names of queries that run where they are read."""
+        self._cached: set[str] = set()
+        """The names of what is staged in Spark's cache."""
         self._counts: dict[str, Row | None] = {}
         """What was counted of deferred queries where they were read, None where they were not yet."""
 
@@ -243,6 +243,7 @@ class SparkEngine:
         if is_local:
             self._local[name] = length(rows)
         else:
+            self._cached.add(name)
             self._execute(f"CACHE TABLE {quote(name)}", fetch=False)
 
     def stage_all(self, staged: Sequence[tuple[str, str]]) -> None:
@@ -275,7 +276,6 @@ class SparkEngine:
         assert session is not None
         frame = _translated(lambda: deferred(session.sql(self._files.placed(sql)), name, counts))
         frame.createOrReplaceTempView(quote(name))
-        self._deferred.add(name)
         if counts:
             self._counts[name] = None
 
@@ -292,13 +292,13 @@ class SparkEngine:
 
     def unstage(self, name: str) -> None:
         self._counts.pop(name, None)
-        is_cached = self._local.pop(name, None) is None and name not in self._deferred
-        self._deferred.discard(name)
-        if self._session is not None and not is_cached:
+        self._local.pop(name, None)
+        if self._session is not None and name not in self._cached:
             # Spark would look for the plan, which may be long, in all that is cached.
             self._session._jsparkSession.sessionState().catalog().dropTempView(name)
             return
         # Dropping a temporary view takes its rows out of the cache too.
+        self._cached.discard(name)
         self._execute(f"DROP VIEW IF EXISTS {quote(name)}", fetch=False)
 
     def compact(self, sql: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 from sqlglot import exp
@@ -55,7 +55,7 @@ from fivm_dbt.steps.kinds import (
     Write,
 )
 from fivm_dbt.steps.order import builds, updates
-from fivm_dbt.steps.read_once import is_shown_once
+from fivm_dbt.steps.read_once import shown_once
 
 S = TypeVar("S", StageDelta, StageChange)
 
@@ -242,16 +242,17 @@ class Update:
             query = statement(self._plan, step, self._binding)
             if query is None:
                 continue
-            if is_delta or not self._is_deferred(step.view):
+            if is_delta or step.view.name not in self._deferred:
                 staged.append((name, query))
             else:
                 assert isinstance(query, exp.Query)
                 self._engine.defer(name, query, ())
         self._engine.stage_all(staged)
 
-    def _is_deferred(self, view: View) -> bool:
-        """Whether what an inner view shows is left to the delta that reads it."""
-        return self._engine.defers and is_shown_once(self._plan, view, self.started_from.moved)
+    @cached_property
+    def _deferred(self) -> frozenset[str]:
+        """The inner views of which what they show is left to the delta that reads it."""
+        return shown_once(self._plan, self.started_from.moved) if self._engine.defers else frozenset()
 
     def _stage(self, name: str, step: UpdateStep) -> None:
         query = statement(self._plan, step, self._binding)

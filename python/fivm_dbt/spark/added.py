@@ -9,7 +9,7 @@ from fivm_dbt.ir.scalar import as_type, column_ast, conjuncts, identifier
 from fivm_dbt.naming import COUNT, PARTITION, SIGN
 from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.plan.plan import Plan, StateTable, View
-from fivm_dbt.spark.pieces import in_one_task, table
+from fivm_dbt.spark.pieces import as_both, table
 from fivm_dbt.spark.states import stored
 
 
@@ -45,17 +45,14 @@ def before_and_after(plan: Plan, view: View, own: exp.Expr, *, is_small: bool) -
     A row of the state counts for both, one of the delta for what will be. ``own`` are the rows of the state, whose keys
     are those of the delta. What ``is_small`` one task adds up.
     """
-    both: exp.Query = stored_and_staged(plan, view, own)
-    assert isinstance(both, exp.Union)
+    both = stored_and_staged(plan, view, own)
     stored_rows, staged_rows = both.left, both.right
     assert isinstance(stored_rows, exp.Select) and isinstance(staged_rows, exp.Select)
     after, before = exp.Literal.number(1), exp.Neg(this=exp.Literal.number(1))
     signs = exp.Explode(this=exp.Array(expressions=[after, before]))
     stored_rows.select(exp.alias_(signs, SIGN), copy=False)
     staged_rows.select(exp.alias_(after.copy(), SIGN), copy=False)
-    if is_small:
-        both = in_one_task(exp.select("*").from_(both.subquery(identifier("both"), copy=False), copy=False))
-    return summed(view, both.subquery(identifier("both"), copy=False), is_signed=True)
+    return summed(view, as_both(both, is_small=is_small), is_signed=True)
 
 
 def at_delta(plan: Plan, view: View, version: int, where: exp.Expr | None, *, has_tail: bool) -> exp.Expr:

@@ -7,6 +7,8 @@ from typing import TypeVar
 
 from sqlglot import exp
 
+from fivm_dbt.ir.scalar import identifier
+
 Q = TypeVar("Q", bound=exp.Query)
 
 
@@ -52,6 +54,14 @@ def in_one_task(query: exp.Select) -> exp.Select:
     one = exp.Anonymous(this="COALESCE", expressions=[exp.Literal.number(1)])
     query.set("hint", exp.Hint(expressions=[one]))
     return query
+
+
+def as_both(rows: exp.Query, *, is_small: bool) -> exp.Subquery:
+    """Rows that are added up, as a FROM item; what ``is_small`` is read by one task, and so needs no shuffle."""
+    both = rows.subquery(identifier("both"), copy=False)
+    if not is_small:
+        return both
+    return in_one_task(exp.select("*").from_(both, copy=False)).subquery(identifier("both"), copy=False)
 
 
 def union_all(queries: Sequence[Q]) -> Q | exp.Union:

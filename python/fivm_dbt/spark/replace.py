@@ -14,7 +14,7 @@ from fivm_dbt.plan.plan import PayloadColumn, Plan, StateTable, View
 from fivm_dbt.spark.added import stored_and_staged
 from fivm_dbt.spark.alarms import NEGATIVE, OVERFLOW, not_overflowed, unless
 from fivm_dbt.spark.heads import head_row, is_in_tail
-from fivm_dbt.spark.pieces import in_one_task, table, union_all
+from fivm_dbt.spark.pieces import as_both, table, union_all
 from fivm_dbt.spark.places import Place
 from fivm_dbt.spark.state import as_set, checked_partition, is_any
 from fivm_dbt.spark.states import as_stored, lay_out_rows, stored, with_head
@@ -162,12 +162,9 @@ def _per_key(state: StateTable, rows: exp.Query, is_small: bool) -> exp.Select:
     keys, sums = [k.name for k in state.keys], _sums(state)
     shown = [exp.alias_(_counted(state, sums[COUNT]), COUNT)]
     shown += [exp.alias_(_summed(p, sums, state), p.name) for p in state.payload]
-    both: exp.Expr = rows.subquery(identifier("both"), copy=False)
-    if is_small:
-        both = in_one_task(exp.select("*").from_(both, copy=False)).subquery(identifier("both"), copy=False)
     query = exp.select(*(column_ast("", k) for k in keys), *shown, exp.column(PARTITION))
     group = [column_ast("", c) for c in (*keys, PARTITION)]
-    return query.from_(both, copy=False).group_by(*group, copy=False)
+    return query.from_(as_both(rows, is_small=is_small), copy=False).group_by(*group, copy=False)
 
 
 def _sums(state: StateTable) -> dict[str, exp.Expr]:

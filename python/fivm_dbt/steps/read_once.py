@@ -9,7 +9,7 @@ from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.nodes import Filter, Join, Map, Node, Scan, Side, Values
 from fivm_dbt.naming import old_rows
-from fivm_dbt.plan.plan import Plan, View
+from fivm_dbt.plan.plan import Plan
 from fivm_dbt.steps.order import key_sets
 
 _READS_EACH_ONCE = (Filter, Join, Map, Scan, Values)
@@ -36,31 +36,31 @@ def read_once(plan: Plan, moved: Collection[str]) -> str | None:
     return name if is_once else None
 
 
-def is_shown_once(plan: Plan, view: View, moved: Collection[str]) -> bool:
-    """Whether a single delta reads what changes in an inner view, when these relations have ``moved``.
+def shown_once(plan: Plan, moved: Collection[str]) -> frozenset[str]:
+    """The inner views of which a single delta reads what changes in them, when these relations have ``moved``.
 
-    Nobody looks up its keys, nor has it as a product.
+    Nobody looks up their keys, nor has them as products.
     """
-    if view.split is not None:
-        return False
-    changed = frozenset({*moved, *(v.name for v in plan.helpers)})
-    readers: list[Node] = []
-    for other in plan.stored:
-        terms = prune_terms(other.terms, changed)
-        if any(lookup.key_set == view.name for lookup in lookups(terms)):
-            return False
-        readers += [term.node for term in terms if _reads_change(term.node, view.name)]
-        asked = [key_set.node for key_set, _ in key_sets(other)]
-        asked += [part.node for product in other.products for part in product.parts]
-        if any(_reads_change(node, view.name) for node in asked):
-            return False
-        if any(product.of.view == view.name for product in other.products):
-            return False
-    return len(readers) == 1 and _reads_change(readers[0], view.name) == 1 and _is_plain(readers[0])
+    changed = frozenset({*moved, *(view.name for view in plan.helpers)})
+    otherwise = {view.name for view in plan.helpers if view.split is not None}
+    readers: dict[str, list[Node]] = {view.name: [] for view in plan.helpers}
+    for view in plan.stored:
+        terms = prune_terms(view.terms, changed)
+        asked = [key_set.node for key_set, _ in key_sets(view)]
+        asked += [part.node for product in view.products for part in product.parts]
+        otherwise |= {lookup.key_set for lookup in lookups(terms)}
+        otherwise |= {product.of.view for product in view.products}
+        otherwise |= {name for node in asked for name in _changes_read(node)}
+        for term in terms:
+            for name in _changes_read(term.node):
+                readers.setdefault(name, []).append(term.node)
+    found = (view.name for view in plan.helpers if view.name not in otherwise)
+    return frozenset(name for name in found if len(readers[name]) == 1 and _is_plain(readers[name][0]))
 
 
-def _reads_change(node: Node, name: str) -> int:
-    return sum(s.relation == name and s.side in (Side.DELTA, Side.COUNTED) for s in scans(node))
+def _changes_read(node: Node) -> list[str]:
+    """The relations whose changes are read, each as often as it is."""
+    return [scan.relation for scan in scans(node) if scan.side in (Side.DELTA, Side.COUNTED)]
 
 
 def _reads(node: Node, name: str) -> int:

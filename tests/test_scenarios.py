@@ -13,7 +13,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.testing.differential import run_scenario, tiny_workbench
 from fivm_dbt.testing.load import Located, load_scenarios
 from fivm_dbt.testing.outcome import ScenarioResult
-from fivm_dbt.testing.replay import replay_scenario
+from fivm_dbt.testing.replay import Replays, replay_scenario
 from fivm_dbt.testing.replay_files import STRATEGIES, replay_files
 from fivm_dbt.testing.scenario_plans import Forced
 from fivm_dbt.testing.workbench import DuckDbWorkbench
@@ -97,22 +97,34 @@ def test_scenario(located: Located, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("strategy", [*(s for s in STRATEGIES if s != "auto"), *FORCED])
 @pytest.mark.parametrize("located", SCENARIOS, ids=lambda located: str(located.scenario.id))
-def test_scenario_under_each_strategy(
-    located: Located, strategy: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scenario_under_each_strategy(located: Located, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And with each thing forced; what comes to the same plans is replayed once."""
     if located.scenario.only_on == "spark" or located.scenario.id in NOT_YET:
         pytest.skip("not on DuckDB, or not yet")
     cache_statements(monkeypatch)
-    if strategy in FORCED:
-        result = replay_scenario(located.scenario, tiny_workbench, forced=FORCED[strategy])
-    else:
-        result = replay_scenario(located.scenario, tiny_workbench, strategy)
-    skips = strategy == "reevaluate" or located.path.stem == "factors"
-    skips |= strategy == "lazy factors" and located.path.stem.startswith("viewdf")
-    is_good = result.outcome == "passed" or (skips and result.outcome == "skipped")
-    assert is_good, _explained(result)
+    replays = Replays(located.scenario, tiny_workbench)
+    found = {strategy: replays.replay(strategy) for strategy in STRATEGIES if strategy != "auto"}
+    found |= {name: replays.replay(forced=forced) for name, forced in FORCED.items()}
+    skipping = {"reevaluate"} if located.path.stem != "factors" else set(found)
+    skipping |= {"lazy factors"} if located.path.stem.startswith("viewdf") else set()
+    wrong = [
+        f"{name}: {_explained(result)}"
+        for name, result in found.items()
+        if result.outcome != "passed" and not (result.outcome == "skipped" and name in skipping)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_same_plans_are_replayed_once() -> None:
+    scenario = next(s.scenario for s in SCENARIOS if s.path.stem == "joins")
+    replays = Replays(scenario, tiny_workbench)
+    merged, again = (replays.replay("first_order", Forced(apply="merge")) for _ in range(2))
+    appended = replays.replay("first_order", Forced(apply="append"))
+    recomputed, other = (replays.replay("reevaluate", Forced(apply=way)) for way in ("merge", "append"))
+    assert [r.same_as for r in (merged, appended, recomputed)] == [None] * 3
+    assert again.same_as == "first_order, merge" and again.steps == merged.steps
+    assert other.line() == (f"passed   {scenario.id} [reevaluate, append]: the plans of [reevaluate, merge]")
 
 
 def test_refusals_of_what_cannot_be_maintained_are_skipped_where_nothing_is(tmp_path: Path) -> None:

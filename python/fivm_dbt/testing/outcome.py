@@ -87,6 +87,13 @@ class ScenarioResult:
     seconds: float = 0.0
     apply: str | None = None
     """The ``fivm_apply`` that all models have, None for their own."""
+    same_as: str | None = None
+    """The variant that was replayed instead, because its plans are the same."""
+
+    @property
+    def variant(self) -> str:
+        """What all models were given: the strategy, and the way in which they apply deltas."""
+        return ", ".join(part for part in (self.strategy, self.apply) if part)
 
     @property
     def rebuilds(self) -> int:
@@ -111,8 +118,7 @@ class ScenarioResult:
 
     def line(self) -> str:
         """One line for people."""
-        forced = ", ".join(part for part in (self.strategy, self.apply) if part)
-        name = f"{self.id} [{forced}]" if forced else self.id
+        name = f"{self.id} [{self.variant}]" if self.variant else self.id
         if self.outcome == "refused":
             return f"refused  {name}: {(self.message or '').splitlines()[0]}"
         if self.outcome == "skipped":
@@ -121,10 +127,14 @@ class ScenarioResult:
         rebuilds = f", {self.rebuilds} rebuilds" if self.rebuilds else ""
         skipped = f", {self.not_comparable} not comparable" if self.not_comparable else ""
         verb = "passed " if self.outcome == "passed" else "FAILED "
+        if self.same_as is not None:
+            return f"{verb}  {name}: the plans of [{self.same_as}]"
         return f"{verb}  {name}: {counts}{rebuilds}{skipped} ({self.seconds:.2f} s)"
 
     def details(self) -> list[str]:
-        """Everything that is wrong, and every model that is recomputed, for people."""
+        """Everything that is wrong, and every model that is recomputed, for people; once for the same plans."""
+        if self.same_as is not None:
+            return []
         lines = [f"  model {model}: recomputed: {reason}" for model, reason in self.recomputed.items()]
         lines += [f"  {self.message}"] if self.outcome == "failed" and self.message else []
         for step in self.steps:

@@ -64,24 +64,74 @@ def replay_scenario(
 
     ``forced`` says what holds for all models besides; ``interprets``: compare with the second oracle too.
     """
-    start = perf_counter()
-    result = ScenarioResult(scenario.id, strategy or "", "passed", apply=forced.apply)
-    if strategy in _WITHOUT_A_TREE and any(
-        m.config.get("fivm_result") == "factorized" for m in scenario.models
-    ):
-        return replace(result, outcome="skipped", message="a result that is kept as factors has a view tree")
-    if forced.is_lazy and any(m.materialized == "viewdf" for m in scenario.models):
-        return replace(result, outcome="skipped", message="viewdf models are never lazy")
-    workbench = open_workbench()
-    try:
-        plans = plan_models(scenario, workbench, strategy, forced)
-    except FivmError as error:
-        result = _refused(result, scenario, error)
-    else:
-        result = _tried(result, scenario, plans, workbench, forced, interprets)
-    finally:
-        workbench.close()
-    return replace(result, seconds=perf_counter() - start)
+    return Replays(scenario, open_workbench, interprets=interprets).replay(strategy, forced)
+
+
+class Replays:
+    """Replays of one scenario under several strategies: what comes to the same plans is replayed once.
+
+    Its result stands for the others, each of which says whose it is.
+    """
+
+    def __init__(
+        self, scenario: Scenario, open_workbench: OpenWorkbench, *, interprets: bool = False
+    ) -> None:
+        self._scenario = scenario
+        self._open_workbench = open_workbench
+        self._interprets = interprets
+        self._done: list[tuple[tuple[bool, tuple[Plan, ...]], ScenarioResult]] = []
+
+    def replay(self, strategy: str | None = None, forced: Forced = NOTHING) -> ScenarioResult:
+        """As :func:`replay_scenario`."""
+        start = perf_counter()
+        scenario = self._scenario
+        result = ScenarioResult(scenario.id, strategy or "", "passed", apply=forced.apply)
+        if strategy in _WITHOUT_A_TREE and any(
+            m.config.get("fivm_result") == "factorized" for m in scenario.models
+        ):
+            message = "a result that is kept as factors has a view tree"
+            return replace(result, outcome="skipped", message=message)
+        if forced.is_lazy and any(m.materialized == "viewdf" for m in scenario.models):
+            return replace(result, outcome="skipped", message="viewdf models are never lazy")
+        workbench = self._open_workbench()
+        try:
+            plans = plan_models(scenario, workbench, strategy, forced)
+        except FivmError as error:
+            result = _refused(result, scenario, error)
+        else:
+            result = self._once(result, plans, workbench, forced)
+        finally:
+            workbench.close()
+        return replace(result, seconds=perf_counter() - start)
+
+    def _once(
+        self, result: ScenarioResult, plans: tuple[Plan, ...], workbench: Workbench, forced: Forced
+    ) -> ScenarioResult:
+        if self._scenario.expected_error is not None:
+            return _tried(result, self._scenario, plans, workbench, forced, self._interprets)
+        run = forced.is_lazy, tuple(map(_as_run, plans))
+        for other, found in self._done:
+            if other == run:
+                return replace(found, strategy=result.strategy, apply=result.apply, same_as=found.variant)
+        result = _tried(result, self._scenario, plans, workbench, forced, self._interprets)
+        self._done.append((run, result))
+        return result
+
+
+def _as_run(plan: Plan) -> Plan:
+    """The plan without what is only for people, and without the choices that have led to it."""
+    choices: dict[str, object] = {"fivm_strategy": "auto"}
+    if plan.recompute is not None:
+        choices["fivm_apply"] = "auto"  # nothing is applied
+    return replace(
+        plan,
+        config=plan.config.model_copy(update=choices),
+        view_trees=(),
+        inequalities=(),
+        part_maps=(),
+        measured=None,
+        measurable=(),
+    )
 
 
 def _tried(

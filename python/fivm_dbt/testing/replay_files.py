@@ -8,6 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,7 +17,8 @@ from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.spark.merge import Way
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.outcome import ScenarioResult
-from fivm_dbt.testing.replay import OpenWorkbench, replay_scenario
+from fivm_dbt.testing.replay import OpenWorkbench, Replays
+from fivm_dbt.testing.scenario import RawRows, Scenario
 from fivm_dbt.testing.scenario_plans import NOTHING, Forced
 from fivm_dbt.testing.workbench import DuckDbWorkbench
 
@@ -26,6 +28,9 @@ STRATEGIES: tuple[str, ...] = get_args(Strategy)
 
 WAYS: tuple[str, ...] = get_args(Way)
 """``--apply all`` does so with each of these."""
+
+_TINY = 500
+"""Up to so many rows DuckDB starts faster without its optimiser than it runs with it."""
 
 Echo = Callable[[str], None]
 
@@ -59,8 +64,9 @@ def replay_files(
     chosen = [s for s in chosen if not only or s.id in only]
     results: list[ScenarioResult] = []
     with tempfile.TemporaryDirectory(prefix="fivm-replay-") as directory:
-        open_workbench = _opener(engine_name, Path(directory))
+        opener = _opener(engine_name, Path(directory), counts=report is not None)
         for scenario in chosen:
+            replays = Replays(scenario, opener(scenario), interprets=interprets)
             for name, way in itertools.product(strategies, ways):
                 if scenario.only_on not in (None, engine_name):
                     result = ScenarioResult(
@@ -71,8 +77,7 @@ def replay_files(
                         apply=way,
                     )
                 else:
-                    every = replace(forced, apply=way)
-                    result = replay_scenario(scenario, open_workbench, name, every, interprets=interprets)
+                    result = replays.replay(name, replace(forced, apply=way))
                 results.append(result)
                 for line in [result.line(), *result.details()]:
                     echo(line)
@@ -128,14 +133,25 @@ def _strategies(strategy: str | None) -> tuple[str | None, ...]:
     return (strategy,)
 
 
-def _opener(engine_name: str, directory: Path) -> OpenWorkbench:
+def _opener(engine_name: str, directory: Path, *, counts: bool) -> Callable[[Scenario], OpenWorkbench]:
+    """How a scenario's engine starts; ``counts``: somebody wants to know what is read."""
     if engine_name == "duckdb":
-        return DuckDbWorkbench
+        return lambda scenario: partial(DuckDbWorkbench, tiny=not counts and _rows(scenario) <= _TINY)
     if engine_name == "spark":
         # Needs pyspark and Java, which a replay on DuckDB does not.
         from fivm_dbt.testing.spark_workbench import spark_workbenches
 
-        return spark_workbenches(directory)
+        open_workbench = spark_workbenches(directory)
+        return lambda _: open_workbench
     raise FivmError(
         "FIVM201", f"no engine {engine_name} ({expected_one_of(ENGINES)})", remedy="choose another one"
     )
+
+
+def _rows(scenario: Scenario) -> int:
+    """How many rows the scenario puts into its tables."""
+    given: list[RawRows] = list(scenario.initial.values())
+    for step in scenario.steps:
+        given += (*step.replace.values(), *step.recreate.values())
+        given += (change.insert for change in step.delta.values())
+    return sum(map(len, given))

@@ -24,11 +24,12 @@ from benchmarks.timed import TimedEngine
 from fivm_dbt.catalog import Catalog, Relation, TableStatistics
 from fivm_dbt.config import load_config
 from fivm_dbt.delta.term import scans
-from fivm_dbt.engines.session import local_session
-from fivm_dbt.engines.spark import SparkEngine
+from fivm_dbt.engines.spark.engine import SparkEngine
+from fivm_dbt.engines.spark.session import local_session
 from fivm_dbt.explain.operators import reads_in_full
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.layout import Promises, settled_plan

@@ -31,8 +31,9 @@ from benchmarks.conclude import conclude
 from benchmarks.queries.command import ENGINES, opener
 from fivm_dbt.catalog import Catalog, Column, Relation
 from fivm_dbt.config import load_config
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.executor import refresh

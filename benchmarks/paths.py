@@ -14,7 +14,8 @@ from benchmarks.queries.graph import EDGES, path_query, paths_suite
 from benchmarks.queries.suite import Query
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import load_config
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.testing.replay_files import STRATEGIES
 
 

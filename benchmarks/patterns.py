@@ -39,7 +39,8 @@ from benchmarks.queries.command import ENGINES, opener
 from benchmarks.streams import arrive
 from fivm_dbt.catalog import Catalog, Column, Relation
 from fivm_dbt.config import load_config
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.oracle import runnable_sql

@@ -15,9 +15,10 @@ from time import perf_counter
 from fivm_dbt.catalog import Catalog, Column, Relation
 from fivm_dbt.config import Config
 from fivm_dbt.delta import derive
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest, plan_model
-from fivm_dbt.plan.root import find_root
+from fivm_dbt.plan.layout.root import find_root
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.spark.check import check_statements
 from fivm_dbt.sql.lower import lower

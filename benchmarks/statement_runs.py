@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.timed import Kind, TimedEngine, Timing
 from fivm_dbt.catalog import Catalog, Relation, TableStatistics
 from fivm_dbt.config import Config
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.layout import Promises, settled_plan
 from fivm_dbt.refresh.observe import State

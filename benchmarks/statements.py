@@ -25,8 +25,8 @@ from rich.table import Table
 
 from benchmarks.statement_models import TABLES, Changes, Inputs, Shape, model_sql
 from benchmarks.statement_runs import Figures, Followed, round_as_dict
-from fivm_dbt.engines.own_session import own_session
-from fivm_dbt.engines.session import DEFAULTS, local_session
+from fivm_dbt.engines.spark.own_session import own_session
+from fivm_dbt.engines.spark.session import DEFAULTS, local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

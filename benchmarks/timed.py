@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from fivm_dbt.engines.own_session import own_session
-from fivm_dbt.engines.spark import Answer, Execute, SparkEngine, on_session
+from fivm_dbt.engines.spark.engine import Answer, Execute, SparkEngine, on_session
+from fivm_dbt.engines.spark.own_session import own_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from fivm_dbt.plan.head import Note
+    from fivm_dbt.plan.model.head import Note
 
 Kind = Literal["staged", "queried", "written", "dropped"]
 

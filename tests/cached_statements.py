@@ -17,11 +17,11 @@ import fivm_dbt.refresh.runner as runner
 import fivm_dbt.spark.statements as statements
 import fivm_dbt.testing.replay as replay
 from fivm_dbt.ir.clock import Clock
-from fivm_dbt.plan.binding import Binding
-from fivm_dbt.plan.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan, View
 from fivm_dbt.refresh.oracle import recompute_sql
 from fivm_dbt.spark.check import check_statements
 from fivm_dbt.spark.state import delta_query
+from fivm_dbt.steps.binding import Binding
 
 _ROOT, _SNAPSHOT, _OLD, _NEW = 860000000000, 870000000000, 880000000000, 890000000000
 _MARK = re.compile(r"8[6789]00000000\d\d")

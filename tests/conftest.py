@@ -23,7 +23,7 @@ gc.set_threshold(200_000, 20, 100)
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Local Spark with Delta. Without Java its tests fail, with FIVM501: a skipped test proves nothing."""
-    from fivm_dbt.engines.session import local_session
+    from fivm_dbt.engines.spark.session import local_session
 
     session = local_session(tmp_path_factory.mktemp("spark"))
     yield session

@@ -20,19 +20,20 @@ from sqlglot import exp
 from fivm_dbt.catalog import Catalog, Column, Relation, SparkType
 from fivm_dbt.config import load_config
 from fivm_dbt.delta.prune import prune_terms
-from fivm_dbt.engines.spark import SparkEngine
+from fivm_dbt.engines.spark.engine import SparkEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.scalar import column_ast
 from fivm_dbt.naming import COUNT, PARTITION, PREFIX, VIEW, canonical, relation_name, sibling, split_name
-from fivm_dbt.plan.binding import Binding, BoundClock, BoundInput, staged_input, staged_state
-from fivm_dbt.plan.plan import Plan, View
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.model.plan import Plan, View
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.spark.capture import change_query
 from fivm_dbt.spark.pieces import table
 from fivm_dbt.spark.state import build_query, delta_query, key_set_query
 from fivm_dbt.spark.states import as_stored
 from fivm_dbt.sql.splice import splice_inputs
+from fivm_dbt.steps.binding import Binding, BoundClock, BoundInput, staged_input, staged_state
 from fivm_dbt.testing.check import column_types
 from fivm_dbt.testing.compare import compare_rows
 from fivm_dbt.testing.scenario import Model, RawRows, Scenario

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import load_config
-from fivm_dbt.engines.introspect import describe_relation
-from fivm_dbt.engines.spark import SparkEngine, on_session
+from fivm_dbt.engines.spark.engine import SparkEngine, on_session
+from fivm_dbt.engines.spark.introspect import describe_relation
 from fivm_dbt.naming import canonical
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.engine import Engine, Row
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.report import Report

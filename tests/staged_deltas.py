@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.naming import PARTITION
-from fivm_dbt.plan.binding import staged_input, staged_state
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.steps.binding import staged_input, staged_state
 from fivm_dbt.testing.replay import Replay
 from fivm_dbt.testing.scenario import Scenario
 from fivm_dbt.testing.scenario_plans import plan_models

@@ -13,9 +13,10 @@ from cached_statements import cache_statements
 from fivm_dbt.catalog import Catalog, Presentation, Relation
 from fivm_dbt.config import Config
 from fivm_dbt.errors import FivmError
-from fivm_dbt.plan.applying import Tail, not_appended_to
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.spark.reads import shown_summed
+from fivm_dbt.steps.applying import Tail, not_appended_to
 from fivm_dbt.testing.differential import tiny_workbench
 from fivm_dbt.testing.load import Located, load_scenarios
 from fivm_dbt.testing.replay import replay_scenario
@@ -194,7 +195,7 @@ def test_auto_appends_while_states_are_small(monkeypatch: pytest.MonkeyPatch) ->
     _change(bench)
     assert _appends(bench.refresh().statements) == [True]
     bench.check()
-    monkeypatch.setattr("fivm_dbt.plan.applying.APPENDED_ROWS", 3)
+    monkeypatch.setattr("fivm_dbt.steps.applying.APPENDED_ROWS", 3)
     _change_back(bench)
     assert _appends(bench.refresh().statements) == [False], "what is in the tail is folded in"
     bench.check()
@@ -202,8 +203,8 @@ def test_auto_appends_while_states_are_small(monkeypatch: pytest.MonkeyPatch) ->
     report = bench.refresh()
     bench.check()
     assert not any("__fivm_of, '" in s for s in report.statements), "no tail is read any more"
-    monkeypatch.setattr("fivm_dbt.plan.applying.APPENDED_ROWS", 100)
-    monkeypatch.setattr("fivm_dbt.plan.applying.FOLDED_ROWS", 1)
+    monkeypatch.setattr("fivm_dbt.steps.applying.APPENDED_ROWS", 100)
+    monkeypatch.setattr("fivm_dbt.steps.applying.FOLDED_ROWS", 1)
     _change_back(bench)
     assert _appends(bench.refresh().statements) == [False], "a large delta"
     _change(bench)

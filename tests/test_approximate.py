@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fivm_dbt.plan.binding import staged_state
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.heads import next_head, read_state
 from fivm_dbt.rings.moments import MomentRing, Moments
 from fivm_dbt.spark.merge import merge
 from fivm_dbt.spark.places import Place
+from fivm_dbt.steps.binding import staged_state
 from fivm_dbt.testing.compare import compare_rows
 from fixtures.models import Bench, plan_of, relation
 from fixtures.runs import fast_only

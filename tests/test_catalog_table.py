@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.refresh.catalog_table import create_once
 from fivm_dbt.refresh.recorder import Recorder
 from fixtures.models import plan_of, relation

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from fivm_dbt.clean import Leftover, drop, leftovers
-from fivm_dbt.engines.spark import Answer
+from fivm_dbt.engines.spark.engine import Answer
+from fivm_dbt.operations.clean import Leftover, drop, leftovers
 
 
 class Warehouse:

@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta, timezone
 
 import pytest
 
-from fivm_dbt.engines.spark import Answer, SparkEngine
+from fivm_dbt.engines.spark.engine import Answer, SparkEngine
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.engine import Row

@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from pyspark.sql import SparkSession
 
-from fivm_dbt.engines.delta_log import DeltaLogs, OpenedTable
-from fivm_dbt.engines.delta_write import write
-from fivm_dbt.engines.duckdb import DuckDbEngine
-from fivm_dbt.engines.spark import SparkEngine, on_session
-from fivm_dbt.plan.head import Note, Written
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
+from fivm_dbt.engines.spark.delta_log import DeltaLogs, OpenedTable
+from fivm_dbt.engines.spark.delta_write import write
+from fivm_dbt.engines.spark.engine import SparkEngine, on_session
+from fivm_dbt.plan.model.head import Note, Written
 from fivm_dbt.refresh.decide import is_conflict
 from fivm_dbt.refresh.engine import Engine
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from fivm_dbt.catalog import Column, SparkType
-from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.testing.compare import Difference, Shown, compare_rows, difference_sql
 
 INT, DOUBLE, DECIMAL = (SparkType.of(t) for t in ("int", "double", "decimal(10,2)"))

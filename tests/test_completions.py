@@ -12,11 +12,12 @@ import pytest
 
 from fivm_dbt.catalog import Catalog, Column, Relation
 from fivm_dbt.config import load_config
-from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.text import explain
 from fivm_dbt.ir.printer import render
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.oracle import recompute_sql
 from fivm_dbt.sql.edits import edited, without_comments
 from fivm_dbt.sql.lower import lower

@@ -9,7 +9,7 @@ import yaml
 
 from fivm_dbt.config import Config, load_config
 from fivm_dbt.errors import FivmError
-from fivm_dbt.unused_keys import unused_keys
+from fivm_dbt.project.unused_keys import unused_keys
 
 
 def _refusal(meta: dict[str, object]) -> FivmError:

@@ -9,7 +9,7 @@ import pytest
 from sqlglot import exp
 
 from fivm_dbt.explain.text import explain
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.spark.added import read_summed
 from fivm_dbt.viewtree.classes import class_of

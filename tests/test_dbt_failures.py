@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dbt_project import Project
-from fivm_dbt.engines.spark import SparkEngine
+from fivm_dbt.engines.spark.engine import SparkEngine
 
 pytestmark = pytest.mark.spark
 

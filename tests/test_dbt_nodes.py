@@ -12,8 +12,9 @@ from dbt_project import TYPED_ORDERS, Run, create_files, invoke
 from fivm_dbt.bridge.nodes import remember_helpers
 from fivm_dbt.catalog import Catalog
 from fivm_dbt.config import load_config
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fixtures.models import relation
 from fixtures.runs import fast_only
 

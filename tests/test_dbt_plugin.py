@@ -18,12 +18,12 @@ from dbt_project import create_files
 from fivm_dbt.bridge.adapter import FivmResponse, _execute, _told, explained
 from fivm_dbt.catalog import Column, Dependency, EventTime, ForeignKey
 from fivm_dbt.config import Config
-from fivm_dbt.engines.documentation import Documentation, document
-from fivm_dbt.engines.introspect import describe_relation
-from fivm_dbt.engines.spark import Answer
+from fivm_dbt.engines.spark.documentation import Documentation, document
+from fivm_dbt.engines.spark.engine import Answer
+from fivm_dbt.engines.spark.introspect import describe_relation
 from fivm_dbt.errors import FivmError
-from fivm_dbt.inputs import read_catalog, with_sql_names
-from fivm_dbt.manifest import Nodes
+from fivm_dbt.project.inputs import read_catalog, with_sql_names
+from fivm_dbt.project.manifest import Nodes
 
 
 def original() -> Any:

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dbt_project import Project
-from fivm_dbt.engines.metrics import SessionMetrics
+from fivm_dbt.engines.spark.metrics import SessionMetrics
 
 pytestmark = pytest.mark.spark
 

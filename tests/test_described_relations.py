@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import SparkSession
 
-from fivm_dbt.engines.delta_log import DeltaLogs
-from fivm_dbt.engines.introspect import Described, describe_relation
-from fivm_dbt.engines.spark import SparkEngine, on_session
+from fivm_dbt.engines.spark.delta_log import DeltaLogs
+from fivm_dbt.engines.spark.engine import SparkEngine, on_session
+from fivm_dbt.engines.spark.introspect import Described, describe_relation
 
 pytestmark = pytest.mark.spark
 

@@ -384,10 +384,10 @@ def test_a_wrong_delta_rule_is_found_and_saved(wrong_rule: pytest.MonkeyPatch, t
 def test_a_wrong_translation_is_found_and_saved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Model and recompute are wrong alike where DuckDB takes a text otherwise than Spark; the interpreter is not."""
     cache_statements(monkeypatch)
-    rewrites = sys.modules["fivm_dbt.engines.duckdb_functions"]._REWRITES
+    rewrites = sys.modules["fivm_dbt.engines.duckdb.functions"]._REWRITES
     menu = Menu.only("lateral view sequence", "project")
     with monkeypatch.context() as patch:
-        patch.setattr("fivm_dbt.engines.duckdb._TRANSPILED", {})
+        patch.setattr("fivm_dbt.engines.duckdb.engine._TRANSPILED", {})
         patch.delitem(rewrites, exp.GenerateSeries)  # SEQUENCE would not count downwards
         verdicts = (run_random(seed, menu=menu, models=3, steps=2) for seed in range(SEED, SEED + 30))
         told = (v for v in verdicts if "not as interpreted" in (v.failure or ""))

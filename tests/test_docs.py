@@ -43,7 +43,8 @@ from fivm_dbt.cli import main
 from fivm_dbt.config import Config, load_config
 from fivm_dbt.errors import CODES, FivmError
 from fivm_dbt.explain.text import explain
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.report import InputChange, Report
 from fivm_dbt.sql.script import read_script
 from fivm_dbt.testing.load import load_scenarios

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from fivm_dbt import doctor
-from fivm_dbt.checks import check_inputs
-from fivm_dbt.engines import jars
-from fivm_dbt.engines.environment import environment_error
-from fivm_dbt.engines.spark import Answer
+from fivm_dbt.engines.spark import jars
+from fivm_dbt.engines.spark.engine import Answer
+from fivm_dbt.engines.spark.environment import environment_error
 from fivm_dbt.errors import FivmError
-from fivm_dbt.manifest import Nodes
+from fivm_dbt.operations import doctor
+from fivm_dbt.operations.checks import check_inputs
+from fivm_dbt.project.manifest import Nodes
 
 
 def by_name(name: str) -> doctor.Check:

@@ -10,8 +10,8 @@ import duckdb
 import pytest
 
 from fivm_dbt.catalog import Column
-from fivm_dbt.engines.duckdb import DuckDbEngine
-from fivm_dbt.engines.duckdb_unsupported import UnsupportedStatement
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
+from fivm_dbt.engines.duckdb.unsupported import UnsupportedStatement
 from fivm_dbt.refresh.engine import (
     ChangeFeedUnavailable,
     MissingRelation,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from fivm_dbt.catalog import Column
-from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.refresh.compare import difference, difference_sql
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.tolerance import RELATIVE

@@ -12,8 +12,9 @@ from fivm_dbt.config import load_config
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.text import explain
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh import factorise as product_search
 from fivm_dbt.rings.polynomial import Join, polynomial
 from fivm_dbt.rings.products import OVERFLOW

@@ -11,8 +11,8 @@ import pytest
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.graph import dot
 from fivm_dbt.explain.text import explain
-from fivm_dbt.plan.clustering import enumeration_prefixes
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.layout.clustering import enumeration_prefixes
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.viewtree.factorised import factorised_tree
 from fivm_dbt.viewtree.hypergraph import Edge, Hypergraph

@@ -16,14 +16,14 @@ from fivm_dbt.config import load_config
 from fivm_dbt.delta import derive
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term
-from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Node, Scan
 from fivm_dbt.ir.printer import render
 from fivm_dbt.ir.scalar import identifier
-from fivm_dbt.plan.binding import Binding, BoundInput
-from fivm_dbt.plan.plan import Capture, Plan
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.model.plan import Capture, Plan
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.rewrite.flatten_joins import flatten_joins
 from fivm_dbt.rewrite.order_factors import order_factors
@@ -42,6 +42,7 @@ from fivm_dbt.spark.state import (
 )
 from fivm_dbt.spark.statements import statement
 from fivm_dbt.sql.lower import Lowered, lower
+from fivm_dbt.steps.binding import Binding, BoundInput
 from fivm_dbt.steps.example import EXAMPLE_HEAD
 from fivm_dbt.steps.kinds import Build
 from fixtures.pairs import FOLDER, Case, parameters

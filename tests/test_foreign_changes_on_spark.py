@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from fivm_dbt.engines.spark import SparkEngine
-from fivm_dbt.plan.head import Note
+from fivm_dbt.engines.spark.engine import SparkEngine
+from fivm_dbt.plan.model.head import Note
 from fixtures.models import Interrupted
 from spark_bench import SparkBench
 from test_protocol_holes import Zombie

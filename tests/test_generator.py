@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from fivm_dbt.catalog import Column
-from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.testing.__main__ import main
 from fivm_dbt.testing.coverage import Coverage, Events
 from fivm_dbt.testing.generate import random_case

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fivm_dbt.explain.text import explain
-from fivm_dbt.offline import plan_of_file
+from fivm_dbt.project.offline import plan_of_file
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 MODELS = sorted(path.stem for path in GOLDEN.glob("*.sql"))
@@ -23,7 +23,7 @@ _PRINT = """
 import json, sys
 from pathlib import Path
 from fivm_dbt.explain.text import explain
-from fivm_dbt.offline import plan_of_file
+from fivm_dbt.project.offline import plan_of_file
 plans = {name: plan_of_file(Path(sys.argv[1]) / f"{name}.sql") for name in sys.argv[2:]}
 sys.stdout.reconfigure(encoding="utf-8")
 json.dump({name: [plan.to_json(), explain(plan), plan.plan_hash] for name, plan in plans.items()}, sys.stdout)

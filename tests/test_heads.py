@@ -9,7 +9,7 @@ import pytest
 import sqlglot
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.plan.head import Note
+from fivm_dbt.plan.model.head import Note
 from fivm_dbt.refresh.engine import Commit
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.heads import read_state

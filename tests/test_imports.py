@@ -28,47 +28,61 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("spark",),
     ("refresh", "explain"),
     ("engines",),
-    ("manifest",),
-    ("inputs", "offline", "checks", "clean", "drop_parts", "testing", "unused_keys"),
-    ("bridge", "doctor"),
+    ("project",),
+    ("operations", "testing"),
+    ("bridge",),
     ("cli",),
     ("__main__",),
 )
 """A module may import its own package and what stands further up."""
 
+ROOMS: tuple[tuple[str, ...], ...] = (
+    ("model",),
+    ("request",),
+    ("layout",),
+    ("keep.kept_views",),
+    ("keep.trees",),
+    ("keep.inequality",),
+    ("keep.time",),
+    ("keep",),
+    ("retention", "recomputed_parts"),
+    ("views",),
+    ("recompute",),
+    ("planner",),
+    ("viewdf",),
+)
+"""The same inside ``plan``."""
+
 STRANGERS = {("rewrite", "sql"), ("explain", "refresh")}
 """Neighbours of one layer that do not import each other, in either direction."""
 
 SQLGLOT = {
-    "ir.clock", "ir.dialect", "ir.frames", "ir.match_tokens", "ir.moments", "ir.scalar",
-    "functions.*", "sql.*", "rings.*",
-    "plan.blocks", "plan.correlation",
-    "parts.reference", "plan.by_part", "plan.inequality", "plan.panes", "plan.part_timestamp", "plan.partitioning",
-    "plan.parts", "plan.payload_views", "plan.plain_windows", "plan.ranges", "plan.reach", "plan.root",
-    "plan.running", "plan.sequences", "plan.state_layout",
-    "plan.sweep",
-    "spark.*",
-    "explain.text", "refresh.layout", "refresh.heads", "refresh.recorder", "refresh.recompute",
-    "refresh.compare", "refresh.model_parts", "refresh.oracle", "refresh.part_swap",
-    "refresh.part_writer", "refresh.publish", "refresh.part_table", "refresh.runner", "refresh.tolerance",
-    "refresh.writes",
-    "engines.duckdb", "engines.duckdb_aggregates", "engines.duckdb_functions", "engines.duckdb_lambdas",
-    "engines.duckdb_casts", "engines.duckdb_literals", "engines.duckdb_meaning", "engines.duckdb_scalars",
-    "engines.duckdb_orders",
-    "engines.duckdb_pivot", "engines.duckdb_predicates", "engines.duckdb_shapes", "engines.duckdb_sql",
-    "engines.duckdb_times", "engines.duckdb_windows", "testing.fuzz", "testing.minimise_sql", "testing.part_oracle",
-    "testing.interpreter.aggregates", "testing.interpreter.dialect", "testing.interpreter.errors",
-    "testing.interpreter.expressions", "testing.interpreter.from_clause", "testing.interpreter.functions",
-    "testing.interpreter.functions_of_lists", "testing.interpreter.functions_of_numbers",
-    "testing.interpreter.functions_of_sequences",
+    "engines.duckdb.aggregates", "engines.duckdb.casts", "engines.duckdb.engine", "engines.duckdb.functions",
+    "engines.duckdb.lambdas", "engines.duckdb.literals", "engines.duckdb.meaning", "engines.duckdb.orders",
+    "engines.duckdb.pivot", "engines.duckdb.predicates", "engines.duckdb.scalars", "engines.duckdb.shapes",
+    "engines.duckdb.sql", "engines.duckdb.times", "engines.duckdb.windows", "explain.text", "functions.*",
+    "ir.clock", "ir.dialect", "ir.frames", "ir.match_tokens", "ir.moments", "ir.scalar", "parts.reference",
+    "plan.keep.inequality.aggregate_parts", "plan.keep.inequality.choose", "plan.keep.inequality.correlation",
+    "plan.keep.inequality.ranges", "plan.keep.inequality.sweep", "plan.keep.time.panes",
+    "plan.keep.time.plain_windows", "plan.keep.time.reach", "plan.keep.time.running",
+    "plan.keep.time.sequences", "plan.keep.trees.blocks", "plan.keep.trees.payload_views",
+    "plan.layout.part_timestamp", "plan.layout.partitioning", "plan.layout.root", "plan.model.state_layout",
+    "plan.viewdf.by_part", "refresh.compare", "refresh.heads", "refresh.layout", "refresh.model_parts",
+    "refresh.oracle", "refresh.part_swap", "refresh.part_table", "refresh.part_writer", "refresh.publish",
+    "refresh.recompute", "refresh.recorder", "refresh.runner", "refresh.tolerance", "refresh.writes", "rings.*",
+    "spark.*", "sql.*", "testing.fuzz", "testing.interpreter.aggregates", "testing.interpreter.dialect",
+    "testing.interpreter.errors", "testing.interpreter.expressions", "testing.interpreter.from_clause",
+    "testing.interpreter.functions", "testing.interpreter.functions_of_lists",
+    "testing.interpreter.functions_of_numbers", "testing.interpreter.functions_of_sequences",
     "testing.interpreter.functions_of_texts", "testing.interpreter.functions_of_times",
     "testing.interpreter.generators", "testing.interpreter.groups", "testing.interpreter.operators",
     "testing.interpreter.pivots", "testing.interpreter.queries", "testing.interpreter.run",
     "testing.interpreter.scope", "testing.interpreter.selects", "testing.interpreter.subqueries",
     "testing.interpreter.time_windows", "testing.interpreter.types", "testing.interpreter.windows",
+    "testing.minimise_sql", "testing.part_oracle",
 }  # fmt: skip
 DBT = {"bridge.*"}
-PYSPARK = {"engines.*", "testing.spark_workbench", "doctor", "bridge.adapter"}
+PYSPARK = {"engines.*", "testing.spark_workbench", "operations.doctor", "bridge.adapter"}
 
 
 def _modules() -> Iterator[tuple[str, Path]]:
@@ -121,6 +135,28 @@ def test_direction(name: str) -> None:
         if parts[0] != "fivm_dbt" or len(parts) == 1 or parts[1] == own:
             continue
         assert _layer(parts[1]) < _layer(own) or _may(own, parts[1]), f"{name} imports {imported}"
+
+
+@pytest.mark.parametrize("name", [n for n in MODULES if n.startswith("plan.")])
+def test_direction_between_the_rooms_of_the_planner(name: str) -> None:
+    own = _room(name)
+    for imported in _imported(MODULES[name]):
+        if imported.startswith("fivm_dbt.plan."):
+            assert _room(imported.removeprefix("fivm_dbt.")) <= own, f"{name} imports {imported}"
+
+
+def test_engines_do_not_know_each_other() -> None:
+    for name, path in MODULES.items():
+        for own, other in (("spark", "duckdb"), ("duckdb", "spark")):
+            if name.startswith(f"engines.{own}"):
+                assert not [i for i in _imported(path) if i.startswith(f"fivm_dbt.engines.{other}")], name
+
+
+def _room(module: str) -> int:
+    """The number of the most special room that the module is in."""
+    path = module.removeprefix("plan.").split(".")
+    every = [".".join(path[:n]) for n in range(len(path), 0, -1)]
+    return next(i for own in every for i, room in enumerate(ROOMS) if own in room)
 
 
 def _may(own: str, other: str) -> bool:

@@ -15,13 +15,14 @@ from cached_statements import cache_statements
 from fivm_dbt.catalog import Catalog, TableStatistics
 from fivm_dbt.config import load_config
 from fivm_dbt.delta.term import scans
-from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.operators import reads_in_full
 from fivm_dbt.explain.text import explain
 from fivm_dbt.ir.clock import Clock
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.testing.constructs import Menu
 from fivm_dbt.testing.differential import plan_case, run_random, tiny_workbench

@@ -10,8 +10,9 @@ import fivm_dbt.viewtree.choice as choice
 from fivm_dbt.catalog import Catalog, TableStatistics
 from fivm_dbt.config import load_config
 from fivm_dbt.errors import FivmError
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.layout import Planner, Promises, measure, recorded_statistics, settled_plan

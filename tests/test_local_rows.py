@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from fivm_dbt.engines.local_rows import FEW
-from fivm_dbt.engines.spark import SparkEngine, on_session
-from fivm_dbt.plan.head import Note
+from fivm_dbt.engines.spark.engine import SparkEngine, on_session
+from fivm_dbt.engines.spark.local_rows import FEW
+from fivm_dbt.plan.model.head import Note
 
 pytestmark = pytest.mark.spark
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.explain.operators import maintenance
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.report import Report

@@ -12,9 +12,10 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import Catalog, Column, Relation
 from fivm_dbt.config import load_config
-from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.errors import FivmError
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.spark.select import select
 from fivm_dbt.sql.lower import lower

@@ -16,7 +16,7 @@ from fivm_dbt.naming import (
     staged_name,
     unique_name,
 )
-from fivm_dbt.plan.binding import staged_input, staged_state
+from fivm_dbt.steps.binding import staged_input, staged_state
 from fixtures.models import plan_of, relation
 
 

@@ -10,12 +10,13 @@ import pytest
 
 from fivm_dbt.catalog import Catalog, SparkType
 from fivm_dbt.config import load_config
-from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.ir.moments import moment
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.within import Within
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.engine import Row
 from fixtures.models import Bench, Interrupted, Interrupting, relation
 from fixtures.runs import by_run, fast_only

@@ -17,10 +17,11 @@ import pytest
 
 from fivm_dbt.catalog import Catalog, Column, Relation
 from fivm_dbt.config import load_config
-from fivm_dbt.engines.duckdb import DuckDbEngine
-from fivm_dbt.engines.duckdb_meaning import check_columns, check_meaning
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
+from fivm_dbt.engines.duckdb.meaning import check_columns, check_meaning
 from fivm_dbt.errors import FivmError
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.testing.values import to_rows
 from odd_questions import HERE, TABLES, Question, answers, questions, same, sorted_rows, table_sql, written
 

@@ -30,7 +30,7 @@ from fivm_dbt.ir.nodes import (
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT, TIMES
 from fivm_dbt.parts.length import Length
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.spark.reads import side_reader
 from fivm_dbt.spark.select import select

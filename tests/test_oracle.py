@@ -6,7 +6,8 @@ import pytest
 
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import load_config
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.oracle import recompute_sql
 from fivm_dbt.sql.splice import splice_inputs
 from fixtures.models import plan_of, relation

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 
 import pytest
 
-import fivm_dbt.plan.orphans as orphans
+import fivm_dbt.plan.keep.trees.orphans as orphans
 from fivm_dbt.catalog import TableStatistics
 from fivm_dbt.config import load_config
 from fivm_dbt.explain.operators import reads_in_full
 from fivm_dbt.explain.text import explain
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.sql.script import read_script
 from fixtures.models import Bench, Interrupted, Interrupting

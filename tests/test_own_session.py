@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fivm_dbt.engines.own_session import LOG, SHUFFLE, own_session
-from fivm_dbt.engines.spark import SparkEngine
+from fivm_dbt.engines.spark.engine import SparkEngine
+from fivm_dbt.engines.spark.own_session import LOG, SHUFFLE, own_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,7 @@ import pytest
 from fivm_dbt.errors import FivmError
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import TimeParts
-from fivm_dbt.plan.head import Note
+from fivm_dbt.plan.model.head import Note
 from fivm_dbt.refresh.engine import Commit
 from fivm_dbt.refresh.heads import read_state
 from fixtures.runs import by_run

@@ -15,8 +15,9 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.part_maps import part_map_lines
 from fivm_dbt.explain.text import explain
 from fivm_dbt.parts.length import Length
-from fivm_dbt.plan.part_map import InputParts
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.model.part_map import InputParts
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.engine import Row
 from fixtures.models import Bench, relation
 from fixtures.runs import fast_only

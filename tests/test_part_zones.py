@@ -15,9 +15,9 @@ import pytest
 from fivm_dbt.bridge.adapter import _instant
 from fivm_dbt.bridge.part_checks import check_viewdf_models
 from fivm_dbt.errors import FivmError
-from fivm_dbt.manifest import Nodes
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import TimeParts
+from fivm_dbt.project.manifest import Nodes
 from fixtures.runs import by_run, fast_only
 from viewdf_bench import Bench, Model, Row, Table
 

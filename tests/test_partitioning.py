@@ -10,9 +10,9 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import DATE, TIMESTAMP
-from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.errors import FivmError
-from fivm_dbt.plan.plan import Partitioning
+from fivm_dbt.plan.model.plan import Partitioning
 from fivm_dbt.spark.partition_text import partition_text, partition_time
 from fixtures.models import plan_of, relation
 

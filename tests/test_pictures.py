@@ -20,9 +20,9 @@ from fivm_dbt.explain.page import colours, page
 from fivm_dbt.explain.pdf import pdf
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import TimeParts
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest
-from fivm_dbt.plan.viewdf import plan_viewdf
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.request import ModelRequest
+from fivm_dbt.plan.viewdf.planner import plan_viewdf
 from fixtures.models import plan_of, relation
 
 COLUMNS = {

@@ -15,8 +15,9 @@ from fivm_dbt.catalog import Catalog
 from fivm_dbt.config import load_config
 from fivm_dbt.delta.term import scans
 from fivm_dbt.explain.text import explain
-from fivm_dbt.plan.plan import View
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.model.plan import View
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh import factorise
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.engine import Row

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.plan.head import Note
+from fivm_dbt.plan.model.head import Note
 from fivm_dbt.refresh.engine import Engine, Row
 from fixtures.models import Bench, Interrupted
 

@@ -29,8 +29,9 @@ from rich.console import Console
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import Config, load_config
 from fivm_dbt.explain.operators import reads_in_full
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.engine import Engine, Row
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.testing.workbench import DuckDbWorkbench

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fivm_dbt.engines.spark import SparkEngine
+from fivm_dbt.engines.spark.engine import SparkEngine
 from fivm_dbt.steps.read_once import read_once, shown_once
 from fixtures.models import Bench, plan_of, relation
 from spark_bench import SparkBench

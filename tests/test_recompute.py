@@ -12,7 +12,7 @@ import pytest
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.text import explain
 from fivm_dbt.ir.clock import Clock
-from fivm_dbt.plan.head import Note
+from fivm_dbt.plan.model.head import Note
 from fivm_dbt.refresh.compare import difference_sql
 from fixtures.models import Bench, HoldingBack, Interrupted, Interrupting, plan_of, relation
 

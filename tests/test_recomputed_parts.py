@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.explain.text import explain
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.report import Report
 from fixtures.models import Bench

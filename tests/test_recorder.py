@@ -6,8 +6,8 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from fivm_dbt.engines.duckdb import DuckDbEngine
-from fivm_dbt.plan.head import Note
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
+from fivm_dbt.plan.model.head import Note
 from fivm_dbt.refresh.engine import Commit
 from fivm_dbt.refresh.observe import RecordedInput
 from fivm_dbt.refresh.recorder import Recorder

@@ -11,7 +11,7 @@ from decimal import Decimal
 import pytest
 
 from cached_statements import cache_statements
-from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.refresh.decide import changed_by_others
 from fivm_dbt.refresh.engine import Commit, Engine, Row

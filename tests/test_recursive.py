@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import fivm_dbt.plan.recursive as recursive
+import fivm_dbt.plan.keep.trees.recursive as recursive
 from fivm_dbt.catalog import Catalog
 from fivm_dbt.config import load_config
 from fivm_dbt.delta.term import scans
@@ -16,8 +16,9 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.operators import reads_in_full
 from fivm_dbt.explain.text import explain
 from fivm_dbt.ir.nodes import Node, Side
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.testing.constructs import Menu
 from fivm_dbt.testing.differential import run_random
 from fivm_dbt.testing.replay import replay_scenario

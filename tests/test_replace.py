@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from sqlglot import exp
 
-from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.naming import COUNT, PARTITION
-from fivm_dbt.plan import applying
-from fivm_dbt.plan.binding import staged_state
-from fivm_dbt.plan.head import NextHead, Written
+from fivm_dbt.plan.model.head import NextHead, Written
 from fivm_dbt.spark.alarms import NEGATIVE
 from fivm_dbt.spark.places import Place
 from fivm_dbt.spark.replace import replaced_and_changes
+from fivm_dbt.steps import applying
+from fivm_dbt.steps.binding import staged_state
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.replay import replay_scenario
 from fivm_dbt.testing.scenario import Scenario
@@ -143,7 +143,7 @@ def _verbs(bench: Bench) -> list[str]:
 
 def test_auto_writes_small_partitions_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the states are too many rows to be added up with what is appended."""
-    monkeypatch.setattr("fivm_dbt.plan.applying.APPENDED_ROWS", 0)
+    monkeypatch.setattr("fivm_dbt.steps.applying.APPENDED_ROWS", 0)
     bench = _bench(fivm_apply="auto")
     assert bench.finished.detail["sizes"] == {bench.plan.root.relation: [4, 2]}
     assert _verbs(bench) == ["INSERT"]
@@ -153,7 +153,7 @@ def test_auto_writes_small_partitions_anew(monkeypatch: pytest.MonkeyPatch) -> N
         bench.refresh()
     ((_, (rows, partitions)),) = bench.finished.detail["sizes"].items()
     assert rows / partitions > 2, "as large as those that were written"
-    monkeypatch.setattr("fivm_dbt.plan.applying.REPLACED_ROWS", 1)
+    monkeypatch.setattr("fivm_dbt.steps.applying.REPLACED_ROWS", 1)
     assert _verbs(bench) == ["MERGE"]
 
 
@@ -162,7 +162,7 @@ def test_auto_merges_earlier_where_the_change_feed_is_read(monkeypatch: pytest.M
     bench = _bench(fivm_apply="auto")
     bench.plan = replace(bench.plan, is_read=True)
     assert _verbs(bench) == ["INSERT"]
-    monkeypatch.setattr("fivm_dbt.plan.applying.READ_ROWS", 1)
+    monkeypatch.setattr("fivm_dbt.steps.applying.READ_ROWS", 1)
     assert _verbs(bench) == ["INSERT"]
     doubles = _bench(
         "select k, sum(cast(x as double)) as s from r group by k", fivm_apply="auto", fivm_float="approximate"
@@ -197,7 +197,7 @@ def test_an_interrupted_refresh_goes_on_as_it_began(monkeypatch: pytest.MonkeyPa
         with pytest.raises(Interrupted):
             bench.refresh(engine)
         written = engine.statements[-1]
-    monkeypatch.setattr("fivm_dbt.plan.applying.REPLACED_ROWS", 0)
+    monkeypatch.setattr("fivm_dbt.steps.applying.REPLACED_ROWS", 0)
     report = bench.refresh()
     bench.check()
     assert report.action == "no change", "what was cut off had been written"

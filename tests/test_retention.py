@@ -9,9 +9,9 @@ from datetime import date, datetime, timedelta
 import pytest
 
 from fivm_dbt.catalog import Relation, Retention
-from fivm_dbt.drop_parts import OldParts, drop_old_parts, old_parts
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.text import explain
+from fivm_dbt.operations.drop_parts import OldParts, drop_old_parts, old_parts
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.length import Length
 from fivm_dbt.refresh.compare import difference_sql

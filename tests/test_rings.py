@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.ir.nodes import AggregateCall
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.rings.quotient import averages_exactly, decimal_average

@@ -7,8 +7,9 @@ import pytest
 from fivm_dbt.catalog import Catalog, Presentation, Relation
 from fivm_dbt.config import load_config
 from fivm_dbt.errors import FivmError
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fixtures.models import Bench, plan_of, relation
 
 SQL = "select g, sum(v) as s from raw.f group by g"

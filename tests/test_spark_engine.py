@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from fivm_dbt.engines.introspect import describe_relation
-from fivm_dbt.engines.spark import SparkEngine, on_session
+from fivm_dbt.engines.spark.engine import SparkEngine, on_session
+from fivm_dbt.engines.spark.introspect import describe_relation
 from fivm_dbt.refresh.engine import (
     ChangeFeedUnavailable,
     Metrics,

@@ -11,8 +11,9 @@ from pyspark.sql import SparkSession
 
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import Config
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.executor import refresh
 
 pytestmark = pytest.mark.spark

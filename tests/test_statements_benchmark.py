@@ -15,7 +15,8 @@ from click.testing import CliRunner
 
 from fivm_dbt.catalog import Catalog, Column, Relation
 from fivm_dbt.config import Config
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 
 TABLES = {
     "raw.orders": "id bigint, customer_id bigint, day date, year int, amount decimal(10,2)",

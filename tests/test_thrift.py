@@ -19,8 +19,8 @@ import pytest
 from pyhive import hive
 
 from dbt_project import HERE, Project
-from fivm_dbt.engines.spark import Answer, SparkEngine
-from fivm_dbt.plan.head import Note
+from fivm_dbt.engines.spark.engine import Answer, SparkEngine
+from fivm_dbt.plan.model.head import Note
 from fivm_dbt.refresh.decide import is_conflict
 from fivm_dbt.refresh.engine import Row
 

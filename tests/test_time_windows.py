@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cached_statements import cache_statements
-from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.operators import maintenance
 from fivm_dbt.refresh.engine import Row

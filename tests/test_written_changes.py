@@ -10,13 +10,14 @@ from pyspark.sql import SparkSession
 
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import load_config
-from fivm_dbt.engines.delta_log import DeltaLogs, OpenedTable
-from fivm_dbt.engines.delta_write import write
-from fivm_dbt.engines.spark import SparkEngine
+from fivm_dbt.engines.spark.delta_log import DeltaLogs, OpenedTable
+from fivm_dbt.engines.spark.delta_write import write
+from fivm_dbt.engines.spark.engine import SparkEngine
 from fivm_dbt.naming import COUNT
-from fivm_dbt.plan.head import Note, Written
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.model.head import Note, Written
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.decide import is_conflict, raised_alarm
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.executor import refresh

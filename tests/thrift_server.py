@@ -6,9 +6,9 @@ import os
 import sys
 from pathlib import Path
 
-from fivm_dbt.engines.jars import delta_jars
-from fivm_dbt.engines.java import java_class
-from fivm_dbt.engines.session import local_session
+from fivm_dbt.engines.spark.jars import delta_jars
+from fivm_dbt.engines.spark.java import java_class
+from fivm_dbt.engines.spark.session import local_session
 
 SERVER = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
 

@@ -23,9 +23,10 @@ from fivm_dbt.catalog import Catalog, Column, Relation, Retention
 from fivm_dbt.config import load_config
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest, plan_model
-from fivm_dbt.plan.viewdf import plan_viewdf
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
+from fivm_dbt.plan.viewdf.planner import plan_viewdf
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.parts_wanted import EventTime

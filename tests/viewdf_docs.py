@@ -10,7 +10,7 @@ import yaml
 
 from fivm_dbt.parts.length import Length, duration
 from fivm_dbt.parts.parted import TimeParts
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.plan import Plan
 from viewdf_bench import Bench, Model, Row, Table, at
 
 

@@ -14,7 +14,7 @@ import click
 
 from benchmarks.one_state_table import costs, folds, races, ranges, versions
 from benchmarks.one_state_table.bench import Bench, Check
-from fivm_dbt.engines.session import local_session
+from fivm_dbt.engines.spark.session import local_session
 
 CHECKS: dict[str, Check] = {
     "races": races.races,

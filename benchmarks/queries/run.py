@@ -12,8 +12,9 @@ from benchmarks.queries.suite import Query, Suite
 from fivm_dbt.catalog import Catalog, Column, Relation
 from fivm_dbt.config import Config, load_config
 from fivm_dbt.errors import FivmError
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.oracle import recompute_sql

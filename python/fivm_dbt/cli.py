@@ -122,8 +122,8 @@ def explain(
     from fivm_dbt.explain.page import page
     from fivm_dbt.explain.pdf import pdf
     from fivm_dbt.explain.text import explain as as_text
-    from fivm_dbt.offline import plan_of_file
-    from fivm_dbt.plan.plan import Plan
+    from fivm_dbt.plan.model.plan import Plan
+    from fivm_dbt.project.offline import plan_of_file
 
     given = {
         "fivm_strategy": strategy,
@@ -238,7 +238,7 @@ def doctor(project_dir: Path | None, profiles_dir: Path | None, target: str | No
     With --project-dir also whether each input of a fivm model is a Delta table with a change feed. Nothing is
     changed. Exit code 1 when something has to be done.
     """
-    from fivm_dbt.doctor import check_environment, check_project
+    from fivm_dbt.operations.doctor import check_environment, check_project
 
     checks = check_environment()
     if project_dir is not None:
@@ -266,6 +266,6 @@ def jars() -> None:
 
     The line is a value for `spark.jars`, which starts faster than `spark.jars.packages`.
     """
-    from fivm_dbt.engines.jars import delta_jars
+    from fivm_dbt.engines.spark.jars import delta_jars
 
     click.echo(",".join(str(jar) for jar in delta_jars()))

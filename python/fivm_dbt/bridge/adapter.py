@@ -24,26 +24,27 @@ from fivm_dbt.bridge.name_checks import check_names
 from fivm_dbt.bridge.nodes import Compiled, add_helper_nodes, remember_helpers
 from fivm_dbt.bridge.part_checks import check_reference, check_viewdf_models
 from fivm_dbt.catalog import Relation, TableStatistics
-from fivm_dbt.checks import Finding, check_inputs
-from fivm_dbt.clean import drop, leftovers
 from fivm_dbt.config import Config, load_config
-from fivm_dbt.drop_parts import drop_old_parts, old_parts
-from fivm_dbt.engines.documentation import Documentation, document
-from fivm_dbt.engines.environment import environment_error
-from fivm_dbt.engines.introspect import Described
-from fivm_dbt.engines.own_session import own_session
-from fivm_dbt.engines.session import silence_query_contexts
-from fivm_dbt.engines.spark import Answer, Execute, SparkEngine, on_session
-from fivm_dbt.engines.spark_errors import first_line, has_stack
+from fivm_dbt.engines.spark.documentation import Documentation, document
+from fivm_dbt.engines.spark.engine import Answer, Execute, SparkEngine, on_session
+from fivm_dbt.engines.spark.environment import environment_error
+from fivm_dbt.engines.spark.errors import first_line, has_stack
+from fivm_dbt.engines.spark.introspect import Described
+from fivm_dbt.engines.spark.own_session import own_session
+from fivm_dbt.engines.spark.session import silence_query_contexts
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.text import explain
-from fivm_dbt.inputs import read_catalog, read_retained, read_time_parts, with_sql_names
 from fivm_dbt.ir.moments import session_zone
-from fivm_dbt.manifest import MAINTAINED, Nodes, without_catalog
 from fivm_dbt.naming import FACTORS_PROPERTY, ROOT_PROPERTY, canonical, split_name
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest, plan_model
-from fivm_dbt.plan.viewdf import plan_viewdf
+from fivm_dbt.operations.checks import Finding, check_inputs
+from fivm_dbt.operations.clean import drop, leftovers
+from fivm_dbt.operations.drop_parts import drop_old_parts, old_parts
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
+from fivm_dbt.plan.viewdf.planner import plan_viewdf
+from fivm_dbt.project.inputs import read_catalog, read_retained, read_time_parts, with_sql_names
+from fivm_dbt.project.manifest import MAINTAINED, Nodes, without_catalog
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.heads import read_state

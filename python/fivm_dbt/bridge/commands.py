@@ -12,9 +12,9 @@ from typing import Any
 from dbt.cli.main import dbtRunner
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.manifest import MAINTAINED, Nodes
-from fivm_dbt.offline import plan_of_compiled
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.project.manifest import MAINTAINED, Nodes
+from fivm_dbt.project.offline import plan_of_compiled
 from fivm_dbt.suggest import did_you_mean
 
 _OFFLINE = (

@@ -7,8 +7,8 @@ from typing import Any
 from dbt.events.types import JinjaLogWarning
 from dbt_common.events.functions import warn_or_error
 
-from fivm_dbt.manifest import Nodes
-from fivm_dbt.unused_keys import unused_keys
+from fivm_dbt.project.manifest import Nodes
+from fivm_dbt.project.unused_keys import unused_keys
 
 
 def warn_of_unused_keys(adapter: Any, nodes: Nodes) -> None:

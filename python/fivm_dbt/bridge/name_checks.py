@@ -7,8 +7,8 @@ from typing import Any
 from dbt_common.exceptions import CompilationError
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.manifest import Nodes
 from fivm_dbt.naming import canonical, owner_of, part_catalog
+from fivm_dbt.project.manifest import Nodes
 
 
 def check_names(nodes: Nodes) -> None:

@@ -24,10 +24,10 @@ from dbt.contracts.graph.nodes import ModelNode
 from dbt.node_types import NodeType
 
 from fivm_dbt.explain.helpers import Helper, Helpers, helpers_of
-from fivm_dbt.manifest import HELPER, MAINTAINED, Nodes
 from fivm_dbt.naming import canonical, split_name
-from fivm_dbt.offline import plan_of_compiled
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.project.manifest import HELPER, MAINTAINED, Nodes
+from fivm_dbt.project.offline import plan_of_compiled
 
 logger = logging.getLogger(__name__)
 

@@ -12,13 +12,13 @@ from dbt_common.exceptions import CompilationError
 from fivm_dbt.catalog import Catalog
 from fivm_dbt.config import load_config
 from fivm_dbt.errors import FivmError
-from fivm_dbt.manifest import Nodes
 from fivm_dbt.parts.length import UNKNOWN_ZONE, Length
 from fivm_dbt.parts.parted import TimeParts
 from fivm_dbt.parts.reference import PartReference
 from fivm_dbt.parts.schedule import Recurrence
-from fivm_dbt.plan.planner import ModelRequest
-from fivm_dbt.plan.viewdf import check_parts
+from fivm_dbt.plan.request import ModelRequest
+from fivm_dbt.plan.viewdf.planner import check_parts
+from fivm_dbt.project.manifest import Nodes
 from fivm_dbt.sql.part_references import relations_of_parts
 
 logger = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ from fivm_dbt.delta.key_sets import equalities
 from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.nodes import Join, Node, Scan
 from fivm_dbt.naming import split_name
-from fivm_dbt.plan.clustering import enumeration_prefixes
-from fivm_dbt.plan.plan import Plan, View
+from fivm_dbt.plan.layout.clustering import enumeration_prefixes
+from fivm_dbt.plan.model.plan import Plan, View
 
 Kind = Literal["payload key", "sibling delta", "enumeration prefix"]
 

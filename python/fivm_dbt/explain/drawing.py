@@ -16,7 +16,7 @@ from grandalf.graphs import Edge, Graph, Vertex
 from grandalf.layouts import SugiyamaLayout
 
 from fivm_dbt.explain.access import access_paths
-from fivm_dbt.plan.plan import Plan, TreeView, ViewTree
+from fivm_dbt.plan.model.plan import Plan, TreeView, ViewTree
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.higher_order import HigherOrder
 from fivm_dbt.ir.nodes import Side
 from fivm_dbt.naming import split_name
-from fivm_dbt.plan.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan, View
 
 _INPUT = {"shape": "ellipse"}
 _VIEW = {"shape": "box", "peripheries": "2"}

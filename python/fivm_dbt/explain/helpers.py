@@ -8,7 +8,7 @@ from typing import Any
 
 from fivm_dbt.delta.term import scans
 from fivm_dbt.naming import COUNT, PARTITION, split_name
-from fivm_dbt.plan.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan, View
 
 
 @dataclass(frozen=True)

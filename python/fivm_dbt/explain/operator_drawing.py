@@ -14,7 +14,7 @@ from fivm_dbt.ir.nodes import Filter, Map, Node, Scan
 from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.printer import describe
 from fivm_dbt.naming import split_name
-from fivm_dbt.plan.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan, View
 
 _WIDEST, _LONGEST = 34, 96
 """Characters in a line of a box, and in all of its description; the notes have the rest."""

@@ -35,7 +35,7 @@ from fivm_dbt.ir.printer import describe
 from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.within import Within
-from fivm_dbt.plan.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan, View
 
 
 def maintenance(plan: Plan) -> list[str]:

@@ -15,7 +15,7 @@ from fivm_dbt.explain.operator_drawing import operator_drawing
 from fivm_dbt.explain.parts import part_lines
 from fivm_dbt.explain.text import delta_lines, statement_lines
 from fivm_dbt.naming import CLOCK
-from fivm_dbt.plan.plan import Plan, ViewTree
+from fivm_dbt.plan.model.plan import Plan, ViewTree
 
 COLOURS = ("#4c78a8", "#e45756", "#54a24b", "#eeca3b", "#b279a2", "#f58518", "#72b7b2", "#9d755d", "#ff9da6")
 """One per relation, readable on light and on dark, and told apart by most people."""

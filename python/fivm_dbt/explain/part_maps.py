@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fivm_dbt.naming import split_name
 from fivm_dbt.parts.moved import length
 from fivm_dbt.parts.shift import SECOND, Shift
-from fivm_dbt.plan.part_map import InputParts, PartMap
+from fivm_dbt.plan.model.part_map import InputParts, PartMap
 
 
 def part_map_lines(maps: tuple[PartMap, ...]) -> Iterator[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.plan.binding import staged_state
-from fivm_dbt.plan.part_plan import PartInput, PartPlan, PartQuery
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.part_plan import PartInput, PartPlan, PartQuery
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.spark.part_queries import part_query, together_query
 from fivm_dbt.spark.parts import append_parts, changed_parts_query, replace_parts
 from fivm_dbt.spark.pieces import table
+from fivm_dbt.steps.binding import staged_state
 from fivm_dbt.steps.example import EXAMPLE_HEAD
 
 _VERSION = 2

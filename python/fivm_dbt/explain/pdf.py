@@ -9,7 +9,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.drawing import LINE, PADDING, Box, Drawing, Measured, order_drawing, tree_drawing
 from fivm_dbt.explain.operator_drawing import operator_drawing
 from fivm_dbt.explain.page import colours, input_colours, why_no_tree
-from fivm_dbt.plan.plan import Plan, ViewTree
+from fivm_dbt.plan.model.plan import Plan, ViewTree
 
 _POINTS = 72.0
 _MARGIN = 60.0

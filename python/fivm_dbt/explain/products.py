@@ -8,7 +8,7 @@ from fivm_dbt.delta.products import FactorisedDelta, ProductDelta
 from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.nodes import Side
 from fivm_dbt.naming import split_name
-from fivm_dbt.plan.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan, View
 
 
 def product_lines(plan: Plan) -> Iterator[str]:

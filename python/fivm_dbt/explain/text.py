@@ -37,14 +37,14 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.within import Near, Within
 from fivm_dbt.naming import CLOCK, COUNT, PARTITION, old_rows
 from fivm_dbt.parts.shift import duration
-from fivm_dbt.plan.applying import APPENDED_ROWS, anew_up_to, not_appended_to
-from fivm_dbt.plan.binding import Binding, staged_input, staged_state
-from fivm_dbt.plan.plan import Plan, PlanInput, Recompute, View
+from fivm_dbt.plan.model.plan import Plan, PlanInput, Recompute, View
 from fivm_dbt.spark.merge import Way, write_deltas
 from fivm_dbt.spark.places import Place
 from fivm_dbt.spark.state import joined_on_read
 from fivm_dbt.spark.statements import statement
 from fivm_dbt.sql.edits import Edit
+from fivm_dbt.steps.applying import APPENDED_ROWS, anew_up_to, not_appended_to
+from fivm_dbt.steps.binding import Binding, staged_input, staged_state
 from fivm_dbt.steps.example import EXAMPLE_HEAD, EXAMPLE_TIMES, example
 from fivm_dbt.steps.kinds import (
     Build,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fivm_dbt.naming import split_name
-from fivm_dbt.plan.plan import TreeView, ViewTree
+from fivm_dbt.plan.model.plan import TreeView, ViewTree
 
 
 def view_tree_lines(tree: ViewTree) -> Iterator[str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from fivm_dbt.catalog import Catalog, Column, Relation, TableStatistics, check_records_changes
+from fivm_dbt.catalog import Catalog, Column, Relation, check_records_changes
 from fivm_dbt.config import Config, Strategy
 from fivm_dbt.delta.foreign_keys import Reference, references
 from fivm_dbt.delta.orphans import Orphans
@@ -14,20 +14,21 @@ from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.ir.moments import is_utc
 from fivm_dbt.ir.nodes import Node
 from fivm_dbt.naming import PREFIX, canonical, sibling, split_name
-from fivm_dbt.plan.clustering import clustered
-from fivm_dbt.plan.factorise import GivenOrder
-from fivm_dbt.plan.helper_views import Wanted
-from fivm_dbt.plan.inner_views import keep_inner_views
-from fivm_dbt.plan.kept_views import InnerView
-from fivm_dbt.plan.match_marks import part_length
-from fivm_dbt.plan.orphans import worthwhile_orphans
-from fivm_dbt.plan.part_map import PartMap, part_map
-from fivm_dbt.plan.part_timestamp import with_part_timestamp
-from fivm_dbt.plan.plan import Plan, PlanInput
+from fivm_dbt.plan.keep.helper_views import Wanted
+from fivm_dbt.plan.keep.inner_views import keep_inner_views
+from fivm_dbt.plan.keep.kept_views import InnerView
+from fivm_dbt.plan.keep.match_marks import part_length
+from fivm_dbt.plan.keep.time.time_class import with_time_classes
+from fivm_dbt.plan.keep.trees.factorise import GivenOrder
+from fivm_dbt.plan.keep.trees.orphans import worthwhile_orphans
+from fivm_dbt.plan.layout.clustering import clustered
+from fivm_dbt.plan.layout.part_timestamp import with_part_timestamp
+from fivm_dbt.plan.model.part_map import PartMap, part_map
+from fivm_dbt.plan.model.plan import Plan, PlanInput
+from fivm_dbt.plan.model.state_layout import shown_from_table
 from fivm_dbt.plan.recompute import in_words, recompute_plan
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.plan.retention import Retained, retained
-from fivm_dbt.plan.state_layout import shown_from_table
-from fivm_dbt.plan.time_class import with_time_classes
 from fivm_dbt.plan.views import Views
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.sql.depth import within_the_stack
@@ -35,31 +36,8 @@ from fivm_dbt.sql.lower import lower
 from fivm_dbt.sql.parse import has_match
 from fivm_dbt.sql.typing import Describe, Typer
 from fivm_dbt.viewtree.nested import nested_order
-from fivm_dbt.viewtree.variable_order import VariableOrder
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class ModelRequest:
-    """What the planner is asked: the model's relation, its compiled SQL, what it reads, and its configuration.
-
-    ``session`` are the settings that change what SQL means (time zone, case sensitivity, timestamp type). ``order`` is
-    a variable order from a file, before that of the configuration; ``project`` is the dbt project; ``is_read`` says
-    that other fivm models read this one, and ``readers`` which ones do, as far as that is asked; ``measured`` are the
-    sizes of the inputs by which ``fivm_strategy: auto`` chooses helper views.
-    """
-
-    relation: str
-    sql: str
-    catalog: Catalog
-    config: Config
-    session: tuple[tuple[str, str], ...] = ()
-    order: VariableOrder | None = None
-    project: str = ""
-    is_read: bool = False
-    readers: tuple[str, ...] = ()
-    measured: TableStatistics | None = None
 
 
 def plan_model(

@@ -17,9 +17,10 @@ from fivm_dbt.ir.moments import is_utc
 from fivm_dbt.ir.nodes import AsWritten, Item
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import sibling, split_name, storable, unique_name
-from fivm_dbt.plan.match_marks import part_length
-from fivm_dbt.plan.partitioning import by_period, choose_partitioning
-from fivm_dbt.plan.plan import (
+from fivm_dbt.plan.keep.match_marks import part_length
+from fivm_dbt.plan.layout.partitioning import by_period, choose_partitioning
+from fivm_dbt.plan.layout.root import Root
+from fivm_dbt.plan.model.plan import (
     Partitioning,
     Plan,
     PlanInput,
@@ -28,10 +29,9 @@ from fivm_dbt.plan.plan import (
     StateTable,
     View,
 )
+from fivm_dbt.plan.model.state_layout import RESERVED, shown_from_table
 from fivm_dbt.plan.recomputed_parts import recomputed_parts
 from fivm_dbt.plan.retention import not_kept, retained
-from fivm_dbt.plan.root import Root
-from fivm_dbt.plan.state_layout import RESERVED, shown_from_table
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.sql.lower import lower
 from fivm_dbt.sql.parse import has_match, parse
@@ -41,7 +41,7 @@ from fivm_dbt.sql.splice import over_no_rows
 from fivm_dbt.sql.typing import Describe, Typer
 
 if TYPE_CHECKING:
-    from fivm_dbt.plan.planner import ModelRequest
+    from fivm_dbt.plan.request import ModelRequest
 
 
 logger = logging.getLogger(__name__)

@@ -21,9 +21,9 @@ from fivm_dbt.ir.nodes import Explode, Filter, Join, Map, Node, OuterJoin, Scan,
 from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.shift import Shift
-from fivm_dbt.plan.part_map import part_map
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.root import Root
+from fivm_dbt.plan.layout.root import Root
+from fivm_dbt.plan.model.part_map import part_map
+from fivm_dbt.plan.model.plan import Plan
 
 Retained = Mapping[str, Retention]
 """By relation how its parts are dropped, of those whose dropped rows do not count as deleted."""

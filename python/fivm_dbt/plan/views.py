@@ -25,14 +25,14 @@ from fivm_dbt.ir.part_columns import is_shorter_than_period
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import STEP, split_name
 from fivm_dbt.parts.length import Length
-from fivm_dbt.plan.match_marks import by_slot, marks_delta
-from fivm_dbt.plan.partitioning import choose_partitioning
-from fivm_dbt.plan.payload_views import is_payload_view
-from fivm_dbt.plan.plan import StateTable, View
-from fivm_dbt.plan.product_deltas import ProductDeltas
-from fivm_dbt.plan.promised_keys import Promised, determined_keys, is_set
+from fivm_dbt.plan.keep.match_marks import by_slot, marks_delta
+from fivm_dbt.plan.keep.trees.payload_views import is_payload_view
+from fivm_dbt.plan.keep.trees.product_deltas import ProductDeltas
+from fivm_dbt.plan.layout.partitioning import choose_partitioning
+from fivm_dbt.plan.layout.promised_keys import Promised, determined_keys, is_set
+from fivm_dbt.plan.layout.root import Root, find_root
+from fivm_dbt.plan.model.plan import StateTable, View
 from fivm_dbt.plan.retention import Retained, check_kept
-from fivm_dbt.plan.root import Root, find_root
 from fivm_dbt.rewrite.flatten_joins import flatten_joins
 from fivm_dbt.rewrite.order_factors import order_factors
 from fivm_dbt.sql.typing import Typer

@@ -14,8 +14,7 @@ from fivm_dbt.ir.nodes import Lookup, Side
 from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import CLOCK, old_rows
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.plan.binding import Binding, BoundClock, BoundInput, Span, is_own_change, staged_input
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.clock import clock_detail, recorded_clock
 from fivm_dbt.refresh.dropped import dropped_in
 from fivm_dbt.refresh.engine import ChangeFeedUnavailable, Expected
@@ -25,6 +24,7 @@ from fivm_dbt.refresh.report import InputChange
 from fivm_dbt.spark.capture import change_counts, change_query, change_summary
 from fivm_dbt.spark.dropped import without_losses
 from fivm_dbt.spark.near_changes import times_of
+from fivm_dbt.steps.binding import Binding, BoundClock, BoundInput, Span, is_own_change, staged_input
 
 
 @dataclass(frozen=True)

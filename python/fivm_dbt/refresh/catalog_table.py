@@ -7,7 +7,7 @@ import threading
 import time
 
 from fivm_dbt.naming import part_catalog
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.part_catalog import create_catalog
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from fivm_dbt.ir.clock import Clock
-from fivm_dbt.plan.binding import BoundClock
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.steps.binding import BoundClock
 
 
 def read_clock(plan: Plan, engine: Recorder, finished: Mapping[str, Any] | None) -> BoundClock | None:

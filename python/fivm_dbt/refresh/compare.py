@@ -14,7 +14,7 @@ from fivm_dbt.ir.scalar import column_ast
 from fivm_dbt.naming import PREFIX, VIEW, quote
 from fivm_dbt.parts.intervals import last_parts
 from fivm_dbt.parts.parted import PART_TIMESTAMP
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.retention import computed_after
 from fivm_dbt.refresh.dropped import Dropped, recorded_drops
 from fivm_dbt.refresh.engine import Readable

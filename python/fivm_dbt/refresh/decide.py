@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.plan.binding import Binding
-from fivm_dbt.plan.plan import STATE, Plan, is_hashed, shortened
+from fivm_dbt.plan.model.plan import STATE, Plan, is_hashed, shortened
 from fivm_dbt.refresh.engine import Commit, VersionUnavailable
 from fivm_dbt.refresh.observe import Coverage, Observed, RecordedInput
 from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.steps.binding import Binding
 
 BYTES_PER_BUCKET = 32 * 2**20
 MAX_BUCKETS = 512

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.plan.binding import BoundInput
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.observe import Coverage
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.dropped import losing_parts_query, newest_query, rows_left_query
 from fivm_dbt.spark.part_time import counted
+from fivm_dbt.steps.binding import BoundInput
 
 Dropped = Mapping[str, Intervals]
 """By input the parts that have been dropped, and whose results are kept."""

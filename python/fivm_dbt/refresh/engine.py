@@ -12,7 +12,7 @@ from typing import Protocol
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.ir.clock import Clock
-from fivm_dbt.plan.head import Note
+from fivm_dbt.plan.model.head import Note
 
 Row = tuple[object, ...]
 

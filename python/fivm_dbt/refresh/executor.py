@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.engine import Engine
 from fivm_dbt.refresh.maintained import MaintainedRun
 from fivm_dbt.refresh.observe import State, locked

@@ -19,8 +19,7 @@ from math import gcd
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.delta.products import FactorisedDelta
-from fivm_dbt.plan.binding import staged_input
-from fivm_dbt.plan.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan, View
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.factors import (
@@ -40,6 +39,7 @@ from fivm_dbt.spark.factors import (
     sizes_query,
     staged_rows,
 )
+from fivm_dbt.steps.binding import staged_input
 
 MAX_TERMS = 64
 """A sum of more products is not looked for: each is a row of literals in a statement."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fivm_dbt.plan.binding import Binding
-from fivm_dbt.plan.head import HeadId, NextHead
-from fivm_dbt.plan.plan import shortened
+from fivm_dbt.plan.model.head import HeadId, NextHead
+from fivm_dbt.plan.model.plan import shortened
 from fivm_dbt.refresh.decide import KEEPS_ROWS, beheaded, changed_by_others, is_conflict, raised_alarm
 from fivm_dbt.refresh.engine import Commit
 from fivm_dbt.refresh.heads import coverage, had_head, has_set, head_of_build, next_head, read_state
@@ -20,6 +19,7 @@ from fivm_dbt.refresh.report import Action, InputChange
 from fivm_dbt.refresh.run import Overtaken
 from fivm_dbt.spark.heads import OVERTAKEN
 from fivm_dbt.spark.merge import write_head
+from fivm_dbt.steps.binding import Binding
 
 
 class HeadedRun(ModelRun):

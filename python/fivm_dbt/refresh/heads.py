@@ -13,8 +13,8 @@ from typing import Any
 from sqlglot import exp
 
 from fivm_dbt.naming import COVERAGE, sibling
-from fivm_dbt.plan.head import HeadId, NextHead, as_json, noted_head
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.head import HeadId, NextHead, as_json, noted_head
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.decide import without_head
 from fivm_dbt.refresh.engine import Commit, MissingRelation, NotVersioned, Readable
 from fivm_dbt.refresh.observe import Coverage, State

@@ -14,7 +14,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import coarser, with_empty_parts
 from fivm_dbt.parts.reference import PartReference
-from fivm_dbt.plan.part_plan import PartInput, PartPlan
+from fivm_dbt.plan.model.part_plan import PartInput, PartPlan
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from sqlglot import exp
 from fivm_dbt.catalog import TableStatistics
 from fivm_dbt.ir.scalar import column_ast
 from fivm_dbt.naming import PARTITION, VIEW
-from fivm_dbt.plan.applying import StateSize
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.engine import Engine, MissingRelation
 from fivm_dbt.refresh.observe import State
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.pieces import table
+from fivm_dbt.steps.applying import StateSize
 
 logger = logging.getLogger(__name__)
 

@@ -12,8 +12,6 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.plan.applying import StateSize, Tail, appends, replaced_states
-from fivm_dbt.plan.binding import Binding, BoundInput, staged_input
 from fivm_dbt.refresh.bind import (
     bind,
     counted,
@@ -48,6 +46,8 @@ from fivm_dbt.refresh.runner import Update, build_states
 from fivm_dbt.refresh.writes import MAX_LITERALS
 from fivm_dbt.spark.alarms import NEGATIVE, OVERFLOW
 from fivm_dbt.spark.state import TWICE
+from fivm_dbt.steps.applying import StateSize, Tail, appends, replaced_states
+from fivm_dbt.steps.binding import Binding, BoundInput, staged_input
 from fivm_dbt.steps.read_once import read_once
 
 

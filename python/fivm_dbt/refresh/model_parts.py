@@ -11,7 +11,7 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.naming import COUNT, PARTITION, part_catalog
 from fivm_dbt.parts.length import Length
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.catalog_table import create_once
 from fivm_dbt.refresh.engine import MissingRelation
 from fivm_dbt.refresh.recorder import Recorder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fivm_dbt.naming import sibling
-from fivm_dbt.plan.plan import inner_views
+from fivm_dbt.plan.model.plan import inner_views
 from fivm_dbt.refresh.observe import Coverage, Observed
 from fivm_dbt.refresh.publish import drop_states, show_again, show_helpers
 from fivm_dbt.refresh.report import Report

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.plan.binding import BoundInput, staged_input
-from fivm_dbt.plan.part_plan import PartInput, PartPlan
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.part_plan import PartInput, PartPlan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.bind import Staged, tell_change
 from fivm_dbt.refresh.engine import ChangeFeedUnavailable, Row, VersionUnavailable
 from fivm_dbt.refresh.heads import read_state
@@ -25,6 +24,7 @@ from fivm_dbt.spark.part_catalog import InputParts, Recorded, add_parts, add_sta
 from fivm_dbt.spark.part_queries import all_rows, some_rows
 from fivm_dbt.spark.parts import input_parts_query, islands_query, numbered
 from fivm_dbt.spark.pieces import table
+from fivm_dbt.steps.binding import BoundInput, staged_input
 
 
 @dataclass(frozen=True)

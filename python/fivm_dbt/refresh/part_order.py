@@ -11,9 +11,8 @@ from functools import partial
 from heapq import heapify, heappop, heappush
 
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.plan.binding import staged_input
-from fivm_dbt.plan.part_plan import PartPlan
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.part_plan import PartPlan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.decide import raised_alarm
 from fivm_dbt.refresh.known_parts import KnownParts
 from fivm_dbt.refresh.part_table import PartTable
@@ -23,6 +22,7 @@ from fivm_dbt.spark.alarms import OVERFLOW
 from fivm_dbt.spark.part_queries import part_query, parts_query
 from fivm_dbt.spark.part_shift import change_of_part, shift_parts, uncertain_changes
 from fivm_dbt.spark.part_sums import running_parts
+from fivm_dbt.steps.binding import staged_input
 
 TEXTS_AT_ONCE = 10
 """Parts that are computed in one statement where each takes the text of the model once more."""

@@ -13,8 +13,8 @@ from itertools import zip_longest
 from typing import Any
 
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.plan.part_plan import PartPlan
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.part_plan import PartPlan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.bind import versions_text
 from fivm_dbt.refresh.catalog_table import create_once
 from fivm_dbt.refresh.engine import MissingRelation

@@ -13,8 +13,7 @@ from datetime import date
 from typing import Any
 
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.plan.binding import Binding
-from fivm_dbt.plan.part_plan import PartPlan
+from fivm_dbt.plan.model.part_plan import PartPlan
 from fivm_dbt.refresh.bind import Staged
 from fivm_dbt.refresh.headed import HeadedRun
 from fivm_dbt.refresh.heads import with_open
@@ -30,6 +29,7 @@ from fivm_dbt.refresh.retention import NEEDS, Droppable, needs, read_by_nobody, 
 from fivm_dbt.spark.merge import write_head
 from fivm_dbt.spark.part_catalog import InputParts
 from fivm_dbt.spark.parts import compact_periods, drop_parts
+from fivm_dbt.steps.binding import Binding
 
 
 @dataclass(frozen=True, kw_only=True)

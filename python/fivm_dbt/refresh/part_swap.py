@@ -15,9 +15,9 @@ from sqlglot import exp
 
 from fivm_dbt.naming import sibling
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.plan.head import NextHead
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.state_layout import StateLayout
+from fivm_dbt.plan.model.head import NextHead
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.state_layout import StateLayout
 from fivm_dbt.refresh.part_table import PartTable
 from fivm_dbt.refresh.publish import drop_states
 from fivm_dbt.refresh.recorder import Recorder

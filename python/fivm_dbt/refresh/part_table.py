@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from fivm_dbt.plan.head import HeadId, NextHead, noted_head
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.head import HeadId, NextHead, noted_head
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.decide import KEEPS_ROWS, is_conflict, raised_alarm
 from fivm_dbt.refresh.engine import Commit, MissingRelation, NotVersioned
 from fivm_dbt.refresh.heads import has_set, head_of_build, next_head

@@ -12,12 +12,12 @@ from typing import Any
 from sqlglot import exp
 
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.plan.binding import staged_state
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.part_table import PartTable, Statement
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.parts import append_parts, changed_parts_query, drop_parts, replace_parts
 from fivm_dbt.spark.pieces import table
+from fivm_dbt.steps.binding import staged_state
 
 AT_ONCE = 500
 """Parts that are computed in one statement, where they can be, and so many are recorded in one."""

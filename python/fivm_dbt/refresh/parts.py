@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.plan.binding import Binding
-from fivm_dbt.plan.part_plan import PartPlan
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.part_plan import PartPlan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.bind import Staged, bind, stage_inputs, versions_read
 from fivm_dbt.refresh.decide import lost_inputs, unreadable, why_rebuild
 from fivm_dbt.refresh.dropped import check_rebuild, recorded_drops
@@ -34,6 +33,7 @@ from fivm_dbt.refresh.publish import drop_states, publish, show_again, write_sna
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InputChange, PartChange, Report
 from fivm_dbt.spark.part_catalog import InputParts, Recorded
+from fivm_dbt.steps.binding import Binding
 
 _ON_REQUEST = "full refresh"
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.length import Length
-from fivm_dbt.plan.part_plan import PartPlan
+from fivm_dbt.plan.model.part_plan import PartPlan
 from fivm_dbt.refresh.known_parts import KnownParts, needing_dropped, touched
 
 EventTime = tuple[datetime | None, datetime | None]

@@ -7,8 +7,7 @@ from collections.abc import Collection, Sequence
 from sqlglot import exp
 
 from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, PARTITION, ROOT_PROPERTY, TAIL_PROPERTY
-from fivm_dbt.plan.binding import Binding
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.engine import MissingRelation, NotVersioned
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.added import read_summed
@@ -17,6 +16,7 @@ from fivm_dbt.spark.properties import owner_properties
 from fivm_dbt.spark.reads import presented, shown_summed
 from fivm_dbt.spark.state import create_view, joined_on_read
 from fivm_dbt.spark.statements import statement
+from fivm_dbt.steps.binding import Binding
 from fivm_dbt.steps.order import snapshots
 
 

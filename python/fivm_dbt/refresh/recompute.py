@@ -10,9 +10,8 @@ from sqlglot import exp
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.ir.scalar import identifier
 from fivm_dbt.naming import PARTITION, VIEW
-from fivm_dbt.plan.binding import Binding
-from fivm_dbt.plan.head import NextHead
-from fivm_dbt.plan.plan import InputReach, Plan, RecomputedParts
+from fivm_dbt.plan.model.head import NextHead
+from fivm_dbt.plan.model.plan import InputReach, Plan, RecomputedParts
 from fivm_dbt.refresh.engine import ChangeFeedUnavailable
 from fivm_dbt.refresh.observe import Observed, RecordedInput, keeps_columns
 from fivm_dbt.refresh.oracle import recompute_sql
@@ -25,6 +24,7 @@ from fivm_dbt.spark.reads import presented
 from fivm_dbt.spark.state import create_table, partition_value
 from fivm_dbt.spark.states import as_stored, of_view, renamed, with_head
 from fivm_dbt.spark.validate import validate
+from fivm_dbt.steps.binding import Binding
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fivm_dbt.plan.binding import BoundClock
 from fivm_dbt.refresh.bind import bind
 from fivm_dbt.refresh.clock import movement, read_clock
 from fivm_dbt.refresh.decide import why_rebuild
@@ -12,6 +11,7 @@ from fivm_dbt.refresh.observe import Observed, State, observe
 from fivm_dbt.refresh.publish import publish
 from fivm_dbt.refresh.recompute import Touched, find_touched, write_recomputed
 from fivm_dbt.refresh.report import Report
+from fivm_dbt.steps.binding import BoundClock
 
 
 class RecomputedRun(HeadedRun):

@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.ir.clock import Clock
-from fivm_dbt.plan.head import Note, Written
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.head import Note, Written
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.engine import Commit, Engine, Expected, Metrics, Row
 from fivm_dbt.spark.pieces import by_row, table
 

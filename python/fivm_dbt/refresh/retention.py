@@ -18,7 +18,7 @@ from datetime import timedelta
 from typing import Any
 
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.plan.part_plan import PartInput, PartPlan
+from fivm_dbt.plan.model.part_plan import PartInput, PartPlan
 from fivm_dbt.refresh.engine import Readable
 from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.known_parts import KnownParts, touched

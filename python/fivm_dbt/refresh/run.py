@@ -7,9 +7,7 @@ from time import perf_counter
 from typing import Any
 
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.plan.applying import StateSize
-from fivm_dbt.plan.binding import Binding
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.bind import Staged
 from fivm_dbt.refresh.clock import finished_clock
 from fivm_dbt.refresh.heads import now
@@ -17,6 +15,8 @@ from fivm_dbt.refresh.observe import Observed, RecordedInput, State
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InnerChange, Report
 from fivm_dbt.refresh.runner import Merged
+from fivm_dbt.steps.applying import StateSize
+from fivm_dbt.steps.binding import Binding
 
 
 class Overtaken(Exception):

@@ -14,18 +14,8 @@ from typing import TypeVar
 from sqlglot import exp
 
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.plan.applying import StateSize, Tail, fits_one_task, tells_changes
-from fivm_dbt.plan.binding import (
-    Binding,
-    BoundInput,
-    Span,
-    Touched,
-    is_own_change,
-    staged_input,
-    staged_state,
-)
-from fivm_dbt.plan.head import NextHead
-from fivm_dbt.plan.plan import Plan, View
+from fivm_dbt.plan.model.head import NextHead
+from fivm_dbt.plan.model.plan import Plan, View
 from fivm_dbt.refresh.factorise import Found, factorised
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.writes import (
@@ -42,6 +32,16 @@ from fivm_dbt.spark.merge import write_deltas, write_head
 from fivm_dbt.spark.near_changes import times_of
 from fivm_dbt.spark.replace import replaced_and_changes
 from fivm_dbt.spark.statements import locate_query, locates, statement
+from fivm_dbt.steps.applying import StateSize, Tail, fits_one_task, tells_changes
+from fivm_dbt.steps.binding import (
+    Binding,
+    BoundInput,
+    Span,
+    Touched,
+    is_own_change,
+    staged_input,
+    staged_state,
+)
 from fivm_dbt.steps.kinds import (
     Count,
     Factorise,

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import TIMESTAMP
-from fivm_dbt.plan.applying import StateSize, Tail, fits_one_task
-from fivm_dbt.plan.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan, View
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.spark.merge import Way
 from fivm_dbt.spark.places import Place
 from fivm_dbt.spark.reads import Bounds
+from fivm_dbt.steps.applying import StateSize, Tail, fits_one_task
 
 MAX_LITERALS = 1000
 """Above this many touched partitions a MERGE is not restricted to them: the list would cost more than it saves."""

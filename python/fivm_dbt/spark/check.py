@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from fivm_dbt.plan.applying import tells_changes
-from fivm_dbt.plan.binding import Binding, staged_input, staged_state
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.spark.merge import merge, write_head
 from fivm_dbt.spark.places import Place
 from fivm_dbt.spark.reads import Bounds
 from fivm_dbt.spark.replace import replace_partitions, replaced_and_changes
 from fivm_dbt.spark.statements import statement
 from fivm_dbt.spark.validate import validate
+from fivm_dbt.steps.applying import tells_changes
+from fivm_dbt.steps.binding import Binding, staged_input, staged_state
 from fivm_dbt.steps.example import EXAMPLE_HEAD, example
 from fivm_dbt.steps.kinds import (
     StageChange,

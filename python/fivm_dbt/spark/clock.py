@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fivm_dbt.ir.clock import kinds_below, pinned_clock
 from fivm_dbt.ir.nodes import Node
-from fivm_dbt.plan.binding import Binding
+from fivm_dbt.steps.binding import Binding
 
 
 def at_time(node: Node, binding: Binding) -> Node:

@@ -19,14 +19,14 @@ from fivm_dbt.ir.nodes import Lookup, Scan
 from fivm_dbt.ir.scalar import Scalar, as_type, column_ast, identifier
 from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import PREFIX
-from fivm_dbt.plan.binding import staged_input, staged_state
-from fivm_dbt.plan.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan, View
 from fivm_dbt.rings.products import sum_of_products
 from fivm_dbt.rings.registry import ROWS
 from fivm_dbt.spark.pieces import table, union_all
 from fivm_dbt.spark.reads import shown_columns
 from fivm_dbt.spark.select import select_columns
 from fivm_dbt.spark.state import is_any
+from fivm_dbt.steps.binding import staged_input, staged_state
 
 Query = exp.Query
 

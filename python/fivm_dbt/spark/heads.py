@@ -11,8 +11,8 @@ from sqlglot import exp
 from fivm_dbt.catalog.types import BIGINT, STRING
 from fivm_dbt.ir.scalar import as_type, cast_ast, column_ast, identifier, raise_error
 from fivm_dbt.naming import COMMIT, COVERAGE, HEAD, OF, PARTITION, TAIL, TO, VIEW
-from fivm_dbt.plan.head import HeadId, NextHead
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.head import HeadId, NextHead
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.spark.pieces import pinned
 
 OVERTAKEN = "FIVM403"

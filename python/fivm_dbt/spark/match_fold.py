@@ -9,7 +9,7 @@ All starts are advanced row by row, each with its threads in order of preference
 One step takes a row: a new start, then each thread that may take the row becomes one for each of its moves. A thread
 that accepts is the best so far of its start and cuts off those behind it. Then the starts are settled
 (:mod:`fivm_dbt.spark.match_settling`). At the end the threads left are given up. The fold without what it has found is
-all that has to be known of the rows so far (:mod:`fivm_dbt.spark.match_parts` keeps it).
+all that has to be known of the rows so far (:mod:`fivm_dbt.spark.match_state` keeps it).
 """
 
 from __future__ import annotations

@@ -10,9 +10,8 @@ from sqlglot import exp
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.scalar import as_type, column_ast, identifier
 from fivm_dbt.naming import COUNT, OF, PARTITION, VIEW
-from fivm_dbt.plan.binding import staged_state
-from fivm_dbt.plan.head import NextHead
-from fivm_dbt.plan.plan import Plan, StateTable, View
+from fivm_dbt.plan.model.head import NextHead
+from fivm_dbt.plan.model.plan import Plan, StateTable, View
 from fivm_dbt.rings.registry import Component
 from fivm_dbt.spark.alarms import NEGATIVE, not_overflowed, unless
 from fivm_dbt.spark.heads import head_branches, head_row, is_from, is_in_tail
@@ -21,6 +20,7 @@ from fivm_dbt.spark.places import Place
 from fivm_dbt.spark.replace import replace_partitions
 from fivm_dbt.spark.state import is_any, twice
 from fivm_dbt.spark.states import as_delta, as_stored, of_view, renamed, with_head
+from fivm_dbt.steps.binding import staged_state
 
 Way = Literal["merge", "replace", "append"]
 """How deltas are written: into the rows of their keys, with their partitions written anew, or into the tail."""

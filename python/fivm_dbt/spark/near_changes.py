@@ -13,7 +13,7 @@ from fivm_dbt.ir.scalar import as_type, column_ast
 from fivm_dbt.ir.within import Near, TimeBound
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.shift import DAY
-from fivm_dbt.plan.binding import Binding
+from fivm_dbt.steps.binding import Binding
 
 MAX_RANGES = 16
 """Changes far apart are met in so many ranges at the most: today's rows, and late ones of some days."""

@@ -17,8 +17,8 @@ from fivm_dbt.ir.scalar import as_type
 from fivm_dbt.naming import part_catalog
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.length import Length
-from fivm_dbt.plan.part_plan import PART
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.part_plan import PART
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.spark.part_time import in_numbers, instant, whole
 from fivm_dbt.spark.pieces import table, union_all
 from fivm_dbt.spark.reads import written

@@ -15,9 +15,9 @@ from fivm_dbt.naming import PARTITION
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.parts.reference import Bound, PartReference
-from fivm_dbt.plan.by_part import WANTED
-from fivm_dbt.plan.part_plan import PART, PartInput, PartPlan, PartQuery, PartRead, Together
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.part_plan import PART, PartInput, PartPlan, PartQuery, PartRead, Together
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.viewdf.by_part import WANTED
 from fivm_dbt.spark.match_text import written_out
 from fivm_dbt.spark.part_time import floored, in_numbers, in_parts, instant, number_of, whole
 from fivm_dbt.spark.pieces import pinned, table, union_all

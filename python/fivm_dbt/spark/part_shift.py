@@ -17,9 +17,9 @@ from fivm_dbt.ir.scalar import as_type, cast_ast, column_ast, identifier
 from fivm_dbt.naming import OF, PARTITION, VIEW
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
-from fivm_dbt.plan.head import HeadId, NextHead
-from fivm_dbt.plan.part_plan import Cumulative
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.head import HeadId, NextHead
+from fivm_dbt.plan.model.part_plan import Cumulative
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.spark.heads import head_branches, is_from, is_in_tail
 from fivm_dbt.spark.part_queries import named_parts
 from fivm_dbt.spark.part_time import in_parts, whole

@@ -20,8 +20,8 @@ from fivm_dbt.ir.scalar import as_type, cast_ast, column_ast, identifier, raise_
 from fivm_dbt.naming import PARTITION
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
-from fivm_dbt.plan.part_plan import PART, Cumulative
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.part_plan import PART, Cumulative
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.spark.alarms import OVERFLOW
 from fivm_dbt.spark.part_queries import named_parts, rows_together, same_part
 from fivm_dbt.spark.part_time import in_parts, whole

@@ -14,9 +14,9 @@ from fivm_dbt.ir.scalar import column_ast, identifier
 from fivm_dbt.naming import COUNT, PARTITION, VIEW
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
-from fivm_dbt.plan.head import NextHead
-from fivm_dbt.plan.part_plan import PART, PartInput
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.head import NextHead
+from fivm_dbt.plan.model.part_plan import PART, PartInput
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.spark.heads import head_row, is_in_tail
 from fivm_dbt.spark.part_queries import MAX_RANGES, partition_of, parts_of
 from fivm_dbt.spark.part_time import in_parts, number_of, whole

@@ -21,14 +21,14 @@ from fivm_dbt.ir.nodes import Lookup, Scan, Side
 from fivm_dbt.ir.scalar import as_type, column_ast, conjuncts, identifier
 from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import COUNT, PARTITION, STEP, VIEW, old_rows
-from fivm_dbt.plan.binding import Binding, BoundInput, staged_input, staged_state
-from fivm_dbt.plan.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan, View
 from fivm_dbt.spark.added import added_up, read_summed, summed
 from fivm_dbt.spark.near_changes import near_changes
 from fivm_dbt.spark.part_time import instant, whole
 from fivm_dbt.spark.pieces import pinned, table, union_all
 from fivm_dbt.spark.select import Reader
 from fivm_dbt.spark.states import stored
+from fivm_dbt.steps.binding import Binding, BoundInput, staged_input, staged_state
 
 
 def presented(presentation: Presentation, source: exp.Expr) -> exp.Select:

@@ -9,8 +9,8 @@ from sqlglot import exp
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.scalar import as_type, column_ast, identifier
 from fivm_dbt.naming import BEFORE, CHANGE_TYPE, COUNT, KINDS, PARTITION, STAGED
-from fivm_dbt.plan.head import NextHead
-from fivm_dbt.plan.plan import PayloadColumn, Plan, StateTable, View
+from fivm_dbt.plan.model.head import NextHead
+from fivm_dbt.plan.model.plan import PayloadColumn, Plan, StateTable, View
 from fivm_dbt.spark.added import stored_and_staged
 from fivm_dbt.spark.alarms import NEGATIVE, OVERFLOW, not_overflowed, unless
 from fivm_dbt.spark.heads import head_row, is_in_tail

@@ -15,9 +15,8 @@ from fivm_dbt.delta.term import Term, at_side
 from fivm_dbt.ir.nodes import Lookup, Node, Side
 from fivm_dbt.ir.scalar import Scalar, as_type, column_ast, identifier, never_null, raise_error
 from fivm_dbt.naming import COUNT, PARTITION, STEP
-from fivm_dbt.plan.binding import Binding, BoundInput, staged_input, staged_state
-from fivm_dbt.plan.head import NextHead
-from fivm_dbt.plan.plan import Plan, StateTable, View
+from fivm_dbt.plan.model.head import NextHead
+from fivm_dbt.plan.model.plan import Plan, StateTable, View
 from fivm_dbt.rings.products import OVERFLOW, sum_of_products
 from fivm_dbt.rings.registry import DOUBLES, ROWS, Component
 from fivm_dbt.spark.clock import at_time
@@ -28,6 +27,7 @@ from fivm_dbt.spark.pieces import table, union_all
 from fivm_dbt.spark.reads import bound_number, presented, side_reader
 from fivm_dbt.spark.select import Reader, select, select_columns
 from fivm_dbt.spark.states import as_stored, lay_out_rows, with_head
+from fivm_dbt.steps.binding import Binding, BoundInput, staged_input, staged_state
 
 TWICE = "FIVM405"
 

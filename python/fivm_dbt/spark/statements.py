@@ -12,8 +12,7 @@ from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.nodes import Lookup
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import PARTITION, VIEW
-from fivm_dbt.plan.binding import Binding
-from fivm_dbt.plan.plan import Plan, StateTable, View
+from fivm_dbt.plan.model.plan import Plan, StateTable, View
 from fivm_dbt.spark.capture import change_query, snapshot_query, state_change_query
 from fivm_dbt.spark.properties import snapshot_properties, state_properties
 from fivm_dbt.spark.state import (
@@ -26,6 +25,7 @@ from fivm_dbt.spark.state import (
     partitions_query,
     touched_query,
 )
+from fivm_dbt.steps.binding import Binding
 from fivm_dbt.steps.kinds import (
     Build,
     Count,

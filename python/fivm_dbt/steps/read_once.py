@@ -9,7 +9,7 @@ from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.nodes import Filter, Join, Map, Node, Scan, Side, Values
 from fivm_dbt.naming import old_rows
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.steps.order import key_sets
 
 _READS_EACH_ONCE = (Filter, Join, Map, Scan, Values)

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from fivm_dbt.catalog import Catalog, Column, Relation
 from fivm_dbt.catalog.types import STRING
 from fivm_dbt.config import load_config
-from fivm_dbt.engines.duckdb import DuckDbEngine
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.naming import canonical
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.sql.splice import splice_inputs
 from fivm_dbt.testing.compare import compare_rows, with_lists_sorted

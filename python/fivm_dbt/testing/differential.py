@@ -13,7 +13,7 @@ from pathlib import Path
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Node
 from fivm_dbt.naming import quote
-from fivm_dbt.plan.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan, View
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.spark.added import read_summed
 from fivm_dbt.testing.cell_table import Seen

@@ -23,7 +23,8 @@ from fivm_dbt.config import load_config
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.naming import canonical
-from fivm_dbt.plan.planner import ModelRequest, plan_model
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.testing.scenario import Scenario
 
 STRATEGIES = (*("auto", "first_order", "factorized", "recursive") * 3, "reevaluate")

@@ -16,8 +16,8 @@ from fivm_dbt.ir.scalar import cast_ast, column_ast, identifier
 from fivm_dbt.naming import quote, staged_name
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
-from fivm_dbt.plan.part_plan import PartPlan, PartQuery
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.part_plan import PartPlan, PartQuery
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.engine import Engine
 from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.known_parts import KnownParts

@@ -20,12 +20,12 @@ from dataclasses import replace
 from datetime import datetime
 from time import perf_counter
 
-from fivm_dbt.engines.duckdb_meaning import check_columns
-from fivm_dbt.engines.duckdb_unsupported import CODE as NOT_ON_DUCKDB
+from fivm_dbt.engines.duckdb.meaning import check_columns
+from fivm_dbt.engines.duckdb.unsupported import CODE as NOT_ON_DUCKDB
 from fivm_dbt.errors import CODES, FivmError
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import canonical, quote
-from fivm_dbt.plan.plan import Plan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.oracle import recompute_sql, runnable_sql
 from fivm_dbt.refresh.report import Report

@@ -12,9 +12,10 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.naming import canonical
 from fivm_dbt.parts.length import Length, duration
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
-from fivm_dbt.plan.plan import Plan
-from fivm_dbt.plan.planner import ModelRequest, columns_as_read, plan_model
-from fivm_dbt.plan.viewdf import plan_viewdf
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.planner import columns_as_read, plan_model
+from fivm_dbt.plan.request import ModelRequest
+from fivm_dbt.plan.viewdf.planner import plan_viewdf
 from fivm_dbt.sql.typing import Describe
 from fivm_dbt.testing.part_text import compiled
 from fivm_dbt.testing.scenario import Model, Scenario, TableOptions

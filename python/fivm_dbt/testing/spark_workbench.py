@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fivm_dbt.catalog import Column
-from fivm_dbt.engines.session import local_session
-from fivm_dbt.engines.spark import SparkEngine
+from fivm_dbt.engines.spark.engine import SparkEngine
+from fivm_dbt.engines.spark.session import local_session
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.ir.nodes import Node
 from fivm_dbt.naming import quote, relation_name, split_name

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from fivm_dbt.catalog import Column
-from fivm_dbt.engines.duckdb import DuckDbEngine
-from fivm_dbt.engines.duckdb_meaning import check_meaning
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
+from fivm_dbt.engines.duckdb.meaning import check_meaning
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.ir.nodes import Node
 from fivm_dbt.refresh.engine import Engine, Row

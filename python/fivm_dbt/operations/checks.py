@@ -1,0 +1,58 @@
+"""What can be said about a project's inputs without changing them: Delta or not, change feed or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from fivm_dbt.engines.spark.engine import Execute
+from fivm_dbt.engines.spark.introspect import Described, describe_relation
+from fivm_dbt.project.manifest import Declared, Nodes
+
+CHANGE_FEED = "delta.enableChangeDataFeed"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of a diagnosis."""
+
+    level: Literal["ok", "advice", "error"]
+    text: str
+
+
+def check_inputs(execute: Execute, nodes: Nodes) -> list[Finding]:
+    """One finding per input of the project's fivm models."""
+    readers: dict[str, list[str]] = {}
+    for model in nodes.fivm_models():
+        for name in nodes.inputs_of(model):
+            readers.setdefault(name, []).append(str(model.name))
+    found = []
+    for name in sorted(readers):
+        level, text = _finding(name, describe_relation(execute, name), nodes.declared(name))
+        found.append(Finding(level, f"{name} (read by {', '.join(sorted(readers[name]))}): {text}"))
+    return found or [Finding("advice", "no model of this project has materialized='fivm'")]
+
+
+def _finding(
+    name: str, described: Described | None, declared: Declared
+) -> tuple[Literal["ok", "advice", "error"], str]:
+    if described is None:
+        return "advice", "does not exist yet"
+    if described.presentation is not None:
+        return "ok", "fivm model"
+    if not described.is_delta:
+        kind = "a view" if described.is_view else described.provider or "of unknown format"
+        return "error", f"is {kind}, not a Delta table (FIVM301, FIVM303)"
+    if declared.is_seed:
+        return "ok", "seed, compared with an own snapshot"
+    if dict(described.properties).get(CHANGE_FEED) == "true":
+        return "ok", "change feed on"
+    advice = _advice(name, declared)
+    return "advice", f"no change feed: versions are compared, which reads the table twice. {advice}"
+
+
+def _advice(name: str, declared: Declared) -> str:
+    statement = f"ALTER TABLE {name} SET TBLPROPERTIES ('{CHANGE_FEED}' = 'true')"
+    if declared.node is None or declared.node.resource_type != "model":
+        return statement
+    return f"{statement}, and in its config tblproperties: {{'{CHANGE_FEED}': 'true'}}"

@@ -1,0 +1,137 @@
+"""The strategies that keep helper views of a join, of which an aggregate or a listing is then computed.
+
+``factorized`` keeps a view tree (:mod:`fivm_dbt.plan.keep.trees.factorise`), ``auto`` what pays of one,
+``recursive`` maps (:mod:`fivm_dbt.plan.keep.trees.recursive`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fivm_dbt.catalog import TableStatistics
+from fivm_dbt.config import Inequality, Strategy
+from fivm_dbt.ir.copies import Copies
+from fivm_dbt.ir.nodes import Aggregate, Map
+from fivm_dbt.ir.on_demand import is_on_demand
+from fivm_dbt.parts.length import Length
+from fivm_dbt.plan.keep.kept_views import KeptViews
+from fivm_dbt.plan.keep.trees.blocks import Block, block_of, column_name
+from fivm_dbt.plan.keep.trees.factorise import Factoriser, GivenOrder
+from fivm_dbt.plan.keep.trees.factorised_result import FactorisedResult
+from fivm_dbt.plan.keep.trees.recursive import Recursion
+from fivm_dbt.plan.model.plan import ViewTree
+
+
+@dataclass(frozen=True)
+class Topmost:
+    """What the join of which a model shows the result is told: the user's order, and how its result is kept."""
+
+    order: GivenOrder | None
+    is_factorized: bool
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which inner views a model is to have.
+
+    ``first_order`` keeps just what could not be recomputed to the last bit; ``factorized`` a view tree per inner
+    join, on the given ``order`` if there is one; ``recursive`` its maps, to a ``depth`` if that is given; ``auto`` what
+    pays by what was ``measured``, and nothing where nothing was.
+    """
+
+    strategy: Strategy
+    order: GivenOrder | None = None
+    depth: int | None = None
+    measured: TableStatistics | None = None
+    splits_sums: bool = True
+    inequality: Inequality = "auto"
+    buckets: int | None = None
+    """The number of hash buckets of states where the model says it."""
+    is_factorized: bool = False
+    """Whether the model's result is to be kept as factors instead of rows."""
+    part_length: Length | None = None
+    """How long the time parts of patterns are."""
+    by_time: bool = True
+    """Whether reads are bounded by the times of changes."""
+    is_utc: bool = False
+
+    @property
+    def topmost(self) -> Topmost:
+        """What holds for the topmost join alone."""
+        return Topmost(self.order, self.is_factorized)
+
+    @property
+    def only_needed(self) -> bool:
+        return self.strategy == "first_order"
+
+
+@dataclass
+class HelperViews:
+    """Keeps the helper views of one model's joins, in ``views``.
+
+    ``measurable`` says what ``auto`` would like to know: by input, columns.
+    """
+
+    wanted: Wanted
+    views: KeptViews
+    trees: list[ViewTree] = field(default_factory=list)
+    factors: FactorisedResult | None = None
+    """Of a model whose result is kept as factors."""
+    measurable: dict[str, set[str]] = field(default_factory=dict)
+
+    @property
+    def are_kept(self) -> bool:
+        """Whether every join has its helper views, so that nothing else is kept of what it joins."""
+        return self.wanted.strategy in ("factorized", "recursive")
+
+    def aggregate(self, node: Aggregate, topmost: Topmost | None) -> Aggregate | None:
+        """``node`` over helper views; None where it has no join that they could be of, or none that pays."""
+        maker = self._maker(node, topmost)
+        if maker is None:
+            return None
+        over, tree = maker.root()
+        self.trees.append(tree)
+        return over
+
+    def listing(self, rows: Map, topmost: Topmost | None = None) -> Copies | None:
+        """The rows of a join over helper views: grouped by all their columns they are an aggregate that counts."""
+        if not rows.items or not all(i.type.is_groupable for i in rows.items):
+            return None
+        over = self.aggregate(Aggregate(rows.input, rows.alias, rows.items, ()), topmost)
+        if over is None:
+            return None
+        assert over.factored is not None
+        return Copies(over.input, rows.alias, over.keys, over.factored.rows)
+
+    def _maker(self, node: Aggregate, topmost: Topmost | None) -> Factoriser | Recursion | None:
+        strategy, is_split = self.wanted.strategy, self.wanted.splits_sums
+        is_out = self.wanted.only_needed or is_on_demand(node)
+        block = None if is_out else block_of(node, splits_sums=is_split)
+        if block is None:
+            return None
+        if strategy == "recursive":
+            return Recursion(block, self.views, self.wanted.depth)
+        order = topmost.order if topmost is not None else None
+        if topmost is not None and topmost.is_factorized:
+            self.factors = FactorisedResult(block, self.views, order)
+            return self.factors
+        if strategy == "factorized":
+            return Factoriser(block, self.views, order)
+        return self._chooser(block)
+
+    def _chooser(self, block: Block) -> Factoriser | None:
+        """The maker of the views that pay, by what was measured."""
+        if not all(self.views.is_input(r) for r in block.relations):
+            # What stands over inner views is kept by the rules for these.
+            return None
+        for relation, parts in block.measurable.values():
+            # Of a listing all columns are keys, and nothing is learnt from those that join nothing.
+            wanted = [p for p in parts if block.aggregate.calls or block.joins(p)]
+            self.measurable.setdefault(relation, set()).update(column_name(p) for p in wanted)
+        if self.wanted.measured is None:
+            return None
+        maker = Factoriser(block, self.views, None, self.wanted.measured)
+        if maker.kept:
+            return maker
+        self.trees.append(maker.root()[1])  # which says why none is
+        return None

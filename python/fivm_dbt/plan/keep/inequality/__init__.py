@@ -1,0 +1,1 @@
+"""Aggregates that are correlated by an inequality: three ways to keep them."""

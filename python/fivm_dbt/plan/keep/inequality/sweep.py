@@ -1,0 +1,153 @@
+"""``γ_c(D ⋈_{x θ c} S)`` evaluated over sums by key, without keeping it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import INT
+from fivm_dbt.ir.nodes import Aggregate, Field, Filter, Item, Map, Node, UnionAll, Window
+from fivm_dbt.ir.scalar import Scalar, column_ast
+from fivm_dbt.naming import PREFIX
+from fivm_dbt.plan.keep.inequality.aggregate_parts import parts_of, shown, summed
+from fivm_dbt.plan.keep.inequality.correlation import Correlation, common_type
+from fivm_dbt.plan.keep.trees.payload_views import Piece
+from fivm_dbt.rings.registry import Component
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """``γ_c(D ⋈ S)`` as running sums over both in the order of what is compared: each row is read once.
+
+    At a place of both, S comes before D where equal values are in range, and else behind.
+    """
+
+    found: Correlation
+    result: Aggregate
+    sums: Piece
+    values: Piece
+    alias: str
+    placed: str
+
+    @property
+    def parts(self) -> tuple[tuple[str, Component, Scalar], ...]:
+        """Each component of the calls, with what a row of S contributes to it."""
+        return parts_of(self.result)
+
+    def joined(self) -> Map:
+        """The same by joining D with S, where the two sides have no common order that is known here."""
+        grouped = Aggregate(self.result.input, self.alias, self.result.keys, summed(self.parts))
+        keys = tuple((k, k.name) for k in self.result.keys)
+        return Map(grouped, self.result.alias, shown(self.result, self.alias, keys))
+
+    def rows(self) -> Map | None:
+        """None where an expression is compared, or types differ in more than their width."""
+        pairs = self._pairs()
+        if pairs is None:
+            return None
+        common = [
+            _Side(f"{PREFIX}at" if n == 0 else f"equal_{n}", one, other, type_)
+            for n, (one, other, type_, _) in enumerate(pairs)
+        ]
+        needed = [(one, other) for one, other, _, is_null_safe in pairs if not is_null_safe]
+        outer = tuple(Field(self.alias, f"outer_{n}", k.type) for n, k in enumerate(self.result.keys, 1))
+        parts = self.parts
+        null = Scalar(exp.Null())
+        sums = Map(
+            _present(self.sums.node, [one for one, _ in needed]),
+            self.alias,
+            (
+                *(Item(s.name, s.one.cast(s.type.text), s.type) for s in common),
+                *(Item(f.name, null.cast(f.type.text), f.type) for f in outer),
+                *(Item(name, value.cast(c.type.text), c.type) for name, c, value in parts),
+                Item("is_outer", Scalar.number(0), INT),
+            ),
+        )
+        zero = Scalar.number(0)
+        asked = Map(
+            _present(self.values.node, [other for _, other in needed]),
+            self.alias,
+            (
+                *(Item(s.name, s.other.cast(s.type.text), s.type) for s in common),
+                *(Item(f.name, k.value, f.type) for f, k in zip(outer, self.result.keys, strict=True)),
+                *(Item(name, zero.cast(c.type.text), c.type) for name, c, _ in parts),
+                Item("is_outer", Scalar.number(1), INT),
+            ),
+        )
+        both = UnionAll((sums, asked), self.alias)
+        window = Window(both, self.placed, (), self._running(common, outer, parts))
+        is_outer = exp.EQ(this=column_ast(self.placed, "is_outer"), expression=exp.Literal.number(1))
+        some = exp.NEQ(this=column_ast(self.placed, "part_0"), expression=exp.Literal.number(0))
+        wanted = Filter(window, (Scalar(is_outer), Scalar(some)))
+        keys = tuple((k, f.name) for k, f in zip(self.result.keys, outer, strict=True))
+        return Map(wanted, self.result.alias, shown(self.result, self.placed, keys))
+
+    def _running(
+        self, common: list[_Side], outer: tuple[Field, ...], parts: tuple[tuple[str, Component, Scalar], ...]
+    ) -> tuple[Item, ...]:
+        is_down = self.found.operator[0] == ">"
+        # Rows of the outer query come last where equal values are in range.
+        is_last = self.found.operator.endswith("=")
+        order = exp.Order(
+            expressions=[
+                exp.Ordered(this=column_ast(self.alias, common[0].name), desc=is_down),
+                exp.Ordered(this=column_ast(self.alias, "is_outer"), desc=not is_last),
+            ]
+        )
+        spec = exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW")
+        partition = [column_ast(self.alias, s.name) for s in common[1:]]
+
+        def running(name: str) -> Scalar:
+            return Scalar(
+                exp.Window(
+                    this=exp.Sum(this=column_ast(self.alias, name)),
+                    partition_by=[p.copy() for p in partition],
+                    order=order.copy(),
+                    spec=spec.copy(),
+                )
+            )
+
+        return (
+            *(Item(f.name, f.scalar, f.type) for f in outer),
+            *(Item(name, running(name), c.type) for name, c, _ in parts),
+            Item("is_outer", Scalar.column(self.alias, "is_outer"), INT),
+        )
+
+    def _pairs(self) -> list[tuple[Scalar, Scalar, SparkType, bool]] | None:
+        """What is compared, first by the inequality: of S, of D, in which type, and whether NULL equals NULL."""
+        types = {f.id: f.type for node in (self.sums.node, self.values.node) for f in node.fields}
+        known = dict(self.sums.columns)
+        sides = [(self.found.value, self.found.outer, False)]
+        for predicate in self.found.equal:
+            node = predicate.ast()
+            one, other = Scalar(node.this.unnest()), Scalar(node.expression.unnest())
+            if one not in known:
+                one, other = other, one
+            sides.append((one, other, isinstance(node, exp.NullSafeEQ)))
+        found = []
+        for one, other, is_null_safe in sides:
+            if one not in known or not other.is_column:
+                return None
+            ours = known[one]
+            common = common_type(types[next(iter(ours.columns))], types[next(iter(other.columns))])
+            if common is None:
+                return None
+            found.append((ours, other, common, is_null_safe))
+        return found
+
+
+@dataclass(frozen=True)
+class _Side:
+    """A column of the sweep: what it is of S, and of D."""
+
+    name: str
+    one: Scalar
+    other: Scalar
+    type: SparkType
+
+
+def _present(node: Node, values: list[Scalar]) -> Node:
+    """Rows in which what is compared is not NULL."""
+    return Filter(node, tuple(Scalar.is_not_null(next(iter(v.columns))) for v in values)) if values else node

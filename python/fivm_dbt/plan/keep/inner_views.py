@@ -1,0 +1,491 @@
+"""Which inner views of a query are kept as states of their own, so that a refresh looks them up instead of its inputs.
+
+Without them a delta rule that needs the old or the new rows of an operator would compute these from the inputs: all
+groups of an inner aggregate, all partners of a join, all rows of a window's partitions. What is kept, and why:
+
+1. an aggregate below other operators: by addition where it adds up, else per affected group;
+2. a projection of window functions, or of the matches of a pattern, below other operators, with the filter on it
+   (QUALIFY);
+3. the rows that an operator needs to recompute a key: the input of windows, of patterns and of aggregates that do not
+   add up (a multiset of their arguments per group), placed by that key;
+4. of the right side of a semi or anti join the keys alone, with their counts; any right side of an outer join that is
+   more than a projection of an input. Where just one such join stands over its left rows, also these and the right
+   rows, both by the join key. Of several in a row each would need a copy of the left rows by another key: those read
+   them in full when a right side changes;
+5. what is joined with one of these views, each connected part of it by the columns that are compared: when a threshold
+   or an inner total moves, the rows that were there before are looked up. In 4. and 5. an input of which only rows near
+   the time of a change matter is not kept, but read there, and other such rows are placed by their day
+   (:mod:`fivm_dbt.plan.keep.time.near_inputs`);
+6. of an aggregate that is correlated by an inequality what :mod:`fivm_dbt.plan.keep.inequality.choose` says. Where
+   that is evaluated on demand, what is joined with it is kept: the view above reads all of it in each refresh.
+
+The same view is kept once, however often the query has it. ``fivm_strategy: first_order`` keeps only what exactness
+needs: windows, and inner results that are not the same to the last bit when computed twice. (F-IVM, section 4:
+materialise the siblings of delta paths; DBToaster, section 3: deltas are joined with materialised complements.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from fivm_dbt.catalog import Dependency
+from fivm_dbt.delta.local import Local, local_key
+from fivm_dbt.delta.term import scans
+from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.copies import Copies
+from fivm_dbt.ir.match import Match
+from fivm_dbt.ir.nodes import (
+    Aggregate,
+    ClockFilter,
+    ClockMap,
+    Explode,
+    Filter,
+    Item,
+    Join,
+    Map,
+    Node,
+    OuterJoin,
+    Scan,
+    SemiJoin,
+    UnionAll,
+    Window,
+)
+from fivm_dbt.ir.on_demand import is_on_demand
+from fivm_dbt.ir.rename import substituted
+from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.sessions import Sessions
+from fivm_dbt.naming import unique_name
+from fivm_dbt.plan.keep.helper_views import HelperViews, Topmost, Wanted
+from fivm_dbt.plan.keep.inequality.choose import InequalityHelpers
+from fivm_dbt.plan.keep.inequality.correlation import Correlation, correlation_of
+from fivm_dbt.plan.keep.inequality.outer_sums import outer_rows_of
+from fivm_dbt.plan.keep.join_parts import compared, connected, item_of
+from fivm_dbt.plan.keep.kept_rows import KeptRows, Meaning, shown_whole
+from fivm_dbt.plan.keep.kept_views import InnerView, KeptViews
+from fivm_dbt.plan.keep.match_marks import by_marks
+from fivm_dbt.plan.keep.time.near_inputs import near_time
+from fivm_dbt.plan.keep.time.near_views import NearViews, used_by
+from fivm_dbt.plan.keep.time.reach import with_reach
+from fivm_dbt.plan.keep.time.running import split_running, with_running
+from fivm_dbt.plan.keep.time.sequences import with_days
+from fivm_dbt.plan.keep.trees.factorise import GivenOrder
+from fivm_dbt.plan.layout.root import leads_to
+from fivm_dbt.plan.model.plan import InequalityHelper, ViewTree
+from fivm_dbt.suggest import did_you_mean
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A query over scans of its inner views, these, and the view trees that some of them are of.
+
+    ``measurable``: by input, the columns whose distinct values ``auto`` would choose by. ``is_grouped`` says of a
+    result that is kept as factors that no two of their combinations have the same key.
+    """
+
+    over: Node
+    views: tuple[InnerView, ...]
+    trees: tuple[ViewTree, ...]
+    measurable: tuple[tuple[str, tuple[str, ...]], ...]
+    is_grouped: bool = False
+    inequalities: tuple[InequalityHelper, ...] = ()
+
+
+def keep_inner_views(
+    query: Node,
+    relation: str,
+    static: frozenset[str],
+    determines: Mapping[str, tuple[Dependency, ...]],
+    wanted: Wanted,
+) -> Kept:
+    """``query`` over scans of its inner views, and these views, each after those that it scans.
+
+    For the orders of view trees it counts what columns of inputs are declared to determine.
+    """
+    aliases = {f.table.lower() for node in query.walk() for f in node.fields}
+    keeper = _Keeper(KeptViews(relation, static, determines, aliases), wanted)
+    over = keeper.top(query)
+    trees = tuple(keeper.helpers.trees)
+    if wanted.order is not None and not any(tree.chosen == "given" for tree in trees):
+        _check_needless(query, wanted.order)
+    if wanted.is_factorized and keeper.helpers.factors is None:
+        raise FivmError(
+            "FIVM201",
+            "fivm_result: factorized is given, but the result is not that of an inner join, or of a GROUP BY over one",
+            remedy="leave it out",
+        )
+    chosen = tuple(keeper.inequality.chosen)
+    _check_inequality(wanted, chosen)
+    measurable = {name: tuple(sorted(columns)) for name, columns in keeper.measurable.items()}
+    is_grouped = keeper.helpers.factors is not None and keeper.helpers.factors.is_grouped
+    return Kept(over, tuple(keeper.kept.views), trees, tuple(sorted(measurable.items())), is_grouped, chosen)
+
+
+def _check_needless(query: Node, given: GivenOrder) -> None:
+    """FIVM204 for an order that nothing goes by, except over one relation, where each order gives the same views."""
+    if sum(isinstance(node, Scan) for node in query.walk()) != 1:
+        raise FivmError(
+            "FIVM204",
+            "fivm_variable_order is given, but the model, or its topmost aggregate, is not over an inner join",
+            remedy="leave it out",
+        )
+    unknown = [v for v in given.order.variables if v.lower() not in given.columns]
+    if unknown:
+        what = f"{', '.join(unknown)} of the order is no column of the relation"
+        remedy = did_you_mean(unknown[0], sorted(given.columns)) or "correct the name"
+        raise FivmError("FIVM204", what, remedy=remedy)
+
+
+def _check_inequality(wanted: Wanted, chosen: tuple[InequalityHelper, ...]) -> None:
+    """FIVM201 where a way is given in which nothing of the model can be kept."""
+    if wanted.inequality == "auto" or any(c.way == wanted.inequality for c in chosen):
+        return
+    if wanted.only_needed:
+        why = f"fivm_strategy: {wanted.strategy} keeps no helper views"
+    elif chosen:
+        why = chosen[0].reason
+    else:
+        why = "no aggregate that adds up is correlated by one inequality with outer values that change"
+    raise FivmError(
+        "FIVM201", f"fivm_inequality: {wanted.inequality} is given, but {why}", remedy="leave it out"
+    )
+
+
+@dataclass
+class _Keeper:
+    kept: KeptViews
+    wanted: Wanted
+
+    @cached_property
+    def helpers(self) -> HelperViews:
+        return HelperViews(self.wanted, self.kept)
+
+    @cached_property
+    def rows(self) -> KeptRows:
+        return KeptRows(self.kept, self.helpers)
+
+    @cached_property
+    def inequality(self) -> InequalityHelpers:
+        wanted = self.wanted
+        return InequalityHelpers(
+            self.kept, wanted.inequality, wanted.measured, wanted.buckets, wanted.splits_sums
+        )
+
+    @cached_property
+    def near(self) -> NearViews:
+        return NearViews(self.kept, self._visit, self.rows.by_key)
+
+    @property
+    def measurable(self) -> dict[str, set[str]]:
+        """What ``auto`` would like to know, by input: columns."""
+        found = {name: set(columns) for name, columns in self.helpers.measurable.items()}
+        if self.wanted.inequality == "auto":
+            for name, columns in self.inequality.measurable.items():
+                found.setdefault(name, set()).update(columns)
+        return found
+
+    def top(self, node: Node) -> Node:
+        """The query with everything below its topmost operator taken care of; that operator is the root's own."""
+        if isinstance(node, (Map, Filter)) and leads_to(node, Aggregate, Window, Match):
+            return node.with_inputs((self.top(node.inputs[0]),))
+        if isinstance(node, Aggregate) and (over := self._over_sums(node)) is not None:
+            return over
+        if isinstance(node, (Aggregate, Window, Match)):
+            return self._local(node, self.wanted.topmost)
+        return self._listing(node, self.wanted.topmost)
+
+    def _visit(self, node: Node, *, in_row: bool = False, in_block: bool = False) -> tuple[Node, Meaning]:
+        """``node`` over kept views, and what columns of it mean that are called otherwise now.
+
+        ``in_row`` says that its rows are the left ones of an outer or semi join, ``in_block`` that its joins become
+        a view tree.
+        """
+        in_block = in_block and isinstance(node, (Map, Filter, Join))
+        if isinstance(node, Aggregate):
+            _check_repeatable(node)
+            return self._inequality(node) or self._aggregate(self._local(node)), {}
+        if isinstance(node, (Map, Filter, Window, Match)) and leads_to(node, Window, Match):
+            return self._window(node), {}
+        if isinstance(node, UnionAll):
+            return self._union(node), {}
+        is_one_sided = isinstance(node, (OuterJoin, SemiJoin))
+        is_single = is_one_sided and not in_row and not _has_one_sided(node.inputs[0])
+        visited = [
+            self._visit(child, in_row=is_one_sided and position == 0, in_block=in_block)
+            for position, child in enumerate(node.inputs)
+        ]
+        meaning = {column: value for _, inner in visited for column, value in inner.items()}
+        over = substituted(node, tuple(child for child, _ in visited), meaning)
+        if isinstance(over, (OuterJoin, SemiJoin)):
+            return self._one_sided(over, meaning, is_single=is_single)
+        if isinstance(over, Join) and (not in_block or is_on_demand(over)):
+            return self._join(over, meaning)
+        return over, {} if isinstance(node, (Map, ClockMap)) else meaning
+
+    def _listing(self, node: Node, topmost: Topmost | None) -> Node:
+        """The rows of a query without an aggregate on top."""
+        new = self._in_order(node, in_block=self.helpers.are_kept)
+        rows = new if isinstance(new, Map) else shown_whole(new, self.kept.alias())
+        return self.helpers.listing(rows, topmost) or new
+
+    def _branch(self, node: Node) -> Node:
+        """A branch of a union, which is kept where it is over helper views: a row of these stands for several."""
+        new = self._listing(node, None)
+        return self.kept.keep(new, (), "a branch of a union") if isinstance(new, Copies) else new
+
+    def _union(self, node: UnionAll) -> Node:
+        branches = tuple(self._branch(branch) for branch in node.branches)
+        if any(is_on_demand(branch) for branch in branches):
+            branches = tuple(
+                self.kept.keep(shown_whole(b, self.kept.alias()), (), "a branch of a union")
+                if self._is_read(b)
+                else b
+                for b in branches
+            )
+        return node.with_inputs(branches)
+
+    def _is_read(self, node: Node) -> bool:
+        """Whether ``node`` reads inputs, and no part of it is evaluated on demand."""
+        return not is_on_demand(node) and any(s.relation not in self.kept.names for s in scans(node))
+
+    def _in_order(self, node: Node, *, in_block: bool = False) -> Node:
+        """``node`` where its columns are told by their position."""
+        new, meaning = self._visit(node, in_block=in_block)
+        if not meaning:
+            return new
+        items: list[Item] = []
+        for f in node.fields:
+            name = unique_name(f.name, {i.name.lower() for i in items})
+            items.append(Item(name, meaning.get(f.id, f.scalar), f.type))
+        return Map(new, self.kept.alias(), tuple(items))
+
+    # Operators
+
+    def _local(self, node: Local, topmost: Topmost | None = None) -> Node:
+        """An aggregate, windows or matches over the visited input, which is kept by key where keys are recomputed from
+        it. Matches may come from kept marks."""
+        is_all = self.wanted.only_needed or is_on_demand(node)
+        near = self.near.of_windows(node) if isinstance(node, Aggregate) and not is_all else None
+        if near is not None:
+            return near
+        inner, meaning = self._visit(node.input, in_block=self.helpers.are_kept)
+        over = _same(node, substituted(node, (inner,), meaning))
+        if isinstance(over, Aggregate) and over.adds_up:
+            return self.helpers.aggregate(over, topmost) or over
+        if is_on_demand(over):
+            return over
+        of_sessions = self.near.over_sessions(over)
+        if of_sessions is not None or self.wanted.only_needed:
+            return of_sessions or over
+        if isinstance(over, Match):
+            marked = by_marks(self.kept, over, self.wanted.part_length, self.wanted.buckets)
+            if marked is not None:
+                return marked
+        reaching = with_running(with_days(with_reach(over))) if isinstance(over, Window) else over
+        split = split_running(reaching, self.kept.alias) if isinstance(reaching, Window) else None
+        if split is not None:
+            running, shown = split
+            return shown.with_inputs((self._by_key(with_running(running), running),))
+        return self._by_key(reaching, over)
+
+    def _by_key(self, reaching: Local, over: Local) -> Local:
+        """An operator over rows that are kept by its keys; ``over`` is the same where these are not to be."""
+        keys = local_key(reaching)
+        kept = self.rows.by_key(
+            reaching.input, used_by(reaching), keys, "the rows from which keys are recomputed"
+        )
+        if not all(k.value in kept.keys for k in keys[-2:]):
+            return kept.under(over)
+        return self.near.with_days(kept.under(reaching))
+
+    def _over_sums(self, node: Aggregate) -> Node | None:
+        """The topmost aggregate over sums of its outer rows, where all of it is evaluated on demand anyway."""
+        found = outer_rows_of(node)
+        self.inequality.summed = found
+        if found is None or not any(self._will_be_on_demand(child) for child in found.beside):
+            return None
+        alias = self.kept.alias()
+        over, shown, sums = found.summed(self.kept, alias, splits_sums=self.wanted.splits_sums)
+        self.inequality.sums = sums
+        local = self._local(over)
+        if not is_on_demand(local):
+            raise ValueError("sums are added up once more by a delta, not by an evaluation")
+        return shown.with_inputs((local,))
+
+    def _will_be_on_demand(self, node: Node) -> bool:
+        """Whether a part of ``node`` is to be evaluated with what stands above it."""
+        if isinstance(node, Aggregate):
+            found = self._correlation(node)
+            return found is not None and self.inequality.is_on_demand(found)
+        return not isinstance(node, Window) and any(self._will_be_on_demand(child) for child in node.inputs)
+
+    def _correlation(self, node: Aggregate) -> Correlation | None:
+        """``node`` if it is correlated by an inequality and more than a join is kept of it."""
+        found = None if self.wanted.only_needed else correlation_of(node)
+        is_in_tree = self.helpers.are_kept and self.wanted.inequality == "auto"
+        return None if found is None or is_in_tree or not self.inequality.applies(found) else found
+
+    def _inequality(self, node: Aggregate) -> Node | None:
+        """An aggregate that is correlated by an inequality, over what is kept for it; None for others."""
+        found = self._correlation(node)
+        if found is None:
+            return None
+        known = self.inequality.values(found)
+        domain, *factors = (
+            self._visit(f) if f is not known else (f, {}) for f in (known or found.domain, *found.factors)
+        )
+        meaning = {column: value for _, inner in (domain, *factors) for column, value in inner.items()}
+        over = found.over(domain[0], tuple(f for f, _ in factors), meaning)
+        made = self.inequality.kept(over, found)
+        return self._aggregate(made) if isinstance(made, Aggregate) else made
+
+    def _aggregate(self, node: Node) -> Node:
+        assert isinstance(node, Aggregate)
+        if not all(f.type.is_groupable for f in node.fields):
+            return node
+        if self.wanted.only_needed and all(c.is_repeatable for c in node.calls):
+            return node
+        how = "by addition" if node.adds_up else "recomputed per affected group"
+        return self.kept.keep(node, (), f"an aggregate below other operators, {how}")
+
+    def _window(self, node: Node) -> Node:
+        """Projections and filters over windows or matches, as one view; of sessions all rows are kept."""
+        if leads_to(node, Sessions):
+            if isinstance(node, Sessions):
+                return self.near.of_sessions(node)
+            return node.with_inputs((self._window(node.inputs[0]),))
+        if isinstance(node, (Window, Match)):
+            inner = self._local(node)
+        else:
+            inner = node.with_inputs((self._window_below(node.inputs[0]),))
+        if not all(f.type.is_groupable for f in inner.fields):
+            return inner
+        what = "window functions" if leads_to(node, Window) else "matches"
+        return self.kept.keep(inner, (), f"{what} below other operators")
+
+    def _window_below(self, node: Node) -> Node:
+        if isinstance(node, (Window, Match)):
+            return self._local(node)
+        return node.with_inputs((self._window_below(node.inputs[0]),))
+
+    def _one_sided(
+        self, node: OuterJoin | SemiJoin, meaning: Meaning, *, is_single: bool
+    ) -> tuple[Node, Meaning]:
+        if is_on_demand(node):
+            return self._beside_on_demand(node, meaning)
+        left, right, predicates = node.left, node.right, node.predicates
+        if self.wanted.only_needed or not self.kept.can_change(right):
+            return node, meaning
+        pairs = compared(predicates, left, right)
+        near = [self._near(left, right, predicates), self._near(right, left, predicates)]
+        if pairs and is_single and not (near[0] and self.kept.is_input(left)):
+            keys = near[0] or tuple(item_of(a, left) for a, _ in pairs)
+            how = "time" if near[0] else "key"
+            kept = self.rows.by_key(left, left.ids, keys, f"the left rows of a join, by its {how}")
+            left, meaning, predicates = kept.applied(meaning, predicates)
+        if isinstance(node, SemiJoin):
+            used = frozenset(c for p in predicates for c in p.columns) & right.ids
+            what = "the keys that a semi or anti join looks for"
+        else:
+            used, what = right.ids, "the right side of an outer join"
+        is_kept = pairs and (is_single or isinstance(node, SemiJoin)) and not near[1]
+        if is_kept or not self.kept.is_input(right):
+            keys = near[1] or tuple(item_of(b, right) for _, b in pairs)
+            kept = self.rows.by_key(right, used, keys, what)
+            right, meaning, predicates = kept.applied(meaning, predicates)
+        if isinstance(node, OuterJoin):
+            return OuterJoin(left, right, predicates), meaning
+        return SemiJoin(left, right, predicates, node.anti), meaning
+
+    def _beside_on_demand(self, node: OuterJoin | SemiJoin, meaning: Meaning) -> tuple[Node, Meaning]:
+        """A join with something that is evaluated on demand: the other side is kept as a whole if it reads inputs."""
+        sides, predicates = [node.left, node.right], node.predicates
+        for position, side in enumerate(sides):
+            if self._is_read(side):
+                pairs = compared(predicates, side, sides[1 - position])
+                kept = self.rows.whole(side, tuple(item_of(a, side) for a, _ in pairs))
+                sides[position], meaning, predicates = kept.applied(meaning, predicates)
+        left, right = sides
+        if isinstance(node, OuterJoin):
+            return OuterJoin(left, right, predicates), meaning
+        return SemiJoin(left, right, predicates, node.anti), meaning
+
+    def _join(self, node: Join, meaning: Meaning) -> tuple[Node, Meaning]:
+        """What is joined with inner views becomes views too: each connected part of the inputs, each other factor."""
+        inputs = [f for f in node.factors if self.kept.is_input(f)]
+        inner = [f for f in node.factors if f not in inputs]
+        predicates = node.predicates
+        if (
+            self.wanted.only_needed
+            or not any(self.kept.can_change(f) for f in inner)
+            or len(node.factors) == 1
+        ):
+            return node, meaning
+        demanded = is_on_demand(node)
+        parts: list[tuple[Node, bool]] = [
+            (f, self.kept.scanned(f) is not None or (demanded and not self._is_read(f))) for f in inner
+        ]
+        for members in connected(inputs, predicates):
+            own = frozenset(c for m in members for c in m.ids)
+            within = tuple(p for p in predicates if p.columns and p.columns <= own)
+            predicates = tuple(p for p in predicates if p not in within)
+            whole = members[0] if len(members) == 1 and not within else Join(tuple(members), within)
+            parts.append((whole, False))
+        factors: list[Node] = []
+        for position, (part, is_kept) in enumerate(parts):
+            if is_kept:
+                factors.append(part)
+                continue
+            others = Join(tuple(p for i, (p, _) in enumerate(parts) if i != position), ())
+            near = () if demanded else self._near(part, others, predicates)
+            if near and self.kept.is_input(part):
+                factors.append(part)
+                continue
+            keys = near or tuple(item_of(a, part) for a, _ in compared(predicates, part, others))
+            if demanded:
+                kept = self.rows.whole(part, keys)
+            else:
+                kept = self.rows.by_key(part, part.ids, keys, "the rows that an inner view is joined with")
+            new, meaning, predicates = kept.applied(meaning, predicates)
+            parts[position] = (new, True)
+            factors.append(new)
+        return Join(tuple(factors), predicates), meaning
+
+    def _near(self, rows: Node, other: Node, predicates: tuple[Scalar, ...]) -> tuple[Item, ...]:
+        """The day of rows that a change of the other ones meets near its own time."""
+        found = None
+        if self.wanted.by_time:
+            found = near_time(rows, other, predicates, is_utc=self.wanted.is_utc)
+        return () if found is None else (found,)
+
+
+def _check_repeatable(node: Aggregate) -> None:
+    """FIVM108 for a result that can neither be kept nor be computed again to the last bit."""
+    unstable = next((c for c in node.calls if not c.is_repeatable), None)
+    odd = next((f for f in node.fields if not f.type.is_groupable), None)
+    if odd is not None and unstable is not None:
+        shown = (
+            unstable.written.sql
+            if unstable.written is not None
+            else f"{unstable.function.upper()} of doubles"
+        )
+        raise FivmError(
+            "FIVM108",
+            f"{shown} depends on the order in which doubles are added, and its group cannot be kept: "
+            f"{odd.name} has type {odd.type}",
+            remedy="CAST the argument to a decimal type, e.g. CAST(x AS DECIMAL(18, 4))",
+        )
+
+
+def _has_one_sided(node: Node) -> bool:
+    """Whether rows of ``node`` are left rows of an outer or semi join."""
+    if isinstance(node, (OuterJoin, SemiJoin)):
+        return True
+    row_level = isinstance(node, (Filter, Map, ClockFilter, ClockMap, Explode, Join))
+    return row_level and any(_has_one_sided(child) for child in node.inputs)
+
+
+def _same(before: Local, node: Node) -> Local:
+    assert isinstance(node, (Aggregate, Window, Match)) and type(node) is type(before)
+    return node

@@ -1,0 +1,163 @@
+"""Inner views of operators that look at rows near in time: panes and rows placed by blocks, and the days of a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import BIGINT, DATE
+from fivm_dbt.delta.local import Local, local_key
+from fivm_dbt.ir.match import Match
+from fivm_dbt.ir.near import block_of
+from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Item, Node, Scan, Window
+from fivm_dbt.ir.on_demand import is_on_demand
+from fivm_dbt.ir.rename import moved, substituted, with_meaning
+from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.ir.sessions import Sessions
+from fivm_dbt.ir.time_windows import TimeWindows
+from fivm_dbt.plan.keep.kept_views import KeptViews, column_of
+from fivm_dbt.plan.keep.time.panes import has_plain_keys, near_windows, over_panes
+from fivm_dbt.plan.keep.time.running import part_calls
+from fivm_dbt.plan.keep.time.sessions import near_sessions, over_sessions
+
+Meaning = dict[ColumnId, Scalar]
+
+_ROWS_OF_DAY = AggregateCall("day_rows", "count", None, None, BIGINT)
+
+
+class Rows(Protocol):
+    """Rows by their key: ``meaning`` is what columns are called there, ``keys`` what key expressions are."""
+
+    @property
+    def node(self) -> Node: ...
+
+    @property
+    def meaning(self) -> Meaning: ...
+
+    @property
+    def keys(self) -> dict[Scalar, Scalar]: ...
+
+
+@dataclass
+class NearViews:
+    """Keeps what such operators need. ``visit`` gives a part of the query over kept views, ``by_key`` keeps rows."""
+
+    kept: KeptViews
+    visit: Callable[[Node], tuple[Node, Meaning]]
+    by_key: Callable[[Node, frozenset[ColumnId], tuple[Item, ...], str], Rows]
+
+    def of_windows(self, node: Aggregate) -> Aggregate | None:
+        """An aggregate of sliding windows, over panes that are kept, or over rows by their time; None for others."""
+        if node.adds_up or not isinstance(node.input, TimeWindows):
+            return None
+        over = over_panes(node, self.kept.alias())
+        if over is not None and all(f.type.is_groupable for f in over.input.fields):
+            (panes,) = over.input.inputs
+            inner, _ = self.visit(panes)
+            return replace(over, input=over.input.with_inputs((inner,)))
+        if not has_plain_keys(node):
+            return None
+        (rows,) = node.input.inputs
+        inner, meaning = self.visit(rows)
+        windows = substituted(node.input, (inner,), meaning)
+        return self._over_rows(substituted(node, (windows,), meaning))
+
+    def _over_rows(self, node: Node) -> Aggregate:
+        """An aggregate of sliding windows over kept rows, placed by the block of time in which they lie."""
+        assert isinstance(node, Aggregate) and isinstance(node.input, TimeWindows)
+        windows = node.input
+        block, day = block_of(windows.at, windows.length)
+        keys = tuple(k for k in node.keys if windows.alias not in k.value.tables)
+        keys = (*keys, Item("block_us", block, BIGINT), Item("block_day", day, DATE))
+        used = used_by(node) | windows.at.columns | frozenset(c for k in keys for c in k.value.columns)
+        reason = "the rows from which windows are recomputed"
+        kept = self.by_key(windows.input, used & windows.input.ids, keys, reason)
+        if block not in kept.keys or day not in kept.keys:
+            return node
+        at = windows.at.substitute(kept.meaning.get)
+        return replace(
+            node,
+            input=windows.over(kept.node, at),
+            keys=tuple(
+                replace(k, value=kept.keys.get(k.value, k.value.substitute(kept.meaning.get)))
+                for k in node.keys
+            ),
+            calls=with_meaning(node.calls, kept.meaning),
+            near=near_windows(kept.keys[block], kept.keys[day], windows.length),
+        )
+
+    def of_sessions(self, node: Sessions) -> Node:
+        """Sessions as a view from whose own rows they are recomputed; as they are where that cannot be kept."""
+        inner, meaning = self.visit(node.input)
+        over = substituted(node, (inner,), meaning)
+        assert isinstance(over, Sessions)
+        near = near_sessions(over)
+        if is_on_demand(over) or not all(f.type.is_groupable for f in near.fields):
+            return over
+        return self.kept.keep(near, (), "sessions, by the time of their rows")
+
+    def over_sessions(self, node: Local) -> Aggregate | None:
+        """An aggregate of kept sessions over these, where their rows can be looked up; None for others."""
+        view = self.kept.scanned(node.input) if isinstance(node, Aggregate) else None
+        if view is None or not isinstance(node, Aggregate) or not isinstance(view.node, Sessions):
+            return None
+        return over_sessions(node, view.node)
+
+    def with_days(self, node: Local) -> Local:
+        """An operator over kept rows, with the days that these have if it looks for the nearest."""
+        if not isinstance(node, Window) or not isinstance(node.input, Scan):
+            return node
+        near = node.near
+        if near is None or (near.beside is None and near.running is None):
+            return node
+        rows = replace(node.input, alias=self.kept.alias())
+        names = {node.input.alias: rows.alias}
+        keys = tuple(Item(column_of(k.value), moved(k.value, names), k.type) for k in local_key(node))
+        of, block = keys[:-2], keys[-2]
+        by = tuple(k.name for k in of)
+        if near.running is not None:
+            parts = Aggregate(rows, self.kept.alias(), keys, part_calls(node, names))
+            relation, columns = self._columns(parts, by, "what running functions are over each day of a key")
+            found = [
+                replace(p, column=c)
+                for p, (c, _) in zip(near.running.parts, columns[len(keys) :], strict=True)
+            ]
+            running = replace(
+                near.running,
+                relation=relation,
+                keys=columns[: len(of)],
+                block=columns[len(of)][0],
+                parts=tuple(found),
+            )
+            return replace(node, near=replace(near, running=running))
+        assert near.beside is not None
+        calls = (_ROWS_OF_DAY,) if near.beside.is_counted else ()
+        days = Aggregate(rows, self.kept.alias(), (*of, block), calls)
+        relation, columns = self._columns(days, by, "the days of each key that have rows")
+        beside = replace(
+            near.beside,
+            relation=relation,
+            keys=columns[: len(of)],
+            block=columns[len(of)][0],
+            rows=columns[-1][0] if calls else None,
+        )
+        return replace(node, near=replace(near, beside=beside))
+
+    def _columns(
+        self, node: Aggregate, by: tuple[str, ...], reason: str
+    ) -> tuple[str, tuple[tuple[str, SparkType], ...]]:
+        """The relation that keeps ``node``, and the columns that it has there."""
+        scan = self.kept.keep(node, by, reason)
+        return scan.relation, scan.columns
+
+
+def used_by(node: Local) -> frozenset[ColumnId]:
+    """The columns that are needed beside the keys."""
+    if isinstance(node, (Window, Match)):
+        items = node.items if isinstance(node, Window) else node.columns
+        at = node.at.columns if isinstance(node, Sessions) else frozenset[ColumnId]()
+        return frozenset(c for i in items for c in i.value.columns) | at
+    written = (s for c in node.calls for s in (c.argument, c.written) if s is not None)
+    return frozenset(c for s in written for c in s.columns)

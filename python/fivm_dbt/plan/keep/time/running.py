@@ -1,0 +1,130 @@
+"""Window functions over all rows up to the own one in time: running sums, counts and extremes, ROW_NUMBER and RANK.
+
+A changed row makes a difference to the rows behind it, and to none before. For each key and day is kept what the
+function is over the rows of that day; what it is over all days before a change follows from a row per day (ViewDF,
+section 6: sequence queries with a helper view of what they need from other parts). So no row before the day of the
+first change is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import BIGINT, TIMESTAMP
+from fivm_dbt.ir.frames import is_up_to_own_row
+from fivm_dbt.ir.instants import DAY
+from fivm_dbt.ir.near import Near, Part, Running
+from fivm_dbt.ir.nodes import AggregateCall, Map, Window
+from fivm_dbt.ir.rename import moved
+from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.sessions import Sessions
+from fivm_dbt.plan.keep.time.plain_windows import plain_windows
+from fivm_dbt.plan.keep.time.sequences import by_day, time_order
+from fivm_dbt.sql.functions import function_name
+
+_DIGITS = 28
+"""A sum of longer decimals may overflow in a part and not in the whole, where others make up for it."""
+
+
+def with_running(node: Window) -> Window:
+    """``node``, local to days too where all its window functions go on from row to row by time; else as it is.
+
+    What keeps the parts of days is still to be said.
+    """
+    is_out = isinstance(node, Sessions) or node.near is not None or not node.partition
+    found = None if is_out else _running(node)
+    if found is None:
+        return node
+    at, nulls_are_low, running = found
+    placed, block, day = by_day(node, at, nulls_are_low=nulls_are_low)
+    return replace(placed, near=Near(block, day, DAY, (0, 0), (0, 0), running=running))
+
+
+def split_running(node: Window, alias: Callable[[], str]) -> tuple[Window, Map] | None:
+    """A window that :func:`with_running` takes, and a projection that makes ``node`` of it; None if there is none."""
+    if node.near is not None or not node.partition or isinstance(node, Sessions):
+        return None
+    # Names of the model are not used up for what is not taken.
+    tried = (f"tried_{n}" for n in range(2))
+    split = plain_windows(node, lambda: next(tried))
+    if split is None or _running(split[0]) is None:
+        return None
+    return plain_windows(node, alias)
+
+
+def part_calls(node: Window, names: Mapping[str, str]) -> tuple[AggregateCall, ...]:
+    """What is kept of the rows of a day for each running function of ``node``, in the order of its parts.
+
+    ``names`` are what relations are called where that is computed.
+    """
+    assert node.near is not None and node.near.running is not None
+    types = {f.scalar: f.type for f in node.input.fields}
+    items = {i.name: i for i in node.items}
+    calls = []
+    for part in node.near.running.parts:
+        argument = _argument(items[part.of].value.ast().this)
+        type_ = types[argument] if argument is not None else None
+        argument = moved(argument, names) if argument is not None else None
+        written = None
+        if part.how in ("min", "max") and argument is not None:
+            written = Scalar.parse(f"{part.how.upper()}({argument.sql})")
+        calls.append(AggregateCall(part.column, part.how, argument, type_, part.type, written))
+    return tuple(calls)
+
+
+def _running(node: Window) -> tuple[Scalar, bool, Running] | None:
+    """The time by which all functions order, whether NULLs are before all times, and how each goes on."""
+    types = {f.scalar: f.type for f in node.input.fields}
+    keys = {k.value for k in node.partition}
+    parts: list[Part] = []
+    orders = set()
+    for item in node.items:
+        window = item.value.ast()
+        if not isinstance(window, exp.Window):
+            if window.find(exp.Window) is not None:
+                return None
+            continue
+        how = _how(window, types)
+        order = time_order(window)
+        by = {Scalar(p.copy()) for p in window.args.get("partition_by") or []}
+        if how is None or order is None or by != keys or types.get(order[0]) != TIMESTAMP:
+            return None
+        at, nulls_are_low, is_down = order
+        if is_down:
+            # A new row stands before all others, so that all of them are read: these lie together by key.
+            return None
+        orders.add((at, nulls_are_low))
+        type_ = BIGINT if how == "count" else item.type
+        parts.append(Part(item.name, how, f"part_{len(parts) + 1}", type_))
+    if len(orders) != 1:
+        return None
+    ((at, nulls_are_low),) = orders
+    return at, nulls_are_low, Running("", (), "block_us", tuple(parts))
+
+
+def _how(window: exp.Window, types: dict[Scalar, SparkType]) -> str | None:
+    """How a function goes on from the rows before; None where it is no running one, or not of a plain column."""
+    function, spec = window.this, window.args.get("spec")
+    name = function_name(function)
+    if name in ("row_number", "rank"):
+        return "count"
+    if spec is not None and not is_up_to_own_row(spec):
+        return None
+    argument = _argument(function)
+    if name == "count" and not isinstance(function.this, exp.Distinct) and not function.expressions:
+        is_all = isinstance(function.this, (exp.Star, exp.Literal))
+        return "count" if is_all or argument in types else None
+    type_ = types.get(argument) if argument is not None else None
+    if type_ is None or name not in ("sum", "min", "max") or type_.is_floating:
+        return None
+    if name == "sum" and not (type_.is_integral or (type_.is_decimal and type_.precision <= _DIGITS)):
+        return None
+    return name
+
+
+def _argument(function: exp.Expr) -> Scalar | None:
+    return Scalar(function.this.copy()) if isinstance(function.this, exp.Column) else None

@@ -1,0 +1,1 @@
+"""How the rows of a view are stored: its keys and payload, its partitions, their order."""

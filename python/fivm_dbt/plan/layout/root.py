@@ -1,0 +1,280 @@
+"""The root of a model: what its state table keeps, and how the model's columns are computed from a state row.
+
+The operators above the topmost aggregate look at one row each, so they are not maintained but evaluated when the
+model is read (its view). Without an aggregate on top the state is a bag: the row as key, its multiplicity as payload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import INT
+from fivm_dbt.delta.local import Local, local_key
+from fivm_dbt.delta.match_marks import STORED, runs_in
+from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.copies import Copies
+from fivm_dbt.ir.factored import Product
+from fivm_dbt.ir.match import Match
+from fivm_dbt.ir.nodes import Aggregate, Field, Filter, Item, Map, Node, Window
+from fivm_dbt.ir.on_demand import is_on_demand
+from fivm_dbt.ir.scalar import ColumnId, Scalar, identifier
+from fivm_dbt.naming import COUNT, PARTITION, PREFIX, storable, unique_name
+from fivm_dbt.plan.model.plan import PayloadColumn
+from fivm_dbt.rings import Component, components, finish
+from fivm_dbt.rings.registry import ROWS, TOTAL
+
+
+@dataclass(frozen=True)
+class Root:
+    """``core`` is maintained, a state row has ``keys`` and ``payload``, ``outputs`` show where ``filters`` hold.
+
+    ``local`` is the operator on top where that is recomputed per key: its key is in the state's columns ``local_keys``,
+    so that the old rows of an affected key are read from the state itself. ``is_reevaluated`` says that a part of it is
+    evaluated on demand, so that all of it is, and all old rows are read from the state.
+    """
+
+    core: Node
+    keys: tuple[Item, ...]
+    payload: tuple[PayloadColumn, ...]
+    is_global: bool
+    is_bag: bool
+    outputs: tuple[tuple[str, Scalar], ...]
+    filters: tuple[Scalar, ...]
+    shown: tuple[tuple[str, str | None], ...]
+    local: Local | None = None
+    local_keys: tuple[str, ...] = ()
+    rows: Product | None = None
+    is_reevaluated: bool = False
+    meant: tuple[Scalar, ...] = ()
+    """What the columns ``local_keys`` are computed as: a state is placed by one that is a period of time."""
+
+    @property
+    def is_aggregate(self) -> bool:
+        """Whether a state row adds up a group, so that its change is no row's coming or going."""
+        return not self.is_bag and self.local is None
+
+    @property
+    def has_one_row(self) -> bool:
+        """Whether it is an aggregate without keys: its bucket must not be told by its values, which change."""
+        return self.is_global or (isinstance(self.local, Aggregate) and self.local.is_global)
+
+    def presentation(self, state: str, *, is_set: bool = False) -> exp.Select:
+        """``SELECT outputs FROM state WHERE filters``, each row of a bag as often as its multiplicity says.
+
+        A state that ``is_set`` has no multiplicities: each row once.
+        """
+        columns = [
+            exp.alias_(value.ast(), identifier(name), quoted=identifier(name).quoted)
+            for name, value in self.outputs
+        ]
+        # A view of which only the rows count still needs a column in its SELECT.
+        query = exp.select(*(columns or [exp.alias_(exp.Literal.number(1), "one")]))
+        query = query.from_(exp.to_table(state, dialect="spark"))
+        if self.is_bag and not is_set:
+            query = query.lateral(
+                f"EXPLODE(SEQUENCE(1, {COUNT})) {PREFIX}copies AS {PREFIX}copy", dialect="spark"
+            )
+        return query.where(*(f.ast() for f in self.filters), copy=False) if self.filters else query
+
+
+def find_root(query: Node, names: tuple[str, ...]) -> Root:
+    """Split ``query`` at its topmost aggregate. ``names`` are the model's column names."""
+    outputs = {f.id: f.scalar for f in query.fields}
+    filters: list[Scalar] = []
+    node = query
+    while isinstance(node, (Map, Filter)):
+        if isinstance(node, Filter):
+            filters += node.predicates
+            node = node.input
+            continue
+        if not leads_to(node, Aggregate, Window, Match):
+            break
+        meaning = {(node.alias, i.name): i.value for i in node.items}
+        outputs = {key: value.substitute(meaning.get) for key, value in outputs.items()}
+        filters = [f.substitute(meaning.get) for f in filters]
+        node = node.input
+    named = tuple(zip(names, outputs.values(), strict=True))
+    is_reevaluated = is_on_demand(node)
+    if isinstance(node, (Aggregate, Window)) and is_reevaluated:
+        return replace(_local_root(node, named, tuple(filters)), is_reevaluated=True)
+    if isinstance(node, Aggregate) and node.adds_up:
+        return _aggregate_root(node, named, tuple(filters))
+    if isinstance(node, (Aggregate, Window, Match)):
+        return _local_root(node, named, tuple(filters))
+    if isinstance(query, Copies):
+        listed = _bag_root(Map(query.input, query.alias, query.items), names)
+        return replace(listed, rows=query.times)
+    if is_reevaluated:
+        return replace(_with_own_columns(_bag_root(query, names)), is_reevaluated=True)
+    if runs_in(query) is not None:
+        return _with_own_columns(_bag_root(query, names))
+    return _bag_root(query, names)
+
+
+def _with_own_columns(root: Root) -> Root:
+    """A bag whose core has the state's columns, so that rows of the state can be taken away from its own."""
+    keys = tuple(Item(k.name, Scalar.column(STORED, k.name), k.type) for k in root.keys)
+    return replace(root, core=Map(root.core, STORED, root.keys), keys=keys)
+
+
+def leads_to(node: Node, *kinds: type[Node]) -> bool:
+    """Whether projections and filters, if any, stand over an operator of one of these kinds."""
+    while isinstance(node, (Map, Filter)):
+        node = node.input
+    return isinstance(node, kinds)
+
+
+def _local_root(node: Local, outputs: tuple[tuple[str, Scalar], ...], filters: tuple[Scalar, ...]) -> Root:
+    """A bag whose rows carry the key of the operator that makes them: those of an affected key are replaced."""
+    if isinstance(node, Window):
+        node, local_fields = _with_partition(node)
+    else:
+        local_fields = tuple(Field(node.alias, k.name, k.type) for k in local_key(node))
+    taken = {COUNT, PARTITION}
+    items: list[Item] = []
+    column_of: dict[Scalar, str] = {}
+
+    def column(wanted: str, value: Scalar, type_: SparkType) -> str:
+        if value not in column_of:
+            name = unique_name(storable(wanted), taken)
+            taken.add(name)
+            item = Item(name, value, type_)
+            _check_key(item)
+            items.append(item)
+            column_of[value] = name
+        return column_of[value]
+
+    local_keys = tuple(column(f.name, f.scalar, f.type) for f in local_fields)
+    kept = {f.id: Scalar.column("", column(f.name, f.scalar, f.type)) for f in _used_fields(node, outputs)}
+    shown = tuple((n, column_of.get(value) if value.is_column else None) for n, value in outputs)
+    present = tuple((n, value.substitute(kept.get)) for n, value in outputs)
+    core: Node = Filter(node, filters) if filters else node
+    rows = Map(core, f"{node.alias}_rows", tuple(items))
+    keys = tuple(Item(i.name, Scalar.column(rows.alias, i.name), i.type) for i in items)
+    if not keys:
+        keys = (Item(f"{PREFIX}row", Scalar.number(1), INT),)
+    one_each = isinstance(node, Aggregate)
+    meant = tuple(k.value for k in local_key(node)) if one_each else ()
+    return Root(rows, keys, (), False, not one_each, present, (), shown, node, local_keys, meant=meant)
+
+
+def _used_fields(node: Local, outputs: tuple[tuple[str, Scalar], ...]) -> tuple[Field, ...]:
+    used = {c for _, value in outputs for c in value.columns}
+    return tuple(f for f in node.fields if f.id in used)
+
+
+def _with_partition(node: Window) -> tuple[Window, tuple[Field, ...]]:
+    """The window with what it partitions by among its columns."""
+    items = list(node.items)
+    fields = []
+    for key in node.partition:
+        found = next((i for i in items if i.value == key.value), None)
+        if found is None:
+            found = Item(unique_name(key.name, {i.name.lower() for i in items}), key.value, key.type)
+            items.append(found)
+        fields.append(Field(node.alias, found.name, found.type))
+    return replace(node, items=tuple(items)), tuple(fields)
+
+
+def _aggregate_root(
+    node: Aggregate, outputs: tuple[tuple[str, Scalar], ...], filters: tuple[Scalar, ...]
+) -> Root:
+    keys = _stored_keys(node)
+    payload = _payload(node)
+    column_of = {p.component: Scalar.column("", p.name) for p in payload}
+    column_of[ROWS] = Scalar.column("", COUNT)
+    stored = {(node.alias, k.name): kept.name for k, kept in zip(node.keys, keys, strict=True)}
+    meaning = {key: Scalar.column("", name) for key, name in stored.items()}
+    for call in node.calls:
+        meaning[(node.alias, call.name)] = finish(call, column_of.__getitem__)
+    shown = tuple((name, _key_shown(value, stored)) for name, value in outputs)
+    present = tuple((name, value.substitute(meaning.get)) for name, value in outputs)
+    kept = tuple(f.substitute(meaning.get) for f in filters)
+    rows = node.factored.rows if node.factored is not None else None
+    return Root(node.input, keys, payload, node.is_global, False, present, kept, shown, rows=rows)
+
+
+def _stored_keys(node: Aggregate) -> tuple[Item, ...]:
+    """The keys under names that a Delta table takes without column mapping."""
+    taken = {COUNT, PARTITION}
+    keys = []
+    for key in node.keys:
+        _check_key(key)
+        name = unique_name(storable(key.name), taken)
+        taken.add(name)
+        keys.append(Item(name, key.value, key.type))
+    return tuple(keys)
+
+
+def _key_shown(value: Scalar, stored: Mapping[ColumnId, str]) -> str | None:
+    if not value.is_column:
+        return None
+    (column,) = value.columns
+    return stored.get(column)
+
+
+_KINDS = ("sum", "count", "nan", "infinity", "minus_infinity")
+"""What the components of a sum are, in the names of their columns."""
+
+
+def _payload(node: Aggregate) -> tuple[PayloadColumn, ...]:
+    """The components of all calls, equal ones once, named after what they add up."""
+    found: dict[Component, PayloadColumn] = {}
+    taken: set[str] = {COUNT}
+    for number, call in enumerate(node.calls):
+        for position, component in enumerate(components(call)):
+            if component in found:
+                continue
+            kind = "count" if call.function == "count" else _KINDS[position]
+            label = call.name if call.function == TOTAL else f"{kind}_{_label(call.argument)}"
+            name = unique_name(f"{PREFIX}{label}", taken)
+            taken.add(name)
+            products = node.factored.calls[number][position] if node.factored is not None else None
+            found[component] = PayloadColumn(name, component, products)
+    return tuple(found.values())
+
+
+def _label(argument: Scalar | None) -> str:
+    if argument is None or not argument.is_column:
+        return "value"
+    ((_, name),) = argument.columns
+    return "".join(c if c.isalnum() or c == "_" else "_" for c in name.lower())
+
+
+def _bag_root(query: Node, names: tuple[str, ...]) -> Root:
+    """Every output column is a key, but constants, which every row shares, are not stored."""
+    keys: list[Item] = []
+    outputs: list[tuple[str, Scalar]] = []
+    shown: list[tuple[str, str | None]] = []
+    taken: set[str] = set()
+    values = {i.name: i.value for i in query.items} if isinstance(query, Map) else {}
+    constants = {name: value for name, value in values.items() if not value.columns}
+    for name, field in zip(names, query.fields, strict=True):
+        if field.name in constants:
+            outputs.append((name, constants[field.name]))
+            shown.append((name, None))
+            continue
+        column = unique_name(storable(field.name), taken | {COUNT, PARTITION})
+        taken.add(column.lower())
+        keys.append(Item(column, values.get(field.name, field.scalar), field.type))
+        _check_key(keys[-1])
+        outputs.append((name, Scalar.column("", column)))
+        shown.append((name, column))
+    if not keys:
+        # Nothing but constants: all rows are one key.
+        keys.append(Item(f"{PREFIX}row", Scalar.number(1), INT))
+    core = query.input if isinstance(query, Map) else query
+    return Root(core, tuple(keys), (), False, True, tuple(outputs), (), tuple(shown))
+
+
+def _check_key(key: Item) -> None:
+    if not key.type.is_groupable:
+        raise FivmError(
+            "FIVM111",
+            f"{key.name} has type {key.type}: {key.type.why_ungroupable}",
+            remedy="CAST it to a string or a struct, or leave the column out",
+        )

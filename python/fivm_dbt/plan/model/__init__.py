@@ -1,0 +1,1 @@
+"""The Plan: frozen data that a refresh reads and decides nothing of."""

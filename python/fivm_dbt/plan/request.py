@@ -1,0 +1,31 @@
+"""What the planner is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fivm_dbt.catalog import Catalog, TableStatistics
+from fivm_dbt.config import Config
+from fivm_dbt.viewtree.variable_order import VariableOrder
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """What the planner is asked: the model's relation, its compiled SQL, what it reads, and its configuration.
+
+    ``session`` are the settings that change what SQL means (time zone, case sensitivity, timestamp type). ``order`` is
+    a variable order from a file, before that of the configuration; ``project`` is the dbt project; ``is_read`` says
+    that other fivm models read this one, and ``readers`` which ones do, as far as that is asked; ``measured`` are the
+    sizes of the inputs by which ``fivm_strategy: auto`` chooses helper views.
+    """
+
+    relation: str
+    sql: str
+    catalog: Catalog
+    config: Config
+    session: tuple[tuple[str, str], ...] = ()
+    order: VariableOrder | None = None
+    project: str = ""
+    is_read: bool = False
+    readers: tuple[str, ...] = ()
+    measured: TableStatistics | None = None

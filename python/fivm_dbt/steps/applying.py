@@ -1,0 +1,173 @@
+"""``fivm_apply``: whether a delta is merged into a state, its partitions are written anew, or it is appended."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fivm_dbt.plan.model.plan import Plan, View
+
+TAIL_PARTITIONS = 500
+"""So many partitions of a view have something in the tail, at most: they are literals when it is folded in."""
+
+REPLACED_ROWS = 1_000_000
+"""Rows of a partition, on average, up to which ``auto`` writes it anew: what two cores write in a second."""
+
+READ_ROWS = 1_000
+"""The same where other models read the change feed, and it has all of these rows twice: as it was, and as it is."""
+
+APPENDED_ROWS = 1_000_000
+"""Rows of all states together up to which ``auto`` appends: whoever reads them then adds up all of a view's rows."""
+
+FOLDED_ROWS = 100_000
+"""So many rows of a delta, or of the tail, are not appended."""
+
+
+ONE_TASK_ROWS = 200_000
+"""So many rows one task writes anew: it plans and runs one stage, where a shuffle by which several tasks share the rows
+is a second one. Spark would have few tasks of so few rows anyway."""
+
+ROWS_OF_A_FILE = 5_000
+"""What it takes to read and to write a file, in rows."""
+
+
+@dataclass(frozen=True)
+class StateSize:
+    """Rows and partitions of a state when it was built, or of what was written anew of it, if that was larger."""
+
+    rows: int
+    partitions: int
+
+    def grown(self, rows: int, partitions: int) -> StateSize:
+        """What is known after so many partitions have been written anew, with so many rows together."""
+        is_larger = rows * max(1, self.partitions) > self.rows * partitions
+        return StateSize(rows, partitions) if is_larger else self
+
+
+def replaced_states(plan: Plan, sizes: Mapping[str, StateSize], *, writes_changes: bool) -> frozenset[str]:
+    """The states whose touched partitions are written anew instead of merged into, by ``fivm_apply``.
+
+    ``auto`` takes those of known ``sizes`` with small partitions, of which a MERGE would write most files anew too, and
+    reads twice. They have to be smaller where the change feed is read, and every row of such a partition is in it: that
+    depends on whether the engine ``writes_changes``.
+    """
+    if plan.config.fivm_apply != "auto":
+        return frozenset(v.name for v in plan.views if plan.config.fivm_apply == "replace")
+    return frozenset(
+        view.name
+        for view in plan.views
+        if (size := sizes.get(view.name)) is not None
+        and size.rows <= anew_up_to(plan, view, writes_changes) * max(1, size.partitions)
+    )
+
+
+def anew_up_to(plan: Plan, view: View, writes_changes: bool) -> int:
+    """Rows of a partition of a view's state, on average, up to which ``auto`` writes it anew."""
+    is_small = has_readers(plan, view) and not tells_changes(plan, writes_changes=writes_changes)
+    return READ_ROWS if is_small else REPLACED_ROWS
+
+
+def tells_changes(plan: Plan, *, writes_changes: bool) -> bool:
+    """Whether a commit that writes partitions of the root anew says which of its rows have changed.
+
+    The engine has to be one that ``writes_changes``. Of doubles the sums of two queries might differ in their last
+    digits: that of the transaction, and that of the statement where it is not taken.
+    """
+    state = plan.top.state
+    is_rounded = any(p.component.type.is_floating for p in state.payload)
+    return writes_changes and plan.is_read and state.bounded_by is None and not is_rounded
+
+
+def fits_one_task(added: int, places: Iterable[tuple[StateSize | None, int | None]]) -> bool:
+    """Whether one task reads some partitions of states, each of them a file, and adds so many rows to theirs.
+
+    ``places`` are the size of each state, and how many of its partitions: False where one of these is not known.
+    """
+    rows, files = float(added), 0
+    for size, partitions in places:
+        if size is None or partitions is None:
+            return False
+        rows += size.rows / max(1, size.partitions) * partitions
+        files += partitions
+    return rows + files * ROWS_OF_A_FILE <= ONE_TASK_ROWS
+
+
+@dataclass(frozen=True)
+class Tail:
+    """What has been appended to the states of a model and is not folded in: in so many commits, so many rows.
+
+    ``partitions`` are those that they go to, by view.
+    """
+
+    commits: int = 0
+    rows: int = 0
+    partitions: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def views(self) -> frozenset[str]:
+        return frozenset(view for view, _ in self.partitions)
+
+    def partitions_of(self, view: str) -> tuple[str, ...]:
+        return dict(self.partitions).get(view, ())
+
+    def longer(self, rows: int, touched: Mapping[str, Collection[str]]) -> Tail:
+        """With one more commit of ``rows``, which ``touched`` partitions of views."""
+        every = {view: set(found) for view, found in self.partitions}
+        for view, found in touched.items():
+            every.setdefault(view, set()).update(found)
+        partitions = tuple((view, tuple(sorted(every[view]))) for view in sorted(every))
+        return Tail(self.commits + 1, self.rows + rows, partitions)
+
+    def is_full(self, plan: Plan) -> bool:
+        """Whether it is too long to be read with every look at the model."""
+        is_wide = any(len(found) > TAIL_PARTITIONS for _, found in self.partitions)
+        return is_wide or self.commits > plan.config.fivm_fold_after or self.rows > FOLDED_ROWS
+
+    def as_dict(self) -> dict[str, Any]:
+        """As a head records it."""
+        partitions = {view: list(found) for view, found in self.partitions}
+        return {"commits": self.commits, "rows": self.rows, "partitions": partitions}
+
+    @staticmethod
+    def of(data: Mapping[str, Any] | None) -> Tail:
+        if not data:
+            return Tail()
+        partitions = tuple((view, tuple(found)) for view, found in sorted(data["partitions"].items()))
+        return Tail(int(data["commits"]), int(data["rows"]), partitions)
+
+
+def not_appended_to(plan: Plan) -> str | None:
+    """Why deltas cannot be appended to the states of a model, None where they can.
+
+    Who reads a tail has to add it up, which reading a change feed is not.
+    """
+    if not plan.is_maintained:
+        return "it is not maintained"
+    if plan.is_factorized:
+        return "its result is joined when it is read"
+    if plan.is_read:
+        return "other models read its change feed"
+    if plan.config.fivm_merge == "per_partition":
+        return "fivm_merge is per_partition"
+    for view in plan.stored:
+        state = view.state
+        if state.is_set or state.determined or state.bounded_by is not None or view.step is not None:
+            return f"{view.name} is not a sum of its deltas"
+    return None
+
+
+def appends(plan: Plan, sizes: Mapping[str, StateSize]) -> bool:
+    """Whether deltas are appended, as far as they are small; ``auto`` does so with small known ``sizes``.
+
+    It costs one small file, however many views and partitions they touch.
+    """
+    if plan.config.fivm_apply not in ("auto", "append") or not_appended_to(plan) is not None:
+        return False
+    known = plan.config.fivm_apply == "append" or bool(sizes)
+    return known and sum(size.rows for size in sizes.values()) <= APPENDED_ROWS
+
+
+def has_readers(plan: Plan, view: View) -> bool:
+    """Whether other models read the change feed of a view's state."""
+    return plan.is_read and view is plan.top

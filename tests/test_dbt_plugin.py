@@ -15,7 +15,9 @@ from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 import dbt_fivm
 from dbt_project import create_files
-from fivm_dbt.bridge.adapter import FivmResponse, _execute, _told, explained
+from fivm_dbt.bridge.connection import execute_of
+from fivm_dbt.bridge.methods.refresh import FivmResponse
+from fivm_dbt.bridge.told import explained, told
 from fivm_dbt.catalog import Column, Dependency, EventTime, ForeignKey
 from fivm_dbt.config import Config
 from fivm_dbt.engines.spark.documentation import Documentation, document
@@ -221,10 +223,10 @@ def test_response_carries_the_figures() -> None:
 def test_errors_become_dbts_own() -> None:
     with (
         pytest.raises(CompilationError, match="FIVM102 unknown column in model m: no such thing"),
-        _told("m"),
+        told("m"),
     ):
         raise FivmError("FIVM102", "no such thing")
-    with pytest.raises(DbtRuntimeError, match="FIVM302"), _told("m"):
+    with pytest.raises(DbtRuntimeError, match="FIVM302"), told("m"):
         raise FivmError("FIVM302", "gone")
 
 
@@ -249,13 +251,13 @@ Caused by: java.io.IOException: No space left on device
 
 def test_stacks_of_java_are_one_line() -> None:
     """The rest is the cause of the error, which dbt logs with --debug."""
-    with pytest.raises(DbtRuntimeError) as caught, _told("m"):
+    with pytest.raises(DbtRuntimeError) as caught, told("m"):
         raise RuntimeError(JAVA)
     assert str(caught.value).endswith(
         "Job aborted due to stage failure: Task 0 in stage 9.0 failed 1 times (No space left on device)"
     )
     assert JAVA in str(caught.value.__cause__)
-    with pytest.raises(KeyError), _told("m"):
+    with pytest.raises(KeyError), told("m"):
         raise KeyError("an error of our own keeps its traceback")
 
 
@@ -277,7 +279,7 @@ def test_spark_in_this_process_does_not_print_its_errors(method: str, *, is_quie
     before, logger.disabled = logger.disabled, False
     try:
         credentials = SimpleNamespace(method=method)
-        _execute(SimpleNamespace(config=SimpleNamespace(credentials=credentials)))
+        execute_of(SimpleNamespace(config=SimpleNamespace(credentials=credentials)))
         assert logger.disabled is is_quiet
     finally:
         logger.disabled = before

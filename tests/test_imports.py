@@ -82,7 +82,7 @@ SQLGLOT = {
     "testing.minimise_sql", "testing.part_oracle",
 }  # fmt: skip
 DBT = {"bridge.*"}
-PYSPARK = {"engines.*", "testing.spark_workbench", "operations.doctor", "bridge.adapter"}
+PYSPARK = {"engines.*", "testing.spark_workbench", "operations.doctor", "bridge.connection"}
 
 
 def _modules() -> Iterator[tuple[str, Path]]:

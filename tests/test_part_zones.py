@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fivm_dbt.bridge.adapter import _instant
+from fivm_dbt.bridge.methods.refresh import _instant
 from fivm_dbt.bridge.part_checks import check_viewdf_models
 from fivm_dbt.errors import FivmError
 from fivm_dbt.parts.length import Length

@@ -5,6 +5,7 @@ It imports nothing but dbt: an exception here would stop every dbt command of ev
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from dbt.plugins import dbtPlugin
@@ -43,7 +44,7 @@ def with_fivm(adapter: Any) -> Any:
         try:
             return adapter.execute(self, *args, **kwargs)
         except Exception as error:
-            from fivm_dbt.bridge.adapter import explained
+            from fivm_dbt.bridge.told import explained
 
             known = explained(error)
             if known is None:
@@ -54,7 +55,7 @@ def with_fivm(adapter: Any) -> Any:
         adapter.set_macro_resolver(self, macro_resolver)
         nodes = getattr(macro_resolver, "nodes", {}).values()
         if any(getattr(node.config, "materialized", None) in ("fivm", "viewdf") for node in nodes):
-            from fivm_dbt.bridge.adapter import fivm_add_nodes
+            from fivm_dbt.bridge.methods.add_nodes import fivm_add_nodes
 
             fivm_add_nodes(self, macro_resolver)
 
@@ -82,9 +83,8 @@ _METHODS: dict[str, Any] = {
 
 def _bridged(name: str) -> Any:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        from fivm_dbt.bridge import adapter as bridge
-
-        return getattr(bridge, name)(self, *args, **kwargs)
+        module = import_module(f"fivm_dbt.bridge.methods.{name.removeprefix('fivm_')}")
+        return getattr(module, name)(self, *args, **kwargs)
 
     method.__name__ = name
     return method

@@ -1,0 +1,97 @@
+"""``adapter.fivm_refresh``: what the materializations call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from dbt.adapters.contracts.connection import AdapterResponse
+
+from fivm_dbt.bridge.connection import engine_of
+from fivm_dbt.bridge.models import config_of, planner_of
+from fivm_dbt.bridge.nodes import remember_helpers
+from fivm_dbt.bridge.told import progress, tell_once, told
+from fivm_dbt.engines.spark.engine import SparkEngine
+from fivm_dbt.naming import FACTORS_PROPERTY, ROOT_PROPERTY, canonical, split_name
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.refresh.executor import refresh
+from fivm_dbt.refresh.heads import read_state
+from fivm_dbt.refresh.layout import settled_plan
+from fivm_dbt.refresh.parts_wanted import EventTime
+from fivm_dbt.refresh.report import Report
+
+
+@dataclass
+class FivmResponse(AdapterResponse):  # type: ignore[misc]
+    """dbt's answer of a statement with the figures of a refresh, for ``run_results.json``."""
+
+    fivm: dict[str, Any] = field(default_factory=dict)
+
+
+def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Build or refresh a model; what dbt has to know about it."""
+    relation = request["relation"]
+    engine = engine_of(adapter, tell_once)
+    try:
+        with told(relation):
+            state = read_state(engine, canonical(relation.render()))
+            planner = planner_of(
+                adapter, engine, relation, request["sql"], config_of(request), request["materialized"]
+            )
+            is_full, tell = bool(request["full_refresh"]), progress()
+            plan = settled_plan(planner, engine, state, full_refresh=is_full, progress=tell)
+            _make_way(adapter, engine, plan, request["existing"])
+            report = refresh(
+                plan,
+                engine,
+                full_refresh=is_full,
+                state=state,
+                progress=tell,
+                propagate=bool(request["propagate"]),
+                within=_event_times(adapter),
+            )
+    finally:
+        engine.stop_measuring()
+    remember_helpers(Path(adapter.config.project_target_path), plan)
+    figures = report.as_dict()
+    return {
+        "response": FivmResponse(_message=_summary(report), rows_affected=report.rows_merged, fivm=figures),
+        "sql": ";\n\n".join(report.statements) or f"-- {report.line()}",
+        "line": f"fivm: {report.line()}",
+        "tables": [split_name(plan.state_relation)[-1]],
+    }
+
+
+def _make_way(adapter: Any, engine: SparkEngine, plan: Plan, existing: Any | None) -> None:
+    """Drop what stands where the model's view goes: the same model as another materialization left it."""
+    if existing is None:
+        return
+    name = existing.render()
+    is_ours = engine.view_property(name, ROOT_PROPERTY) == plan.state_relation
+    if not is_ours and engine.view_property(name, FACTORS_PROPERTY) is None:
+        adapter.drop_relation(existing)
+
+
+def _event_times(adapter: Any) -> EventTime:
+    """The range of time that the command line restricts parts to: ``--event-time-start`` and ``--event-time-end``."""
+    args = adapter.config.args
+    found = (getattr(args, name, None) for name in ("EVENT_TIME_START", "EVENT_TIME_END"))
+    start, end = (_instant(value) for value in found)
+    return start, end
+
+
+def _instant(value: Any) -> datetime | None:
+    """A time of the command line, which to dbt is in UTC where it says nothing else: as for dbt's own microbatches."""
+    if not value:
+        return None
+    moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
+
+
+def _summary(report: Report) -> str:
+    if report.action == "refreshed":
+        return f"{report.action}, {report.rows_merged} rows, {report.partitions} partitions"
+    return report.action

@@ -29,7 +29,7 @@ from benchmarks.conclude import conclude
 from benchmarks.queries.command import ENGINES, opener
 from fivm_dbt.catalog import Catalog, Column, Relation, TableStatistics
 from fivm_dbt.config import load_config
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import MaintainedPlan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.compare import difference_sql
@@ -221,16 +221,18 @@ class _Book:
             differing=len(engine.query(difference_sql(plan, engine))),
         )
 
-    def _plan(self, way: str, buckets: int) -> Plan:
+    def _plan(self, way: str, buckets: int) -> MaintainedPlan:
         """The plan by the sizes of the tables, as a build has it."""
         refreshed = "lazy" if self._case.is_lazy else "eager"
         meta: dict[str, object] = {"fivm_buckets": buckets, "fivm_refresh": refreshed}
         catalog = Catalog.of(Relation(s.name, s.columns) for s in self._specs.values())
 
-        def planned(sizes: TableStatistics | None, how: str) -> Plan:
+        def planned(sizes: TableStatistics | None, how: str) -> MaintainedPlan:
             config = load_config({**meta, "fivm_inequality": how})
             request = ModelRequest("m", self._case.sql, catalog, config, measured=sizes)
-            return plan_model(request, self._workbench.describe)
+            plan = plan_model(request, self._workbench.describe)
+            assert isinstance(plan, MaintainedPlan)
+            return plan
 
         # Also what is not chosen is estimated by these sizes.
         return planned(measure(planned(None, "auto"), self._workbench.engine), way)

@@ -49,7 +49,6 @@ class PartModels:
             name, sql, Catalog.of(self._relations), load_config(meta), session=(("timezone", "UTC"),)
         )
         plan = plan_viewdf(request, self._parts, self._workbench.describe, self._workbench.columns_of)
-        assert plan.parts is not None
         self._plans[name] = plan
         self._relations.append(Relation(name, plan.output, kind="fivm", presentation=plan.presentation))
         self._parts[name] = TimeParts(PART_TIMESTAMP, plan.parts.length, is_computed=True)

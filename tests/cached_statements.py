@@ -17,7 +17,8 @@ import fivm_dbt.refresh.runner as runner
 import fivm_dbt.spark.statements as statements
 import fivm_dbt.testing.replay as replay
 from fivm_dbt.ir.clock import Clock
-from fivm_dbt.plan.model.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.refresh.oracle import recompute_sql
 from fivm_dbt.spark.check import check_statements
 from fivm_dbt.spark.state import delta_query

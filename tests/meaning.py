@@ -24,7 +24,8 @@ from fivm_dbt.engines.spark.engine import SparkEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.scalar import column_ast
 from fivm_dbt.naming import COUNT, PARTITION, PREFIX, VIEW, canonical, relation_name, sibling, split_name
-from fivm_dbt.plan.model.plan import Plan, View
+from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.engine import Row
@@ -249,7 +250,7 @@ class _Check:
                     yield f"{model.name} is refused: {error}"
             else:
                 columns = plan.output
-                if plan.recompute is None:  # else what it shows is its text
+                if isinstance(plan, MaintainedPlan):  # else what it shows is its text
                     self.plans[model.name] = plan
                 if plan.completions and len(self.subject.models) > 1:
                     self.meaning.view(name, plan.completed_sql)
@@ -285,7 +286,7 @@ class _Check:
         names = [plan.root.relation, plan.state_relation]
         own, every = names if version == NEW else map(_old, names)
         self.meaning.view(own, state)
-        if plan.is_maintained:
+        if isinstance(plan, MaintainedPlan):
             self.meaning.view(every, as_stored(plan, [(plan.top, table(own))]).sql(dialect="spark"))
 
     def _built(self, plan: Plan, version: int) -> str:
@@ -368,7 +369,12 @@ class _Check:
                 version.expression.name == str(OLD),
             )
             owner = next(
-                (p for p in self.plans.values() if p.is_maintained and p.state_relation == name), None
+                (
+                    p
+                    for p in self.plans.values()
+                    if isinstance(p, MaintainedPlan) and p.state_relation == name
+                ),
+                None,
             )
             if owner is not None:
                 view = _view_read(owner, source)

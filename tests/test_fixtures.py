@@ -21,7 +21,8 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Node, Scan
 from fivm_dbt.ir.printer import render
 from fivm_dbt.ir.scalar import identifier
-from fivm_dbt.plan.model.plan import Capture, Plan
+from fivm_dbt.plan.model.inputs import Capture
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.engine import Row

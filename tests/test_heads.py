@@ -67,7 +67,7 @@ def test_of_two_first_builds_one_commits() -> None:
     slow.commit = commit  # type: ignore[method-assign]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fivm_dbt.refresh.executor.only_refresh_here", lambda *_: nullcontext(True))
-        patch.setattr("fivm_dbt.refresh.headed.is_conflict", lambda error: "exists already" in str(error))
+        patch.setattr("fivm_dbt.refresh.run.is_conflict", lambda error: "exists already" in str(error))
         assert bench.refresh(slow).action == "no change"  # type: ignore[arg-type]
     bench.check()
 

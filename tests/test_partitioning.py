@@ -12,7 +12,7 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import DATE, TIMESTAMP
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.errors import FivmError
-from fivm_dbt.plan.model.plan import Partitioning
+from fivm_dbt.plan.model.state import Partitioning
 from fivm_dbt.spark.partition_text import partition_text, partition_time
 from fixtures.models import plan_of, relation
 

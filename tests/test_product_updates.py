@@ -15,7 +15,7 @@ from fivm_dbt.catalog import Catalog
 from fivm_dbt.config import load_config
 from fivm_dbt.delta.term import scans
 from fivm_dbt.explain.text import explain
-from fivm_dbt.plan.model.plan import View
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh import factorise

@@ -13,6 +13,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.text import explain
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.plan.model.head import Note
+from fivm_dbt.plan.model.plan import MaintainedPlan, RecomputedPlan
 from fivm_dbt.refresh.compare import difference_sql
 from fixtures.models import Bench, HoldingBack, Interrupted, Interrupting, plan_of, relation
 
@@ -53,15 +54,17 @@ def test_only_auto_recomputes_and_only_what_cannot_be_maintained() -> None:
     r = relation("raw.r", "k int, x decimal(6,2)")
     with pytest.raises(FivmError, match="recursive queries cannot be maintained"):
         plan_of(RECURSIVE, [r])
-    found = plan_of(RECURSIVE, [r], AUTO).recompute
-    assert found is not None and found.not_repeatable is None and not found.changes_by_itself
+    plan = plan_of(RECURSIVE, [r], AUTO)
+    assert isinstance(plan, RecomputedPlan)
+    found = plan.recompute
+    assert found.not_repeatable is None and not found.changes_by_itself
     assert (
         found.reason
         == "FIVM105 construct not supported incrementally: recursive queries cannot be maintained"
     )
-    assert plan_of("select k, sum(x) as s from raw.r group by k", [r], AUTO).recompute is None
-    full = plan_of("select k, sum(x) as s from raw.r group by k", [r], FULL).recompute
-    assert full is not None and full.reason == "fivm_policy: full"
+    assert isinstance(plan_of("select k, sum(x) as s from raw.r group by k", [r], AUTO), MaintainedPlan)
+    full = plan_of("select k, sum(x) as s from raw.r group by k", [r], FULL)
+    assert full.why_recomputed == "fivm_policy: full"
     none_kept = plan_of(
         "select k, sum(x) as s from raw.r group by k", [r], {"fivm_strategy": "reevaluate"}
     ).recompute
@@ -128,8 +131,9 @@ def test_recomputes_when_an_input_moves_and_only_then(meta: dict[str, object]) -
 )
 def test_what_changes_by_itself_is_recomputed_in_every_run(sql: str) -> None:
     bench = _bench(sql, FULL)
+    assert isinstance(bench.plan, RecomputedPlan)
     found = bench.plan.recompute
-    assert found is not None and found.changes_by_itself and found.not_repeatable and not found.clock
+    assert found.changes_by_itself and found.not_repeatable and not found.clock
     assert bench.refresh().action == "recomputed"
 
 
@@ -137,8 +141,9 @@ def test_the_clock_is_pinned_as_an_input_is() -> None:
     bench = Bench.of("select k, current_date as today, day(current_date()) from raw.r", ROWS, AUTO)
     bench.engine.fixed_clock = Clock.at(datetime(2024, 5, 1, 7))
     bench.refresh()
+    assert isinstance(bench.plan, RecomputedPlan)
     found = bench.plan.recompute
-    assert found is not None and not found.changes_by_itself and found.not_repeatable is None
+    assert not found.changes_by_itself and found.not_repeatable is None
     assert bench.finished.detail["clock"] == {"date": "2024-05-01"}
     bench.engine.fixed_clock = Clock.at(datetime(2024, 5, 1, 23))
     assert bench.refresh().action == "no change"

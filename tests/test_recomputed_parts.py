@@ -10,7 +10,7 @@ import pytest
 
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.explain.text import explain
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import Plan, RecomputedPlan
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.report import Report
 from fixtures.models import Bench
@@ -67,7 +67,7 @@ def test_is_exact(name: str) -> None:
             assert report.action == "recomputed"
             by_parts += _is_by_parts(report)
             bench.check()
-    assert plan.recompute is not None
+    assert isinstance(plan, RecomputedPlan)
     parts = plan.recompute.parts
     assert by_parts == 0 or parts is not None
     if parts is not None and len(parts.inputs) == len(tables):
@@ -91,8 +91,9 @@ def test_is_exact(name: str) -> None:
 def test_reach(name: str, reaches: dict[str, tuple[int | None, int | None]] | None) -> None:
     """In seconds from the result's own time."""
     tables, sql = MODELS[name]
-    recompute = plan_of(sql, tables, strategy="reevaluate").recompute
-    assert recompute is not None
+    plan = plan_of(sql, tables, strategy="reevaluate")
+    assert isinstance(plan, RecomputedPlan)
+    recompute = plan.recompute
     if reaches is None:
         assert recompute.parts is None
         return
@@ -186,7 +187,7 @@ def test_all_is_recomputed(what: str) -> None:
 def test_what_is_always_recomputed_as_a_whole(sql: str, config: dict[str, object]) -> None:
     """What is asked for so, what has no time, and what has several right answers, of which parts are not mixed."""
     plan = plan_of(sql, AB, **{key.removeprefix("fivm_"): value for key, value in config.items()})
-    assert plan.recompute is not None and plan.recompute.parts is None
+    assert isinstance(plan, RecomputedPlan) and plan.recompute.parts is None
     assert "for the rows that these reach" not in explain(plan)
 
 

@@ -23,7 +23,8 @@ from fivm_dbt.catalog import Catalog, Column, Relation, Retention
 from fivm_dbt.config import load_config
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.part_plan import PartPlan
+from fivm_dbt.plan.model.plan import Plan, ViewdfPlan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.plan.viewdf.planner import plan_viewdf
@@ -128,7 +129,7 @@ class Bench:
         relations = [t.relation for t in self.tables.values()]
         parts = {t.name: t.parts for t in self.tables.values() if t.parts is not None}
         for name, plan in self.plans.items():
-            assert plan.parts is not None
+            assert isinstance(plan, ViewdfPlan)
             relations.append(Relation(name, plan.output, kind="fivm", presentation=plan.presentation))
             parts[name] = TimeParts(PART_TIMESTAMP, plan.parts.length, None, is_computed=True)
         request = ModelRequest(
@@ -145,11 +146,16 @@ class Bench:
             _PLANS[key] = plan_viewdf(request, parts, None, self.bench.columns_of)
         return _PLANS[key]
 
+    def parts_of(self, name: str) -> PartPlan:
+        plan = self.plans[name]
+        assert isinstance(plan, ViewdfPlan)
+        return plan.parts
+
     def add_fivm(self, name: str, sql: str, meta: Mapping[str, Any]) -> None:
         """A model that is maintained, over the sources."""
         relations = [t.relation for t in self.tables.values()]
         for other, plan in self.plans.items():
-            if plan.parts is not None:
+            if isinstance(plan, ViewdfPlan):
                 kept = plan.parts.retention
                 retention = Retention(PART_TIMESTAMP, plan.parts.length, kept) if kept is not None else None
                 shown = plan.presentation
@@ -241,8 +247,7 @@ class Bench:
             )
             assert len({(relation, part) for relation, part, *_ in rows}) == len(rows), "a part twice"
             own = {part: count for relation, part, _, count in rows if relation == name}
-            plan = self.plans[name].parts
-            assert plan is not None
+            plan = self.parts_of(name)
             stored = Counter(
                 plan.length.part_of(_instant(at)) for (at,) in self.rows(name, PART_TIMESTAMP).elements()
             )
@@ -283,8 +288,7 @@ class Bench:
         return seen | given_up
 
     def _is_ready(self, name: str, text: str, part: int, first: int, computed: set[int]) -> bool:
-        own = self.plans[name].parts
-        assert own is not None
+        own = self.parts_of(name)
         for found in REFERENCE.finditer(text):
             source, numbers = found.group(1), found.group(2)
             if numbers is None:
@@ -305,9 +309,7 @@ class Bench:
 
     def _length_of(self, name: str) -> Length:
         if name in self.plans:
-            parts = self.plans[name].parts
-            assert parts is not None
-            return parts.length
+            return self.parts_of(name).length
         declared = self.tables[name].parts
         assert declared is not None and declared.length is not None
         return declared.length
@@ -386,7 +388,7 @@ class Oracle:
 
     def _compute(self, name: str, model: Model) -> None:
         plan, known = self._bench.plans[name], self._bench.known(name)
-        assert plan.parts is not None
+        parts = self._bench.parts_of(name)
         columns = [(c.name, c.type.text) for c in plan.output]
         self._load(name, columns, [])
         first = known["first"]
@@ -394,7 +396,7 @@ class Oracle:
             text = model.update
             if part == first and model.initialize is not None:
                 text = model.initialize
-            start = plan.parts.length.start_of(part)
+            start = parts.length.start_of(part)
             shown = ", ".join(f'"{n}"' for n, _ in columns[:-1])
             query = _for_duckdb(self._at(text, name, part))
             rows = self._db.execute(f"select {shown} from ({query})").fetchall()
@@ -421,12 +423,9 @@ class Oracle:
         return REFERENCE.sub(reference, text)
 
     def _divided(self, name: str, model: str, is_span: bool) -> tuple[str, Length]:
-        own = self._bench.plans[model].parts
-        assert own is not None
+        own = self._bench.parts_of(model)
         if name in self._bench.plans:
-            parts = self._bench.plans[name].parts
-            assert parts is not None
-            return PART_TIMESTAMP, own.length if is_span else parts.length
+            return PART_TIMESTAMP, own.length if is_span else self._bench.parts_of(name).length
         declared = self._bench.tables[name].parts
         assert declared is not None
         return declared.column, own.length if is_span or declared.length is None else declared.length

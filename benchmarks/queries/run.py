@@ -12,7 +12,7 @@ from benchmarks.queries.suite import Query, Suite
 from fivm_dbt.catalog import Catalog, Column, Relation
 from fivm_dbt.config import Config, load_config
 from fivm_dbt.errors import FivmError
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.engine import Row
@@ -159,7 +159,11 @@ class _Runner:
             if plan is None or followed.has_failed:
                 continue
             for view in plan.stored:
-                kept = stored(plan, view, None).sql(dialect="spark") if plan.is_maintained else view.name
+                kept = (
+                    stored(plan, view, None).sql(dialect="spark")
+                    if isinstance(plan, MaintainedPlan)
+                    else view.name
+                )
                 ((rows,),) = self.workbench.engine.query(f"SELECT COUNT(*) FROM {kept}")
                 followed.states[view.name] = int(str(rows))
 

@@ -15,7 +15,8 @@ from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.nodes import Join, Node, Scan
 from fivm_dbt.naming import split_name
 from fivm_dbt.plan.layout.clustering import enumeration_prefixes
-from fivm_dbt.plan.model.plan import Plan, View
+from fivm_dbt.plan.model.plan import FactorisedPlan, Plan
+from fivm_dbt.plan.model.view import View
 
 Kind = Literal["payload key", "sibling delta", "enumeration prefix"]
 
@@ -52,7 +53,7 @@ def _paths(plan: Plan, view: View) -> Iterator[AccessPath]:
                     changes = ", ".join(split_name(s.relation)[-1] for s in scans(sibling))
                     is_placed = bool(placed) and placed <= set(columns)
                     yield AccessPath("sibling delta", columns, f"the change of {changes}", is_placed)
-    if plan.is_factorized:
+    if isinstance(plan, FactorisedPlan):
         for scan, prefix in enumeration_prefixes(plan.top):
             if scan.relation == view.name:
                 how = f"readers of the model, sorted by {', '.join(view.state.sorted_by)}"

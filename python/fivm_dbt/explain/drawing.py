@@ -16,7 +16,8 @@ from grandalf.graphs import Edge, Graph, Vertex
 from grandalf.layouts import SugiyamaLayout
 
 from fivm_dbt.explain.access import access_paths
-from fivm_dbt.plan.model.plan import Plan, TreeView, ViewTree
+from fivm_dbt.plan.model.plan import FactorisedPlan, Plan
+from fivm_dbt.plan.model.shown import TreeView, ViewTree
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ def _box(key: str, node: _Node, plan: Plan, tree: ViewTree, measured: Measured |
         by = ", ".join(kept.state.grouped_by or (k.name for k in kept.state.keys)) or "one row"
         notes += [("table", kept.name), ("placed by", by)]
         notes += [("read by", str(path)) for path in access_paths(plan, kept)]
-    is_kept = view.kept is not None or (view.depth == 0 and not plan.is_factorized)
+    is_kept = view.kept is not None or (view.depth == 0 and not isinstance(plan, FactorisedPlan))
     return Box(key, (node.name, *payload), shape, node.relations, node.own, is_kept, tuple(notes))
 
 

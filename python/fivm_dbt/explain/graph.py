@@ -7,10 +7,12 @@ from collections.abc import Iterator
 import graphviz
 
 from fivm_dbt.delta.term import scans
+from fivm_dbt.explain.view_trees import trees_of
 from fivm_dbt.ir.higher_order import HigherOrder
 from fivm_dbt.ir.nodes import Side
 from fivm_dbt.naming import split_name
-from fivm_dbt.plan.model.plan import Plan, View
+from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
+from fivm_dbt.plan.model.view import View
 
 _INPUT = {"shape": "ellipse"}
 _VIEW = {"shape": "box", "peripheries": "2"}
@@ -44,7 +46,7 @@ def dot(plan: Plan) -> str:
 
 
 def _orders(plan: Plan) -> Iterator[str]:
-    for tree in plan.view_trees:
+    for tree in trees_of(plan):
         yield f"{tree.block}: {tree.chosen if tree.order is None else tree.order or 'no variable'}"
 
 
@@ -53,15 +55,15 @@ def _label(plan: Plan, view: View) -> str:
     name = split_name(plan.relation if is_top else view.name)[-1]
     keys = ", ".join(k.name for k in view.state.keys) or "one row"
     payload = ", ".join(view.state.stored_names)
-    if plan.recompute is not None:
-        return _lines(name, f"recomputed: {plan.recompute.reason}")
+    if plan.why_recomputed is not None:
+        return _lines(name, f"recomputed: {plan.why_recomputed}")
     return _lines(name, f"[{keys}] → {payload}", view.reason)
 
 
 def _read(plan: Plan, view: View) -> Iterator[tuple[str, bool]]:
     """What a view is computed from, and whether its change is one of the view; else it is looked up only."""
     core = view.core
-    if plan.recompute is not None or plan.parts is not None:
+    if not isinstance(plan, MaintainedPlan):
         yield from ((item.name, True) for item in plan.inputs)
         return
     if isinstance(core, HigherOrder):

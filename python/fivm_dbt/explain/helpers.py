@@ -8,7 +8,8 @@ from typing import Any
 
 from fivm_dbt.delta.term import scans
 from fivm_dbt.naming import COUNT, PARTITION, split_name
-from fivm_dbt.plan.model.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.view import View
 
 
 @dataclass(frozen=True)

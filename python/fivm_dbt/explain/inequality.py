@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fivm_dbt.plan.model.plan import InequalityHelper
+from fivm_dbt.plan.model.shown import InequalityHelper
 
 _KEPT = {
     "reevaluate": "evaluated from sums by key when it is needed",

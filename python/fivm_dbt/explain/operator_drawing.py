@@ -14,7 +14,8 @@ from fivm_dbt.ir.nodes import Filter, Map, Node, Scan
 from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.printer import describe
 from fivm_dbt.naming import split_name
-from fivm_dbt.plan.model.plan import Plan, View
+from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
+from fivm_dbt.plan.model.view import View
 
 _WIDEST, _LONGEST = 34, 96
 """Characters in a line of a box, and in all of its description; the notes have the rest."""
@@ -35,15 +36,14 @@ class _Picture:
         self.edges: dict[tuple[str, str], None] = {}
 
     def drawn(self) -> Drawing:
-        if self.plan.recompute is not None or self.plan.parts is not None:
-            self._read_only()
-        else:
+        if isinstance(self.plan, MaintainedPlan):
             self._view(self.plan.top)
+        else:
+            self._read_only()
         return laid_out(tuple(self.boxes.values()), tuple(self.edges))
 
     def _read_only(self) -> None:
-        recompute = self.plan.recompute
-        why = recompute.reason if recompute is not None else "computed part by part"
+        why = self.plan.why_recomputed or "computed part by part"
         inputs = [self._input(item.name) for item in self.plan.inputs]
         name = split_name(self.plan.relation)[-1]
         lines = (name, *wrap(why, _WIDEST))

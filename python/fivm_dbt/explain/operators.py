@@ -35,7 +35,8 @@ from fivm_dbt.ir.printer import describe
 from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.within import Within
-from fivm_dbt.plan.model.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.view import View
 
 
 def maintenance(plan: Plan) -> list[str]:

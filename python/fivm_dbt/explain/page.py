@@ -14,8 +14,10 @@ from fivm_dbt.explain.drawing import LINE, PADDING, Box, Drawing, Measured, orde
 from fivm_dbt.explain.operator_drawing import operator_drawing
 from fivm_dbt.explain.parts import part_lines
 from fivm_dbt.explain.text import delta_lines, statement_lines
+from fivm_dbt.explain.view_trees import trees_of
 from fivm_dbt.naming import CLOCK
-from fivm_dbt.plan.model.plan import Plan, ViewTree
+from fivm_dbt.plan.model.plan import MaintainedPlan, Plan, RecomputedPlan, ViewdfPlan
+from fivm_dbt.plan.model.shown import ViewTree
 
 COLOURS = ("#4c78a8", "#e45756", "#54a24b", "#eeca3b", "#b279a2", "#f58518", "#72b7b2", "#9d755d", "#ff9da6")
 """One per relation, readable on light and on dark, and told apart by most people."""
@@ -33,7 +35,7 @@ def page(plan: Plan, measured: Measured | None = None) -> str:
         model=plan.relation,
         sql=plan.sql.strip(),
         measured=measured.text if measured is not None else "",
-        sections=[_tree(plan, tree, measured) for tree in plan.view_trees] or [_operators(plan, measured)],
+        sections=[_tree(plan, tree, measured) for tree in trees_of(plan)] or [_operators(plan, measured)],
     )
 
 
@@ -44,13 +46,13 @@ def input_colours(plan: Plan) -> dict[str, str]:
 
 def why_no_tree(plan: Plan) -> str:
     """Why a model has no view tree."""
-    if plan.recompute is not None:
-        return f"the model is recomputed: {plan.recompute.reason}"
-    return (
-        "the model is computed by parts"
-        if plan.parts is not None
-        else "nothing is joined that one is kept of"
-    )
+    match plan:
+        case RecomputedPlan():
+            return f"the model is recomputed: {plan.recompute.reason}"
+        case ViewdfPlan():
+            return "the model is computed by parts"
+        case _:
+            return "nothing is joined that one is kept of"
 
 
 def colours(tree: ViewTree) -> dict[str, str]:
@@ -94,10 +96,9 @@ def _operators(plan: Plan, measured: Measured | None) -> dict[str, Any]:
 
 def _texts(plan: Plan) -> Iterator[tuple[str, str]]:
     """What a change of each input makes, and the statements."""
-    if plan.recompute is not None:
-        return
-    if plan.parts is not None:
-        yield "Parts and statements", "\n".join(part_lines(plan, plan.parts)).strip()
+    if isinstance(plan, ViewdfPlan):
+        yield "Parts and statements", "\n".join(part_lines(plan)).strip()
+    if not isinstance(plan, MaintainedPlan):
         return
     moved = [(item.name, f"When {item.name} changes") for item in plan.inputs if not item.is_static]
     if plan.clock_kinds:

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.model.part_plan import PartInput, PartPlan, PartQuery
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import ViewdfPlan
 from fivm_dbt.spark.part_queries import part_query, together_query
 from fivm_dbt.spark.parts import append_parts, changed_parts_query, replace_parts
 from fivm_dbt.spark.pieces import table
@@ -20,8 +20,9 @@ _SHOWN = datetime(2015, 1, 1, 10, 4, tzinfo=timezone.utc)
 """The part with this time is shown."""
 
 
-def part_lines(plan: Plan, parts: PartPlan) -> list[str]:
+def part_lines(plan: ViewdfPlan) -> list[str]:
     """The sections of a viewdf model, each a heading and lines."""
+    parts = plan.parts
     example = parts.length.part_of(_SHOWN)
     return [
         "\n== parts",
@@ -29,13 +30,13 @@ def part_lines(plan: Plan, parts: PartPlan) -> list[str]:
         f"computed {'together' if parts.together is not None else 'one after the other'}"
         + (f": {parts.why_in_turn}" if parts.why_in_turn is not None else ", up to 500 in one statement"),
         *_adding_up(parts),
-        *(f"  {line}" for line in part_map(plan, parts)),
+        *(f"  {line}" for line in part_map(plan)),
         "\n== inputs",
         *(f"{i.relation}\n  {_input(plan, i)}" for i in parts.inputs if i.relation != plan.relation),
         *(f"{name}\n  read as a whole; when it changes: {_of_plain(parts)}" for name in parts.plain),
         *_state(plan),
         f"\n== statements of part {example} ({_SHOWN:%Y-%m-%d %H:%M}), everything at version {_VERSION}",
-        *_statements(plan, parts, example),
+        *_statements(plan, example),
     ]
 
 
@@ -45,16 +46,16 @@ def _adding_up(parts: PartPlan) -> list[str]:
     return ["it only adds up: up to 500 parts in a row are running sums in one statement"]
 
 
-def part_map(plan: Plan, parts: PartPlan) -> list[str]:
+def part_map(plan: ViewdfPlan) -> list[str]:
     """Which parts a part is computed from: ``hourly[j] ← m[j*60 .. j*60+59]``."""
-    lines = []
+    lines, parts = [], plan.parts
     if parts.initialize is not None:
         lines.append(f"{plan.model}[j] ← {_reads(plan, parts.initialize)} for the first j (INITIALIZE)")
     lines.append(f"{plan.model}[j] ← {_reads(plan, parts.update)}")
     return lines
 
 
-def _reads(plan: Plan, query: PartQuery) -> str:
+def _reads(plan: ViewdfPlan, query: PartQuery) -> str:
     own, model = f"{plan.relation}[", f"{plan.model}["
     names = [str(r.reference) for r in query.reads]
     shown = [n.replace(own, model, 1) if n.startswith(own) else n for n in names]
@@ -72,7 +73,7 @@ def part_class(parts: PartPlan) -> str:
     return "constant extra state" if parts.reads_itself else "windowed"
 
 
-def _input(plan: Plan, item: PartInput) -> str:
+def _input(plan: ViewdfPlan, item: PartInput) -> str:
     if item.is_computed:
         return f"a viewdf model, {item.own.in_words} each"
     waits = "a part without rows is waited for"
@@ -88,20 +89,20 @@ def _of_plain(parts: PartPlan) -> str:
     return "only parts to come see it" if of == "future" else f"the parts of the last {of} are computed again"
 
 
-def _state(plan: Plan) -> list[str]:
+def _state(plan: ViewdfPlan) -> list[str]:
     columns = [f"  {k.name} {k.type}" for k in plan.root.keys]
     by = plan.root.partitioning
     return ["\n== state", plan.state_relation, *columns, f"  __fivm_partition {by.type}  -- {by.reason}"]
 
 
-def _statements(plan: Plan, parts: PartPlan, part: int) -> list[str]:
+def _statements(plan: ViewdfPlan, part: int) -> list[str]:
     alone = Intervals.of((part, part))
     versions = {i.name: _VERSION for i in plan.inputs}
     staged = staged_state(plan, plan.top)
     query = (
         together_query(plan, alone, versions)
-        if parts.together is not None
-        else part_query(plan, parts.update, part, versions)
+        if plan.parts.together is not None
+        else part_query(plan, plan.parts.update, part, versions)
     )
     new = append_parts(plan, query.subquery("computed"), alone, EXAMPLE_HEAD)
     return [

@@ -9,7 +9,9 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.drawing import LINE, PADDING, Box, Drawing, Measured, order_drawing, tree_drawing
 from fivm_dbt.explain.operator_drawing import operator_drawing
 from fivm_dbt.explain.page import colours, input_colours, why_no_tree
-from fivm_dbt.plan.model.plan import Plan, ViewTree
+from fivm_dbt.explain.view_trees import trees_of
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.shown import ViewTree
 
 _POINTS = 72.0
 _MARGIN = 60.0
@@ -26,12 +28,12 @@ def pdf(plan: Plan, measured: Measured | None = None) -> bytes:
     stream = io.BytesIO()
     # Without a date the same plan is the same file.
     with PdfPages(stream, metadata={"Title": plan.relation, "CreationDate": None}) as pages:
-        for tree in plan.view_trees:
+        for tree in trees_of(plan):
             order = order_drawing(tree)
             if order is not None:
                 pages.savefig(_figure(order, {}, f"variable order of {tree.block}, {tree.chosen}"))
             pages.savefig(_figure(tree_drawing(plan, tree, measured), colours(tree), _title(plan, tree)))
-        if not plan.view_trees:
+        if not trees_of(plan):
             title = f"operators of {plan.relation}; no view tree: {why_no_tree(plan)}"
             pages.savefig(_figure(operator_drawing(plan, measured), input_colours(plan), title))
     return stream.getvalue()

@@ -8,7 +8,8 @@ from fivm_dbt.delta.products import FactorisedDelta, ProductDelta
 from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.nodes import Side
 from fivm_dbt.naming import split_name
-from fivm_dbt.plan.model.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.view import View
 
 
 def product_lines(plan: Plan) -> Iterator[str]:

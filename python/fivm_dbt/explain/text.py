@@ -37,7 +37,10 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.within import Near, Within
 from fivm_dbt.naming import CLOCK, COUNT, PARTITION, old_rows
 from fivm_dbt.parts.shift import duration
-from fivm_dbt.plan.model.plan import Plan, PlanInput, Recompute, View
+from fivm_dbt.plan.model.inputs import PlanInput
+from fivm_dbt.plan.model.plan import FactorisedPlan, MaintainedPlan, Plan, RecomputedPlan, ViewdfPlan
+from fivm_dbt.plan.model.recompute import Recompute
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.spark.merge import Way, write_deltas
 from fivm_dbt.spark.places import Place
 from fivm_dbt.spark.state import joined_on_read
@@ -69,11 +72,18 @@ _OLD, _NEW = 1, 2
 
 def explain(plan: Plan) -> str:
     """The whole plan as text."""
-    if plan.recompute is not None:
-        return _recomputed(plan, plan.recompute)
-    if plan.parts is not None:
-        heading = [_heading(f"model {plan.relation}"), plan.sql.strip()]
-        return "\n".join([*heading, *part_lines(plan, plan.parts)]) + "\n"
+    match plan:
+        case RecomputedPlan():
+            return _recomputed(plan, plan.recompute)
+        case ViewdfPlan():
+            heading = [_heading(f"model {plan.relation}"), plan.sql.strip()]
+            return "\n".join([*heading, *part_lines(plan)]) + "\n"
+        case MaintainedPlan():
+            return _maintained(plan)
+    raise TypeError(f"no explanation of a {type(plan).__name__}")
+
+
+def _maintained(plan: MaintainedPlan) -> str:
     parts = [
         _heading(f"model {plan.relation}"),
         plan.sql.strip(),
@@ -98,7 +108,7 @@ def explain(plan: Plan) -> str:
         ]
     if plan.part_maps:
         parts += [_heading("which parts are computed from which"), *part_map_lines(plan.part_maps)]
-    if plan.is_factorized:
+    if isinstance(plan, FactorisedPlan):
         parts += [
             _heading("result"),
             "no rows of its own: joined from the views above when the model is read",

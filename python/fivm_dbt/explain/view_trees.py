@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fivm_dbt.naming import split_name
-from fivm_dbt.plan.model.plan import TreeView, ViewTree
+from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
+from fivm_dbt.plan.model.shown import TreeView, ViewTree
 
 
 def view_tree_lines(tree: ViewTree) -> Iterator[str]:
@@ -38,3 +39,8 @@ def _view(view: TreeView) -> str:
     if view.kept is None:
         return f"{what}: not kept, {view.reason}"
     return f"{what} → {', '.join(view.payload)}: kept as {split_name(view.kept)[-1]}, {view.reason}"
+
+
+def trees_of(plan: Plan) -> tuple[ViewTree, ...]:
+    """The view trees of a plan; only what is maintained has any."""
+    return plan.view_trees if isinstance(plan, MaintainedPlan) else ()

@@ -23,8 +23,9 @@ from fivm_dbt.plan.keep.trees.factorise import GivenOrder
 from fivm_dbt.plan.keep.trees.orphans import worthwhile_orphans
 from fivm_dbt.plan.layout.clustering import clustered
 from fivm_dbt.plan.layout.part_timestamp import with_part_timestamp
+from fivm_dbt.plan.model.inputs import PlanInput
 from fivm_dbt.plan.model.part_map import PartMap, part_map
-from fivm_dbt.plan.model.plan import Plan, PlanInput
+from fivm_dbt.plan.model.plan import FactorisedPlan, MaintainedPlan, Plan
 from fivm_dbt.plan.model.state_layout import shown_from_table
 from fivm_dbt.plan.recompute import in_words, recompute_plan
 from fivm_dbt.plan.request import ModelRequest
@@ -78,7 +79,6 @@ def _by_policy(
             reason = error
     with within_the_stack(request.sql):
         plan = recompute_plan(relation, request, columns_of or _columns_offline(request, reason), reason)
-    assert plan.recompute is not None
     logger.info("%s is recomputed: %s", relation, plan.recompute.reason)
     return plan
 
@@ -172,7 +172,8 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         planned = (*planned[:-1], shown_from_table(planned[-1], sibling(relation, "state")))
     if request.config.fivm_part_timestamp:
         planned, length = with_part_timestamp(planned, request.config, dict(request.session))
-    return Plan(
+    kind = FactorisedPlan if is_factorized else MaintainedPlan
+    return kind(
         relation=relation,
         sql=request.sql,
         config=request.config,
@@ -188,7 +189,6 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         measurable=kept.measurable,
         inequalities=kept.inequalities,
         part_maps=_part_maps(relation, request, query, lowered.names, kept.views, views.by_time),
-        is_factorized=is_factorized,
         partition_length=length,
     )
 

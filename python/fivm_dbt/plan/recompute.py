@@ -20,16 +20,12 @@ from fivm_dbt.naming import sibling, split_name, storable, unique_name
 from fivm_dbt.plan.keep.match_marks import part_length
 from fivm_dbt.plan.layout.partitioning import by_period, choose_partitioning
 from fivm_dbt.plan.layout.root import Root
-from fivm_dbt.plan.model.plan import (
-    Partitioning,
-    Plan,
-    PlanInput,
-    Recompute,
-    RecomputedParts,
-    StateTable,
-    View,
-)
+from fivm_dbt.plan.model.inputs import PlanInput
+from fivm_dbt.plan.model.plan import RecomputedPlan
+from fivm_dbt.plan.model.recompute import Recompute, RecomputedParts
+from fivm_dbt.plan.model.state import Partitioning, StateTable
 from fivm_dbt.plan.model.state_layout import RESERVED, shown_from_table
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.plan.recomputed_parts import recomputed_parts
 from fivm_dbt.plan.retention import not_kept, retained
 from fivm_dbt.rewrite.pipeline import rewrite
@@ -49,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 def recompute_plan(
     relation: str, request: ModelRequest, columns_of: Describe, reason: FivmError | None
-) -> Plan:
+) -> RecomputedPlan:
     """The plan that runs the text as it stands; ``reason`` is why it cannot be maintained, None where nobody tried.
 
     ``columns_of`` tells the columns of a query without running it. Raises ``reason`` itself where a recompute has no
@@ -83,7 +79,7 @@ def recompute_plan(
     node = AsWritten("result", tuple((c.name, c.type) for c in output))
     names = frozenset(c.name.lower() for i in inputs for c in i.columns)
     written = View(state, node, (), (), output, presentation, None, "the model itself, written as a whole")
-    return Plan(
+    return RecomputedPlan(
         relation=relation,
         sql=sql,
         config=config,

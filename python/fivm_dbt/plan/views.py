@@ -31,7 +31,8 @@ from fivm_dbt.plan.keep.trees.product_deltas import ProductDeltas
 from fivm_dbt.plan.layout.partitioning import choose_partitioning
 from fivm_dbt.plan.layout.promised_keys import Promised, determined_keys, is_set
 from fivm_dbt.plan.layout.root import Root, find_root
-from fivm_dbt.plan.model.plan import StateTable, View
+from fivm_dbt.plan.model.state import StateTable
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.plan.retention import Retained, check_kept
 from fivm_dbt.rewrite.flatten_joins import flatten_joins
 from fivm_dbt.rewrite.order_factors import order_factors

@@ -11,7 +11,7 @@ from fivm_dbt.catalog import Catalog, Column, Presentation, Relation, TableStati
 from fivm_dbt.config import load_config
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.naming import canonical, quote, split_name
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import FactorisedPlan, Plan, ViewdfPlan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.plan.viewdf.planner import plan_viewdf
@@ -102,7 +102,7 @@ def plan_of_compiled(node: Any, compiled_sql: dict[str, str], nodes: Nodes) -> P
         declared = nodes.declared(named.name)
         upstream = _upstream(declared, compiled_sql, nodes)
         relations.append(_relation(named.name, declared, upstream))
-        length = upstream.parts.length if upstream is not None and upstream.parts is not None else None
+        length = upstream.parts.length if isinstance(upstream, ViewdfPlan) else None
         divided = declared.time_parts("UTC", length) if is_viewdf else None
         if divided is not None:
             parts[named.name] = divided
@@ -122,7 +122,7 @@ def _relation(name: str, declared: Declared, upstream: Plan | None) -> Relation:
     columns: tuple[Column, ...] = declared.columns
     presentation: Presentation | None = None
     if upstream is not None:
-        if upstream.is_factorized:
+        if isinstance(upstream, FactorisedPlan):
             return declared.relation(name, upstream.output, is_factorized=True)
         columns, presentation = upstream.shown, upstream.presentation
     if not columns:

@@ -14,7 +14,7 @@ from fivm_dbt.ir.scalar import column_ast
 from fivm_dbt.naming import PREFIX, VIEW, quote
 from fivm_dbt.parts.intervals import last_parts
 from fivm_dbt.parts.parted import PART_TIMESTAMP
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import Plan, ViewdfPlan
 from fivm_dbt.plan.retention import computed_after
 from fivm_dbt.refresh.dropped import Dropped, recorded_drops
 from fivm_dbt.refresh.engine import Readable
@@ -42,10 +42,10 @@ def difference_sql(plan: Plan, engine: Readable) -> str:
 
     Raises FIVM404 where no refresh has finished, or one was interrupted, FIVM106 where the SQL has no one answer.
     """
-    if plan.recompute is not None and plan.recompute.not_repeatable is not None:
+    if plan.not_repeatable is not None:
         raise FivmError(
             "FIVM106",
-            f"this model is recomputed, and there is nothing to compare it with: {plan.recompute.not_repeatable}",
+            f"this model is recomputed, and there is nothing to compare it with: {plan.not_repeatable}",
             remedy="take the test fivm_exact off this model, or rewrite the SQL so that it has one answer",
         )
     state = read_state(engine, plan.relation)
@@ -53,7 +53,7 @@ def difference_sql(plan: Plan, engine: Readable) -> str:
         what = "has never been built" if state.finished is None else "was interrupted in a refresh"
         raise FivmError("FIVM404", f"{plan.relation} {what}", remedy=f"dbt run --select {plan.model}")
     versions = {name: record.commit.version for name, record in state.inputs.items()}
-    if plan.parts is not None:
+    if isinstance(plan, ViewdfPlan):
         known = KnownParts.of(state.finished.detail["parts"])
         every = {**versions, plan.state_relation: state.version}
         return _difference_of_parts(plan, known, every)
@@ -94,13 +94,12 @@ def _after_dropped(plan: Plan, dropped: Dropped) -> exp.Expr | None:
     return exp.and_(*tests, copy=False) if tests else None
 
 
-def _difference_of_parts(plan: Plan, known: KnownParts, versions: dict[str, int]) -> str:
+def _difference_of_parts(plan: ViewdfPlan, known: KnownParts, versions: dict[str, int]) -> str:
     """The newest parts of a viewdf model against what INITIALIZE and UPDATE give for each of them.
 
     A model that reads itself is read at its stored earlier parts: if each part is right given those before it, and the
     first one is, all are.
     """
-    assert plan.parts is not None
     length = plan.parts.length
     parts = last_parts(known.computed - known.dropped - known.pending, COMPARED_PARTS)
     column = exp.column(PART_TIMESTAMP)

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.plan.model.plan import STATE, Plan, is_hashed, shortened
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.signature import STATE, is_hashed, shortened
 from fivm_dbt.refresh.engine import Commit, VersionUnavailable
 from fivm_dbt.refresh.observe import Coverage, Observed, RecordedInput
 from fivm_dbt.refresh.recorder import Recorder

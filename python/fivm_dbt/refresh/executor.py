@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Any
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import MaintainedPlan, Plan, RecomputedPlan, ViewdfPlan
 from fivm_dbt.refresh.engine import Engine
 from fivm_dbt.refresh.maintained import MaintainedRun
 from fivm_dbt.refresh.observe import State, locked
@@ -61,8 +62,12 @@ def refresh(
             recorder.unstage_all()
 
 
-def _run(plan: Plan, engine: Recorder, is_lazy: bool, within: EventTime) -> Run:
-    if plan.parts is not None:
-        return PartRun(plan, engine, within)
-    kind = MaintainedRun if plan.recompute is None else RecomputedRun
-    return kind(plan, engine, is_lazy)
+def _run(plan: Plan, engine: Recorder, is_lazy: bool, within: EventTime) -> Run[Any]:
+    match plan:
+        case ViewdfPlan():
+            return PartRun(plan, engine, within)
+        case RecomputedPlan():
+            return RecomputedRun(plan, engine, is_lazy)
+        case MaintainedPlan():
+            return MaintainedRun(plan, engine, is_lazy)
+    raise TypeError(f"no refresh of a {type(plan).__name__}")

@@ -19,7 +19,8 @@ from math import gcd
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.delta.products import FactorisedDelta
-from fivm_dbt.plan.model.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.factors import (

@@ -11,7 +11,7 @@ from sqlglot import exp
 from fivm_dbt.catalog import TableStatistics
 from fivm_dbt.ir.scalar import column_ast
 from fivm_dbt.naming import PARTITION, VIEW
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
 from fivm_dbt.refresh.engine import Engine, MissingRelation
 from fivm_dbt.refresh.observe import State
 from fivm_dbt.refresh.recorder import Recorder
@@ -48,7 +48,7 @@ def settled_plan(
     finished = state.finished
     plan = planner(recorded_statistics(state)) if full_refresh else recorded_plan(planner, state)
     is_same = finished is not None and finished.plan_hash == plan.plan_hash and not full_refresh
-    if is_same or not plan.measurable:
+    if is_same or not isinstance(plan, MaintainedPlan) or not plan.measurable:
         return plan
     progress(f"measuring {', '.join(name for name, _ in plan.measurable)}")
     return planner(measure(plan, engine))
@@ -93,7 +93,7 @@ def state_sizes(plan: Plan, engine: Recorder) -> dict[str, StateSize]:
     return {view.name: found.get(plan.layout.label(view), StateSize(0, 0)) for view in plan.stored}
 
 
-def measure(plan: Plan, engine: Engine) -> TableStatistics:
+def measure(plan: MaintainedPlan, engine: Engine) -> TableStatistics:
     """Rows of what ``plan`` would choose by, and about how many values their columns have: one scan of each.
 
     An input that is not there is left out: whoever builds says so.

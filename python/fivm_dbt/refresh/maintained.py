@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from fivm_dbt.errors import FivmError
+from fivm_dbt.plan.model.plan import FactorisedPlan, MaintainedPlan
 from fivm_dbt.refresh.bind import (
     bind,
     counted,
@@ -34,7 +35,6 @@ from fivm_dbt.refresh.decide import (
 )
 from fivm_dbt.refresh.dropped import check_rebuild, recorded_drops
 from fivm_dbt.refresh.engine import ChangeFeedUnavailable, Commit, VersionUnavailable
-from fivm_dbt.refresh.headed import HeadedRun
 from fivm_dbt.refresh.heads import next_head, with_open
 from fivm_dbt.refresh.layout import state_sizes
 from fivm_dbt.refresh.model_parts import last_recorded, record_partitions
@@ -42,6 +42,7 @@ from fivm_dbt.refresh.observe import Coverage, Observed, RecordedInput, State, k
 from fivm_dbt.refresh.publish import publish, write_snapshots
 from fivm_dbt.refresh.report import Action, InputChange, Report
 from fivm_dbt.refresh.resume import Gone, bound_again
+from fivm_dbt.refresh.run import Run
 from fivm_dbt.refresh.runner import Update, build_states
 from fivm_dbt.refresh.writes import MAX_LITERALS
 from fivm_dbt.spark.alarms import NEGATIVE, OVERFLOW
@@ -64,13 +65,17 @@ class _Moved:
     """The input whose change is computed by the delta that reads it."""
 
 
-class MaintainedRun(HeadedRun):
+class MaintainedRun(Run[MaintainedPlan]):
     """One call of a refresh of a maintained model."""
 
     anew: Mapping[str, int] = MappingProxyType({})
     """Of which views the last commit has written how many partitions anew."""
     tail = Tail()
     """What is appended and not folded in, with the commit that is made next."""
+
+    def _state_detail(self) -> dict[str, Any]:
+        measured = self.plan.measured
+        return super()._state_detail() | ({"measured": measured.as_dict()} if measured is not None else {})
 
     @property
     def is_summed(self) -> bool:
@@ -255,9 +260,8 @@ class MaintainedRun(HeadedRun):
             written = snapshots | write_snapshots(self.plan, self.engine, binding, kept)
             touched = [text for m in update.merged if m.view == self.plan.top.name for text in m.touched]
             detail = self._detail("refresh", observed, written, binding)
-            rows = sum(
-                m.rows for m in update.merged if self.plan.is_factorized or m.view == self.plan.top.name
-            )
+            is_joined = isinstance(self.plan, FactorisedPlan)
+            rows = sum(m.rows for m in update.merged if is_joined or m.view == self.plan.top.name)
             self._tell("refreshed", movement(binding.clock), moved.changes, rows)
             detail["touched"] = touched if len(touched) <= MAX_LITERALS else None
             started = {

@@ -11,7 +11,7 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.naming import COUNT, PARTITION, part_catalog
 from fivm_dbt.parts.length import Length
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
 from fivm_dbt.refresh.catalog_table import create_once
 from fivm_dbt.refresh.engine import MissingRelation
 from fivm_dbt.refresh.recorder import Recorder
@@ -23,7 +23,7 @@ from fivm_dbt.spark.reads import in_partitions
 
 
 def record_partitions(
-    plan: Plan, engine: Recorder, refresh: int, versions: str, touched: Sequence[object] | None
+    plan: MaintainedPlan, engine: Recorder, refresh: int, versions: str, touched: Sequence[object] | None
 ) -> None:
     """Write down which partitions a refresh has changed, and how many rows they have; all of a build (None)."""
     length = plan.partition_length
@@ -61,13 +61,13 @@ def last_recorded(plan: Plan, engine: Recorder) -> int | None:
     return None if refresh is None else int(str(refresh))
 
 
-def _rows(plan: Plan, touched: Sequence[object] | None) -> exp.Select:
+def _rows(plan: MaintainedPlan, touched: Sequence[object] | None) -> exp.Select:
     state = plan.root
     counted = plan.top.is_bag and not state.is_set
     rows: exp.Expr = exp.Sum(this=exp.column(COUNT)) if counted else exp.Count(this=exp.Star())
     where = None if touched is None else in_partitions("", [exp.Literal.string(str(v)) for v in touched])
     query = exp.select(exp.column(PARTITION), exp.alias_(rows, "rows"))
-    own = read_summed(plan, plan.top, None, where, "state", has_tail=plan.is_maintained)
+    own = read_summed(plan, plan.top, None, where, "state", has_tail=True)
     return query.from_(own).group_by(exp.column(PARTITION))
 
 

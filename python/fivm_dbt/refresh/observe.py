@@ -8,7 +8,8 @@ from typing import Any
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.model.head import HeadId
-from fivm_dbt.plan.model.plan import Plan, PlanInput
+from fivm_dbt.plan.model.inputs import PlanInput
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.engine import Commit, MissingRelation, NotVersioned, Versions
 
 

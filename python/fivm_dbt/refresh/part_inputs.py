@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.model.part_plan import PartInput, PartPlan
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import ViewdfPlan
 from fivm_dbt.refresh.bind import Staged, tell_change
 from fivm_dbt.refresh.engine import ChangeFeedUnavailable, Row, VersionUnavailable
 from fivm_dbt.refresh.heads import read_state
@@ -42,8 +42,7 @@ class Upstream:
 class PartInputs:
     """The inputs of one refresh."""
 
-    def __init__(self, plan: Plan, engine: Recorder) -> None:
-        assert plan.parts is not None
+    def __init__(self, plan: ViewdfPlan, engine: Recorder) -> None:
         self.plan = plan
         self.engine = engine
         self.parts: PartPlan = plan.parts

@@ -12,7 +12,7 @@ from heapq import heapify, heappop, heappush
 
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.model.part_plan import PartPlan
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import ViewdfPlan
 from fivm_dbt.refresh.decide import raised_alarm
 from fivm_dbt.refresh.known_parts import KnownParts
 from fivm_dbt.refresh.part_table import PartTable
@@ -33,7 +33,7 @@ class PartOrder:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: ViewdfPlan,
         engine: Recorder,
         place: PartTable,
         writer: PartWriter,
@@ -41,7 +41,6 @@ class PartOrder:
         known: KnownParts,
         asked: Intervals,
     ) -> None:
-        assert plan.parts is not None
         self._plan = plan
         self._parts: PartPlan = plan.parts
         self._engine = engine

@@ -14,7 +14,7 @@ from typing import Any
 
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.model.part_plan import PartPlan
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import ViewdfPlan
 from fivm_dbt.refresh.bind import versions_text
 from fivm_dbt.refresh.catalog_table import create_once
 from fivm_dbt.refresh.engine import MissingRelation
@@ -92,8 +92,7 @@ class Recording:
 class PartRecord:
     """Writes into the catalog of parts for one refresh."""
 
-    def __init__(self, plan: Plan, engine: Recorder, inputs: PartInputs) -> None:
-        assert plan.parts is not None
+    def __init__(self, plan: ViewdfPlan, engine: Recorder, inputs: PartInputs) -> None:
         self._plan = plan
         self._parts: PartPlan = plan.parts
         self._engine = engine

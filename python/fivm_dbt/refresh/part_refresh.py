@@ -14,8 +14,8 @@ from typing import Any
 
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.model.part_plan import PartPlan
+from fivm_dbt.plan.model.plan import ViewdfPlan
 from fivm_dbt.refresh.bind import Staged
-from fivm_dbt.refresh.headed import HeadedRun
 from fivm_dbt.refresh.heads import with_open
 from fivm_dbt.refresh.known_parts import KnownParts, check_not_dropped, merged_now
 from fivm_dbt.refresh.observe import Observed, State
@@ -26,6 +26,7 @@ from fivm_dbt.refresh.part_table import PartTable
 from fivm_dbt.refresh.part_writer import PartWriter
 from fivm_dbt.refresh.parts_wanted import PartsWanted
 from fivm_dbt.refresh.retention import NEEDS, Droppable, needs, read_by_nobody, too_old, watermark
+from fivm_dbt.refresh.run import Run
 from fivm_dbt.spark.merge import write_head
 from fivm_dbt.spark.part_catalog import InputParts
 from fivm_dbt.spark.parts import compact_periods, drop_parts
@@ -83,9 +84,8 @@ class PartRefresh:
     """One refresh: ``state`` is the table that is shown, ``place`` the one that is written, of a rebuild another."""
 
     def __init__(
-        self, run: HeadedRun, wanted: PartsWanted, found: Found, state: PartTable, place: PartTable
+        self, run: Run[ViewdfPlan], wanted: PartsWanted, found: Found, state: PartTable, place: PartTable
     ) -> None:
-        assert run.plan.parts is not None
         self._run = run
         self._parts: PartPlan = run.plan.parts
         self._wanted = wanted

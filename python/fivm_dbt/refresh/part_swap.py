@@ -16,7 +16,7 @@ from sqlglot import exp
 from fivm_dbt.naming import sibling
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.model.head import NextHead
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import ViewdfPlan
 from fivm_dbt.plan.model.state_layout import StateLayout
 from fivm_dbt.refresh.part_table import PartTable
 from fivm_dbt.refresh.publish import drop_states
@@ -25,7 +25,7 @@ from fivm_dbt.spark.merge import write_head
 from fivm_dbt.spark.parts import copy_parts, create_parts
 
 
-class _Beside(Plan):
+class _Beside(ViewdfPlan):
     """A plan whose states lie beside those that are shown."""
 
     @cached_property
@@ -33,13 +33,13 @@ class _Beside(Plan):
         return replace(super().layout, relation=beside(self))
 
 
-def beside(plan: Plan) -> str:
+def beside(plan: ViewdfPlan) -> str:
     """The table that is filled while the state is shown."""
     return sibling(plan.relation, "next")
 
 
 def begin(
-    plan: Plan, engine: Recorder, state: PartTable, opened: Mapping[str, Any], *, is_there: bool
+    plan: ViewdfPlan, engine: Recorder, state: PartTable, opened: Mapping[str, Any], *, is_there: bool
 ) -> PartTable:
     """The table to write the parts into, empty: the ``state``, or one beside it where there are readers.
 

@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from fivm_dbt.plan.model.head import HeadId, NextHead, noted_head
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import ViewdfPlan
 from fivm_dbt.refresh.decide import KEEPS_ROWS, is_conflict, raised_alarm
 from fivm_dbt.refresh.engine import Commit, MissingRelation, NotVersioned
 from fivm_dbt.refresh.heads import has_set, head_of_build, next_head
@@ -27,7 +27,9 @@ class PartTable:
     number of the next head, and the other one has written nothing.
     """
 
-    def __init__(self, plan: Plan, engine: Recorder, head: HeadId | None = None, version: int = -1) -> None:
+    def __init__(
+        self, plan: ViewdfPlan, engine: Recorder, head: HeadId | None = None, version: int = -1
+    ) -> None:
         self.plan = plan
         self._engine = engine
         self.head = head

@@ -12,7 +12,7 @@ from typing import Any
 from sqlglot import exp
 
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import ViewdfPlan
 from fivm_dbt.refresh.part_table import PartTable, Statement
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.parts import append_parts, changed_parts_query, drop_parts, replace_parts
@@ -33,7 +33,7 @@ class PartWriter:
     it is, so that the head has it.
     """
 
-    def __init__(self, plan: Plan, engine: Recorder, place: PartTable, touched: Intervals) -> None:
+    def __init__(self, plan: ViewdfPlan, engine: Recorder, place: PartTable, touched: Intervals) -> None:
         self._plan = plan
         self._engine = engine
         self._place = place

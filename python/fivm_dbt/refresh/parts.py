@@ -13,12 +13,11 @@ from datetime import datetime, timezone
 
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.model.part_plan import PartPlan
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import ViewdfPlan
 from fivm_dbt.refresh.bind import Staged, bind, stage_inputs, versions_read
 from fivm_dbt.refresh.decide import lost_inputs, unreadable, why_rebuild
 from fivm_dbt.refresh.dropped import check_rebuild, recorded_drops
 from fivm_dbt.refresh.engine import VersionUnavailable
-from fivm_dbt.refresh.headed import HeadedRun
 from fivm_dbt.refresh.heads import had_head, with_nothing, with_open
 from fivm_dbt.refresh.known_parts import KnownParts
 from fivm_dbt.refresh.observe import Coverage, Observed, State, observe
@@ -32,6 +31,7 @@ from fivm_dbt.refresh.parts_wanted import EventTime, PartsWanted
 from fivm_dbt.refresh.publish import drop_states, publish, show_again, write_snapshots
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InputChange, PartChange, Report
+from fivm_dbt.refresh.run import Run
 from fivm_dbt.spark.part_catalog import InputParts, Recorded
 from fivm_dbt.steps.binding import Binding
 
@@ -48,12 +48,11 @@ class _Moved:
     lost: Mapping[str, Intervals]
 
 
-class PartRun(HeadedRun):
+class PartRun(Run[ViewdfPlan]):
     """One call of a refresh of a viewdf model."""
 
-    def __init__(self, plan: Plan, engine: Recorder, within: EventTime = (None, None)) -> None:
+    def __init__(self, plan: ViewdfPlan, engine: Recorder, within: EventTime = (None, None)) -> None:
         super().__init__(plan, engine, is_lazy=False)
-        assert plan.parts is not None
         self.parts: PartPlan = plan.parts
         self.inputs = PartInputs(plan, engine)
         self.record = PartRecord(plan, engine, self.inputs)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from sqlglot import exp
 
 from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, PARTITION, ROOT_PROPERTY, TAIL_PROPERTY
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import FactorisedPlan, Plan, ViewdfPlan
 from fivm_dbt.refresh.engine import MissingRelation, NotVersioned
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.added import read_summed
@@ -64,9 +64,9 @@ def publish(plan: Plan, engine: Recorder, *, is_summed: bool = False) -> None:
     properties = {ROOT_PROPERTY: plan.state_relation}
     if is_summed:
         properties[TAIL_PROPERTY] = "true"
-    if plan.is_factorized:
+    if isinstance(plan, FactorisedPlan):
         properties = {FACTORS_PROPERTY: "true"}
-    elif plan.parts is not None:
+    elif isinstance(plan, ViewdfPlan):
         properties[PART_PROPERTY] = plan.parts.length.text
     engine.run(create_view(plan.relation, _shown(plan, is_summed), properties))
 
@@ -81,7 +81,7 @@ def show_again(plan: Plan, engine: Recorder, *, is_summed: bool = False) -> bool
 
 def _shown(plan: Plan, is_summed: bool) -> exp.Query:
     """The query of the model's view."""
-    if plan.is_factorized:
+    if isinstance(plan, FactorisedPlan):
         return joined_on_read(plan)
     return (
         shown_summed(plan)

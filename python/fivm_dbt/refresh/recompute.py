@@ -11,7 +11,8 @@ from fivm_dbt.ir.clock import Clock
 from fivm_dbt.ir.scalar import identifier
 from fivm_dbt.naming import PARTITION, VIEW
 from fivm_dbt.plan.model.head import NextHead
-from fivm_dbt.plan.model.plan import InputReach, Plan, RecomputedParts
+from fivm_dbt.plan.model.plan import Plan, RecomputedPlan
+from fivm_dbt.plan.model.recompute import InputReach, RecomputedParts
 from fivm_dbt.refresh.engine import ChangeFeedUnavailable
 from fivm_dbt.refresh.observe import Observed, RecordedInput, keeps_columns
 from fivm_dbt.refresh.oracle import recompute_sql
@@ -84,7 +85,7 @@ def recomputed_rows(
 
 
 def find_touched(
-    plan: Plan,
+    plan: RecomputedPlan,
     engine: Recorder,
     observed: Mapping[str, Observed],
     recorded: Mapping[str, RecordedInput],
@@ -95,7 +96,7 @@ def find_touched(
     are read. None where all rows have to be computed: an input moved whose times are not related to the result's, one
     has no change feed, or rows without a time came or went that are in the reach of others.
     """
-    parts = plan.recompute.parts if plan.recompute is not None else None
+    parts = plan.recompute.parts
     if parts is None:
         return None
     ranges: list[Range] = []

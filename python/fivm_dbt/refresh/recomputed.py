@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from fivm_dbt.plan.model.plan import RecomputedPlan
 from fivm_dbt.refresh.bind import bind
 from fivm_dbt.refresh.clock import movement, read_clock
 from fivm_dbt.refresh.decide import why_rebuild
 from fivm_dbt.refresh.dropped import recorded_drops
-from fivm_dbt.refresh.headed import HeadedRun
 from fivm_dbt.refresh.observe import Observed, State, observe
 from fivm_dbt.refresh.publish import publish
 from fivm_dbt.refresh.recompute import Touched, find_touched, write_recomputed
 from fivm_dbt.refresh.report import Report
+from fivm_dbt.refresh.run import Run
 from fivm_dbt.steps.binding import BoundClock
 
 
-class RecomputedRun(HeadedRun):
+class RecomputedRun(Run[RecomputedPlan]):
     """One call of a refresh of a model that is recomputed (``fivm_policy``, ``fivm_strategy: reevaluate``)."""
 
     def execute(self, full_refresh: bool, state: State | None = None) -> Report:
@@ -28,7 +29,7 @@ class RecomputedRun(HeadedRun):
         return self._refresh(state) if reason is None else self._write(state, reason)
 
     def _refresh(self, state: State) -> Report:
-        assert state.finished is not None and self.plan.recompute is not None
+        assert state.finished is not None
         self._complete_build(state.finished)
         clock = read_clock(self.plan, self.engine, state.finished.detail)
         observed = observe(self.plan, self.engine, state.inputs)
@@ -51,7 +52,6 @@ class RecomputedRun(HeadedRun):
 
         Where it is known which rows the inputs that ``moved`` can reach, for these alone.
         """
-        assert self.plan.recompute is not None
         touched = None if moved is None else self._touched(state, clock, moved)
         clock = clock or read_clock(self.plan, self.engine, None)
         observed = moved if moved is not None else observe(self.plan, self.engine, {})
@@ -74,8 +74,7 @@ class RecomputedRun(HeadedRun):
 
     def _touched(self, state: State, clock: BoundClock | None, moved: dict[str, Observed]) -> Touched | None:
         """What has to be recomputed of a state that is as the last refresh left it; None for all of it."""
-        assert self.plan.recompute is not None
-        by_itself = self.plan.recompute.changes_by_itself or self.plan.recompute.not_repeatable is not None
+        by_itself = self.plan.recompute.changes_by_itself or self.plan.not_repeatable is not None
         if by_itself or (clock is not None and clock.moved):
             return None
         return find_touched(self.plan, self.engine, moved, state.inputs)

@@ -15,7 +15,8 @@ from sqlglot import exp
 
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.plan.model.head import NextHead
-from fivm_dbt.plan.model.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.refresh.factorise import Found, factorised
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.writes import (

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import TIMESTAMP
-from fivm_dbt.plan.model.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.spark.merge import Way
 from fivm_dbt.spark.places import Place

@@ -7,7 +7,9 @@ from sqlglot import exp
 from fivm_dbt.catalog.types import BIGINT, DOUBLE
 from fivm_dbt.ir.scalar import as_type, column_ast, conjuncts, identifier
 from fivm_dbt.naming import COUNT, PARTITION, SIGN
-from fivm_dbt.plan.model.plan import Plan, StateTable, View
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.state import StateTable
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.spark.pieces import as_both, table
 from fivm_dbt.spark.states import stored
 from fivm_dbt.steps.binding import staged_state

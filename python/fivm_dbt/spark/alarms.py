@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from fivm_dbt.ir.scalar import never_null, raise_error
-from fivm_dbt.plan.model.plan import StateTable
+from fivm_dbt.plan.model.state import StateTable
 
 NEGATIVE = "FIVM401"
 """A multiplicity would be below zero."""

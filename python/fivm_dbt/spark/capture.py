@@ -13,7 +13,9 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.ir.scalar import as_type, column_ast, identifier
 from fivm_dbt.naming import CHANGE_TYPE, COUNT, SIGN
-from fivm_dbt.plan.model.plan import Plan, PlanInput, View
+from fivm_dbt.plan.model.inputs import PlanInput
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.spark.added import at_delta, before_and_after
 from fivm_dbt.spark.near_changes import times_by_day
 from fivm_dbt.spark.pieces import changes, pinned, table

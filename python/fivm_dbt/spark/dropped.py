@@ -10,7 +10,8 @@ from fivm_dbt.catalog import Column, Relation, Retention
 from fivm_dbt.ir.scalar import column_ast, identifier
 from fivm_dbt.naming import COUNT
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.plan.model.plan import Plan, PlanInput
+from fivm_dbt.plan.model.inputs import PlanInput
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.spark.part_time import counted, in_parts, instant, number_of, whole
 from fivm_dbt.spark.pieces import pinned, table
 from fivm_dbt.spark.reads import read_version

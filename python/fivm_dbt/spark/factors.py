@@ -19,7 +19,8 @@ from fivm_dbt.ir.nodes import Lookup, Scan
 from fivm_dbt.ir.scalar import Scalar, as_type, column_ast, identifier
 from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import PREFIX
-from fivm_dbt.plan.model.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.rings.products import sum_of_products
 from fivm_dbt.rings.registry import ROWS
 from fivm_dbt.spark.pieces import table, union_all

@@ -11,7 +11,9 @@ from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.scalar import as_type, column_ast, identifier
 from fivm_dbt.naming import COUNT, OF, PARTITION, VIEW
 from fivm_dbt.plan.model.head import NextHead
-from fivm_dbt.plan.model.plan import Plan, StateTable, View
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.state import StateTable
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.rings.registry import Component
 from fivm_dbt.spark.alarms import NEGATIVE, not_overflowed, unless
 from fivm_dbt.spark.heads import head_branches, head_row, is_from, is_in_tail

@@ -12,7 +12,7 @@ from fivm_dbt.ir.nodes import Node
 from fivm_dbt.ir.scalar import Scalar, column_ast, identifier, never_null
 from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.naming import COUNT, PREFIX
-from fivm_dbt.plan.model.plan import StateTable
+from fivm_dbt.plan.model.state import StateTable
 from fivm_dbt.rings.products import OVERFLOW
 from fivm_dbt.spark.select import Reader, select_columns
 

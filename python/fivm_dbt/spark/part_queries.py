@@ -16,7 +16,7 @@ from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.parts.reference import Bound, PartReference
 from fivm_dbt.plan.model.part_plan import PART, PartInput, PartPlan, PartQuery, PartRead, Together
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import ViewdfPlan
 from fivm_dbt.plan.viewdf.by_part import WANTED
 from fivm_dbt.spark.match_text import written_out
 from fivm_dbt.spark.part_time import floored, in_numbers, in_parts, instant, number_of, whole
@@ -33,25 +33,25 @@ Versions = Mapping[str, int]
 computed from earlier ones that may have been written a moment before, and no change of it is read beside it."""
 
 
-def all_rows(plan: Plan, item: PartInput, versions: Versions) -> exp.Expr:
+def all_rows(plan: ViewdfPlan, item: PartInput, versions: Versions) -> exp.Expr:
     """The whole of an input, for the first look at which parts it has."""
     return _whole(plan, item.relation, versions)
 
 
-def some_rows(plan: Plan, item: PartInput, parts: Intervals, versions: Versions) -> exp.Expr:
+def some_rows(plan: ViewdfPlan, item: PartInput, parts: Intervals, versions: Versions) -> exp.Expr:
     """The rows of some parts of an input, of its own length."""
     where = in_parts(exp.column(identifier(item.column)), item.type, item.own, parts)
     rows = exp.select("*").from_(_whole(plan, item.relation, versions), copy=False)
     return rows.where(where, copy=False).subquery("some", copy=False)
 
 
-def rows_of(plan: Plan, item: PartInput, parts: Intervals, versions: Versions) -> exp.Select:
+def rows_of(plan: ViewdfPlan, item: PartInput, parts: Intervals, versions: Versions) -> exp.Select:
     """The rows of some parts of an input, or of the model itself, all its columns."""
     where = in_parts(exp.column(identifier(item.column)), item.type, item.counted, parts)
     return exp.select("*").from_(_whole(plan, item.relation, versions)).where(where, copy=False)
 
 
-def _whole(plan: Plan, relation: str, versions: Versions) -> exp.Expr:
+def _whole(plan: ViewdfPlan, relation: str, versions: Versions) -> exp.Expr:
     if relation != plan.relation:
         return read_version(plan, relation, versions[relation], "whole")
     state = plan.state_relation
@@ -59,7 +59,7 @@ def _whole(plan: Plan, relation: str, versions: Versions) -> exp.Expr:
     return presented(plan.presentation, own).subquery(identifier("whole"), copy=False)
 
 
-def part_query(plan: Plan, query: PartQuery, part: int, versions: Versions) -> exp.Select:
+def part_query(plan: ViewdfPlan, query: PartQuery, part: int, versions: Versions) -> exp.Select:
     """INITIALIZE or UPDATE for one part, in the columns of the state: the user's text, each reference at its parts."""
     parts = parts_of(plan)
     texts = {name: whole_as_text(plan, name, versions[name]) for name in parts.plain}
@@ -86,7 +86,7 @@ def part_query(plan: Plan, query: PartQuery, part: int, versions: Versions) -> e
     return chosen
 
 
-def together_query(plan: Plan, wanted: Intervals, versions: Versions) -> exp.Select:
+def together_query(plan: ViewdfPlan, wanted: Intervals, versions: Versions) -> exp.Select:
     """UPDATE for many parts, in the columns of the state."""
     together = parts_of(plan).together
     assert together is not None
@@ -97,7 +97,7 @@ def together_query(plan: Plan, wanted: Intervals, versions: Versions) -> exp.Sel
     return query.join(named_parts(plan, wanted), on=same_part("part"), join_type="inner", copy=False)
 
 
-def rows_together(plan: Plan, together: Together, wanted: Intervals, versions: Versions) -> exp.Select:
+def rows_together(plan: ViewdfPlan, together: Together, wanted: Intervals, versions: Versions) -> exp.Select:
     """What a query gives for many parts: the columns of the state, and PART."""
     parts = parts_of(plan)
     reads = {r.placeholder: r for r in parts.update.reads}
@@ -129,7 +129,7 @@ def same_part(alias: str) -> exp.Expr:
     return exp.EQ(this=column_ast(alias, PART), expression=column_ast("named", PART))
 
 
-def parts_query(plan: Plan, first: int | None, parts: Intervals, versions: Versions) -> exp.Query:
+def parts_query(plan: ViewdfPlan, first: int | None, parts: Intervals, versions: Versions) -> exp.Query:
     """What INITIALIZE and UPDATE give for some parts, those before them taken as they are stored."""
     chosen = parts_of(plan)
     queries: list[exp.Query] = []
@@ -144,14 +144,16 @@ def parts_query(plan: Plan, first: int | None, parts: Intervals, versions: Versi
     return union_all(queries) if queries else _nothing(plan)
 
 
-def _nothing(plan: Plan) -> exp.Select:
+def _nothing(plan: ViewdfPlan) -> exp.Select:
     """No rows, with the columns of the state."""
     columns = [exp.alias_(cast_ast(exp.Null(), k.type), identifier(k.name)) for k in plan.root.keys]
     columns.append(exp.alias_(as_type(exp.Null(), "string"), PARTITION))
     return exp.select(*columns).where(exp.false(), copy=False)
 
 
-def _with_parts(plan: Plan, node: Scan, read: PartRead, wanted: Intervals, versions: Versions) -> exp.Select:
+def _with_parts(
+    plan: ViewdfPlan, node: Scan, read: PartRead, wanted: Intervals, versions: Versions
+) -> exp.Select:
     """The rows of a reference with each part of the model that they are read for: ``low(j) ≤ p ≤ high(j)``."""
     item, reference = parts_of(plan).input(read.reference.relation), read.reference
     needed = Intervals.of(*((reference.low.at(a), reference.high.at(b)) for a, b in wanted.ranges))
@@ -214,7 +216,7 @@ def _linear(number: str, factor: int, offset: int) -> exp.Expr:
     return exp.paren(kind(this=product, expression=whole(abs(offset))))
 
 
-def named_parts(plan: Plan, wanted: Intervals) -> exp.Expr:
+def named_parts(plan: ViewdfPlan, wanted: Intervals) -> exp.Expr:
     """The wanted parts with what is written of each: number, PART_TIMESTAMP, partition."""
     length = parts_of(plan).length
     columns = {PART: BIGINT.text, PART_TIMESTAMP: "timestamp_ltz", PARTITION: "string"}
@@ -224,7 +226,7 @@ def named_parts(plan: Plan, wanted: Intervals) -> exp.Expr:
     return written(rows, columns, "part").subquery("named", copy=False)
 
 
-def _partition(plan: Plan, part: int) -> exp.Expr:
+def _partition(plan: ViewdfPlan, part: int) -> exp.Expr:
     return partition_of(parts_of(plan).period_of(part))
 
 
@@ -233,7 +235,6 @@ def partition_of(period: date) -> exp.Expr:
     return exp.Literal.string(f"v{period.isoformat()}")
 
 
-def parts_of(plan: Plan) -> PartPlan:
+def parts_of(plan: ViewdfPlan) -> PartPlan:
     """What the plan of a viewdf model says of its parts."""
-    assert plan.parts is not None
     return plan.parts

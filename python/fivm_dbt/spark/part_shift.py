@@ -19,7 +19,7 @@ from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.plan.model.head import HeadId, NextHead
 from fivm_dbt.plan.model.part_plan import Cumulative
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import ViewdfPlan
 from fivm_dbt.spark.heads import head_branches, is_from, is_in_tail
 from fivm_dbt.spark.part_queries import named_parts
 from fivm_dbt.spark.part_time import in_parts, whole
@@ -29,14 +29,13 @@ from fivm_dbt.spark.states import as_stored, of_view, stored, with_head
 _HAD, _HAS = "__fivm_had", "__fivm_has"
 
 
-def _names(plan: Plan, positions: Sequence[int]) -> list[str]:
+def _names(plan: ViewdfPlan, positions: Sequence[int]) -> list[str]:
     return [plan.root.keys[p].name for p in positions]
 
 
-def change_of_part(plan: Plan, of: Cumulative, part: int, before: int, after: int) -> exp.Select:
+def change_of_part(plan: ViewdfPlan, of: Cumulative, part: int, before: int, after: int) -> exp.Select:
     """By key what a part was and is, those that differ, by the versions before and after it was written."""
     keys, sums = _names(plan, of.keys), _names(plan, of.sums)
-    assert plan.parts is not None
     where = in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, plan.parts.length, Intervals.of((part, part)))
 
     def side(version: int, *, is_new: bool) -> exp.Select:
@@ -63,7 +62,7 @@ def change_of_part(plan: Plan, of: Cumulative, part: int, before: int, after: in
     return query.where(exp.or_(*differ, *distinct), copy=False)
 
 
-def uncertain_changes(plan: Plan, of: Cumulative, staged: str) -> exp.Select:
+def uncertain_changes(plan: ViewdfPlan, of: Cumulative, staged: str) -> exp.Select:
     """How many changes of keys do not tell what becomes of later parts."""
     sums = _names(plan, of.sums)
     old, new = ([exp.column(identifier(f(s))) for s in sums] for f in (_old, _new))
@@ -86,7 +85,7 @@ def uncertain_changes(plan: Plan, of: Cumulative, staged: str) -> exp.Select:
     )
 
 
-def shift_parts(plan: Plan, of: Cumulative, staged: str, later: Intervals, head: NextHead) -> exp.Merge:
+def shift_parts(plan: ViewdfPlan, of: Cumulative, staged: str, later: Intervals, head: NextHead) -> exp.Merge:
     """Add a part's change to later parts."""
     assert head.before is not None
     source = with_head(plan, as_stored(plan, [(plan.top, _shifted(plan, of, staged, later))]), head)
@@ -98,7 +97,7 @@ def shift_parts(plan: Plan, of: Cumulative, staged: str, later: Intervals, head:
     )
 
 
-def _shifted(plan: Plan, of: Cumulative, staged: str, later: Intervals) -> exp.Expr:
+def _shifted(plan: ViewdfPlan, of: Cumulative, staged: str, later: Intervals) -> exp.Expr:
     """What is added to each of the later parts."""
     columns: list[exp.Expr] = [column_ast("change", k) for k in _names(plan, of.keys)]
     for name in _names(plan, of.sums):
@@ -111,9 +110,8 @@ def _shifted(plan: Plan, of: Cumulative, staged: str, later: Intervals) -> exp.E
     return rows.join(named_parts(plan, later), join_type="cross", copy=False).subquery("shifted", copy=False)
 
 
-def _same_row(plan: Plan, of: Cumulative, later: Intervals, before: HeadId) -> exp.Expr:
+def _same_row(plan: ViewdfPlan, of: Cumulative, later: Intervals, before: HeadId) -> exp.Expr:
     """Whether a row of the table is the one that is added to, or the head."""
-    assert plan.parts is not None
     in_later = in_parts(column_ast("target", PART_TIMESTAMP), TIMESTAMP, plan.parts.length, later)
     own = exp.and_(of_view(plan, plan.top, "target"), exp.paren(in_later), copy=False)
     tests: list[exp.Expr] = [
@@ -129,7 +127,7 @@ def _same_row(plan: Plan, of: Cumulative, later: Intervals, before: HeadId) -> e
     return exp.and_(*tests, copy=False)
 
 
-def _branches(plan: Plan, of: Cumulative, head: NextHead) -> list[exp.When]:
+def _branches(plan: ViewdfPlan, of: Cumulative, head: NextHead) -> list[exp.When]:
     """What is done with the head, and with a row that is there, or is not."""
     sums = _names(plan, of.sums)
     assignments = [exp.EQ(this=exp.column(identifier(s)), expression=_added(s, _type(plan, s))) for s in sums]
@@ -147,7 +145,7 @@ def _branches(plan: Plan, of: Cumulative, head: NextHead) -> list[exp.When]:
     return sorted(whens, key=lambda when: not when.args["matched"])
 
 
-def _type(plan: Plan, name: str) -> SparkType:
+def _type(plan: ViewdfPlan, name: str) -> SparkType:
     return next(k.type for k in plan.root.keys if k.name == name)
 
 

@@ -21,7 +21,7 @@ from fivm_dbt.naming import PARTITION
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.plan.model.part_plan import PART, Cumulative
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import ViewdfPlan
 from fivm_dbt.spark.alarms import OVERFLOW
 from fivm_dbt.spark.part_queries import named_parts, rows_together, same_part
 from fivm_dbt.spark.part_time import in_parts, whole
@@ -32,7 +32,7 @@ _UNTIL = "__fivm_until"
 
 
 def running_parts(
-    plan: Plan, of: Cumulative, first: int, run: Intervals, versions: Mapping[str, int]
+    plan: ViewdfPlan, of: Cumulative, first: int, run: Intervals, versions: Mapping[str, int]
 ) -> exp.Select:
     """The rows of the parts of ``run``, which follow each other, after the stored one before them.
 
@@ -53,9 +53,8 @@ def running_parts(
     return query.join(named_parts(plan, run), on=same_part("part"), join_type="inner", copy=False)
 
 
-def _before(plan: Plan, part: int) -> exp.Select:
+def _before(plan: ViewdfPlan, part: int) -> exp.Select:
     """The stored part before ``part``, as rows that this one adds."""
-    assert plan.parts is not None
     where = in_parts(
         exp.column(PART_TIMESTAMP), TIMESTAMP, plan.parts.length, Intervals.of((part - 1, part - 1))
     )
@@ -64,7 +63,7 @@ def _before(plan: Plan, part: int) -> exp.Select:
     return exp.select(*columns, number, copy=False).from_(stored(plan, plan.top, None, where), copy=False)
 
 
-def _added(plan: Plan, keys: list[str], sums: list[str], rows: exp.Query) -> exp.Select:
+def _added(plan: ViewdfPlan, keys: list[str], sums: list[str], rows: exp.Query) -> exp.Select:
     """Per key and part what is added."""
     by: list[exp.Expr] = [*(column_ast("rows", k) for k in keys), column_ast("rows", PART)]
     totals = [
@@ -83,7 +82,7 @@ def _added(plan: Plan, keys: list[str], sums: list[str], rows: exp.Query) -> exp
     return query.from_(rows.subquery("rows", copy=False), copy=False).group_by(*by, copy=False)
 
 
-def _running(plan: Plan, keys: list[str], sums: list[str], added: exp.Select, last: int) -> exp.Select:
+def _running(plan: ViewdfPlan, keys: list[str], sums: list[str], added: exp.Select, last: int) -> exp.Select:
     """Per key and part from its first one on the sums so far."""
     order = exp.Order(expressions=[exp.Ordered(this=column_ast("added", PART))])
     partition = [column_ast("added", k) for k in keys]
@@ -119,7 +118,7 @@ def _running(plan: Plan, keys: list[str], sums: list[str], added: exp.Select, la
     return query.lateral(exp.Lateral(this=generator, view=True, alias=alias), copy=False)
 
 
-def _unless_overflowed(plan: Plan, name: str, total: exp.Expr, count: exp.Expr) -> exp.Expr:
+def _unless_overflowed(plan: ViewdfPlan, name: str, total: exp.Expr, count: exp.Expr) -> exp.Expr:
     """A sum in its column's type, but an error where it is NULL though values have been added."""
     type_ = next(k.type for k in plan.root.keys if k.name == name)
     value = cast_ast(total, type_)

@@ -16,7 +16,7 @@ from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.plan.model.head import NextHead
 from fivm_dbt.plan.model.part_plan import PART, PartInput
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import ViewdfPlan
 from fivm_dbt.spark.heads import head_row, is_in_tail
 from fivm_dbt.spark.part_queries import MAX_RANGES, partition_of, parts_of
 from fivm_dbt.spark.part_time import in_parts, number_of, whole
@@ -70,7 +70,7 @@ def numbered(staged: str) -> exp.Select:
     return exp.select(exp.column(PART), exp.column("came"), exp.column("gone")).from_(table(staged))
 
 
-def changed_parts_query(plan: Plan, staged: str, compared: Intervals) -> exp.Select:
+def changed_parts_query(plan: ViewdfPlan, staged: str, compared: Intervals) -> exp.Select:
     """The parts among ``compared`` whose staged rows are not the bag of rows that is stored."""
     keys = [k.name for k in plan.root.keys]
     where = _in_parts(plan, compared)
@@ -91,7 +91,7 @@ def changed_parts_query(plan: Plan, staged: str, compared: Intervals) -> exp.Sel
     return query.distinct(copy=False)
 
 
-def part_rows(plan: Plan, parts: Intervals) -> exp.Select:
+def part_rows(plan: ViewdfPlan, parts: Intervals) -> exp.Select:
     """How many rows stored parts have; those without rows are not there."""
     number = number_of(exp.column(PART_TIMESTAMP), TIMESTAMP, parts_of(plan).length)
     own = stored(plan, plan.top, None, _in_parts(plan, parts.at_most(MAX_RANGES)))
@@ -100,7 +100,7 @@ def part_rows(plan: Plan, parts: Intervals) -> exp.Select:
     return query.from_(each.subquery("each", copy=False), copy=False).group_by(exp.column(PART), copy=False)
 
 
-def _in_parts(plan: Plan, parts: Intervals) -> exp.Expr:
+def _in_parts(plan: ViewdfPlan, parts: Intervals) -> exp.Expr:
     """The rows of these parts of the model."""
     return in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, parts_of(plan).length, parts)
 
@@ -108,48 +108,50 @@ def _in_parts(plan: Plan, parts: Intervals) -> exp.Expr:
 # Writing, each with the head that it sets
 
 
-def create_parts(plan: Plan, head: NextHead, *, is_replacing: bool) -> exp.Create:
+def create_parts(plan: ViewdfPlan, head: NextHead, *, is_replacing: bool) -> exp.Create:
     """The table without a part."""
     return _create(plan, head_row(plan, head), is_replacing=is_replacing)
 
 
-def copy_parts(plan: Plan, built: Plan, version: int, gone: Intervals, head: NextHead) -> exp.Create:
+def copy_parts(
+    plan: ViewdfPlan, built: ViewdfPlan, version: int, gone: Intervals, head: NextHead
+) -> exp.Create:
     """Make the state what has been built beside it but for some parts; ``built`` says where that is."""
     where = exp.not_(exp.paren(_in_parts(plan, gone))) if gone else None
     rows = as_stored(plan, [(plan.top, stored(built, built.top, version, where))])
     return _create(plan, lay_out_rows(plan, [plan.top], with_head(plan, rows, head)), is_replacing=True)
 
 
-def _create(plan: Plan, rows: exp.Query, *, is_replacing: bool) -> exp.Create:
+def _create(plan: ViewdfPlan, rows: exp.Query, *, is_replacing: bool) -> exp.Create:
     properties = state_properties(plan)
     return create_table(plan.layout.relation, rows, properties, (VIEW, PARTITION), is_replacing=is_replacing)
 
 
-def append_parts(plan: Plan, source: exp.Expr, parts: Intervals, head: NextHead) -> exp.Insert:
+def append_parts(plan: ViewdfPlan, source: exp.Expr, parts: Intervals, head: NextHead) -> exp.Insert:
     """Write some parts that are not there from their rows in ``source``: Delta looks for nothing to replace."""
     rows = with_head(plan, _rows_of(plan, source, parts), head)
     return exp.Insert(this=table(plan.layout.relation), expression=rows)
 
 
-def replace_parts(plan: Plan, source: exp.Expr, parts: Intervals, head: NextHead) -> exp.Insert:
+def replace_parts(plan: ViewdfPlan, source: exp.Expr, parts: Intervals, head: NextHead) -> exp.Insert:
     """Write some parts anew from their rows in ``source``."""
     rows = with_head(plan, _rows_of(plan, source, parts), head)
     return exp.Insert(this=table(plan.layout.relation), expression=rows, where=_these_and_heads(plan, parts))
 
 
-def drop_parts(plan: Plan, parts: Intervals, head: NextHead) -> exp.Insert:
+def drop_parts(plan: ViewdfPlan, parts: Intervals, head: NextHead) -> exp.Insert:
     """Take parts out of the state."""
     where = _these_and_heads(plan, parts)
     return exp.Insert(this=table(plan.layout.relation), expression=head_row(plan, head), where=where)
 
 
-def _these_and_heads(plan: Plan, parts: Intervals) -> exp.Expr:
+def _these_and_heads(plan: ViewdfPlan, parts: Intervals) -> exp.Expr:
     """The rows of some parts, and all heads of before."""
     own = exp.and_(of_view(plan, plan.top), exp.paren(_in_parts(plan, parts)), copy=False)
     return exp.or_(is_in_tail(), own, copy=False)
 
 
-def _rows_of(plan: Plan, source: exp.Expr, parts: Intervals) -> exp.Query:
+def _rows_of(plan: ViewdfPlan, source: exp.Expr, parts: Intervals) -> exp.Query:
     """The rows of these parts in ``source``, as they are stored."""
     columns = [*(column_ast("", k.name) for k in plan.root.keys), exp.column(PARTITION)]
     rows = exp.select(*columns).from_(source, copy=False).where(_in_parts(plan, parts), copy=False)
@@ -163,7 +165,7 @@ def _rows_of(plan: Plan, source: exp.Expr, parts: Intervals) -> exp.Query:
     return as_stored(plan, [(plan.top, rows.subquery("written", copy=False))])
 
 
-def compact_periods(plan: Plan, before: date) -> exp.Expr:
+def compact_periods(plan: ViewdfPlan, before: date) -> exp.Expr:
     """``OPTIMIZE``: the rows of the parts of periods before a day in as few files as there can be."""
     old = exp.LT(this=exp.column(PARTITION), expression=partition_of(before))
     where = exp.and_(of_view(plan, plan.top), old, copy=False).sql(dialect="spark")

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from fivm_dbt.plan.model.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.spark.reads import Bounds, in_bounds, in_partitions
 from fivm_dbt.spark.states import of_view, renamed
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.naming import quote
-from fivm_dbt.plan.model.plan import Plan, StateTable
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.state import StateTable
 
 MODEL_PROPERTY, PROJECT_PROPERTY = "fivm.model", "fivm.project"
 """Properties of every table that is kept: the model and the dbt project that it belongs to."""

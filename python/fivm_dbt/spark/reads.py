@@ -21,7 +21,8 @@ from fivm_dbt.ir.nodes import Lookup, Scan, Side
 from fivm_dbt.ir.scalar import as_type, column_ast, conjuncts, identifier
 from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import COUNT, PARTITION, STEP, VIEW, old_rows
-from fivm_dbt.plan.model.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.spark.added import added_up, read_summed, summed
 from fivm_dbt.spark.near_changes import near_changes
 from fivm_dbt.spark.part_time import instant, whole

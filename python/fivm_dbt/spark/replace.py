@@ -10,7 +10,9 @@ from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.scalar import as_type, column_ast, identifier
 from fivm_dbt.naming import BEFORE, CHANGE_TYPE, COUNT, KINDS, PARTITION, STAGED
 from fivm_dbt.plan.model.head import NextHead
-from fivm_dbt.plan.model.plan import PayloadColumn, Plan, StateTable, View
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.state import PayloadColumn, StateTable
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.spark.added import stored_and_staged
 from fivm_dbt.spark.alarms import NEGATIVE, OVERFLOW, not_overflowed, unless
 from fivm_dbt.spark.heads import head_row, is_in_tail

@@ -16,7 +16,9 @@ from fivm_dbt.ir.nodes import Lookup, Node, Side
 from fivm_dbt.ir.scalar import Scalar, as_type, column_ast, identifier, never_null, raise_error
 from fivm_dbt.naming import COUNT, PARTITION, STEP
 from fivm_dbt.plan.model.head import NextHead
-from fivm_dbt.plan.model.plan import Plan, StateTable, View
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.state import StateTable
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.rings.products import OVERFLOW, sum_of_products
 from fivm_dbt.rings.registry import DOUBLES, ROWS, Component
 from fivm_dbt.spark.clock import at_time

@@ -12,7 +12,9 @@ from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.nodes import Lookup
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import PARTITION, VIEW
-from fivm_dbt.plan.model.plan import Plan, StateTable, View
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.state import StateTable
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.spark.capture import change_query, snapshot_query, state_change_query
 from fivm_dbt.spark.properties import snapshot_properties, state_properties
 from fivm_dbt.spark.state import (

@@ -9,7 +9,8 @@ from sqlglot import exp
 from fivm_dbt.ir.scalar import as_type, cast_ast, column_ast, conjuncts, identifier
 from fivm_dbt.naming import CHANGE_TYPE, COUNT, OF, PARTITION, TAIL, TO, VIEW
 from fivm_dbt.plan.model.head import NextHead
-from fivm_dbt.plan.model.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.spark.heads import HEAD_COLUMNS, TAIL_PLACE, head_row, no_head, place_in_tail
 from fivm_dbt.spark.pieces import in_one_task, pinned, table, union_all
 

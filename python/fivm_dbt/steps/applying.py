@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fivm_dbt.plan.model.plan import Plan, View
+from fivm_dbt.plan.model.plan import FactorisedPlan, MaintainedPlan, Plan
+from fivm_dbt.plan.model.view import View
 
 TAIL_PARTITIONS = 500
 """So many partitions of a view have something in the tail, at most: they are literals when it is folded in."""
@@ -142,9 +143,9 @@ def not_appended_to(plan: Plan) -> str | None:
 
     Who reads a tail has to add it up, which reading a change feed is not.
     """
-    if not plan.is_maintained:
+    if not isinstance(plan, MaintainedPlan):
         return "it is not maintained"
-    if plan.is_factorized:
+    if isinstance(plan, FactorisedPlan):
         return "its result is joined when it is read"
     if plan.is_read:
         return "other models read its change feed"

@@ -13,7 +13,9 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import CLOCK, old_rows, staged_name
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.model.head import NextHead
-from fivm_dbt.plan.model.plan import Capture, Plan, View
+from fivm_dbt.plan.model.inputs import Capture
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.view import View
 
 
 @dataclass(frozen=True)

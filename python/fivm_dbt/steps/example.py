@@ -10,7 +10,8 @@ from fivm_dbt.ir.clock import Clock
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.shift import SECOND
 from fivm_dbt.plan.model.head import HeadId, NextHead
-from fivm_dbt.plan.model.plan import Capture, Plan
+from fivm_dbt.plan.model.inputs import Capture
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.steps.binding import Binding, BoundClock, BoundInput, Span, is_own_change
 
 EXAMPLE_TIMES = BoundClock(Clock.at(datetime(2024, 5, 1, 12)), Clock.at(datetime(2024, 5, 2, 12)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.products import Part, ProductDelta
-from fivm_dbt.plan.model.plan import View
+from fivm_dbt.plan.model.view import View
 
 
 @dataclass(frozen=True)

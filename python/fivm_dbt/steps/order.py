@@ -8,7 +8,8 @@ from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.near_changes import times_read
 from fivm_dbt.delta.products import ProductDelta
 from fivm_dbt.delta.term import scans
-from fivm_dbt.plan.model.plan import Plan, View
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.steps.kinds import (
     Build,
     Count,

@@ -13,7 +13,8 @@ from pathlib import Path
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Node
 from fivm_dbt.naming import quote
-from fivm_dbt.plan.model.plan import Plan, View
+from fivm_dbt.plan.model.plan import FactorisedPlan, MaintainedPlan, Plan
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.spark.added import read_summed
 from fivm_dbt.testing.cell_table import Seen
@@ -217,13 +218,15 @@ def _states(replay: Replay) -> list[list[Row]]:
 
 def _shown(replay: Replay) -> list[tuple[Plan, View]]:
     """The roots, and the factors of models that have none."""
-    shown = ((plan, plan.stored if plan.is_factorized else (plan.top,)) for plan in replay.plans)
+    shown = (
+        (plan, plan.stored if isinstance(plan, FactorisedPlan) else (plan.top,)) for plan in replay.plans
+    )
     return [(plan, view) for plan, views in shown for view in views]
 
 
 def _rows_of(plan: Plan, view: View) -> str:
     """The rows of a view's state, as an item of FROM."""
-    if not plan.is_maintained:
+    if not isinstance(plan, MaintainedPlan):
         return view.name
     return read_summed(plan, view, None, None, "state", has_tail=True).sql(dialect="spark")
 

@@ -17,7 +17,7 @@ from fivm_dbt.naming import quote, staged_name
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.plan.model.part_plan import PartPlan, PartQuery
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import ViewdfPlan
 from fivm_dbt.refresh.engine import Engine
 from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.known_parts import KnownParts
@@ -40,9 +40,8 @@ class PartOracle:
                 self._engine.unstage(name)
         self._staged = {}
 
-    def rows(self, plan: Plan) -> str:
+    def rows(self, plan: ViewdfPlan) -> str:
         """The query for all rows that the model has to show; the models that it reads have been asked for before."""
-        assert plan.parts is not None
         known = self._known(plan)
         self._staged[plan.relation], self._columns[plan.relation] = {}, plan.output
         for part in known.computed:
@@ -54,13 +53,12 @@ class PartOracle:
             self._staged[plan.relation][part] = name
         return self._united(plan.relation, known.computed - known.dropped)
 
-    def _known(self, plan: Plan) -> KnownParts:
+    def _known(self, plan: ViewdfPlan) -> KnownParts:
         finished = read_state(self._engine, plan.relation).finished
         assert finished is not None
         return KnownParts.of(finished.detail["parts"])
 
-    def _part(self, plan: Plan, query: PartQuery, part: int) -> str:
-        assert plan.parts is not None
+    def _part(self, plan: ViewdfPlan, query: PartQuery, part: int) -> str:
         texts = {name: self._whole(name) for name in plan.parts.plain}
         for read in query.reads:
             wanted = read.reference.parts(part)

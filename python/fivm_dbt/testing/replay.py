@@ -25,7 +25,7 @@ from fivm_dbt.engines.duckdb.unsupported import CODE as NOT_ON_DUCKDB
 from fivm_dbt.errors import CODES, FivmError
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import canonical, quote
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import MaintainedPlan, Plan, ViewdfPlan
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.oracle import recompute_sql, runnable_sql
 from fivm_dbt.refresh.report import Report
@@ -120,17 +120,13 @@ class Replays:
 
 def _as_run(plan: Plan) -> Plan:
     """The plan without what is only for people, and without the choices that have led to it."""
-    choices: dict[str, object] = {"fivm_strategy": "auto"}
-    if plan.recompute is not None:
-        choices["fivm_apply"] = "auto"  # nothing is applied
+    if isinstance(plan, MaintainedPlan):
+        config = plan.config.model_copy(update={"fivm_strategy": "auto"})
+        bare = replace(plan, config=config, view_trees=(), inequalities=(), part_maps=())
+        return replace(bare, measured=None, measurable=())
+    # Nothing is applied to what is recomputed.
     return replace(
-        plan,
-        config=plan.config.model_copy(update=choices),
-        view_trees=(),
-        inequalities=(),
-        part_maps=(),
-        measured=None,
-        measurable=(),
+        plan, config=plan.config.model_copy(update={"fivm_strategy": "auto", "fivm_apply": "auto"})
     )
 
 
@@ -318,12 +314,12 @@ class Replay:
         ) as error:  # whatever an engine raises is a failure of this scenario, not of the replay
             self._check_text(plan)
             return ModelRun(name, "error", error=f"{type(error).__name__}: {error}")
-        run = _run(name, report, findings, plan.recompute is None or plan.recompute.not_repeatable is None)
+        run = _run(name, report, findings, plan.not_repeatable is None)
         return run if self._second is None else self._interpreted(run, plan, self._second)
 
     def _interpreted(self, run: ModelRun, plan: Plan, oracle: SecondOracle) -> ModelRun:
         """The run, compared with the second oracle as well, or why it could not be."""
-        if plan.recompute is not None and plan.recompute.not_repeatable is not None:
+        if plan.not_repeatable is not None:
             return replace(run, not_interpreted="no one answer")
         try:
             difference = oracle.difference(plan, self.workbench.engine.query(_shown_sql(plan)), self._clock)
@@ -339,11 +335,11 @@ class Replay:
     def _findings(self, plan: Plan, expected: RawRows | None, oracle: PartOracle) -> tuple[Finding, ...]:
         shown = Shown(self.workbench.engine, _shown_sql(plan), plan.output)
         references = {}
-        if plan.parts is not None:
+        if isinstance(plan, ViewdfPlan):
             rows = oracle.rows(plan)
             if not plan.parts.plain or plan.parts.of_plain == "all":
                 references["computed from scratch"] = rows
-        elif plan.recompute is None or plan.recompute.not_repeatable is None:
+        elif plan.not_repeatable is None:
             references["recomputed"] = self._recompute(plan)
         if plan.relation in self._whole:
             whole = splice_clock(self._whole[plan.relation], self._clock)
@@ -368,7 +364,7 @@ class Replay:
 
         What stops on Spark as well is no reason: a scalar subquery with several rows, errors that a text raises itself.
         """
-        if self.workbench.describe is not None or plan.parts is not None:
+        if self.workbench.describe is not None or isinstance(plan, ViewdfPlan):
             return
         try:
             self.workbench.engine.query(self._recompute(plan))
@@ -384,7 +380,7 @@ class Replay:
 
     def _check_types(self, plan: Plan) -> None:
         """Where the engine's types are Spark's, a model must have the very types that its text has."""
-        if plan.parts is not None:
+        if isinstance(plan, ViewdfPlan):
             return
         if self.workbench.describe is None:
             check_columns(plan.output, self.workbench.columns_of(self._recompute(plan)))
@@ -413,10 +409,10 @@ def _over_base_tables(plans: tuple[Plan, ...]) -> dict[str, str]:
     chained: dict[str, str] = {}
     without_answer: set[str] = set()
     for plan in plans:
-        above = any(item.name in without_answer for item in plan.inputs) or plan.parts is not None
-        if above or (plan.recompute is not None and plan.recompute.not_repeatable is not None):
+        above = any(item.name in without_answer for item in plan.inputs) or isinstance(plan, ViewdfPlan)
+        if above or plan.not_repeatable is not None:
             without_answer.add(plan.relation)
-        if plan.parts is not None:
+        if isinstance(plan, ViewdfPlan):
             continue
         # A line break, because a text may end with a comment.
         own = runnable_sql(plan)
@@ -434,5 +430,5 @@ def _run(name: str, report: Report, findings: tuple[Finding, ...], is_repeatable
 
 def _shown_sql(plan: Plan) -> str:
     """The columns of the query: ``fivm_part_timestamp`` shows one more."""
-    columns = "*" if plan.partition_length is None else ", ".join(quote(c.name) for c in plan.output)
+    columns = "*" if plan.shown == plan.output else ", ".join(quote(c.name) for c in plan.output)
     return f"SELECT {columns} FROM {plan.relation}"

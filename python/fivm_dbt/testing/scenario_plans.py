@@ -12,7 +12,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.naming import canonical
 from fivm_dbt.parts.length import Length, duration
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import FactorisedPlan, Plan
 from fivm_dbt.plan.planner import columns_as_read, plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.plan.viewdf.planner import plan_viewdf
@@ -137,14 +137,13 @@ class ScenarioPlanner:
             session=_SESSION,
         )
         plan = plan_viewdf(request, self._parts, self._workbench.describe, self._workbench.columns_of)
-        assert plan.parts is not None
         self._parts[plan.relation] = TimeParts(PART_TIMESTAMP, plan.parts.length, None, is_computed=True)
         self._know(model, plan)
         return plan
 
     def _know(self, model: Model, plan: Plan) -> None:
         """Let later models read this one."""
-        if plan.is_factorized:
+        if isinstance(plan, FactorisedPlan):
             shown = Relation(plan.relation, plan.output, kind="factorized")
         else:
             shown = Relation(plan.relation, plan.shown, kind="fivm", presentation=plan.presentation)

@@ -15,7 +15,7 @@ from fivm_dbt.catalog import Catalog, Column
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import quote, split_name
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import Plan, RecomputedPlan, ViewdfPlan
 from fivm_dbt.refresh.engine import Engine, Row
 from fivm_dbt.sql.lower import lower
 from fivm_dbt.sql.splice import splice_clock
@@ -54,11 +54,11 @@ class SecondOracle:
         return known
 
     def _new(self, plan: Plan, text: str) -> Interpreter | str:
-        if plan.parts is not None:
+        if isinstance(plan, ViewdfPlan):
             return "a viewdf model"
         if plan.matches:
             return "MATCH_RECOGNIZE"
-        if plan.recompute is not None and _may_tie(plan):
+        if isinstance(plan, RecomputedPlan) and _may_tie(plan):
             return "no one answer"
         try:
             found = Interpreter(

@@ -19,7 +19,7 @@ from fivm_dbt.plan.keep.trees.blocks import Block, block_of, column_name
 from fivm_dbt.plan.keep.trees.factorise import Factoriser, GivenOrder
 from fivm_dbt.plan.keep.trees.factorised_result import FactorisedResult
 from fivm_dbt.plan.keep.trees.recursive import Recursion
-from fivm_dbt.plan.model.plan import ViewTree
+from fivm_dbt.plan.model.shown import ViewTree
 
 
 @dataclass(frozen=True)

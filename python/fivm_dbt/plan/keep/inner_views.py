@@ -72,7 +72,7 @@ from fivm_dbt.plan.keep.time.running import split_running, with_running
 from fivm_dbt.plan.keep.time.sequences import with_days
 from fivm_dbt.plan.keep.trees.factorise import GivenOrder
 from fivm_dbt.plan.layout.root import leads_to
-from fivm_dbt.plan.model.plan import InequalityHelper, ViewTree
+from fivm_dbt.plan.model.shown import InequalityHelper, ViewTree
 from fivm_dbt.suggest import did_you_mean
 
 

@@ -25,7 +25,7 @@ from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import split_name, storable, unique_name
 from fivm_dbt.parts.length import DAY, Length
 from fivm_dbt.plan.keep.kept_views import KeptViews, column_of
-from fivm_dbt.plan.model.plan import Partitioning
+from fivm_dbt.plan.model.state import Partitioning
 
 _LATEST = 10**15
 """Above the slots of all periods: those of last marks."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 from fivm_dbt.delta.key_sets import equalities
 from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.nodes import Join, Scan
-from fivm_dbt.plan.model.plan import View
+from fivm_dbt.plan.model.view import View
 
 
 def enumeration_prefixes(top: View) -> Iterator[tuple[Scan, tuple[str, ...]]]:

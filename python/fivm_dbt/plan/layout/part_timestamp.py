@@ -16,7 +16,8 @@ from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.moments import session_zone
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import PART_TIMESTAMP
-from fivm_dbt.plan.model.plan import StateTable, View
+from fivm_dbt.plan.model.state import StateTable
+from fivm_dbt.plan.model.view import View
 
 
 def with_part_timestamp(

@@ -20,7 +20,7 @@ from fivm_dbt.ir.nodes import Item
 from fivm_dbt.ir.part_columns import is_shorter_than_period
 from fivm_dbt.ir.scalar import Scalar, as_type, column_ast
 from fivm_dbt.parts.length import Length
-from fivm_dbt.plan.model.plan import Partitioning
+from fivm_dbt.plan.model.state import Partitioning
 from fivm_dbt.sql.expressions import check_row_level
 from fivm_dbt.sql.parse import parse
 from fivm_dbt.sql.typing import Typer

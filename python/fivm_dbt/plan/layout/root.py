@@ -23,7 +23,7 @@ from fivm_dbt.ir.nodes import Aggregate, Field, Filter, Item, Map, Node, Window
 from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.scalar import ColumnId, Scalar, identifier
 from fivm_dbt.naming import COUNT, PARTITION, PREFIX, storable, unique_name
-from fivm_dbt.plan.model.plan import PayloadColumn
+from fivm_dbt.plan.model.state import PayloadColumn
 from fivm_dbt.rings import Component, components, finish
 from fivm_dbt.rings.registry import ROWS, TOTAL
 

@@ -32,7 +32,8 @@ from fivm_dbt.naming import (
 )
 
 if TYPE_CHECKING:
-    from fivm_dbt.plan.model.plan import StateTable, View
+    from fivm_dbt.plan.model.state import StateTable
+    from fivm_dbt.plan.model.view import View
 
 Role = Literal["key", "determined", "sum"]
 """What a MERGE does with a column: it finds rows by it, takes it from the delta, or adds it up."""

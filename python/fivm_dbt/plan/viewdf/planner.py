@@ -17,9 +17,12 @@ from fivm_dbt.parts.length import UNKNOWN_ZONE, Length, duration, instant_of
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
 from fivm_dbt.parts.schedule import Recurrence, Start
 from fivm_dbt.plan.layout.root import Root
+from fivm_dbt.plan.model.inputs import PlanInput
 from fivm_dbt.plan.model.part_plan import PART, OfPlain, PartPlan, PartQuery, Together
-from fivm_dbt.plan.model.plan import Partitioning, Plan, PlanInput, StateTable, View
+from fivm_dbt.plan.model.plan import ViewdfPlan
+from fivm_dbt.plan.model.state import Partitioning, StateTable
 from fivm_dbt.plan.model.state_layout import shown_from_table
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.plan.viewdf.by_part import OneByOne, by_part
 from fivm_dbt.plan.viewdf.cumulative import cumulative
 from fivm_dbt.plan.viewdf.part_columns import (
@@ -53,7 +56,7 @@ def plan_viewdf(
     time_parts: Mapping[str, TimeParts],
     describe: Describe | None = None,
     columns_of: Describe | None = None,
-) -> Plan:
+) -> ViewdfPlan:
     """The plan of a viewdf model. ``time_parts`` are those of its inputs, by their canonical names.
 
     ``describe`` asks Spark for types; without it fivm's own rules find them. ``columns_of`` asks for the columns of a
@@ -129,7 +132,7 @@ class _Planning:
             )
         return texts, references
 
-    def plan(self) -> Plan:
+    def plan(self) -> ViewdfPlan:
         length = self.check()
         texts, references = self._texts()
         update, initialize = texts[0], texts[1] if len(texts) > 1 else None
@@ -257,7 +260,7 @@ class _Planning:
         keeps = relation.kind == "table" and self.config.fivm_dropped_parts == "keep"
         return relation.retention if keeps else None
 
-    def _as_plan(self, parts: PartPlan) -> Plan:
+    def _as_plan(self, parts: PartPlan) -> ViewdfPlan:
         read = sorted({i.relation for i in parts.inputs} - {self.relation} | set(parts.plain))
         relations = [self._reads.named(name) for name in read]
         keys, shown = stored_columns(parts.columns)
@@ -269,7 +272,7 @@ class _Planning:
         output = (*parts.columns, Column(PART_TIMESTAMP, TIMESTAMP))
         node = AsWritten("result", tuple((c.name, c.type) for c in output))
         written = View(state, node, (), (), output, presentation, None, "the model itself, part by part")
-        return Plan(
+        return ViewdfPlan(
             relation=self.relation,
             sql=self.request.sql,
             config=self.config,

@@ -36,7 +36,7 @@ from fivm_dbt.plan.keep.inequality.sweep import Sweep
 from fivm_dbt.plan.keep.kept_views import KeptViews, column_of
 from fivm_dbt.plan.keep.trees.blocks import Block
 from fivm_dbt.plan.keep.trees.payload_views import PayloadViews, Piece
-from fivm_dbt.plan.model.plan import InequalityHelper
+from fivm_dbt.plan.model.shown import InequalityHelper
 from fivm_dbt.viewtree.inequality_costs import Sizes, Way, buckets_of, costs
 from fivm_dbt.viewtree.statistics import DISTINCT
 from fivm_dbt.viewtree.statistics import ROWS as UNKNOWN_ROWS

@@ -21,7 +21,7 @@ from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.plan.keep.time.reach import orders_by_time
 from fivm_dbt.plan.layout.partitioning import is_bound_of_window
-from fivm_dbt.plan.model.plan import TimeClass, View
+from fivm_dbt.plan.model.view import TimeClass, View
 
 _UNITS = (
     ("week", 604_800_000_000), ("day", 86_400_000_000), ("hour", 3_600_000_000), ("minute", 60_000_000),

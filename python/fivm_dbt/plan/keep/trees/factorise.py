@@ -13,7 +13,7 @@ from fivm_dbt.catalog import TableStatistics
 from fivm_dbt.ir.nodes import Aggregate
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.plan.keep.trees.payload_views import HelperViewMaker, Piece
-from fivm_dbt.plan.model.plan import TreeView, ViewTree
+from fivm_dbt.plan.model.shown import TreeView, ViewTree
 from fivm_dbt.viewtree.choice import Choice, choose
 from fivm_dbt.viewtree.classes import class_of
 from fivm_dbt.viewtree.hypergraph import Edge, FunctionalDependency

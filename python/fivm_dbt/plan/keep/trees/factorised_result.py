@@ -12,7 +12,7 @@ from fivm_dbt.ir.nodes import Aggregate
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.plan.keep.trees.factorise import Factoriser, at
 from fivm_dbt.plan.keep.trees.payload_views import Piece
-from fivm_dbt.plan.model.plan import TreeView, ViewTree
+from fivm_dbt.plan.model.shown import TreeView, ViewTree
 from fivm_dbt.viewtree.factorised import FactorisedTree, factorised_tree
 from fivm_dbt.viewtree.hypergraph import Edge
 from fivm_dbt.viewtree.search import find_order

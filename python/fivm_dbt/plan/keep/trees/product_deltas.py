@@ -21,7 +21,8 @@ from fivm_dbt.ir.nodes import Item, Join, Node, Scan, Side
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import COUNT, PREFIX
 from fivm_dbt.plan.keep.trees.blocks import equal_parts
-from fivm_dbt.plan.model.plan import StateTable, View
+from fivm_dbt.plan.model.state import StateTable
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.rings.registry import ROWS
 
 Columns = tuple[tuple[str, SparkType], ...]

@@ -21,7 +21,7 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import STEP, unique_name
 from fivm_dbt.plan.keep.trees.blocks import equal_parts
 from fivm_dbt.plan.keep.trees.payload_views import ROWS, HelperViewMaker, Piece
-from fivm_dbt.plan.model.plan import TreeView, ViewTree
+from fivm_dbt.plan.model.shown import TreeView, ViewTree
 from fivm_dbt.rings.products import sum_of_products
 from fivm_dbt.rings.registry import ROWS as COUNTED
 from fivm_dbt.rings.registry import components

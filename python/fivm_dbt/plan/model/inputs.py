@@ -1,0 +1,32 @@
+"""The inputs of a plan, and how their changes are captured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from fivm_dbt.catalog import Column, Relation, Retention
+
+Capture = Literal[
+    "change feed", "version difference", "snapshot", "static", "staged", "state", "built", "newest"
+]
+
+
+@dataclass(frozen=True)
+class PlanInput:
+    """An input: the columns that the plan reads, and how its change is captured when nothing else is known."""
+
+    relation: Relation
+    columns: tuple[Column, ...]
+    is_static: bool
+    retention: Retention | None = None
+    """By what its parts are dropped, where their rows do not count as deleted then."""
+
+    @property
+    def name(self) -> str:
+        return self.relation.name
+
+    @property
+    def starts_with_snapshot(self) -> bool:
+        """Seeds are dropped and created anew by dbt: only an own snapshot tells what changed."""
+        return self.relation.is_recreated and not self.is_static

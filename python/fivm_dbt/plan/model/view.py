@@ -1,0 +1,69 @@
+"""A view that is kept: its query, its delta, its state, and how its rows are shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from fivm_dbt.catalog import Column, Presentation, Relation
+from fivm_dbt.delta.key_sets import KeySet
+from fivm_dbt.delta.products import FactorisedDelta, ProductDelta
+from fivm_dbt.delta.term import Term
+from fivm_dbt.ir.nodes import Node
+from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.plan.model.inputs import PlanInput
+from fivm_dbt.plan.model.state import StateTable
+
+
+@dataclass(frozen=True)
+class TimeClass:
+    """The class of a view over time (ViewDF, section 6), and why in words."""
+
+    name: Literal["windowed", "constant extra state", "whole input"]
+    why: str
+
+
+@dataclass(frozen=True)
+class View:
+    """A maintained view: the query ``core``, its delta, the state that keeps it, and how its rows are shown.
+
+    ``key_sets`` are the affected keys that the delta looks up. ``rows`` are the shown columns as expressions over a
+    state's row, where a row of the state's delta is a row of the view's delta: in a bag, but not where components are
+    added up. Of a view of a view tree (``is_payload``) they are what is added to keys and payloads, each row once.
+    ``reason`` says why the view is kept.
+    """
+
+    state: StateTable
+    core: Node
+    terms: tuple[Term, ...]
+    key_sets: tuple[KeySet, ...]
+    columns: tuple[Column, ...]
+    presentation: Presentation
+    rows: tuple[tuple[str, Scalar], ...] | None
+    reason: str
+    is_payload: bool = False
+    step: Scalar | None = None
+    """Of a map that is read between the steps of a refresh: which step a row of its delta belongs to."""
+    split: FactorisedDelta | None = None
+    """How its staged delta is looked for products, if those above it can make use of one."""
+    products: tuple[ProductDelta, ...] = ()
+    """Its delta where that of a view below it comes as a product."""
+    over_time: TimeClass | None = None
+    """What a refresh looks at because of windows, frames or sequences of time, if it has any."""
+
+    @property
+    def name(self) -> str:
+        """The relation of its state, by which other views scan it."""
+        return self.state.relation
+
+    @property
+    def is_bag(self) -> bool:
+        """Whether its state has rows, which come and go, and not payloads, which are added up."""
+        return self.rows is not None and not self.is_payload
+
+    @cached_property
+    def as_input(self) -> PlanInput:
+        """The view as an input of those above it: a maintained model that is shown by its presentation."""
+        relation = Relation(self.name, self.columns, kind="fivm", presentation=self.presentation)
+        return PlanInput(relation, self.columns, is_static=False)

@@ -222,7 +222,15 @@ def replay(
     forced = Forced(result is not None, refresh is not None, inequality, apply=way)
     sys.exit(
         replay_files(
-            files, engine, strategy, strict, report, only, click.echo, forced, interprets=second_oracle
+            files,
+            engine,
+            strategy=strategy,
+            strict=strict,
+            report=report,
+            only=only,
+            echo=click.echo,
+            forced=forced,
+            interprets=second_oracle,
         )
     )
 

@@ -90,7 +90,12 @@ def plan_of_node(adapter: Any, node: Any) -> Plan:
     config = load_config(meta, model=node.name)
     state = read_state(engine, name)
     planner = planner_of(
-        adapter, engine, relation, _sql(adapter, node), config, str(node.config.materialized)
+        adapter,
+        engine,
+        relation=relation,
+        sql=_sql(adapter, node),
+        config=config,
+        materialized=str(node.config.materialized),
     )
     return recorded_plan(planner, state)
 

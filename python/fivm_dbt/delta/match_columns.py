@@ -79,7 +79,7 @@ def last(name: str) -> str:
 
 def written(name: str, value: Scalar, type_: SparkType) -> AggregateCall:
     """An aggregate as it stands."""
-    return AggregateCall(name, "", None, None, type_, value)
+    return AggregateCall(name, "", argument=None, argument_type=None, type=type_, written=value)
 
 
 def over(sql: str, **known: Scalar) -> Scalar:

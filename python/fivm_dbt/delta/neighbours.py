@@ -40,7 +40,9 @@ def with_neighbours(
     branches = [Map(blocks, alias, every)]
     for where, many in (("earlier", earlier), ("later", later)):
         if many:
-            branches.append(_nearest(blocks, of, beside, side, alias, where, many))
+            branches.append(
+                _nearest(blocks, of, beside=beside, side=side, alias=alias, where=where, many=many)
+            )
     return UnionAll(tuple(branches), alias)
 
 
@@ -78,7 +80,9 @@ def _nearest(
         nearest = Filter(all_, (Scalar.parse(f"COALESCE({Scalar.column(found, _BETWEEN).sql}, 0) < {many}"),))
     else:
         extreme = Scalar.parse(f"{function}({to.sql})")
-        call = AggregateCall(_NEAREST, function.lower(), None, None, BIGINT, extreme)
+        call = AggregateCall(
+            _NEAREST, function.lower(), argument=None, argument_type=None, type=BIGINT, written=extreme
+        )
         nearest = Aggregate(pairs, found, kept, (call,))
     next_ = Scalar.column(found, _NEAREST)
     values = (*(Scalar.column(found, n) for n in names), next_, day_of(next_))

@@ -62,7 +62,10 @@ def running_from(node: Window, rows: Node, blocks: Node, of: Distinct, side: Sid
         (*_same(firsts, running, there), _compared(firsts, running, there, "<")),
     )
     calls = tuple(
-        AggregateCall(p.column, p.how, None, None, p.type, _together(p, there)) for p in running.parts
+        AggregateCall(
+            p.column, p.how, argument=None, argument_type=None, type=p.type, written=_together(p, there)
+        )
+        for p in running.parts
     )
     keys = tuple(Item(k.name, Scalar.column(firsts.alias, k.name), k.type) for k in firsts.keys)
     before = Aggregate(join, alias, keys, calls)
@@ -86,7 +89,12 @@ def _firsts(blocks: Node, alias: str) -> Aggregate:
     *keys, block, _ = blocks.fields
     named = tuple(Item(f"key_{i + 1}", f.scalar, f.type) for i, f in enumerate(keys))
     first = Scalar.parse(f"MIN({block.scalar.sql})")
-    return Aggregate(blocks, alias, named, (AggregateCall(_FIRST, "min", None, None, BIGINT, first),))
+    return Aggregate(
+        blocks,
+        alias,
+        named,
+        (AggregateCall(_FIRST, "min", argument=None, argument_type=None, type=BIGINT, written=first),),
+    )
 
 
 def _days(of: Distinct, running: Running, alias: str, side: Side) -> Restrict:

@@ -80,10 +80,10 @@ class _KeptSessions:
         blocks = blocks_within(
             changed,
             local.keys,
-            near,
-            near.needed,
-            f"{local.alias}_near",
-            lambda block: utc_day(utc_day_number(block)),
+            near=near,
+            steps=near.needed,
+            alias=f"{local.alias}_near",
+            day_of=lambda block: utc_day(utc_day_number(block)),
         )
         pairs = tuple(
             (Scalar.column(_OWN, key), f.scalar) for key, f in zip(self.keys, blocks.fields, strict=True)
@@ -138,7 +138,7 @@ class _KeptSessions:
             UnionAll(tuple(branches), alias),
             summed,
             every,
-            (AggregateCall(COUNT, "sum", None, None, BIGINT, many),),
+            (AggregateCall(COUNT, "sum", argument=None, argument_type=None, type=BIGINT, written=many),),
         )
         count = Scalar.column(summed, COUNT)
         there = Filter(net, (Scalar.parse(f"{count.sql} <> 0"),))

@@ -220,7 +220,15 @@ def _box(key: str, node: _Node, plan: Plan, tree: ViewTree, measured: Measured |
         notes += [("table", kept.name), ("placed by", by)]
         notes += [("read by", str(path)) for path in access_paths(plan, kept)]
     is_kept = view.kept is not None or (view.depth == 0 and not isinstance(plan, FactorisedPlan))
-    return Box(key, (node.name, *payload), shape, node.relations, node.own, is_kept, tuple(notes))
+    return Box(
+        key,
+        (node.name, *payload),
+        shape=shape,
+        relations=node.relations,
+        own=node.own,
+        is_kept=is_kept,
+        notes=tuple(notes),
+    )
 
 
 def _definition(node: _Node) -> list[tuple[str, str]]:

@@ -48,7 +48,15 @@ class _Picture:
         name = split_name(self.plan.relation)[-1]
         lines = (name, *wrap(why, _WIDEST))
         relations = tuple(r for box in inputs for r in box.relations)
-        self.boxes["model"] = Box("model", lines, "view", relations, None, True, (("", why), *self._table()))
+        self.boxes["model"] = Box(
+            "model",
+            lines,
+            shape="view",
+            relations=relations,
+            own=None,
+            is_kept=True,
+            notes=(("", why), *self._table()),
+        )
         self.edges.update(dict.fromkeys(("model", box.key) for box in inputs))
 
     def _view(self, view: View) -> Box:
@@ -57,7 +65,13 @@ class _Picture:
             below = self._operator(view.core, f"{key} 1", view, is_own=view.is_bag)
             is_kept = view in self.plan.stored
             self.boxes[key] = Box(
-                key, self._lines(view), "view", below.relations, None, is_kept, tuple(self._notes(view))
+                key,
+                self._lines(view),
+                shape="view",
+                relations=below.relations,
+                own=None,
+                is_kept=is_kept,
+                notes=tuple(self._notes(view)),
             )
             self.edges[key, below.key] = None
         return self.boxes[key]
@@ -96,7 +110,15 @@ class _Picture:
         kind, _, rest = described.partition(" ")
         lines = (kind, *wrap(shorten(rest, _LONGEST, placeholder=" …"), _WIDEST))
         relations = tuple(dict.fromkeys(r for box in below for r in box.relations))
-        self.boxes[key] = Box(key, lines, "view", relations, None, False, (("=", described), ("Δ", how)))
+        self.boxes[key] = Box(
+            key,
+            lines,
+            shape="view",
+            relations=relations,
+            own=None,
+            is_kept=False,
+            notes=(("=", described), ("Δ", how)),
+        )
         self.edges.update(dict.fromkeys((key, box.key) for box in below))
         return self.boxes[key]
 

@@ -124,15 +124,15 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         Wanted(
             strategy,
             order,
-            depth,
-            request.measured,
-            "split_sums" not in without,
-            request.config.fivm_inequality,
-            request.config.fivm_buckets,
-            is_factorized,
-            of_parts,
-            "time_ranges" not in without,
-            is_utc(request.session),
+            depth=depth,
+            measured=request.measured,
+            splits_sums="split_sums" not in without,
+            inequality=request.config.fivm_inequality,
+            buckets=request.config.fivm_buckets,
+            is_factorized=is_factorized,
+            part_length=of_parts,
+            by_time="time_ranges" not in without,
+            is_utc=is_utc(request.session),
         ),
     )
     promised, orphans = _foreign_keys(relation, request, query, static)
@@ -142,12 +142,12 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
     views = Views(
         request.config,
         Typer(describe),
-        static,
-        promised,
-        relations,
-        orphans,
-        is_utc(request.session),
-        dropped,
+        static=static,
+        references=promised,
+        promised=relations,
+        orphans=orphans,
+        is_utc=is_utc(request.session),
+        dropped=dropped,
     )
     for view in kept.views:
         views.add(
@@ -188,7 +188,9 @@ def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Pl
         measured=request.measured if kept.measurable else None,
         measurable=kept.measurable,
         inequalities=kept.inequalities,
-        part_maps=_part_maps(relation, request, query, lowered.names, kept.views, views.by_time),
+        part_maps=_part_maps(
+            relation, request, query=query, names=lowered.names, views=kept.views, by_time=views.by_time
+        ),
         partition_length=length,
     )
 

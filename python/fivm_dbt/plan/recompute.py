@@ -71,14 +71,32 @@ def recompute_plan(
         else _output(over_no_rows(sql, catalog.relations), columns_of, reason)
     )
     keys, shown = _stored(output)
-    root = Root(AsWritten("result", ()), keys, (), False, False, shown, (), ())
+    root = Root(
+        AsWritten("result", ()),
+        keys,
+        payload=(),
+        is_global=False,
+        is_bag=False,
+        outputs=shown,
+        filters=(),
+        shown=(),
+    )
     name = sibling(relation, "root")
     parts = _parts(request, output, keys) if reason is None else None
     state = StateTable(name, keys, (), _partitioning(keys, shown, config, parts), False, is_plain=True)
     presentation = Presentation(name, root.presentation(name).sql(dialect="spark"))
     node = AsWritten("result", tuple((c.name, c.type) for c in output))
     names = frozenset(c.name.lower() for i in inputs for c in i.columns)
-    written = View(state, node, (), (), output, presentation, None, "the model itself, written as a whole")
+    written = View(
+        state,
+        node,
+        terms=(),
+        key_sets=(),
+        columns=output,
+        presentation=presentation,
+        rows=None,
+        reason="the model itself, written as a whole",
+    )
     return RecomputedPlan(
         relation=relation,
         sql=sql,

@@ -88,14 +88,31 @@ class Views:
         ``slot`` is the column whose value is the partition of a row, ``bounded_by`` the key that bounds what a delta
         writes of a partition. ``of_matches`` are the parts of the pattern whose matches the rows are.
         """
-        self._add(name, node, names, reason, by, self._terms, slot, bounded_by, of_matches)
+        self._add(
+            name,
+            node,
+            names=names,
+            reason=reason,
+            by=by,
+            delta=self._terms,
+            slot=slot,
+            bounded_by=bounded_by,
+            of_matches=of_matches,
+        )
 
     def add_joined_on_read(self, name: str, node: Node, names: tuple[str, ...], *, is_grouped: bool) -> None:
         """Plan a model's result ``node`` that is no table: its query runs when the model is read.
 
         It ``is_grouped`` where its rows have different keys already.
         """
-        self._add(name, node, names, "the model itself, joined when it is read", None, lambda root, state: ())
+        self._add(
+            name,
+            node,
+            names=names,
+            reason="the model itself, joined when it is read",
+            by=None,
+            delta=lambda root, state: (),
+        )
         top = self.views[-1]
         self.views[-1] = replace(top, state=replace(top.state, is_grouped=is_grouped))
 
@@ -205,7 +222,7 @@ class Views:
                 stored = dict(zip(names, (k.name for k in root.keys), strict=True))
                 return kept.delta(stored, self.static)
 
-            self._add(kept.relation, kept.node, names, kept.reason, kept.by, delta)
+            self._add(kept.relation, kept.node, names=names, reason=kept.reason, by=kept.by, delta=delta)
         return kept.relation
 
     def _ordered(self, node: Node) -> Node:
@@ -231,7 +248,15 @@ class Views:
         partitioning = choose_partitioning(
             keys, shown, config, self.typer, root.has_one_row, of_matches=of_matches
         )
-        state = StateTable(name, root.keys, root.payload, partitioning, root.is_global, grouped_by, root.rows)
+        state = StateTable(
+            name,
+            root.keys,
+            payload=root.payload,
+            partitioning=partitioning,
+            is_global=root.is_global,
+            grouped_by=grouped_by,
+            rows=root.rows,
+        )
         has_many = of_matches is not None and is_shorter_than_period(of_matches)
         return replace(state, bounded_by=_time_of(state)) if has_many and root.is_bag else state
 

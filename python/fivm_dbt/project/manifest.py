@@ -177,10 +177,10 @@ class Nodes:
         return Declared(
             node,
             tuple(sorted(usable | set(stated.keys))),
-            tuple(sorted(foreign, key=lambda f: (f.columns, f.target))),
-            stated.dependencies,
-            stated.columns,
-            _event_time(node),
+            foreign_keys=tuple(sorted(foreign, key=lambda f: (f.columns, f.target))),
+            dependencies=stated.dependencies,
+            stated=stated.columns,
+            event_time=_event_time(node),
         )
 
     def node(self, name: str) -> Any | None:

@@ -54,10 +54,10 @@ def plan_of_file(
     request = ModelRequest(
         f"analytics.{model}",
         script.sql,
-        script.catalog,
-        load_config(settings or {}),
-        _SESSION,
-        given,
+        catalog=script.catalog,
+        config=load_config(settings or {}),
+        session=_SESSION,
+        order=given,
         measured=_sizes(script.catalog, rows) if rows else None,
     )
     return plan_model(request)

@@ -89,7 +89,14 @@ def counted(plan: Plan, engine: Recorder, deferred: BoundInput) -> InputChange:
     name = staged_input(plan, deferred.name)
     counts = engine.counted(name) or engine.query(change_summary(name))[0]
     inserted, deleted = (int(str(count)) for count in counts)
-    change = InputChange(deferred.name, deferred.capture, inserted, deleted, deferred.old, deferred.new)
+    change = InputChange(
+        deferred.name,
+        deferred.capture,
+        inserted=inserted,
+        deleted=deleted,
+        from_version=deferred.old,
+        to_version=deferred.new,
+    )
     tell_change(plan, engine, change)
     return change
 
@@ -222,7 +229,14 @@ def _summary(plan: Plan, engine: Recorder, bound: BoundInput) -> tuple[InputChan
         (column, times_of((row[1:] for row in rows if int(str(row[0])) == n), type_))
         for n, (column, type_) in enumerate(times, start=1)
     )
-    change = InputChange(bound.name, bound.capture, inserted, deleted, bound.old, bound.new)
+    change = InputChange(
+        bound.name,
+        bound.capture,
+        inserted=inserted,
+        deleted=deleted,
+        from_version=bound.old,
+        to_version=bound.new,
+    )
     return change, tuple(Span(bound.name, c, t) for c, t in found if t is not None)
 
 

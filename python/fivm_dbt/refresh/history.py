@@ -90,14 +90,14 @@ def _refreshed(model: str, commit: Commit, covered: Mapping[str, Any], size: int
     return Refreshed(
         model,
         int(covered["refresh"]),
-        str(covered["recorded_at"]),
+        at=str(covered["recorded_at"]),
         # What is recorded for people heads of before have not.
-        str(detail.get("action", detail["kind"])),
-        ", ".join(_changed(detail)),
-        detail.get("rows"),
-        _seconds(detail.get("started_at"), commit.timestamp),
-        size,
-        str(detail.get("reason", "")),
+        action=str(detail.get("action", detail["kind"])),
+        changed=", ".join(_changed(detail)),
+        rows=detail.get("rows"),
+        seconds=_seconds(detail.get("started_at"), commit.timestamp),
+        bytes=size,
+        reason=str(detail.get("reason", "")),
     )
 
 

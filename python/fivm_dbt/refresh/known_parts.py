@@ -50,11 +50,11 @@ class KnownParts:
         return KnownParts(
             data["first"],
             Intervals.read(data["computed"]),
-            {name: Intervals.read(text) for name, text in data["seen"].items()},
-            Intervals.read(data["pending"]),
-            Intervals.read(data["dropped"]),
-            Intervals.read(data["merged"]),
-            data.get("watermark"),
+            seen={name: Intervals.read(text) for name, text in data["seen"].items()},
+            pending=Intervals.read(data["pending"]),
+            dropped=Intervals.read(data["dropped"]),
+            merged=Intervals.read(data["merged"]),
+            watermark=data.get("watermark"),
         )
 
     def there(self, plan: PartPlan) -> dict[str, Intervals]:

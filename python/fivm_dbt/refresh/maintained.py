@@ -190,7 +190,14 @@ class MaintainedRun(Run[MaintainedPlan]):
         if promise is not None:
             return self._build(state, promise)
         changes = tuple(s.change for s in staged.values())
-        moved = _Moved(state, observed, changes, binding, rolled_forward, deferred)
+        moved = _Moved(
+            state,
+            observed,
+            changes=changes,
+            binding=binding,
+            rolled_forward=rolled_forward,
+            deferred=deferred,
+        )
         if not binding.moved:
             return self._advance(moved)
         update = self._update(moved.binding)

@@ -152,13 +152,22 @@ def observe_input(
         ) from None
     head = commits[0]
     if record is None:
-        return Observed(item.name, table, head, True, False, False)
+        return Observed(item.name, table, head=head, moved=True, recreated=False, forgotten=False)
     if record.table != table or head.version < record.commit.version:
-        return Observed(item.name, table, head, True, True, False)
+        return Observed(item.name, table, head=head, moved=True, recreated=True, forgotten=False)
     then = next((c for c in commits if c.version == record.commit.version), None)
     if then is None:
-        return Observed(item.name, table, head, True, False, True)
+        return Observed(item.name, table, head=head, moved=True, recreated=False, forgotten=True)
     same = then.timestamp == record.commit.timestamp and then.operation == record.commit.operation
     keeps = all(c.keeps_columns for c in commits if since is not None and c.version > since) and not is_summed
     moved = head.version > record.commit.version or not same
-    return Observed(item.name, table, head, moved, not same, False, keeps, is_summed)
+    return Observed(
+        item.name,
+        table,
+        head=head,
+        moved=moved,
+        recreated=not same,
+        forgotten=False,
+        same_columns=keeps,
+        is_summed=is_summed,
+    )

@@ -120,7 +120,14 @@ class PartInputs:
             if any(int(str(gone)) for _, _, gone in parts):
                 continue
             came = sum(int(str(row[1])) for row in parts)
-            change = InputChange(bound.name, bound.capture, came, 0, bound.old, bound.new)
+            change = InputChange(
+                bound.name,
+                bound.capture,
+                inserted=came,
+                deleted=0,
+                from_version=bound.old,
+                to_version=bound.new,
+            )
             tell_change(self.plan, self.engine, change)
             found[now.name] = Staged(bound, change, came=_changes([r for r in parts if r[0] is not None]))
         return found

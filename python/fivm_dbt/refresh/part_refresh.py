@@ -128,7 +128,15 @@ class PartRefresh:
         self.ready = ready
         self.known = replace(known, first=first, computed=known.computed | ready)
         place, engine = self._place, self._run.engine
-        self._order = PartOrder(place.plan, engine, place, self.writer, found.versions, known, asked)
+        self._order = PartOrder(
+            place.plan,
+            engine,
+            place=place,
+            writer=self.writer,
+            versions=found.versions,
+            known=known,
+            asked=asked,
+        )
         self._order.compute(first, ready, affected)
         return first
 

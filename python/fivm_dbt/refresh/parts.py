@@ -259,7 +259,7 @@ class PartRun(Run[ViewdfPlan]):
         by = Recorded(number, datetime.now(timezone.utc), versions_read(found.binding))
         rows = self.record.write(work.recording, by, found.before, found.inputs, work.writer.appended())
         late = Intervals() if first is None else self.wanted.too_late(first, found.known, found.changed)
-        return self._part_report(found, work, action, reason, rows, late)
+        return self._part_report(found, work, action=action, reason=reason, rows=rows, late=late)
 
     def _show_unchanged(self, finished: Coverage) -> Report:
         self.shown_again = show_again(self.plan, self.engine)

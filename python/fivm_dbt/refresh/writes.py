@@ -62,10 +62,10 @@ def _touched(plan: Plan, view: View, value: str, rows: Sequence[Row]) -> Touched
     return TouchedPartition(
         value,
         count,
-        times,
-        min(int(str(v)) for v in least),
-        min(int(str(v)) for v in low) if is_bound else None,
-        max(int(str(v)) for v in high) if is_bound else None,
+        times=times,
+        least=min(int(str(v)) for v in least),
+        low=min(int(str(v)) for v in low) if is_bound else None,
+        high=max(int(str(v)) for v in high) if is_bound else None,
     )
 
 

@@ -426,7 +426,13 @@ class _Grouping:
             name = self._call_name(node, call.function, None)
             repeatable = is_repeatable(call, self._type_of)
             self.calls[identity] = AggregateCall(
-                name, call.function, None, None, known_type(type_, node), written, repeatable
+                name,
+                call.function,
+                argument=None,
+                argument_type=None,
+                type=known_type(type_, node),
+                written=written,
+                is_repeatable=repeatable,
             )
         return self.calls[identity]
 

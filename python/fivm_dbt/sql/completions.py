@@ -72,7 +72,7 @@ class Completions:
         Raises FIVM106 where a result depends on ties and no completion would be what the text says.
         """
         check_definitions(node.args.get("windows") or [])
-        select = _Select(self, lowering, node, scope, relation, projections)
+        select = _Select(self, lowering, node=node, scope=scope, relation=relation, projections=projections)
         clauses = [node.args.get(key) for key in ("having", "qualify", "order")]
         own = [n for part in (*node.expressions, *(c for c in clauses if c is not None)) for n in _own(part)]
         select.tell_rows_apart([found for found in own if isinstance(found, exp.Window)])

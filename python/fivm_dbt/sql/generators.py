@@ -43,7 +43,12 @@ def lateral_view(
     name = alias.name if alias is not None and alias.name else lowering.alias("generated")
     names = [c.name for c in alias.args.get("columns") or []] if alias is not None else []
     node, columns = _explode(
-        lowering, part.node, scope, lateral.this, names, outer or bool(lateral.args.get("outer"))
+        lowering,
+        part.node,
+        scope=scope,
+        call=lateral.this,
+        names=names,
+        outer=outer or bool(lateral.args.get("outer")),
     )
     source = Source(name, columns)
     if any(s.name.lower() == name.lower() for s in part.sources):
@@ -74,7 +79,7 @@ def generated_columns(
         wanted = names or (
             [name] if name and name != inner.sql(dialect="spark", comments=False).lower() else []
         )
-        relation, columns = _explode(lowering, relation, scope, inner, wanted, False)
+        relation, columns = _explode(lowering, relation, scope=scope, call=inner, names=wanted, outer=False)
         alias = lowering.alias("generated_columns")
         source = Source(alias, columns)
         scope = replace(scope, sources=(*scope.sources, source))

@@ -50,10 +50,10 @@ class Joins:
         return Part(
             left.sources + right.sources,
             left.outputs + right.outputs,
-            left.factors + right.factors,
-            left.predicates + right.predicates + of_one_value(left, right),
-            left.carried or right.carried,
-            left.deferred + right.deferred,
+            factors=left.factors + right.factors,
+            predicates=left.predicates + right.predicates + of_one_value(left, right),
+            carried=left.carried or right.carried,
+            deferred=left.deferred + right.deferred,
         )
 
     def join(self, left: Part, right: Part, join: exp.Join) -> Part:

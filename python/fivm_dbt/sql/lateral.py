@@ -30,7 +30,7 @@ def lateral_join(around: Around, left: Part, join: exp.Join, *, outer: bool) -> 
     given = [c.name for c in alias.args.get("columns") or []] if alias is not None else []
     on = join.args.get("on")
     if isinstance(query, exp.Select) and is_one_group(query):
-        return _with_total(around, left, query, name, given, on, outer=outer)
+        return _with_total(around, left, query=query, name=name, given=given, on=on, outer=outer)
     lowered, scope = correlated(around, query)
     item = as_one_item(around.lowering, Part((), (), (lowered.node,))).node
     width = len(lowered.names)

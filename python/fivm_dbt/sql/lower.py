@@ -99,7 +99,9 @@ def lower(
         raise error.located(sql=sql) from None
     if not lowered.completions:
         return lowered
-    return _completed(sql, lowered, catalog, describe, approximate, part_length)
+    return _completed(
+        sql, lowered, catalog=catalog, describe=describe, approximate=approximate, part_length=part_length
+    )
 
 
 def _lowered(
@@ -237,7 +239,9 @@ class Lowering:
         order = order_items(node, projections)
         hidden = [(f"order_{i + 1}", v) for i, v in enumerate(order) if isinstance(v, exp.Expr)]
         rows = self._rows(node, around, projections + carried + hidden, wanted)
-        return limited_rows(self, node, Lowered(rows, names), wanted, len(carried), order)
+        return limited_rows(
+            self, node, rows=Lowered(rows, names), wanted=wanted, carried=len(carried), items=order
+        )
 
     def _where(self, around: Around, conditions: Sequence[exp.Expr]) -> Around:
         plain = [to_scalar(p, around.scope) for p in conditions if not has_subquery(p)]

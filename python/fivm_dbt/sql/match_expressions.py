@@ -93,7 +93,9 @@ class Registers:
             wanted = name or f"{kind}_{storable(variable) if variable is not None else 'row'}"
             taken = {r.name for r in self.found.values()}
             type_ = STRING if type_.is_string else type_
-            self.found[key] = Register(unique_name(wanted, taken), kind, variable, value, type_, counter)
+            self.found[key] = Register(
+                unique_name(wanted, taken), kind, variable=variable, value=value, type=type_, counter=counter
+            )
         return self.found[key]
 
     @property
@@ -259,7 +261,7 @@ class Reader:
             counter = self.registers.add("count", variable, value, BIGINT)
             if name == "count":
                 return column_ast(self.relation, counter.name)
-            return self._total(node, name, variable, value, type_, counter)
+            return self._total(node, name, variable=variable, value=value, type_=type_, counter=counter)
         kind: Kind = "min" if name == "min" else "max"
         return column_ast(self.relation, self.registers.add(kind, variable, value, type_).name)
 

@@ -72,13 +72,13 @@ def _over(match: Match, input_: Scan, meaning: dict[ColumnId, Scalar]) -> Match:
     return Match(
         input_,
         match.alias,
-        moved(match.partition),
-        moved(match.columns),
-        match.order,
-        match.shifts,
-        match.recognizer,
-        match.items,
-        match.part,
+        partition=moved(match.partition),
+        columns=moved(match.columns),
+        order=match.order,
+        shifts=match.shifts,
+        recognizer=match.recognizer,
+        items=match.items,
+        part=match.part,
     )
 
 
@@ -121,17 +121,27 @@ class _Clause:
         recognizer = Recognizer(
             written_pattern.text,
             found,
-            conditions,
-            tested.all,
-            held.all,
-            skip,
-            all_rows,
-            part is not None,
+            conditions=conditions,
+            tested=tested.all,
+            held=held.all,
+            skip=skip,
+            all_rows=all_rows,
+            per_part=part is not None,
         )
         alias = self.lowering.alias("matched")
         columns = tuple(rows.columns.values())
         shifts = tuple(rows.shifts)
-        return Match(self.part.node, alias, partition, columns, total, shifts, recognizer, items, part)
+        return Match(
+            self.part.node,
+            alias,
+            partition=partition,
+            columns=columns,
+            order=total,
+            shifts=shifts,
+            recognizer=recognizer,
+            items=items,
+            part=part,
+        )
 
     # PARTITION BY, ORDER BY
 
@@ -207,7 +217,9 @@ class _Clause:
                     span=span_of(definition),
                     remedy="correct DEFINE",
                 )
-            reader = Reader(rows, names, self.lowering.typer, tested, TESTED, variable)
+            reader = Reader(
+                rows, names, typer=self.lowering.typer, registers=tested, relation=TESTED, tried=variable
+            )
             result[variable] = reader.condition(definition.this)
         return tuple(result.items())
 

@@ -54,4 +54,4 @@ class Part:
         )
         outputs = tuple((n, meaning.get(f.id, f)) for n, f in self.outputs)
         carried = tuple(meaning.get(f.id, f) for f in self.carried)
-        return Part(sources, outputs, (node,), (), carried, self.deferred)
+        return Part(sources, outputs, factors=(node,), predicates=(), carried=carried, deferred=self.deferred)

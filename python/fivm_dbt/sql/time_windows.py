@@ -65,7 +65,9 @@ def with_time_windows(
     at = Scalar(unparenthesized(qualify(window.at, scope)))
     relation = Filter(relation, (Scalar(exp.Not(this=exp.Is(this=at.ast(), expression=exp.Null()))),))
     if window.is_session:
-        bounds, scope, relation = _sessions(lowering, node, window, at, scope, relation)
+        bounds, scope, relation = _sessions(
+            lowering, node, window=window, at=at, scope=scope, relation=relation
+        )
     elif window.slide == window.length:
         bounds = _bounds(aligned(Scalar(window.at), window.slide, window.offset).ast(), window)
     else:
@@ -120,7 +122,7 @@ def _read(lowering: Lowering, call: exp.Expr, scope: Scope) -> TimeWindow:
     if length <= 0 or slide <= 0 or slide > length or abs(offset) >= slide:
         what = f"{call.sql('spark')}: a length and a slide above zero are expected, the slide no longer than the "
         raise unsupported(call, f"{what}length, and a start within the slide", "correct the lengths")
-    return TimeWindow(name, call, at, length, slide, offset)
+    return TimeWindow(name, call, at=at, length=length, slide=slide, offset=offset)
 
 
 def _length(call: exp.Expr, node: exp.Expr) -> int:

@@ -139,7 +139,7 @@ def written(cell: Cell) -> tuple[str, str | None]:
         read.extend(reading.read)
         return sql
 
-    sql = position.write(Around(rng, outer, id_, key, number, other), make)
+    sql = position.write(Around(rng, outer, id=id_, key=key, number=number, other=other), make)
     return sql, read[0] if read else None
 
 

@@ -61,7 +61,7 @@ class Composer:
     def query(self, position: Position) -> Query:
         outer = self._source()
         key, number = _key(outer.cols), number_of(outer.cols)
-        around = Around(self._rng, outer, key, key, number, self._other)
+        around = Around(self._rng, outer, id=key, key=key, number=number, other=self._other)
         sql = position.write(around, self._make)
         cell = (position.name, self._kind.name, "correlated" if self._form else "uncorrelated")
         cells = frozenset() if self._depth or self._inside is None else frozenset(((*cell, self._inside),))
@@ -75,7 +75,15 @@ class Composer:
         if is_nested and self._kind.name != "VALUES":
             self._depth += 1
             form = FORMS[rng.choice(("equality", "null-safe", "inequality"))]
-            return passing(rng, self._other, rng.choice(CONDITIONS), self._make, shape, outside, form)
+            return passing(
+                rng,
+                self._other,
+                condition=rng.choice(CONDITIONS),
+                make=self._make,
+                shape=shape,
+                outside=outside,
+                form=form,
+            )
         correlation = Correlation(tuple(outside), self._form, self._place) if self._form and outside else None
         is_single = shape == "value" and self._kind.is_unique and correlation is not None
         is_single = is_single and self._form != "inequality"

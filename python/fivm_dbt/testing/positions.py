@@ -241,7 +241,7 @@ def passing(
 ) -> str:
     """Rows of another relation that belong to the row outside and pass a condition."""
     source, key, number = other()
-    passed = condition(Around(rng, source, key, key, number, other), make)
+    passed = condition(Around(rng, source, id=key, key=key, number=number, other=other), make)
     items = f"{number.ref} AS a" if shape in ("column", "named") else f"{number.ref} AS a, {key.ref} AS b"
     if shape == "value":
         items = f"MAX({number.ref}) AS a"
@@ -254,7 +254,10 @@ def _inside(
 ) -> Callable[[Around, Make], str]:
     """``outer``, over rows of another relation that belong to the row outside and pass ``inner``."""
     return lambda o, make: outer(
-        o, lambda shape, outside: passing(o.rng, o.other, inner, make, shape, outside)
+        o,
+        lambda shape, outside: passing(
+            o.rng, o.other, condition=inner, make=make, shape=shape, outside=outside
+        ),
     )
 
 
@@ -266,7 +269,7 @@ def _values_inside(
     def write(o: Around, make: Make) -> str:
         def inside(shape: Shape, outside: Sequence[Col]) -> str:
             other, key, number = o.other()
-            value = inner(Around(o.rng, other, key, key, number, o.other), make)
+            value = inner(Around(o.rng, other, id=key, key=key, number=number, other=o.other), make)
             belongs = f" WHERE {key.ref} = {outside[0].ref}" if outside else ""
             rows = f"SELECT {value} AS a FROM {other.text}{belongs}"
             # Spark fails over some subqueries that stand in an aggregate of a subquery.

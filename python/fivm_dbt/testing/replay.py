@@ -108,12 +108,26 @@ class Replays:
         self, result: ScenarioResult, plans: tuple[Plan, ...], workbench: Workbench, forced: Forced
     ) -> ScenarioResult:
         if self._scenario.expected_error is not None:
-            return _tried(result, self._scenario, plans, workbench, forced, self._interprets)
+            return _tried(
+                result,
+                self._scenario,
+                plans=plans,
+                workbench=workbench,
+                forced=forced,
+                interprets=self._interprets,
+            )
         run = forced.is_lazy, tuple(map(_as_run, plans))
         for other, found in self._done:
             if other == run:
                 return replace(found, strategy=result.strategy, apply=result.apply, same_as=found.variant)
-        result = _tried(result, self._scenario, plans, workbench, forced, self._interprets)
+        result = _tried(
+            result,
+            self._scenario,
+            plans=plans,
+            workbench=workbench,
+            forced=forced,
+            interprets=self._interprets,
+        )
         self._done.append((run, result))
         return result
 
@@ -143,7 +157,9 @@ def _tried(
     It is refused, FIVM602, where DuckDB cannot evaluate a model's own text.
     """
     try:
-        return _replayed(result, scenario, plans, workbench, forced, interprets)
+        return _replayed(
+            result, scenario, plans=plans, workbench=workbench, forced=forced, interprets=interprets
+        )
     except FivmError as error:
         return _refused(result, scenario, error)
     except Exception as error:

@@ -72,7 +72,9 @@ class _Chooser:
             # An indicator of all keys has a row for each that can be there.
             covering = (i.relation for i in node.indicators if set(keys) <= set(i.variables))
             rows = min([rows, *(float(self.statistics.rows_of(name)) for name in covering)])
-        self.choices[node] = self._choice(node, relations, keys, parent, without, rows)
+        self.choices[node] = self._choice(
+            node, relations, keys=keys, parent=parent, without=without, rows=rows
+        )
         return rows if self.choices[node].is_kept else without
 
     def _choice(
@@ -91,13 +93,13 @@ class _Chooser:
         read, kept = costs(
             self.graph,
             self.statistics,
-            relations,
-            keys,
-            siblings,
-            self.updatable,
-            without,
-            rows,
-            node.moved_by,
+            relations=relations,
+            keys=keys,
+            siblings=siblings,
+            updatable=self.updatable,
+            without=without,
+            rows=rows,
+            moved_by=node.moved_by,
         )
         what = f"{_shown(rows)} rows for {_shown(without)} that deltas of {', '.join(siblings)} would read"
         if kept < read:

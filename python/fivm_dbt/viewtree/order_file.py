@@ -72,7 +72,15 @@ def read_order(text: str, source: str = "variable order") -> OrderFile:
             raise refuse(number, f"expected `id name type parent {{ids}} 0|1`, not {line!r}")
         key, name, type_, parent, ids, hint = match.groups()
         depends_on = frozenset(int(i) for i in re.split(r"[,\s]+", ids) if i)
-        variable = _Variable(number, int(key), name, type_, int(parent), depends_on, hint == "1")
+        variable = _Variable(
+            number,
+            int(key),
+            name=name,
+            type=type_,
+            parent=int(parent),
+            depends_on=depends_on,
+            is_kept=hint == "1",
+        )
         same = [v for v in variables.values() if v.number == variable.number or v.name == name]
         if same:
             raise refuse(

@@ -121,7 +121,15 @@ class _Search:
             return rows
         # With sizes there is a choice whether the view is kept.
         inputs = float(sum(self.statistics.rows_of(name) for name in part))
-        read, kept = costs(self.graph, self.statistics, part, keys, beside, self.updatable, inputs)
+        read, kept = costs(
+            self.graph,
+            self.statistics,
+            relations=part,
+            keys=keys,
+            siblings=beside,
+            updatable=self.updatable,
+            without=inputs,
+        )
         return (read if len(part) == 1 else min(read, kept)) / self.weight
 
     def _share(self, names: set[str]) -> float:

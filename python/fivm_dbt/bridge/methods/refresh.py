@@ -39,7 +39,12 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
         with told(relation):
             state = read_state(engine, canonical(relation.render()))
             planner = planner_of(
-                adapter, engine, relation, request["sql"], config_of(request), request["materialized"]
+                adapter,
+                engine,
+                relation=relation,
+                sql=request["sql"],
+                config=config_of(request),
+                materialized=request["materialized"],
             )
             is_full, tell = bool(request["full_refresh"]), progress()
             plan = settled_plan(planner, engine, state, full_refresh=is_full, progress=tell)

@@ -23,7 +23,14 @@ def fivm_runnable_sql(adapter: Any, request: Mapping[str, Any]) -> str:
     if request["materialized"] == "viewdf":
         with told(request["relation"]):
             engine = engine_of(adapter)
-            planner = planner_of(adapter, engine, request["relation"], sql, config_of(request), "viewdf")
+            planner = planner_of(
+                adapter,
+                engine,
+                relation=request["relation"],
+                sql=sql,
+                config=config_of(request),
+                materialized="viewdf",
+            )
             return over_no_rows("select * from model", [Relation("model", planner(None).output)])
     if not has_match(sql):
         return sql

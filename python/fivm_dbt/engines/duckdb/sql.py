@@ -108,7 +108,14 @@ def _read(kind: Kind, query: exp.Query, views: Mapping[str, exp.Query]) -> State
 
 def _create(ast: exp.Create, views: Mapping[str, exp.Query]) -> Statement:
     target = _name(ast.this)
-    common = Statement("view", "", (), target, bool(ast.args.get("exists")), bool(ast.args.get("replace")))
+    common = Statement(
+        "view",
+        "",
+        slots=(),
+        target=target,
+        is_lenient=bool(ast.args.get("exists")),
+        is_replacing=bool(ast.args.get("replace")),
+    )
     query = ast.expression
     if ast.kind == "VIEW":
         return replace(common, view=query)

@@ -27,12 +27,12 @@ def commit_of(
     return Commit(
         int(str(version)),
         _iso(time),
-        str(operation),
-        _growth(operation, metrics),
-        _written(operation, metrics),
-        _appended(operation, metrics),
-        _overwrites(parameters),
-        None if note is None else str(note),
+        operation=str(operation),
+        growth=_growth(operation, metrics),
+        written=_written(operation, metrics),
+        appended=_appended(operation, metrics),
+        overwrites=_overwrites(parameters),
+        note=None if note is None else str(note),
     )
 
 

@@ -324,4 +324,11 @@ def _commit(entry: dict[str, Any], milliseconds: int) -> Commit:
     time = _EPOCH + timedelta(milliseconds=milliseconds)
     metrics, parameters = entry.get("operationMetrics"), entry.get("operationParameters")
     note = entry.get("userMetadata")
-    return commit_of(entry["version"], time, entry["operation"], metrics, parameters, note)
+    return commit_of(
+        entry["version"],
+        time,
+        operation=entry["operation"],
+        metrics=metrics,
+        parameters=parameters,
+        note=note,
+    )

@@ -72,7 +72,15 @@ def write(session: SparkSession, logs: DeltaLogs, files: KnownFiles, note: Note,
                 mode, actions = modes.Append, transaction.writeFiles(_added(session, opened, written))
             else:
                 mode, details[_PREDICATE] = modes.Overwrite, some(written.instead)
-                actions = _replaced(session, opened, files, transaction, note.table, written, condition)
+                actions = _replaced(
+                    session,
+                    opened,
+                    files=files,
+                    transaction=transaction,
+                    table=note.table,
+                    written=written,
+                    condition=condition,
+                )
             transaction.commit(actions, java_class(session, DELTA_WRITE)(mode, *details))
     except AnalysisException as why:
         # The query has other types than the table. A statement casts them.

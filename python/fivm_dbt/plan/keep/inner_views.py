@@ -119,7 +119,14 @@ def keep_inner_views(
     _check_inequality(wanted, chosen)
     measurable = {name: tuple(sorted(columns)) for name, columns in keeper.measurable.items()}
     is_grouped = keeper.helpers.factors is not None and keeper.helpers.factors.is_grouped
-    return Kept(over, tuple(keeper.kept.views), trees, tuple(sorted(measurable.items())), is_grouped, chosen)
+    return Kept(
+        over,
+        tuple(keeper.kept.views),
+        trees=trees,
+        measurable=tuple(sorted(measurable.items())),
+        is_grouped=is_grouped,
+        inequalities=chosen,
+    )
 
 
 def _check_needless(query: Node, given: GivenOrder) -> None:

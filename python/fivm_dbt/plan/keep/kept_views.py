@@ -78,7 +78,9 @@ class KeptViews:
             ]
             name = self.known[(same, by)] = sibling(self.relation, "_".join(words))
             placed = (slot,) if slot is not None else by
-            self.views.append(InnerView(name, node, placed, reason, slot, bounded_by))
+            self.views.append(
+                InnerView(name, node, by=placed, reason=reason, slot=slot, bounded_by=bounded_by)
+            )
         return Scan(name, alias, tuple((f.name, f.type) for f in node.fields))
 
     def _first_input(self, node: Node) -> str | None:

@@ -107,16 +107,16 @@ def _over_rows(kept: KeptViews, node: Match, length: Length, buckets: int) -> tu
     runs = Runs(
         (Map(node.input, alias, tuple(items)),),
         kept.alias(),
-        tuple(Item(n, k.value, k.type) for n, k in zip(names, keys, strict=True)),
-        part,
-        own,
-        Item("at", ordered.value, ordered.type),
-        Scalar.number(0),
-        columns,
-        node.order,
-        node.shifts,
-        node.recognizer,
-        node.items,
+        keys=tuple(Item(n, k.value, k.type) for n, k in zip(names, keys, strict=True)),
+        part=part,
+        own=own,
+        at=Item("at", ordered.value, ordered.type),
+        latest=Scalar.number(0),
+        columns=columns,
+        order=node.order,
+        shifts=node.shifts,
+        recognizer=node.recognizer,
+        items=node.items,
     )
     return Map(node.input, alias, tuple(items)), runs
 
@@ -147,16 +147,16 @@ def _with_rows(runs: Runs, scan: Scan, buckets: int) -> Runs:
     return Runs(
         (scan,),
         runs.alias,
-        items(runs.keys),
-        moved(runs.part),
-        moved(runs.own),
-        at,
-        latest,
-        items(runs.columns),
-        runs.order,
-        runs.shifts,
-        runs.recognizer,
-        runs.items,
+        keys=items(runs.keys),
+        part=moved(runs.part),
+        own=moved(runs.own),
+        at=at,
+        latest=latest,
+        columns=items(runs.columns),
+        order=runs.order,
+        shifts=runs.shifts,
+        recognizer=runs.recognizer,
+        items=runs.items,
     )
 
 

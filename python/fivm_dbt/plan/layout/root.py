@@ -159,7 +159,19 @@ def _local_root(node: Local, outputs: tuple[tuple[str, Scalar], ...], filters: t
         keys = (Item(f"{PREFIX}row", Scalar.number(1), INT),)
     one_each = isinstance(node, Aggregate)
     meant = tuple(k.value for k in local_key(node)) if one_each else ()
-    return Root(rows, keys, (), False, not one_each, present, (), shown, node, local_keys, meant=meant)
+    return Root(
+        rows,
+        keys,
+        payload=(),
+        is_global=False,
+        is_bag=not one_each,
+        outputs=present,
+        filters=(),
+        shown=shown,
+        local=node,
+        local_keys=local_keys,
+        meant=meant,
+    )
 
 
 def _used_fields(node: Local, outputs: tuple[tuple[str, Scalar], ...]) -> tuple[Field, ...]:
@@ -195,7 +207,17 @@ def _aggregate_root(
     present = tuple((name, value.substitute(meaning.get)) for name, value in outputs)
     kept = tuple(f.substitute(meaning.get) for f in filters)
     rows = node.factored.rows if node.factored is not None else None
-    return Root(node.input, keys, payload, node.is_global, False, present, kept, shown, rows=rows)
+    return Root(
+        node.input,
+        keys,
+        payload=payload,
+        is_global=node.is_global,
+        is_bag=False,
+        outputs=present,
+        filters=kept,
+        shown=shown,
+        rows=rows,
+    )
 
 
 def _stored_keys(node: Aggregate) -> tuple[Item, ...]:
@@ -268,7 +290,16 @@ def _bag_root(query: Node, names: tuple[str, ...]) -> Root:
         # Nothing but constants: all rows are one key.
         keys.append(Item(f"{PREFIX}row", Scalar.number(1), INT))
     core = query.input if isinstance(query, Map) else query
-    return Root(core, tuple(keys), (), False, True, tuple(outputs), (), tuple(shown))
+    return Root(
+        core,
+        tuple(keys),
+        payload=(),
+        is_global=False,
+        is_bag=True,
+        outputs=tuple(outputs),
+        filters=(),
+        shown=tuple(shown),
+    )
 
 
 def _check_key(key: Item) -> None:

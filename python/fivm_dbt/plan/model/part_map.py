@@ -161,7 +161,12 @@ class _Seen:
             return None
         within = limits[0] if len(set(limits)) == 1 else ()
         return InputParts(
-            scan.relation, scan.alias, column, None if low is None else _negated(low), high, within
+            scan.relation,
+            scan.alias,
+            column=column,
+            low=None if low is None else _negated(low),
+            high=high,
+            within=within,
         )
 
 

@@ -138,7 +138,16 @@ class PartReads:
         counted, own = self._lengths(reference, length)
         key = _key(relation, counted, own)
         if relation == self.relation:
-            return PartInput(key, relation, PART_TIMESTAMP, TIMESTAMP, length, length, None, True)
+            return PartInput(
+                key,
+                relation,
+                column=PART_TIMESTAMP,
+                type=TIMESTAMP,
+                length=length,
+                own=length,
+                lateness=None,
+                is_computed=True,
+            )
         declared = self._time_parts(relation)
         column = self.named(relation).column(declared.column)
         if column is None or not column.type.is_temporal:
@@ -147,7 +156,14 @@ class PartReads:
                 "FIVM205", f"event_time {declared.column} of {relation} {what}", remedy="correct it"
             )
         return PartInput(
-            key, relation, column.name, column.type, counted, own, declared.lateness, declared.is_computed
+            key,
+            relation,
+            column=column.name,
+            type=column.type,
+            length=counted,
+            own=own,
+            lateness=declared.lateness,
+            is_computed=declared.is_computed,
         )
 
     def read(self, reference: WrittenReference, length: Length) -> PartRead:

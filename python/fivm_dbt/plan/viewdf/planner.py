@@ -265,13 +265,31 @@ class _Planning:
         relations = [self._reads.named(name) for name in read]
         keys, shown = stored_columns(parts.columns)
         name = sibling(self.relation, "root")
-        root = Root(AsWritten("result", ()), keys, (), False, False, shown, (), ())
+        root = Root(
+            AsWritten("result", ()),
+            keys,
+            payload=(),
+            is_global=False,
+            is_bag=False,
+            outputs=shown,
+            filters=(),
+            shown=(),
+        )
         by = Partitioning("value", None, DATE, f"{parts.partition_unit.lower()} of {PART_TIMESTAMP}", 1)
         state = StateTable(name, keys, (), by, False, is_plain=True)
         presentation = Presentation(name, root.presentation(name).sql(dialect="spark"))
         output = (*parts.columns, Column(PART_TIMESTAMP, TIMESTAMP))
         node = AsWritten("result", tuple((c.name, c.type) for c in output))
-        written = View(state, node, (), (), output, presentation, None, "the model itself, part by part")
+        written = View(
+            state,
+            node,
+            terms=(),
+            key_sets=(),
+            columns=output,
+            presentation=presentation,
+            rows=None,
+            reason="the model itself, part by part",
+        )
         return ViewdfPlan(
             relation=self.relation,
             sql=self.request.sql,

@@ -162,7 +162,7 @@ def _joined(left: Relation, join: exp.Join, outer: Context | None, relations: Re
         rights = lambda row, env: right.rows(env)  # noqa: E731
     both = (*left.columns, *right.columns)
     using = _using(join, method, left, right)
-    matches = _test(join, using, left, right, outer, relations)
+    matches = _test(join, using, left=left, right=right, outer=outer, relations=relations)
     if kind in ("SEMI", "ANTI"):
         wanted = kind == "SEMI"
 

@@ -292,7 +292,18 @@ def _range_frame(
         return [
             i
             for i in range(len(rows))
-            if all(_reaches(n, bounds[n], distances[n], values, place, i, descending) for n in (0, 1))
+            if all(
+                _reaches(
+                    n,
+                    bounds[n],
+                    distance=distances[n],
+                    values=values,
+                    place=place,
+                    other=i,
+                    descending=descending,
+                )
+                for n in (0, 1)
+            )
         ]
 
     return of

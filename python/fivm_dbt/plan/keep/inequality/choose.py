@@ -95,7 +95,16 @@ class InequalityHelpers:
         )(found)
         names = tuple(v.name for v in self.views.views[first:])
         estimates = tuple((w, round(cost)) for w, cost in costs(sizes).items())
-        self.chosen.append(InequalityHelper(before.comparison.sql, way, reason, names, estimates, why_not))
+        self.chosen.append(
+            InequalityHelper(
+                before.comparison.sql,
+                way,
+                reason=reason,
+                views=names,
+                costs=estimates,
+                without_ranges=why_not,
+            )
+        )
         return node
 
     # The choice
@@ -182,7 +191,7 @@ class InequalityHelpers:
         sums, values = self._sums(views, found.equal), views.as_it_is(1)
         result = views.result([sums, values])
         alias = self.views.alias
-        sweep = Sweep(own, result, sums, values, alias(), alias())
+        sweep = Sweep(own, result, sums=sums, values=values, alias=alias(), placed=alias())
         swept = sweep.rows()
         return OnDemand(swept if swept is not None else sweep.joined())
 

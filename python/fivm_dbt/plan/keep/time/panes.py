@@ -85,7 +85,15 @@ class _Partials:
         over = self._sum(call) if call.written is None else self._written(call)
         if over is None:
             return None
-        return AggregateCall(call.name, call.function, None, None, call.type, over, call.is_repeatable)
+        return AggregateCall(
+            call.name,
+            call.function,
+            argument=None,
+            argument_type=None,
+            type=call.type,
+            written=over,
+            is_repeatable=call.is_repeatable,
+        )
 
     def _sum(self, call: AggregateCall) -> Scalar | None:
         """COUNT, SUM, AVG of exact numbers: their components are added up, in panes and then in windows."""
@@ -137,7 +145,15 @@ class _Partials:
             is_repeatable = call is None or call.is_repeatable
             function = call.function if call is not None else "sum"
             name = self.name(f"pane_{label}")
-            found = AggregateCall(name, function, None, None, type_, scalar, is_repeatable)
+            found = AggregateCall(
+                name,
+                function,
+                argument=None,
+                argument_type=None,
+                type=type_,
+                written=scalar,
+                is_repeatable=is_repeatable,
+            )
             self.calls.append(found)
         return Scalar.column(self.alias, found.name)
 

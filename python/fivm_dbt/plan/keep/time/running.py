@@ -72,7 +72,11 @@ def part_calls(node: Window, names: Mapping[str, str]) -> tuple[AggregateCall, .
         written = None
         if part.how in ("min", "max") and argument is not None:
             written = Scalar.parse(f"{part.how.upper()}({argument.sql})")
-        calls.append(AggregateCall(part.column, part.how, argument, type_, part.type, written))
+        calls.append(
+            AggregateCall(
+                part.column, part.how, argument=argument, argument_type=type_, type=part.type, written=written
+            )
+        )
     return tuple(calls)
 
 

@@ -44,7 +44,7 @@ def with_days(node: Window) -> Window:
         return node
     placed, block, day = by_day(node, look.at, nulls_are_low=look.nulls_are_low)
     beside = Beside("", (), "block_us", look.earlier, look.later)
-    return replace(placed, near=Near(block, day, DAY, (0, 0), (0, 0), beside))
+    return replace(placed, near=Near(block, day, length=DAY, changed=(0, 0), needed=(0, 0), beside=beside))
 
 
 def by_day(node: Window, at: Scalar, *, nulls_are_low: bool) -> tuple[Window, Scalar, Scalar]:

@@ -93,20 +93,22 @@ class Factoriser(HelperViewMaker):
         """The tree for people, with what is said of its ``root``."""
         tree = self.tree
         query_class, under_keys = self.classes
-        top = TreeView(0, at(tree), tree.keys, tree.relations, (), None, root)
+        top = TreeView(
+            0, at(tree), keys=tree.keys, relations=tree.relations, payload=(), kept=None, reason=root
+        )
         return ViewTree(
             self.block.title,
             self.block.variables,
-            str(self.order),
-            self._chosen(),
-            query_class
+            order=str(self.order),
+            chosen=self._chosen(),
+            query_class=query_class
             if under_keys == query_class
             else f"{query_class}; under the declared keys {under_keys}",
-            (top, *self.shown),
-            implied(under_keys),
-            tuple(self._costs()),
-            tuple((v, len(self.order.paths[v]) - 1) for v in self.order.variables),
-            tuple(name for name in self.block.names if name not in self.updatable),
+            views=(top, *self.shown),
+            implied=implied(under_keys),
+            costs=tuple(self._costs()),
+            branches=tuple((v, len(self.order.paths[v]) - 1) for v in self.order.variables),
+            static=tuple(name for name in self.block.names if name not in self.updatable),
         )
 
     def _costs(self) -> Iterator[str]:
@@ -158,13 +160,24 @@ class Factoriser(HelperViewMaker):
                 why = self.choices[node].reason
             elif parent in self.choices and parent not in self.kept:
                 why = "read with what is above it"
-            self.shown.insert(place, TreeView(depth, where, keys, relations, (), None, why))
+            self.shown.insert(
+                place,
+                TreeView(depth, where, keys=keys, relations=relations, payload=(), kept=None, reason=why),
+            )
             yield from pieces
             return
         made = self.views.view(pieces, self._positions(parent.relations), self.inner.alias())
         scan = self.inner.keep(made.node, made.joined, self.views.reason(made))
         why = self.choices[node].reason if node in self.choices else self._why(node, parent)
-        shown = TreeView(depth, where, keys, relations, made.payload_names, scan.relation, why)
+        shown = TreeView(
+            depth,
+            where,
+            keys=keys,
+            relations=relations,
+            payload=made.payload_names,
+            kept=scan.relation,
+            reason=why,
+        )
         self.shown.insert(place, shown)
         yield made.kept_as(scan)
 
@@ -184,7 +197,15 @@ class Factoriser(HelperViewMaker):
             where, names = f"∃{indicator.relation}", (indicator.relation,)
             why = "restricts the view above to what can close the cycle"
             self.shown.append(
-                TreeView(depth, where, indicator.variables, names, ("present",), scan.relation, why)
+                TreeView(
+                    depth,
+                    where,
+                    keys=indicator.variables,
+                    relations=names,
+                    payload=("present",),
+                    kept=scan.relation,
+                    reason=why,
+                )
             )
             meets = zip(indicator.variables, (k.name for k in values.keys), strict=True)
             yield Piece(scan, frozenset(), {}, meets={v: Scalar.column(scan.alias, n) for v, n in meets})

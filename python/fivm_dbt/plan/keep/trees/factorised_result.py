@@ -109,7 +109,17 @@ class FactorisedResult(Factoriser):
             why = f"the values of {view.variables[0]} that the result has"
         else:
             why = "what deltas beside it meet"
-        self.shown.append(TreeView(1, at(view), view.keys, view.relations, ("rows",), scan.relation, why))
+        self.shown.append(
+            TreeView(
+                1,
+                at(view),
+                keys=view.keys,
+                relations=view.relations,
+                payload=("rows",),
+                kept=scan.relation,
+                reason=why,
+            )
+        )
         return made.kept_as(scan)
 
     def _restricting(self, piece: Piece) -> Piece:

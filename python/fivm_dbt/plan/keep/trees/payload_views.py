@@ -147,7 +147,14 @@ class PayloadViews:
             for call in self.block.payload
         )
         factored = Factored(_product(Monomial(1, ()), pieces), calls)
-        return Aggregate(self._joined(pieces), top.alias, keys, top.calls, top.is_global, factored)
+        return Aggregate(
+            self._joined(pieces),
+            top.alias,
+            keys=keys,
+            calls=top.calls,
+            is_global=top.is_global,
+            factored=factored,
+        )
 
     def reason(self, view: PayloadView) -> str:
         """What a view is of, for people."""

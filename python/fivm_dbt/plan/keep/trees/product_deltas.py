@@ -199,7 +199,7 @@ class ProductDeltas:
         for child, term in below:
             for given in self._forms(child, term, view.state):
                 name = f"{view.name}_product_{len(found) + 1}"
-                delta = product_delta(term, child, given, name, view.state, shown)
+                delta = product_delta(term, child, given=given, name=name, state=view.state, shown=shown)
                 if delta is not None:
                     found.append(delta)
         if may_be_product(view):
@@ -266,7 +266,9 @@ class _Builder:
         if self.shown is not None:
             gives = FactorisedDelta(self.name, self.state.relation, factors)
         node = joined(factors, [self._alias(n) for n in range(len(parts))])
-        return ProductDelta(self.given, parts, node, self._keys(), rows, payload, gives)
+        return ProductDelta(
+            self.given, parts, node=node, keys=self._keys(), rows=rows, payload=payload, gives=gives
+        )
 
     def _alias(self, part: int) -> str:
         return f"part_{part + 1}"

@@ -56,17 +56,19 @@ class Recursion(HelperViewMaker):
         whole = self.block.names
         aggregate = self._in_steps(whole)
         levels = sorted(self.shown, key=lambda v: v.depth)
-        root = TreeView(0, "", self.maps[whole].keys, whole, (), None, "the result")
+        root = TreeView(
+            0, "", keys=self.maps[whole].keys, relations=whole, payload=(), kept=None, reason="the result"
+        )
         depth = "of any depth" if self.depth is None else f"down to depth {self.depth}"
         query_class = class_of(self.block.graph)
         shown = ViewTree(
             self.block.title,
             self.block.variables,
-            None,
-            f"{len(self.maps)} maps for deltas {depth}",
-            query_class,
-            (root, *levels),
-            implied(query_class),
+            order=None,
+            chosen=f"{len(self.maps)} maps for deltas {depth}",
+            query_class=query_class,
+            views=(root, *levels),
+            implied=implied(query_class),
             static=tuple(name for name in self.block.names if name not in self.updatable),
         )
         return aggregate, shown
@@ -86,7 +88,16 @@ class Recursion(HelperViewMaker):
             keys, totals = _columns(aggregate)
             assert isinstance(aggregate.input, Join)
             changed, *_ = aggregate.input.factors
-            triggers.append(Trigger(changed, step, others, aggregate.input.predicates, keys, totals))
+            triggers.append(
+                Trigger(
+                    changed,
+                    step,
+                    others=others,
+                    predicates=aggregate.input.predicates,
+                    keys=keys,
+                    totals=totals,
+                )
+            )
         rows = HigherOrder(definition, tuple(triggers), is_stepwise=relations in self._stepwise)
         return _over(made[0][0], rows)
 
@@ -132,7 +143,15 @@ class Recursion(HelperViewMaker):
         met_by = [c for p, c in self._accesses if p == relations and self._placed_for(p, c) == by]
         why = f"deltas of {', '.join(met_by)} meet it"
         self.shown.append(
-            TreeView(made.depth, "", made.keys, relations, view.payload_names, scan.relation, why)
+            TreeView(
+                made.depth,
+                "",
+                keys=made.keys,
+                relations=relations,
+                payload=view.payload_names,
+                kept=scan.relation,
+                reason=why,
+            )
         )
         piece = self.pieces[relations, by] = view.kept_as(scan)
         return piece
@@ -247,8 +266,8 @@ def _over(aggregate: Aggregate, rows: HigherOrder) -> Aggregate:
     return Aggregate(
         rows,
         aggregate.alias,
-        tuple(Item(k.name, Scalar.column(rows.alias, k.name), k.type) for k in keys),
-        aggregate.calls,
-        aggregate.is_global,
-        Factored(one(counted), calls),
+        keys=tuple(Item(k.name, Scalar.column(rows.alias, k.name), k.type) for k in keys),
+        calls=aggregate.calls,
+        is_global=aggregate.is_global,
+        factored=Factored(one(counted), calls),
     )

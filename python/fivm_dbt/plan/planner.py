@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from fivm_dbt.catalog import Catalog, Column, Relation, check_records_changes
 from fivm_dbt.config import Config, Strategy
@@ -15,8 +16,7 @@ from fivm_dbt.ir.moments import is_utc
 from fivm_dbt.ir.nodes import Node
 from fivm_dbt.naming import PREFIX, canonical, sibling, split_name
 from fivm_dbt.plan.keep.helper_views import Wanted
-from fivm_dbt.plan.keep.inner_views import keep_inner_views
-from fivm_dbt.plan.keep.kept_views import InnerView
+from fivm_dbt.plan.keep.inner_views import Kept, keep_inner_views
 from fivm_dbt.plan.keep.match_marks import part_length
 from fivm_dbt.plan.keep.time.time_class import with_time_classes
 from fivm_dbt.plan.keep.trees.factorise import GivenOrder
@@ -30,10 +30,10 @@ from fivm_dbt.plan.model.state_layout import shown_from_table
 from fivm_dbt.plan.recompute import in_words, recompute_plan
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.plan.retention import Retained, retained
-from fivm_dbt.plan.views import Views
+from fivm_dbt.plan.views import Given, PlannedViews, Topmost, plan_views
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.sql.depth import within_the_stack
-from fivm_dbt.sql.lower import lower
+from fivm_dbt.sql.lower import Lowered, lower
 from fivm_dbt.sql.parse import has_match
 from fivm_dbt.sql.typing import Describe, Typer
 from fivm_dbt.viewtree.nested import nested_order
@@ -72,7 +72,7 @@ def _by_policy(
     if policy != "full" and request.config.fivm_strategy != "reevaluate":
         try:
             with within_the_stack(request.sql):
-                return _plan(relation, request, describe)
+                return _Planning(relation, request, describe).plan()
         except FivmError as error:
             if policy != "auto" or error.code.fault != "query" or has_match(request.sql):
                 raise
@@ -101,129 +101,147 @@ def columns_as_read(request: ModelRequest) -> tuple[Column, ...]:
     return lower(request.sql, request.catalog, part_length=part_length(request.config)).columns
 
 
-def _plan(relation: str, request: ModelRequest, describe: Describe | None) -> Plan:
-    of_parts = part_length(request.config)
-    lowered = lower(
-        request.sql,
-        request.catalog,
-        describe,
-        approximate=request.config.fivm_float == "approximate",
-        part_length=of_parts,
-    )
-    without = request.config.fivm_without
-    query = rewrite(lowered.node, is_pruned="column_pruning" not in without)
-    static = _static(request.config, request.catalog)
-    order = _given_order(request)
-    strategy, depth = _strategy(request.config, order)
-    is_factorized = request.config.fivm_result == "factorized"
-    kept = keep_inner_views(
-        query,
-        relation,
-        static,
-        {r.name: r.determines for r in request.catalog.relations},
-        Wanted(
+@dataclass(frozen=True)
+class _Planning:
+    """The plan of one model that is maintained: each property is a step, and reads those before it."""
+
+    relation: str
+    request: ModelRequest
+    describe: Describe | None
+
+    @property
+    def _config(self) -> Config:
+        return self.request.config
+
+    @property
+    def _is_factorized(self) -> bool:
+        return self._config.fivm_result == "factorized"
+
+    @cached_property
+    def lowered(self) -> Lowered:
+        """The text as nodes."""
+        return lower(
+            self.request.sql,
+            self.request.catalog,
+            self.describe,
+            approximate=self._config.fivm_float == "approximate",
+            part_length=part_length(self._config),
+        )
+
+    @cached_property
+    def query(self) -> Node:
+        """The nodes with joins flattened and columns pruned."""
+        return rewrite(self.lowered.node, is_pruned="column_pruning" not in self._config.fivm_without)
+
+    @cached_property
+    def static(self) -> frozenset[str]:
+        """The inputs that never change."""
+        return _static(self._config, self.request.catalog)
+
+    @cached_property
+    def kept(self) -> Kept:
+        """The inner views, and the query over them."""
+        query, static = self.query, self.static
+        order = _given_order(self.request)
+        strategy, depth = _strategy(self._config, order)
+        wanted = Wanted(
             strategy,
             order,
             depth=depth,
-            measured=request.measured,
-            splits_sums="split_sums" not in without,
-            inequality=request.config.fivm_inequality,
-            buckets=request.config.fivm_buckets,
-            is_factorized=is_factorized,
-            part_length=of_parts,
-            by_time="time_ranges" not in without,
-            is_utc=is_utc(request.session),
-        ),
-    )
-    promised, orphans = _foreign_keys(relation, request, query, static)
-    kept_promises = request.catalog.relations if request.config.fivm_trust_keys else ()
-    relations = {r.name: r for r in kept_promises}
-    dropped = {n: r for n, r in retained(request.catalog, request.config).items() if n not in static}
-    views = Views(
-        request.config,
-        Typer(describe),
-        static=static,
-        references=promised,
-        promised=relations,
-        orphans=orphans,
-        is_utc=is_utc(request.session),
-        dropped=dropped,
-    )
-    for view in kept.views:
-        views.add(
-            view.name,
-            view.node,
-            tuple(f.name for f in view.node.fields),
-            view.reason,
-            by=view.by,
-            slot=view.slot,
-            bounded_by=view.bounded_by,
+            measured=self.request.measured,
+            splits_sums="split_sums" not in self._config.fivm_without,
+            inequality=self._config.fivm_inequality,
+            buckets=self._config.fivm_buckets,
+            is_factorized=self._is_factorized,
+            part_length=part_length(self._config),
+            by_time="time_ranges" not in self._config.fivm_without,
+            is_utc=is_utc(self.request.session),
         )
-    root = sibling(relation, "root")
-    if is_factorized:
-        views.add_joined_on_read(root, kept.over, lowered.names, is_grouped=kept.is_grouped)
-    else:
+        determines = {r.name: r.determines for r in self.request.catalog.relations}
+        return keep_inner_views(query, self.relation, static, determines, wanted)
+
+    @cached_property
+    def dropped(self) -> Retained:
+        """The inputs whose dropped parts do not count as deleted."""
+        found = retained(self.request.catalog, self._config)
+        return {name: retention for name, retention in found.items() if name not in self.static}
+
+    @cached_property
+    def views(self) -> PlannedViews:
+        """How the inner views and the query over them are kept."""
+        kept = self.kept
+        promised, orphans = self._foreign_keys()
+        trusted = self.request.catalog.relations if self._config.fivm_trust_keys else ()
+        given = Given(
+            self._config,
+            Typer(self.describe),
+            static=self.static,
+            references=promised,
+            promised={r.name: r for r in trusted},
+            orphans=orphans,
+            is_utc=is_utc(self.request.session),
+            dropped=self.dropped,
+        )
         has_marks = any(view.slot is not None for view in kept.views)
-        views.add(
-            root, kept.over, lowered.names, "the model itself", of_matches=of_parts if has_marks else None
+        top = Topmost(
+            sibling(self.relation, "root"),
+            kept.over,
+            self.lowered.names,
+            of_matches=part_length(self._config) if has_marks else None,
+            is_joined_on_read=self._is_factorized,
+            is_grouped=kept.is_grouped,
         )
-    planned, length = with_time_classes(views.planned()), None
-    if not is_factorized:
-        planned = (*planned[:-1], shown_from_table(planned[-1], sibling(relation, "state")))
-    if request.config.fivm_part_timestamp:
-        planned, length = with_part_timestamp(planned, request.config, dict(request.session))
-    kind = FactorisedPlan if is_factorized else MaintainedPlan
-    return kind(
-        relation=relation,
-        sql=request.sql,
-        config=request.config,
-        session=tuple(sorted(request.session)),
-        inputs=_inputs(query, request.catalog, static, dropped),
-        query=query,
-        views=clustered(planned) if is_factorized else planned,
-        output=tuple(Column(n, f.type) for n, f in zip(lowered.names, query.fields, strict=True)),
-        completions=lowered.completions,
-        matches=lowered.matches,
-        view_trees=kept.trees,
-        measured=request.measured if kept.measurable else None,
-        measurable=kept.measurable,
-        inequalities=kept.inequalities,
-        part_maps=_part_maps(
-            relation, request, query=query, names=lowered.names, views=kept.views, by_time=views.by_time
-        ),
-        partition_length=length,
-    )
+        return plan_views(given, kept.views, top)
 
+    def plan(self) -> MaintainedPlan:
+        """The plan. Raises FivmError for what cannot be maintained."""
+        views, length = with_time_classes(self.views.views), None
+        if not self._is_factorized:
+            views = (*views[:-1], shown_from_table(views[-1], sibling(self.relation, "state")))
+        if self._config.fivm_part_timestamp:
+            views, length = with_part_timestamp(views, self._config, dict(self.request.session))
+        fields = zip(self.lowered.names, self.query.fields, strict=True)
+        kind = FactorisedPlan if self._is_factorized else MaintainedPlan
+        return kind(
+            relation=self.relation,
+            sql=self.request.sql,
+            config=self._config,
+            session=tuple(sorted(self.request.session)),
+            inputs=_inputs(self.query, self.request.catalog, self.static, self.dropped),
+            query=self.query,
+            views=clustered(views) if self._is_factorized else views,
+            output=tuple(Column(name, field.type) for name, field in fields),
+            completions=self.lowered.completions,
+            matches=self.lowered.matches,
+            view_trees=self.kept.trees,
+            measured=self.request.measured if self.kept.measurable else None,
+            measurable=self.kept.measurable,
+            inequalities=self.kept.inequalities,
+            part_maps=self._part_maps(),
+            partition_length=length,
+        )
 
-def _part_maps(
-    relation: str,
-    request: ModelRequest,
-    query: Node,
-    names: tuple[str, ...],
-    views: tuple[InnerView, ...],
-    by_time: frozenset[str],
-) -> tuple[PartMap, ...]:
-    """The map of the model over its inputs, and those of its inner views that are partitioned by time."""
-    times = {r.name: r.event_time for r in request.catalog.relations if r.event_time is not None}
-    named = [(relation, query, names, request.config.batch_size)]
-    named += [
-        (v.name, v.node, tuple(f.name for f in v.node.fields), None) for v in views if v.name in by_time
-    ]
-    in_utc = is_utc(request.session)
-    maps = (part_map(name, node, shown, times, is_utc=in_utc, part=part) for name, node, shown, part in named)
-    return tuple(m for m in maps if m is not None)
+    def _part_maps(self) -> tuple[PartMap, ...]:
+        """The map of the model over its inputs, and those of its inner views that are partitioned by time."""
+        inputs = self.request.catalog.relations
+        times = {r.name: r.event_time for r in inputs if r.event_time is not None}
+        named = [(self.relation, self.query, self.lowered.names, self._config.batch_size)]
+        by_time = (view for view in self.kept.views if view.name in self.views.by_time)
+        named += [(v.name, v.node, tuple(f.name for f in v.node.fields), None) for v in by_time]
+        in_utc = is_utc(self.request.session)
+        maps = (
+            part_map(name, node, shown, times, is_utc=in_utc, part=part) for name, node, shown, part in named
+        )
+        return tuple(found for found in maps if found is not None)
 
-
-def _foreign_keys(
-    relation: str, request: ModelRequest, query: Node, static: frozenset[str]
-) -> tuple[tuple[Reference, ...], dict[Reference, Orphans]]:
-    """The foreign keys that are promised, or else the orphans that ``auto`` would keep, by the sizes of the tables."""
-    declared = references(request.catalog.relations)
-    if request.config.fivm_trust_keys:
-        return declared, {}
-    if request.config.fivm_strategy != "auto" or request.measured is None:
-        return (), {}
-    return (), worthwhile_orphans(relation, declared, query, static, request.measured)
+    def _foreign_keys(self) -> tuple[tuple[Reference, ...], dict[Reference, Orphans]]:
+        """The foreign keys that are promised, or else the orphans that ``auto`` would keep, by the tables' sizes."""
+        declared = references(self.request.catalog.relations)
+        if self._config.fivm_trust_keys:
+            return declared, {}
+        if self._config.fivm_strategy != "auto" or self.request.measured is None:
+            return (), {}
+        return (), worthwhile_orphans(self.relation, declared, self.query, self.static, self.request.measured)
 
 
 def _strategy(config: Config, order: GivenOrder | None) -> tuple[Strategy, int | None]:

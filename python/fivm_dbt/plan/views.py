@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from fivm_dbt.catalog import Column, Presentation, SparkType
 from fivm_dbt.catalog.types import TIMESTAMP
@@ -25,6 +25,7 @@ from fivm_dbt.ir.part_columns import is_shorter_than_period
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import STEP, split_name
 from fivm_dbt.parts.length import Length
+from fivm_dbt.plan.keep.kept_views import InnerView
 from fivm_dbt.plan.keep.match_marks import by_slot, marks_delta
 from fivm_dbt.plan.keep.trees.payload_views import is_payload_view
 from fivm_dbt.plan.keep.trees.product_deltas import ProductDeltas
@@ -39,9 +40,9 @@ from fivm_dbt.rewrite.order_factors import order_factors
 from fivm_dbt.sql.typing import Typer
 
 
-@dataclass
-class Views:
-    """The views of a plan, each after those that it scans.
+@dataclass(frozen=True)
+class Given:
+    """What holds for all views of a model.
 
     ``static`` are the relations that never change, ``references`` the foreign keys that are promised to hold,
     ``promised`` the inputs whose keys do, ``orphans`` those whose orphans are worth keeping where a new parent would
@@ -51,70 +52,89 @@ class Views:
     config: Config
     typer: Typer
     static: frozenset[str]
-    references: tuple[Reference, ...] = ()
-    promised: Promised = field(default_factory=dict)
-    orphans: Mapping[Reference, Orphans] = field(default_factory=dict)
-    is_utc: bool = False
-    dropped: Retained = field(default_factory=dict)
-    views: list[View] = field(default_factory=list)
-    placed: dict[str, Placed] = field(default_factory=dict)
-    products: ProductDeltas = field(default_factory=ProductDeltas)
-    times: dict[str, dict[str, str]] = field(default_factory=dict)
-    """By view, the time columns that tell when its changes were: shown column → key of the state."""
+    references: tuple[Reference, ...]
+    promised: Promised
+    orphans: Mapping[Reference, Orphans]
+    is_utc: bool
+    dropped: Retained
 
-    def planned(self) -> tuple[View, ...]:
-        """All views, with what those above are ready to take as a product."""
-        return tuple(self.products.with_splits(self.views))
 
-    @property
-    def by_time(self) -> frozenset[str]:
-        """The views that are partitioned by a period of time."""
-        return frozenset(v.name for v in self.views if v.state.partitioning.kind == "time")
+@dataclass(frozen=True)
+class Topmost:
+    """The query over the inner views, under the name of its relation, and the names that its columns are shown by.
 
-    def add(
-        self,
-        name: str,
-        node: Node,
-        names: tuple[str, ...],
-        reason: str,
-        by: tuple[str, ...] | None = None,
-        slot: str | None = None,
-        bounded_by: str | None = None,
-        of_matches: Length | None = None,
-    ) -> None:
-        """Plan the view ``node``, kept in the relation ``name`` and shown with the columns ``names``.
+    ``of_matches`` are the parts of the pattern whose matches the rows are. Where it ``is_joined_on_read`` it is no
+    table: its query runs when the model is read. It ``is_grouped`` where its rows have different keys already.
+    """
 
-        ``by`` are the columns that place a row of an inner view (all keys if empty); None says that this is the root.
-        ``slot`` is the column whose value is the partition of a row, ``bounded_by`` the key that bounds what a delta
-        writes of a partition. ``of_matches`` are the parts of the pattern whose matches the rows are.
-        """
+    name: str
+    node: Node
+    names: tuple[str, ...]
+    of_matches: Length | None
+    is_joined_on_read: bool
+    is_grouped: bool
+
+
+@dataclass(frozen=True)
+class PlannedViews:
+    """The views of a plan, each after those that it scans, and which are partitioned by a period of time."""
+
+    views: tuple[View, ...]
+    by_time: frozenset[str]
+
+
+def plan_views(given: Given, inner: Sequence[InnerView], top: Topmost) -> PlannedViews:
+    """How the views ``inner``, each after those that it scans, and the query over them are kept.
+
+    Raises FivmError where rows of an input are needed that are dropped.
+    """
+    views = _Views(given)
+    for view in inner:
+        views.add(view)
+    views.add_top(top)
+    by_time = frozenset(v.name for v in views.views if v.state.partitioning.kind == "time")
+    return PlannedViews(tuple(views.products.with_splits(views.views)), by_time)
+
+
+class _Views:
+    """The views so far, and what those above have to know of them: where rows are placed, and when they were."""
+
+    def __init__(self, given: Given) -> None:
+        self._given = given
+        self._static = given.static
+        self.views: list[View] = []
+        self.products = ProductDeltas()
+        self._placed: dict[str, Placed] = {}
+        self._times: dict[str, dict[str, str]] = {}
+        """By view, the time columns that tell when its changes were: shown column → key of the state."""
+
+    def add(self, view: InnerView) -> None:
+        """Plan an inner view."""
         self._add(
-            name,
-            node,
-            names=names,
-            reason=reason,
-            by=by,
+            view.name,
+            view.node,
+            names=tuple(f.name for f in view.node.fields),
+            reason=view.reason,
+            by=view.by,
             delta=self._terms,
-            slot=slot,
-            bounded_by=bounded_by,
-            of_matches=of_matches,
+            slot=view.slot,
+            bounded_by=view.bounded_by,
         )
 
-    def add_joined_on_read(self, name: str, node: Node, names: tuple[str, ...], *, is_grouped: bool) -> None:
-        """Plan a model's result ``node`` that is no table: its query runs when the model is read.
-
-        It ``is_grouped`` where its rows have different keys already.
-        """
+    def add_top(self, top: Topmost) -> None:
+        """Plan what the model shows."""
         self._add(
-            name,
-            node,
-            names=names,
-            reason="the model itself, joined when it is read",
+            top.name,
+            top.node,
+            names=top.names,
+            reason=f"the model itself{', joined when it is read' if top.is_joined_on_read else ''}",
             by=None,
-            delta=lambda root, state: (),
+            delta=(lambda root, state: ()) if top.is_joined_on_read else self._terms,
+            of_matches=top.of_matches,
         )
-        top = self.views[-1]
-        self.views[-1] = replace(top, state=replace(top.state, is_grouped=is_grouped))
+        if top.is_joined_on_read:
+            view = self.views[-1]
+            self.views[-1] = replace(view, state=replace(view.state, is_grouped=top.is_grouped))
 
     def _add(
         self,
@@ -129,7 +149,7 @@ class Views:
         of_matches: Length | None = None,
     ) -> None:
         root = find_root(node, names)
-        check_kept(split_name(name)[-1], node, names, root, self.dropped, is_utc=self.is_utc)
+        check_kept(split_name(name)[-1], node, names, root, self._given.dropped, is_utc=self._given.is_utc)
         is_payload = is_payload_view(node)
         grouped_by = (
             tuple(by) if by and set(by) <= set(root.local_keys) else root.local_keys or tuple(by or ())
@@ -141,13 +161,13 @@ class Views:
         if marks is not None:
             state = replace(state, determined=determined(marks.runs))
         if marks is None and _step(root.core) is None:
-            state = replace(state, determined=determined_keys(root.core, root.keys, self.promised))
+            state = replace(state, determined=determined_keys(root.core, root.keys, self._given.promised))
         if root.is_bag and by is None and root.local is None and root.rows is None:
-            state = replace(state, is_set=is_set(root.core, root.keys, self.promised))
+            state = replace(state, is_set=is_set(root.core, root.keys, self._given.promised))
         flat = delta(root, state) if marks is None else marks.terms()
         terms = tuple(Term(self._ordered(t.node), t.multiplicity) for t in flat)
         own = Placed(tuple((c, c, t) for c, t in _placing(state)))
-        placed = {} if "look_ups" in self.config.fivm_without else {**self.placed, name: own}
+        placed = {} if "look_ups" in self._given.config.fivm_without else {**self._placed, name: own}
         terms, key_sets = bound_reads(terms, placed, split_name(name)[-1])
         terms, key_sets = self._near_changes(terms, key_sets)
         view = View(
@@ -168,38 +188,40 @@ class Views:
         shown = {key: output for output, key in root.shown if key is not None}
         if view.step is None:
             types = {k.name: k.type for k in root.keys}
-            self.times[name] = {
+            self._times[name] = {
                 o: k for o, k in root.shown if k is not None and kind_of(types[k]) is not None
             }
         placing = _placing(state)
         if placing and all(column in shown for column, _ in placing):
-            self.placed[name] = Placed(tuple((column, shown[column], type_) for column, type_ in placing))
+            self._placed[name] = Placed(tuple((column, shown[column], type_) for column, type_ in placing))
         if not terms:
-            self.static |= {name}
+            self._static |= {name}
 
     def _terms(self, root: Root, state: StateTable) -> tuple[Term, ...]:
         flat = (Term(flatten_joins(t.node), t.multiplicity) for t in self._delta(root, state))
-        needed = (without_new_parents(t, self.references) for t in flat)
-        split = (part for t in needed for part in meeting_orphans(t, tuple(self.orphans), self._orphans_of))
+        needed = (without_new_parents(t, self._given.references) for t in flat)
+        split = (
+            part for t in needed for part in meeting_orphans(t, tuple(self._given.orphans), self._orphans_of)
+        )
         return tuple(split)
 
     def _near_changes(
         self, terms: tuple[Term, ...], key_sets: tuple[KeySet, ...]
     ) -> tuple[tuple[Term, ...], tuple[KeySet, ...]]:
         """Reads bounded by the times of staged changes: those of inputs, and of the views below."""
-        if "time_ranges" in self.config.fivm_without:
+        if "time_ranges" in self._given.config.fivm_without:
             return terms, key_sets
         nodes = (*(t.node for t in terms), *(k.node for k in key_sets))
         changes = [s for node in nodes for s in scans(node) if s.side is Side.DELTA]
         views = {v.name for v in self.views} | {k.name for k in key_sets}
         known = {s.relation: {n: n for n, _ in s.columns} for s in changes if s.relation not in views}
-        return bound_by_time(terms, key_sets, Sources.of({**known, **self.times}), is_utc=self.is_utc)
+        return bound_by_time(terms, key_sets, Sources.of({**known, **self._times}), is_utc=self._given.is_utc)
 
     def _products(
         self, view: View, terms: tuple[Term, ...], placed: Mapping[str, Placed]
     ) -> tuple[ProductDelta, ...]:
         """The view's delta where that of a view below comes as a product, each part bounded by the keys it needs."""
-        if "products" in self.config.fivm_without:
+        if "products" in self._given.config.fivm_without:
             return ()
         found = []
         for number, product in enumerate(self.products.of(view, terms), start=1):
@@ -214,19 +236,19 @@ class Views:
 
     def _orphans_of(self, reference: Reference) -> str:
         """The relation in which the orphans of a foreign key are kept, by a view that is added where first needed."""
-        kept = self.orphans[reference]
+        kept = self._given.orphans[reference]
         if kept.relation not in {v.name for v in self.views}:
             names = tuple(f.name for f in kept.node.fields)
 
             def delta(root: Root, state: StateTable) -> tuple[Term, ...]:
                 stored = dict(zip(names, (k.name for k in root.keys), strict=True))
-                return kept.delta(stored, self.static)
+                return kept.delta(stored, self._static)
 
             self._add(kept.relation, kept.node, names=names, reason=kept.reason, by=kept.by, delta=delta)
         return kept.relation
 
     def _ordered(self, node: Node) -> Node:
-        return node if "delta_first" in self.config.fivm_without else order_factors(node)
+        return node if "delta_first" in self._given.config.fivm_without else order_factors(node)
 
     def _state(
         self,
@@ -237,7 +259,7 @@ class Views:
         *,
         is_root: bool,
     ) -> StateTable:
-        config = self.config if is_root else _of_inner_view(self.config)
+        config = self._given.config if is_root else _of_inner_view(self._given.config)
         keys = root.keys
         if grouped_by and not config.fivm_partition_by:
             # A period of another key would not tell in which partitions the rows of an affected key lie.
@@ -246,7 +268,7 @@ class Views:
         keys = tuple(replace(k, value=meant.get(k.name, k.value)) for k in keys)
         shown = {n.lower(): k for n, k in root.shown}
         partitioning = choose_partitioning(
-            keys, shown, config, self.typer, root.has_one_row, of_matches=of_matches
+            keys, shown, config, self._given.typer, root.has_one_row, of_matches=of_matches
         )
         state = StateTable(
             name,
@@ -271,12 +293,12 @@ class Views:
     def _delta(self, root: Root, state: StateTable) -> tuple[Term, ...]:
         if root.is_reevaluated:
             assert isinstance(root.core, Map)
-            return delta_by_reevaluation(root.core, state.relation, self.static)
+            return delta_by_reevaluation(root.core, state.relation, self._static)
         if root.local is None:
-            known = (*self.references, *self.orphans)
-            return derive(parents_first(root.core, known), self.static)
+            known = (*self._given.references, *self._given.orphans)
+            return derive(parents_first(root.core, known), self._static)
         assert isinstance(root.core, Map)
-        return delta_over_own_state(root.core, root.local, state.relation, root.local_keys, self.static)
+        return delta_over_own_state(root.core, root.local, state.relation, root.local_keys, self._static)
 
 
 def _rows(root: Root, *, is_payload: bool) -> tuple[tuple[str, Scalar], ...] | None:

@@ -12,7 +12,6 @@ from fivm_dbt.explain.drawing import Box, Drawing, Measured, laid_out
 from fivm_dbt.explain.operators import rule
 from fivm_dbt.ir.nodes import Filter, Map, Node, Scan
 from fivm_dbt.ir.on_demand import is_on_demand
-from fivm_dbt.ir.printer import describe
 from fivm_dbt.naming import split_name
 from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
 from fivm_dbt.plan.model.view import View
@@ -105,7 +104,7 @@ class _Picture:
             self._operator(child, f"{key}.{number}", view, is_own=is_below_own)
             for number, child in enumerate(node.inputs, start=1)
         ]
-        described = describe(node)
+        described = node.described
         how = "evaluated when anything changed" if is_on_demand(view.core) else rule(node, is_own=is_own)
         kind, _, rest = described.partition(" ")
         lines = (kind, *wrap(shorten(rest, _LONGEST, placeholder=" …"), _WIDEST))

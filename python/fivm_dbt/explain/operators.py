@@ -31,7 +31,6 @@ from fivm_dbt.ir.nodes import (
     Window,
 )
 from fivm_dbt.ir.on_demand import OnDemand, is_on_demand
-from fivm_dbt.ir.printer import describe
 from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.within import Within
@@ -84,28 +83,28 @@ def _evaluated(node: Node, *, depth: int) -> Iterator[str]:
     """The operators of what has no delta: what is read is evaluated."""
     if isinstance(node, OnDemand):
         if isinstance(node.definition.input, Scan):
-            yield "  " * depth + describe(node.definition.input)
+            yield "  " * depth + node.definition.input.described
             return
         is_swept = any(isinstance(inner, Window) for inner in node.walk())
         how = "running sums in the order of what is compared" if is_swept else "a join"
-        yield "  " * depth + f"{describe(node)}: by {how}, over {_over(node)}"
+        yield "  " * depth + f"{node.described}: by {how}, over {_over(node)}"
         return
-    yield "  " * depth + describe(node)
+    yield "  " * depth + node.described
     for child in node.inputs:
         yield from _evaluated(child, depth=depth + 1)
 
 
 def _below(node: Node, *, skip_local: bool, depth: int) -> Iterator[str]:
     if isinstance(node, HigherOrder):
-        yield "  " * depth + f"{describe(node)}: ring delta, one relation after the other"
+        yield "  " * depth + f"{node.described}: ring delta, one relation after the other"
         for trigger in node.triggers:
             met = ", ".join(_over(other) for other in trigger.others)
             yield "  " * (depth + 1) + f"Δ{_over(trigger.changed)} meets {met}"
         return
     if not isinstance(node, (Scan, Values)):
-        yield "  " * depth + f"{describe(node)}: {rule(node, is_own=skip_local)}"
+        yield "  " * depth + f"{node.described}: {rule(node, is_own=skip_local)}"
     else:
-        yield "  " * depth + describe(node)
+        yield "  " * depth + node.described
     for child in node.inputs:
         yield from _below(child, skip_local=skip_local and isinstance(node, (Map, Filter)), depth=depth + 1)
 

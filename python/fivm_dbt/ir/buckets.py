@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fivm_dbt.catalog.types import BIGINT, INT
-from fivm_dbt.ir.nodes import Field, Item, Node
+from fivm_dbt.ir.nodes import Field, Item, Node, listed
 from fivm_dbt.ir.scalar import Scalar
 
 BITS = 8
@@ -38,8 +38,5 @@ class Buckets(Node):
         return kept + tuple(Field(self.alias, name, type_) for name, type_ in names)
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Buckets:
-        return Buckets(inputs[0], self.alias, self.items, self.code, self.levels)
+    def described(self) -> str:
+        return f"Buckets {self.alias} [{listed(self.items)}] of {self.code.sql} on {self.levels} levels"

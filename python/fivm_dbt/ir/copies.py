@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fivm_dbt.ir.factored import Product
-from fivm_dbt.ir.nodes import Field, Item, Node
+from fivm_dbt.ir.nodes import Field, Item, Node, listed
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,5 @@ class Copies(Node):
         return tuple(Field(self.alias, item.name, item.type) for item in self.items)
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Copies:
-        return Copies(inputs[0], self.alias, self.items, self.times)
+    def described(self) -> str:
+        return f"Copies {self.alias} [{listed(self.items)}] times {self.times.sql}"

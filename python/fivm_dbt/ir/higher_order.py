@@ -70,3 +70,7 @@ class HigherOrder(Defined):
 
     triggers: tuple[Trigger, ...]
     is_stepwise: bool = False
+
+    @property
+    def described(self) -> str:
+        return f"HigherOrder {self.alias}"

@@ -8,12 +8,13 @@ a variable, a count, a sum. Expressions name them, and the columns of a row, as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from fivm_dbt.catalog.types import SparkType
-from fivm_dbt.ir.nodes import Field, Item, Node
-from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.nodes import Field, Item, Node, named
+from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.patterns.automaton import Automaton
 
@@ -127,11 +128,9 @@ class Match(Node):
         return tuple(Field(self.alias, i.name, i.type) for i in (*self.partition, *self.items))
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Match:
-        return replace(self, input=inputs[0])
+    def described(self) -> str:
+        by = ", ".join(i.value.sql for i in self.partition) or "nothing"
+        return f"Match {self.alias} by {by} {recognized(self.recognizer, self.order, self.items)}"
 
 
 @dataclass(frozen=True)
@@ -145,3 +144,37 @@ class WrittenMatch:
     relation_end: int
     end: int
     node: Match
+
+
+def recognized(rec: Recognizer, order: Sequence[Ordering], items: Sequence[Item]) -> str:
+    """What is looked for, in which order of rows, and what is shown of it, for people."""
+    by = ", ".join(f"{o.column}{' desc' if o.desc else ''}" for o in order)
+    where = ", ".join(f"{name}: {_registers(condition, rec.tested)}" for name, condition in rec.conditions)
+    columns = ", ".join(named(i.name, _registers(i.value, rec.held)) for i in items)
+    rows = "all rows" if rec.all_rows else "one row per part" if rec.per_part else "one row"
+    skip = f"skip {rec.skip.mode}{f' {rec.skip.written}' if rec.skip.written else ''}"
+    pattern = f"({rec.pattern}) where {where}" if where else f"({rec.pattern})"
+    return f"order {by}: {pattern}, {rows}, {skip} [{columns}]"
+
+
+def _registers(value: Scalar, registers: tuple[Register, ...]) -> str:
+    """An expression with what its registers mean."""
+    meanings = {r.name: _register(r) for r in registers}
+
+    def meaning(column: ColumnId) -> Scalar | None:
+        table, name = column
+        if table in (TESTED, FINAL, RUNNING) and name in meanings:
+            return Scalar.column("", meanings[name])
+        return Scalar.column("", name)
+
+    return value.substitute(meaning).sql.replace("`", "")
+
+
+def _register(register: Register) -> str:
+    of = f"{register.variable}." if register.variable is not None else ""
+    if register.kind == "classifier":
+        return "classifier()"
+    if register.value is None:
+        return f"count({of}*)"
+    value = register.value.substitute(lambda column: Scalar.column("", f"{of}{column[1]}")).sql
+    return f"{register.kind}({value})".replace("`", "")

@@ -7,8 +7,9 @@ inner part can be merged into the SELECT around it. Relations are bags (section 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import Enum
+from typing import Any, TypeVar
 
 from fivm_dbt.catalog.types import SparkType
 from fivm_dbt.ir.factored import Factored
@@ -53,19 +54,47 @@ class Item:
     type: SparkType
 
 
+N = TypeVar("N", bound="Node")
+
+
 class Node:
-    """A relational operator. Subclasses are frozen dataclasses."""
+    """A relational operator. Subclasses are frozen dataclasses.
+
+    What is below it are the values of its attributes that are declared as a ``Node`` or as a tuple of these, in this
+    order. It has the columns of the first of them, where it does not say which it has.
+    """
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        raise NotImplementedError
+        return self.inputs[0].fields
+
+    @classmethod
+    def _below(cls) -> tuple[tuple[str, bool], ...]:
+        """The attributes that are below the operator, and whether they are tuples."""
+        found = _BELOW_IN.get(cls)
+        if found is None:
+            declared = ((f.name, _BELOW.get(str(f.type))) for f in fields(cls))  # type: ignore[arg-type]
+            found = _BELOW_IN[cls] = tuple((n, is_tuple) for n, is_tuple in declared if is_tuple is not None)
+        return found
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        raise NotImplementedError
+        found: list[Node] = []
+        for name, is_tuple in self._below():
+            value = getattr(self, name)
+            found.extend(value) if is_tuple else found.append(value)
+        return tuple(found)
 
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+    def with_inputs(self: N, inputs: tuple[Node, ...]) -> N:
         """The same operator over other inputs."""
+        values: dict[str, Any] = {}
+        for name, is_tuple in self._below():
+            values[name], inputs = (inputs, ()) if is_tuple else (inputs[0], inputs[1:])
+        return replace(self, **values) if values else self  # type: ignore[type-var]
+
+    @property
+    def described(self) -> str:
+        """The operator in a line, for people."""
         raise NotImplementedError
 
     @property
@@ -97,6 +126,30 @@ class Node:
             raise ValueError(f"{type(self).__name__}: several columns are called {double}")
 
 
+_BELOW = {"Node": False, "tuple[Node, ...]": True}
+"""How an attribute that is below an operator is declared, and whether it has several."""
+
+_BELOW_IN: dict[type[Node], tuple[tuple[str, bool], ...]] = {}
+
+
+def listed(items: Iterable[Item]) -> str:
+    """Computed columns, for people."""
+    return ", ".join(named(item.name, item.value.sql) for item in items)
+
+
+def named(name: str, sql: str) -> str:
+    """A computed column for people: its name, and its expression where that is no column of this name."""
+    return name if sql.split(".")[-1] == name else f"{name} = {sql}"
+
+
+def _all(predicates: Iterable[Scalar]) -> str:
+    return " and ".join(p.sql for p in predicates)
+
+
+def _made(alias: str, items: Iterable[Item | AggregateCall]) -> tuple[Field, ...]:
+    return tuple(Field(alias, item.name, item.type) for item in items)
+
+
 @dataclass(frozen=True)
 class Scan(Node):
     """An input relation, restricted to the columns that are read, on one side of a refresh."""
@@ -111,11 +164,10 @@ class Scan(Node):
         return tuple(Field(self.alias, name, type_) for name, type_ in self.columns)
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
-        return ()
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Scan:
-        return self
+    def described(self) -> str:
+        alias = f" as {self.alias}" if self.alias != self.relation.split(".")[-1] else ""
+        side = "" if self.side.value == "current" else f"{self.side.value} "
+        return f"Scan {side}{self.relation}{alias} [{', '.join(name for name, _ in self.columns)}]"
 
 
 @dataclass(frozen=True)
@@ -131,11 +183,8 @@ class Values(Node):
         return tuple(Field(self.alias, name, type_) for name, type_ in self.columns)
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
-        return ()
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Values:
-        return self
+    def described(self) -> str:
+        return f"Values {self.alias} [{', '.join(name for name, _ in self.columns)}] {len(self.rows)} rows"
 
 
 @dataclass(frozen=True)
@@ -150,11 +199,8 @@ class AsWritten(Node):
         return tuple(Field(self.alias, name, type_) for name, type_ in self.columns)
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
-        return ()
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> AsWritten:
-        return self
+    def described(self) -> str:
+        return f"AsWritten {self.alias} [{', '.join(name for name, _ in self.columns)}]"
 
 
 @dataclass(frozen=True)
@@ -168,15 +214,8 @@ class Filter(Node):
         self._check(*self.predicates)
 
     @property
-    def fields(self) -> tuple[Field, ...]:
-        return self.input.fields
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Filter:
-        return Filter(inputs[0], self.predicates)
+    def described(self) -> str:
+        return f"Filter {_all(self.predicates)}"
 
 
 @dataclass(frozen=True)
@@ -193,14 +232,11 @@ class Map(Node):
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        return tuple(Field(self.alias, item.name, item.type) for item in self.items)
+        return _made(self.alias, self.items)
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Map:
-        return Map(inputs[0], self.alias, self.items)
+    def described(self) -> str:
+        return f"Map {self.alias} [{listed(self.items)}]"
 
 
 @dataclass(frozen=True)
@@ -217,15 +253,8 @@ class ClockFilter(Node):
         self._check(*self.predicates)
 
     @property
-    def fields(self) -> tuple[Field, ...]:
-        return self.input.fields
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> ClockFilter:
-        return ClockFilter(inputs[0], self.predicates)
+    def described(self) -> str:
+        return f"ClockFilter {_all(self.predicates)}"
 
 
 @dataclass(frozen=True)
@@ -241,14 +270,11 @@ class ClockMap(Node):
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        return tuple(Field(self.alias, item.name, item.type) for item in self.items)
+        return _made(self.alias, self.items)
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> ClockMap:
-        return ClockMap(inputs[0], self.alias, self.items)
+    def described(self) -> str:
+        return f"ClockMap {self.alias} [{listed(self.items)}]"
 
 
 @dataclass(frozen=True)
@@ -265,15 +291,8 @@ class Crossing(Node):
         self._check(*self.predicates)
 
     @property
-    def fields(self) -> tuple[Field, ...]:
-        return self.input.fields
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Crossing:
-        return Crossing(inputs[0], self.predicates)
+    def described(self) -> str:
+        return f"Crossing {_all(self.predicates)}"
 
 
 @dataclass(frozen=True)
@@ -294,11 +313,8 @@ class Join(Node):
         return tuple(f for factor in self.factors for f in factor.fields)
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
-        return self.factors
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Join:
-        return Join(inputs, self.predicates)
+    def described(self) -> str:
+        return f"Join {_all(self.predicates) or 'cross'}"
 
 
 @dataclass(frozen=True)
@@ -321,11 +337,8 @@ class OuterJoin(Node):
         return self.left.fields + self.right.fields
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> OuterJoin:
-        return OuterJoin(inputs[0], inputs[1], self.predicates)
+    def described(self) -> str:
+        return f"OuterJoin {_all(self.predicates) or 'true'}"
 
 
 @dataclass(frozen=True)
@@ -341,15 +354,9 @@ class SemiJoin(Node):
         self._check(*self.predicates)
 
     @property
-    def fields(self) -> tuple[Field, ...]:
-        return self.left.fields
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> SemiJoin:
-        return SemiJoin(inputs[0], inputs[1], self.predicates, self.anti)
+    def described(self) -> str:
+        kind = "AntiJoin" if self.anti else "SemiJoin"
+        return f"{kind} {_all(self.predicates) or 'true'}"
 
 
 @dataclass(frozen=True)
@@ -361,15 +368,8 @@ class Restrict(Node):
     keys: tuple[tuple[Scalar, Scalar], ...]
 
     @property
-    def fields(self) -> tuple[Field, ...]:
-        return self.left.fields
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Restrict:
-        return Restrict(inputs[0], inputs[1], self.keys)
+    def described(self) -> str:
+        return f"Restrict {' and '.join(f'{a.sql} <=> {b.sql}' for a, b in self.keys)}"
 
 
 @dataclass(frozen=True)
@@ -401,6 +401,10 @@ class Lookup(Node):
             raise TypeError("only a scan is looked up")
         return Lookup(scan, self.key_set, self.keys)
 
+    @property
+    def described(self) -> str:
+        return f"Lookup {self.key_set}"
+
 
 @dataclass(frozen=True)
 class Window(Node):
@@ -422,14 +426,12 @@ class Window(Node):
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        return tuple(Field(self.alias, item.name, item.type) for item in self.items)
+        return _made(self.alias, self.items)
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Window:
-        return replace(self, input=inputs[0])
+    def described(self) -> str:
+        by = ", ".join(i.value.sql for i in self.partition) or "nothing"
+        return f"Window {self.alias} by {by} [{listed(self.items)}]"
 
 
 @dataclass(frozen=True)
@@ -450,11 +452,9 @@ class Explode(Node):
         return self.input.fields + tuple(Field(self.alias, name, type_) for name, type_ in self.columns)
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Explode:
-        return replace(self, input=inputs[0])
+    def described(self) -> str:
+        made = ", ".join(name for name, _ in self.columns)
+        return f"Explode {self.alias} [{made} = {self.generator.sql}]{' outer' if self.outer else ''}"
 
 
 @dataclass(frozen=True)
@@ -474,11 +474,8 @@ class UnionAll(Node):
         return tuple(Field(self.alias, f.name, f.type) for f in self.branches[0].fields)
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
-        return self.branches
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> UnionAll:
-        return UnionAll(inputs, self.alias)
+    def described(self) -> str:
+        return f"UnionAll {self.alias}"
 
 
 @dataclass(frozen=True)
@@ -496,6 +493,13 @@ class AggregateCall:
     type: SparkType
     written: Scalar | None = None
     is_repeatable: bool = True
+
+    @property
+    def described(self) -> str:
+        """The call, for people."""
+        if self.written is not None:
+            return self.written.sql
+        return f"{self.function}({self.argument.sql if self.argument else '*'})"
 
 
 @dataclass(frozen=True)
@@ -525,20 +529,17 @@ class Aggregate(Node):
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        keys = tuple(Field(self.alias, k.name, k.type) for k in self.keys)
-        return keys + tuple(Field(self.alias, c.name, c.type) for c in self.calls)
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
+        return _made(self.alias, (*self.keys, *self.calls))
 
     @property
     def adds_up(self) -> bool:
         """Whether every call is a sum in a ring, so that rows come and go by addition."""
         return all(call.written is None for call in self.calls)
 
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Aggregate:
-        return replace(self, input=inputs[0])
+    @property
+    def described(self) -> str:
+        calls = ", ".join(f"{c.name} = {c.described}" for c in self.calls)
+        return f"Aggregate {self.alias} by [{listed(self.keys)}] [{calls}]"
 
 
 @dataclass(frozen=True)
@@ -548,15 +549,8 @@ class Distinct(Node):
     input: Node
 
     @property
-    def fields(self) -> tuple[Field, ...]:
-        return self.input.fields
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Distinct:
-        return Distinct(inputs[0])
+    def described(self) -> str:
+        return "Distinct"
 
 
 ITEMS = (Scan, Lookup, Values, Map, ClockMap, Aggregate, UnionAll, Window)

@@ -16,6 +16,10 @@ class OnDemand(Defined):
     section 3.3: the input variable is pulled out of the materialisation and applied when the query is evaluated).
     """
 
+    @property
+    def described(self) -> str:
+        return f"OnDemand {self.definition.alias}"
+
 
 def is_on_demand(node: Node) -> bool:
     """Whether some part of ``node`` is evaluated on demand."""

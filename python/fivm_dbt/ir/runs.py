@@ -7,12 +7,12 @@ any more. All marks of a key follow from one of them and from the rows behind it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
-from fivm_dbt.ir.match import FOUND, NUMBER, Ordering, Recognizer, Shift
+from fivm_dbt.ir.match import FOUND, NUMBER, Ordering, Recognizer, Shift, recognized
 from fivm_dbt.ir.match_types import array_type, plain, state_type, struct_type
 from fivm_dbt.ir.nodes import Field, Item, Node
 from fivm_dbt.ir.scalar import Scalar
@@ -57,13 +57,6 @@ class Runs(Node):
     def fields(self) -> tuple[Field, ...]:
         keys = tuple(Field(self.alias, k.name, k.type) for k in self.keys)
         return (*keys, Field(self.alias, MARK, self.mark_type))
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return self.inputs_
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Runs:
-        return replace(self, inputs_=inputs)
 
     @property
     def is_numbered(self) -> bool:
@@ -125,3 +118,9 @@ class Runs(Node):
     @cached_property
     def mark_type(self) -> SparkType:
         return struct_type(self.mark_fields)
+
+    @property
+    def described(self) -> str:
+        by = f"{', '.join(k.value.sql for k in self.keys)}, {self.part.sql}"
+        how = recognized(self.recognizer, self.order, self.items)
+        return f"Runs {self.alias} by {by} {how}, last mark in {self.latest.sql}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fivm_dbt.catalog.types import BIGINT
-from fivm_dbt.ir.nodes import Field, Item, Window
+from fivm_dbt.ir.nodes import Field, Item, Window, listed
 from fivm_dbt.ir.scalar import Scalar
 
 SESSION_START, SESSION_END = "session_start_us", "session_end_us"
@@ -37,3 +37,8 @@ class Sessions(Window):
     def fields(self) -> tuple[Field, ...]:
         bounds = (Field(self.alias, name, BIGINT) for name in (SESSION_START, SESSION_END))
         return (*super().fields, *bounds)
+
+    @property
+    def described(self) -> str:
+        by = ", ".join(i.value.sql for i in self.keys) or "nothing"
+        return f"Sessions {self.alias} by {by} order {self.at.sql} gap {self.gap} [{listed(self.items)}]"

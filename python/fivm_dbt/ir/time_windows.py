@@ -46,6 +46,11 @@ class TimeWindows(Explode):
         """The start of the pane in which a row lies."""
         return aligned(self.at, gcd(self.length, self.slide), self.offset)
 
+    @property
+    def described(self) -> str:
+        start = f" start {self.offset}" if self.offset else ""
+        return f"TimeWindows {self.alias} of {self.at.sql} length {self.length} slide {self.slide}{start}"
+
 
 def _starts(at: Scalar, length: int, slide: int, offset: int) -> Scalar:
     """A generator of the starts of all windows that contain ``at``, the last one first."""

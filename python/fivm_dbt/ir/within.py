@@ -96,3 +96,7 @@ class Within(Node):
         if not isinstance(read, (Scan, Lookup)):
             raise TypeError("only a read is bounded by time")
         return Within(read, self.bounds)
+
+    @property
+    def described(self) -> str:
+        return f"Within {' and '.join(str(b) for b in self.bounds)}"

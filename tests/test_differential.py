@@ -22,7 +22,8 @@ from sqlglot import exp
 from cached_statements import cache_statements
 from fivm_dbt.delta.term import Derive, Term, at_side
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.nodes import Join, Side
+from fivm_dbt.ir.node import Side
+from fivm_dbt.ir.nodes import Join
 from fivm_dbt.sql.parse import parse
 from fivm_dbt.testing.alone import Alone, run_alone
 from fivm_dbt.testing.batches import end_states, in_one_batch, in_single_rows

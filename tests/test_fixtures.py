@@ -18,7 +18,8 @@ from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.nodes import Node, Scan
+from fivm_dbt.ir.node import Node
+from fivm_dbt.ir.nodes import Scan
 from fivm_dbt.ir.printer import render
 from fivm_dbt.ir.scalar import identifier
 from fivm_dbt.plan.model.inputs import Capture

@@ -15,7 +15,7 @@ from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.operators import reads_in_full
 from fivm_dbt.explain.text import explain
-from fivm_dbt.ir.nodes import Node, Side
+from fivm_dbt.ir.node import Node, Side
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest

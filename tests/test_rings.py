@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
-from fivm_dbt.ir.nodes import AggregateCall
+from fivm_dbt.ir.aggregate import AggregateCall
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.rings.quotient import averages_exactly, decimal_average
 from fivm_dbt.rings.registry import RINGS, ROWS, Component, components, finish

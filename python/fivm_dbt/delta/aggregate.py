@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from fivm_dbt.delta.local import affected_keys, recomputed
 from fivm_dbt.delta.term import Derive, Term, at_side
-from fivm_dbt.ir.nodes import Aggregate, Restrict, Side
+from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.node import Side
+from fivm_dbt.ir.nodes import Restrict
 from fivm_dbt.ir.scalar import Scalar
 
 

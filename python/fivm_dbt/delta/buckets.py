@@ -7,7 +7,7 @@ from dataclasses import replace
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.delta.term import Derive, Term
 from fivm_dbt.ir.buckets import Buckets
-from fivm_dbt.ir.nodes import Item
+from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT
 

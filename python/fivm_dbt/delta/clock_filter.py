@@ -5,7 +5,8 @@ from __future__ import annotations
 from fivm_dbt.delta.map import delta_of_map
 from fivm_dbt.delta.term import Derive, Term, at_side, items_at
 from fivm_dbt.ir.clock import any_of, comparisons, flips, not_all, on_side
-from fivm_dbt.ir.nodes import ClockFilter, ClockMap, Crossing, Filter, Map, Side
+from fivm_dbt.ir.node import Side
+from fivm_dbt.ir.nodes import ClockFilter, ClockMap, Crossing, Filter, Map
 from fivm_dbt.ir.scalar import Scalar
 
 

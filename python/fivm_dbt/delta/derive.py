@@ -18,18 +18,18 @@ from fivm_dbt.delta.scan import delta_of_scan
 from fivm_dbt.delta.term import Derive, Term
 from fivm_dbt.delta.union_all import delta_of_union_all
 from fivm_dbt.delta.window import delta_of_window
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.buckets import Buckets
 from fivm_dbt.ir.higher_order import HigherOrder
 from fivm_dbt.ir.match import Match
+from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.nodes import (
-    Aggregate,
     ClockFilter,
     ClockMap,
     Explode,
     Filter,
     Join,
     Map,
-    Node,
     OuterJoin,
     Scan,
     SemiJoin,

@@ -14,27 +14,25 @@ from math import gcd
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import TIMESTAMP
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.frames import Reach, reach_of
 from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.moments import Unit, differences, kind_of, moment, unit_of_multiples, written_distance
+from fivm_dbt.ir.node import Item, Node, Side
 from fivm_dbt.ir.nodes import (
-    Aggregate,
     ClockFilter,
     ClockMap,
     Crossing,
     Distinct,
     Explode,
     Filter,
-    Item,
     Join,
     Lookup,
     Map,
-    Node,
     OuterJoin,
     Restrict,
     Scan,
     SemiJoin,
-    Side,
     UnionAll,
     Window,
 )

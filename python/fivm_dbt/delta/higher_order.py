@@ -5,7 +5,8 @@ from __future__ import annotations
 from fivm_dbt.catalog.types import INT
 from fivm_dbt.delta.term import Derive, Term
 from fivm_dbt.ir.higher_order import HigherOrder
-from fivm_dbt.ir.nodes import Item, Join, Map
+from fivm_dbt.ir.node import Item
+from fivm_dbt.ir.nodes import Join, Map
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import STEP
 from fivm_dbt.rings.products import sum_of_products

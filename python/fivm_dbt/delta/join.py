@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fivm_dbt.delta.term import Derive, Term, at_side
-from fivm_dbt.ir.nodes import Join, Side
+from fivm_dbt.ir.node import Side
+from fivm_dbt.ir.nodes import Join
 
 
 def delta_of_join(node: Join, delta: Derive) -> tuple[Term, ...]:

@@ -14,20 +14,18 @@ from dataclasses import dataclass, field, replace
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.delta.term import Term, scans
+from fivm_dbt.ir.node import Item, Node, Side
 from fivm_dbt.ir.nodes import (
     Distinct,
     Explode,
     Filter,
-    Item,
     Join,
     Lookup,
     Map,
-    Node,
     OuterJoin,
     Restrict,
     Scan,
     SemiJoin,
-    Side,
     UnionAll,
 )
 from fivm_dbt.ir.scalar import ColumnId, Scalar

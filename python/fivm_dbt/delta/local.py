@@ -12,9 +12,11 @@ from __future__ import annotations
 from fivm_dbt.catalog.types import INT
 from fivm_dbt.delta.nearby import affected_blocks, nearby_rows, rows_on_days, running_rows
 from fivm_dbt.delta.term import Derive, Term, at_side
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.near import Days
-from fivm_dbt.ir.nodes import Aggregate, Distinct, Item, Map, Node, Restrict, Side, UnionAll, Window
+from fivm_dbt.ir.node import Item, Node, Side
+from fivm_dbt.ir.nodes import Distinct, Map, Restrict, UnionAll, Window
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import PREFIX
 

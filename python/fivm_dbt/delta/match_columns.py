@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.ir.aggregate import AggregateCall
 from fivm_dbt.ir.match import KEYS
-from fivm_dbt.ir.nodes import AggregateCall, Item, Node, Scan, Side
+from fivm_dbt.ir.node import Item, Node, Side
+from fivm_dbt.ir.nodes import Scan
 from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT

@@ -34,18 +34,9 @@ from fivm_dbt.delta.match_columns import (
 )
 from fivm_dbt.delta.match_reruns import Reruns
 from fivm_dbt.delta.term import Term
-from fivm_dbt.ir.nodes import (
-    Aggregate,
-    Explode,
-    Filter,
-    Item,
-    Join,
-    Lookup,
-    Map,
-    Node,
-    OuterJoin,
-    UnionAll,
-)
+from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.node import Item, Node
+from fivm_dbt.ir.nodes import Explode, Filter, Join, Lookup, Map, OuterJoin, UnionAll
 from fivm_dbt.ir.runs import AT, BASE, HEADS, MARK, PART, SLOT, Runs
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT, PREFIX

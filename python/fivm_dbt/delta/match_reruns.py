@@ -24,21 +24,19 @@ from fivm_dbt.delta.match_columns import (
     written,
 )
 from fivm_dbt.delta.term import Term
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.match_types import array_type, struct_type
+from fivm_dbt.ir.node import Item, Node, Side
 from fivm_dbt.ir.nodes import (
-    Aggregate,
     Distinct,
     Explode,
     Filter,
-    Item,
     Join,
     Lookup,
     Map,
-    Node,
     OuterJoin,
     Scan,
     SemiJoin,
-    Side,
     UnionAll,
 )
 from fivm_dbt.ir.runs import BASE, HEADS, MARK, OPEN, OWN, PART, SLOT, STATE

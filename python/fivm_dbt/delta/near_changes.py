@@ -16,7 +16,8 @@ from fivm_dbt.delta.distances import Distances, Read, TooMany, Unknown, Way
 from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.moments import kind_of
-from fivm_dbt.ir.nodes import Lookup, Node, Scan, Side
+from fivm_dbt.ir.node import Node, Side
+from fivm_dbt.ir.nodes import Lookup, Scan
 from fivm_dbt.ir.within import Near, TimeBound, Within
 from fivm_dbt.naming import old_rows
 

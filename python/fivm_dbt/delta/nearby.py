@@ -8,9 +8,11 @@ from fivm_dbt.catalog.types import BIGINT, DATE, INT
 from fivm_dbt.delta.neighbours import with_neighbours
 from fivm_dbt.delta.running import running_from, with_later_blocks
 from fivm_dbt.delta.term import Term, at_side
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.instants import day_of, utc_day
 from fivm_dbt.ir.near import Days, Near, Range
-from fivm_dbt.ir.nodes import Aggregate, Distinct, Explode, Item, Map, Node, Restrict, Side, UnionAll, Window
+from fivm_dbt.ir.node import Item, Node, Side
+from fivm_dbt.ir.nodes import Distinct, Explode, Map, Restrict, UnionAll, Window
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.time_windows import TimeWindows
 

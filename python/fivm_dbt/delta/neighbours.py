@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.instants import day_of
 from fivm_dbt.ir.near import Beside
-from fivm_dbt.ir.nodes import (
-    Aggregate,
-    AggregateCall,
-    Distinct,
-    Filter,
-    Item,
-    Join,
-    Map,
-    Node,
-    Restrict,
-    Scan,
-    Side,
-    UnionAll,
-    Window,
-)
+from fivm_dbt.ir.node import Item, Node, Side
+from fivm_dbt.ir.nodes import Distinct, Filter, Join, Map, Restrict, Scan, UnionAll, Window
 from fivm_dbt.ir.scalar import Scalar
 
 _NEAREST, _BETWEEN = "nearest", "rows_between"

@@ -13,20 +13,8 @@ from functools import reduce
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.buckets import Buckets
-from fivm_dbt.ir.nodes import (
-    Explode,
-    Filter,
-    Item,
-    Join,
-    Map,
-    Node,
-    OuterJoin,
-    Restrict,
-    Scan,
-    SemiJoin,
-    Side,
-    UnionAll,
-)
+from fivm_dbt.ir.node import Item, Node, Side
+from fivm_dbt.ir.nodes import Explode, Filter, Join, Map, OuterJoin, Restrict, Scan, SemiJoin, UnionAll
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import COUNT, TIMES

@@ -6,7 +6,8 @@ FULL and RIGHT joins, EXISTS, IN and their negations are made of these when a qu
 from __future__ import annotations
 
 from fivm_dbt.delta.term import Derive, Term, at_side
-from fivm_dbt.ir.nodes import Item, Map, Node, OuterJoin, SemiJoin, Side, UnionAll
+from fivm_dbt.ir.node import Item, Node, Side
+from fivm_dbt.ir.nodes import Map, OuterJoin, SemiJoin, UnionAll
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import PREFIX
 

@@ -7,7 +7,9 @@ from fivm_dbt.delta.derive import derive
 from fivm_dbt.delta.local import Local, affected_keys, recomputed
 from fivm_dbt.delta.sessions import delta_of_sessions
 from fivm_dbt.delta.term import Term, at_side
-from fivm_dbt.ir.nodes import Aggregate, Filter, Item, Map, Node, Restrict, Scan, Side
+from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.node import Item, Node, Side
+from fivm_dbt.ir.nodes import Filter, Map, Restrict, Scan
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.naming import COUNT

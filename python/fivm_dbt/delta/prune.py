@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 from fivm_dbt.delta.term import Term
-from fivm_dbt.ir.nodes import (
-    Aggregate,
-    Crossing,
-    Filter,
-    Join,
-    Node,
-    OuterJoin,
-    Restrict,
-    Scan,
-    SemiJoin,
-    Side,
-    UnionAll,
-)
+from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.node import Node, Side
+from fivm_dbt.ir.nodes import Crossing, Filter, Join, OuterJoin, Restrict, Scan, SemiJoin, UnionAll
 from fivm_dbt.ir.runs import Runs
 from fivm_dbt.naming import CLOCK
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.delta.term import Term, at_side, scans
 from fivm_dbt.ir.clock import kinds_below
-from fivm_dbt.ir.nodes import Crossing, Distinct, Item, Map, Node, Restrict, Scan, Side, UnionAll, Values
+from fivm_dbt.ir.node import Item, Node, Side
+from fivm_dbt.ir.nodes import Crossing, Distinct, Map, Restrict, Scan, UnionAll, Values
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT, PREFIX
 

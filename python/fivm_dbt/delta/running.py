@@ -14,23 +14,11 @@ from dataclasses import replace
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.instants import day_of
 from fivm_dbt.ir.near import Near, Part, Running
-from fivm_dbt.ir.nodes import (
-    Aggregate,
-    AggregateCall,
-    Distinct,
-    Item,
-    Join,
-    Map,
-    Node,
-    OuterJoin,
-    Restrict,
-    Scan,
-    Side,
-    UnionAll,
-    Window,
-)
+from fivm_dbt.ir.node import Item, Node, Side
+from fivm_dbt.ir.nodes import Distinct, Join, Map, OuterJoin, Restrict, Scan, UnionAll, Window
 from fivm_dbt.ir.scalar import Scalar
 
 _FIRST = "first_block"

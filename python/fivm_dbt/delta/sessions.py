@@ -17,20 +17,10 @@ from dataclasses import dataclass
 from fivm_dbt.catalog.types import BIGINT, DATE, INT
 from fivm_dbt.delta.nearby import blocks_within
 from fivm_dbt.delta.term import Term
+from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.instants import aligned, utc_day, utc_day_number
-from fivm_dbt.ir.nodes import (
-    Aggregate,
-    AggregateCall,
-    Distinct,
-    Explode,
-    Filter,
-    Item,
-    Map,
-    Restrict,
-    Scan,
-    Side,
-    UnionAll,
-)
+from fivm_dbt.ir.node import Item, Side
+from fivm_dbt.ir.nodes import Distinct, Explode, Filter, Map, Restrict, Scan, UnionAll
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import SESSION_END, SESSION_START, Sessions
 from fivm_dbt.naming import COUNT

@@ -7,7 +7,8 @@ from typing import Protocol
 
 from fivm_dbt.ir.clock import on_side
 from fivm_dbt.ir.higher_order import Defined
-from fivm_dbt.ir.nodes import ClockFilter, ClockMap, Filter, Item, Map, Node, Scan, Side
+from fivm_dbt.ir.node import Item, Node, Side
+from fivm_dbt.ir.nodes import ClockFilter, ClockMap, Filter, Map, Scan
 from fivm_dbt.ir.scalar import Scalar
 
 

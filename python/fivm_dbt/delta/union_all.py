@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.delta.term import Derive, Term
-from fivm_dbt.ir.nodes import Item, Map, UnionAll
+from fivm_dbt.ir.node import Item
+from fivm_dbt.ir.nodes import Map, UnionAll
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT
 

@@ -9,7 +9,7 @@ import graphviz
 from fivm_dbt.delta.term import scans
 from fivm_dbt.explain.view_trees import trees_of
 from fivm_dbt.ir.higher_order import HigherOrder
-from fivm_dbt.ir.nodes import Side
+from fivm_dbt.ir.node import Side
 from fivm_dbt.naming import split_name
 from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
 from fivm_dbt.plan.model.view import View

@@ -10,7 +10,8 @@ from textwrap import shorten, wrap
 from fivm_dbt.explain.access import access_paths
 from fivm_dbt.explain.drawing import Box, Drawing, Measured, laid_out
 from fivm_dbt.explain.operators import rule
-from fivm_dbt.ir.nodes import Filter, Map, Node, Scan
+from fivm_dbt.ir.node import Node
+from fivm_dbt.ir.nodes import Filter, Map, Scan
 from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.naming import split_name
 from fivm_dbt.plan.model.plan import MaintainedPlan, Plan

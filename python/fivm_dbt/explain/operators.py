@@ -8,11 +8,12 @@ from typing import TypeGuard
 from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.local import local_key
 from fivm_dbt.delta.term import scans
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.buckets import Buckets
 from fivm_dbt.ir.higher_order import HigherOrder
 from fivm_dbt.ir.match import Match
+from fivm_dbt.ir.node import Node, Side
 from fivm_dbt.ir.nodes import (
-    Aggregate,
     ClockFilter,
     ClockMap,
     Crossing,
@@ -21,11 +22,9 @@ from fivm_dbt.ir.nodes import (
     Join,
     Lookup,
     Map,
-    Node,
     OuterJoin,
     Scan,
     SemiJoin,
-    Side,
     UnionAll,
     Values,
     Window,

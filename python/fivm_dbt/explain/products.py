@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from fivm_dbt.delta.products import FactorisedDelta, ProductDelta
 from fivm_dbt.delta.term import scans
-from fivm_dbt.ir.nodes import Side
+from fivm_dbt.ir.node import Side
 from fivm_dbt.naming import split_name
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View

@@ -16,21 +16,10 @@ from fivm_dbt.explain.part_maps import part_map_lines
 from fivm_dbt.explain.parts import part_lines
 from fivm_dbt.explain.products import product_lines
 from fivm_dbt.explain.view_trees import view_tree_lines
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.dialect import SparkText
-from fivm_dbt.ir.nodes import (
-    Aggregate,
-    Filter,
-    Join,
-    Lookup,
-    Node,
-    OuterJoin,
-    Restrict,
-    Scan,
-    SemiJoin,
-    Side,
-    UnionAll,
-    Values,
-)
+from fivm_dbt.ir.node import Node, Side
+from fivm_dbt.ir.nodes import Filter, Join, Lookup, OuterJoin, Restrict, Scan, SemiJoin, UnionAll, Values
 from fivm_dbt.ir.printer import render
 from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.scalar import Scalar

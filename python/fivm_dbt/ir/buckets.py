@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fivm_dbt.catalog.types import BIGINT, INT
-from fivm_dbt.ir.nodes import Field, Item, Node, listed
+from fivm_dbt.ir.node import Field, Item, Node, listed
 from fivm_dbt.ir.scalar import Scalar
 
 BITS = 8

@@ -17,7 +17,7 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import DATE, TIMESTAMP
 from fivm_dbt.errors import Span
-from fivm_dbt.ir.nodes import Node, Side
+from fivm_dbt.ir.node import Node, Side
 from fivm_dbt.ir.scalar import ColumnId, Scalar, as_type, column_ast, conjuncts, grouped
 from fivm_dbt.naming import CLOCK
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fivm_dbt.ir.factored import Product
-from fivm_dbt.ir.nodes import Field, Item, Node, listed
+from fivm_dbt.ir.node import Field, Item, Node, listed
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.ir.factored import Product
-from fivm_dbt.ir.nodes import Field, Item, Map, Node
+from fivm_dbt.ir.node import Field, Item, Node
+from fivm_dbt.ir.nodes import Map
 from fivm_dbt.ir.scalar import Scalar
 
 

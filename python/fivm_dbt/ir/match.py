@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fivm_dbt.catalog.types import SparkType
-from fivm_dbt.ir.nodes import Field, Item, Node, named
+from fivm_dbt.ir.node import Field, Item, Node, named
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.patterns.automaton import Automaton

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, INT, STRING
 from fivm_dbt.ir.match import Recognizer
-from fivm_dbt.ir.nodes import Item
+from fivm_dbt.ir.node import Item
 
 
 def struct_type(fields: Iterable[tuple[str, SparkType]]) -> SparkType:

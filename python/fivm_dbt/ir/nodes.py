@@ -6,148 +6,18 @@ inner part can be merged into the SELECT around it. Relations are bags (section 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
-from enum import Enum
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from fivm_dbt.catalog.types import SparkType
-from fivm_dbt.ir.factored import Factored
-from fivm_dbt.ir.near import Days, Near
-from fivm_dbt.ir.scalar import ColumnId, Scalar
-from fivm_dbt.naming import CLOCK
-
-
-class Side(str, Enum):
-    """Which state of an input a scan reads."""
-
-    CURRENT = "current"  # whatever is there; only before a plan is bound to versions
-    OLD = "old"  # the version of the last finished refresh
-    COUNTED = "counted"  # OLD as the new rows less the change, with a multiplicity column
-    NEW = "new"  # the version of this refresh
-    DELTA = "delta"  # the staged net change, with its multiplicity column
-
-
-@dataclass(frozen=True)
-class Field:
-    """An output column of a node."""
-
-    table: str
-    name: str
-    type: SparkType
-
-    @property
-    def id(self) -> ColumnId:
-        return (self.table, self.name)
-
-    @property
-    def scalar(self) -> Scalar:
-        return Scalar.column(self.table, self.name)
-
-
-@dataclass(frozen=True)
-class Item:
-    """A computed column: its name, the expression over the input's fields, and its type."""
-
-    name: str
-    value: Scalar
-    type: SparkType
-
-
-N = TypeVar("N", bound="Node")
-
-
-class Node:
-    """A relational operator. Subclasses are frozen dataclasses.
-
-    What is below it are the values of its attributes that are declared as a ``Node`` or as a tuple of these, in this
-    order. It has the columns of the first of them, where it does not say which it has.
-    """
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return self.inputs[0].fields
-
-    @classmethod
-    def _below(cls) -> tuple[tuple[str, bool], ...]:
-        """The attributes that are below the operator, and whether they are tuples."""
-        found = _BELOW_IN.get(cls)
-        if found is None:
-            declared = ((f.name, _BELOW.get(str(f.type))) for f in fields(cls))  # type: ignore[arg-type]
-            found = _BELOW_IN[cls] = tuple((n, is_tuple) for n, is_tuple in declared if is_tuple is not None)
-        return found
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        found: list[Node] = []
-        for name, is_tuple in self._below():
-            value = getattr(self, name)
-            found.extend(value) if is_tuple else found.append(value)
-        return tuple(found)
-
-    def with_inputs(self: N, inputs: tuple[Node, ...]) -> N:
-        """The same operator over other inputs."""
-        values: dict[str, Any] = {}
-        for name, is_tuple in self._below():
-            values[name], inputs = (inputs, ()) if is_tuple else (inputs[0], inputs[1:])
-        return replace(self, **values) if values else self  # type: ignore[type-var]
-
-    @property
-    def described(self) -> str:
-        """The operator in a line, for people."""
-        raise NotImplementedError
-
-    @property
-    def ids(self) -> frozenset[ColumnId]:
-        """What its fields are referred to by."""
-        return frozenset(f.id for f in self.fields)
-
-    def walk(self) -> Iterator[Node]:
-        """The operator and everything below it, from above and from the left."""
-        yield self
-        for child in self.inputs:
-            yield from child.walk()
-
-    def _check(self, *scalars: Scalar) -> None:
-        """Every column used is a field of an input or of the clock: a mistake here is ours, not the user's."""
-        known = {f.id for node in self.inputs for f in node.fields}
-        for scalar in scalars:
-            missing = {c for c in scalar.columns - known if not c[0].startswith(CLOCK)}
-            if missing:
-                raise ValueError(
-                    f"{type(self).__name__}: {scalar.sql} uses {sorted(missing)}, not in {sorted(known)}"
-                )
-
-    def _check_names(self) -> None:
-        """No two columns of the result are called alike: whoever named one would get the other."""
-        names = [field.name.lower() for field in self.fields]
-        if len(names) != len(set(names)):
-            double = sorted({name for name in names if names.count(name) > 1})
-            raise ValueError(f"{type(self).__name__}: several columns are called {double}")
-
-
-_BELOW = {"Node": False, "tuple[Node, ...]": True}
-"""How an attribute that is below an operator is declared, and whether it has several."""
-
-_BELOW_IN: dict[type[Node], tuple[tuple[str, bool], ...]] = {}
-
-
-def listed(items: Iterable[Item]) -> str:
-    """Computed columns, for people."""
-    return ", ".join(named(item.name, item.value.sql) for item in items)
-
-
-def named(name: str, sql: str) -> str:
-    """A computed column for people: its name, and its expression where that is no column of this name."""
-    return name if sql.split(".")[-1] == name else f"{name} = {sql}"
+from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.near import Near
+from fivm_dbt.ir.node import Field, Item, Node, Side, listed, made
+from fivm_dbt.ir.scalar import Scalar
 
 
 def _all(predicates: Iterable[Scalar]) -> str:
     return " and ".join(p.sql for p in predicates)
-
-
-def _made(alias: str, items: Iterable[Item | AggregateCall]) -> tuple[Field, ...]:
-    return tuple(Field(alias, item.name, item.type) for item in items)
 
 
 @dataclass(frozen=True)
@@ -232,7 +102,7 @@ class Map(Node):
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        return _made(self.alias, self.items)
+        return made(self.alias, self.items)
 
     @property
     def described(self) -> str:
@@ -270,7 +140,7 @@ class ClockMap(Node):
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        return _made(self.alias, self.items)
+        return made(self.alias, self.items)
 
     @property
     def described(self) -> str:
@@ -426,7 +296,7 @@ class Window(Node):
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        return _made(self.alias, self.items)
+        return made(self.alias, self.items)
 
     @property
     def described(self) -> str:
@@ -476,70 +346,6 @@ class UnionAll(Node):
     @property
     def described(self) -> str:
         return f"UnionAll {self.alias}"
-
-
-@dataclass(frozen=True)
-class AggregateCall:
-    """An SQL aggregate: function name, argument (None for COUNT(*)), the argument's type, and the result's type.
-
-    A call that is no sum in a ring (MIN, COUNT(DISTINCT x), a sum of doubles...) stands in ``written`` as a whole.
-    ``is_repeatable`` says that two evaluations over the same rows in another order agree to the last bit.
-    """
-
-    name: str
-    function: str
-    argument: Scalar | None
-    argument_type: SparkType | None
-    type: SparkType
-    written: Scalar | None = None
-    is_repeatable: bool = True
-
-    @property
-    def described(self) -> str:
-        """The call, for people."""
-        if self.written is not None:
-            return self.written.sql
-        return f"{self.function}({self.argument.sql if self.argument else '*'})"
-
-
-@dataclass(frozen=True)
-class Aggregate(Node):
-    """GROUP BY ``keys``; without keys a global aggregate, which has one row even over nothing (``is_global``).
-
-    ``factored`` says how its payload is added up where the input has payloads of a view tree instead of the rows that
-    ``calls`` speak of. Over sliding windows and sessions ``near`` says where rows of an affected window are.
-    """
-
-    input: Node
-    alias: str
-    keys: tuple[Item, ...]
-    calls: tuple[AggregateCall, ...]
-    is_global: bool = False
-    factored: Factored | None = None
-    near: Near | Days | None = None
-
-    def __post_init__(self) -> None:
-        used: Iterable[Scalar | None]
-        if self.factored is not None:
-            used = self.factored.scalars
-        else:
-            used = (s for c in self.calls for s in (c.argument, c.written))
-        self._check(*(k.value for k in self.keys), *(s for s in used if s is not None))
-        self._check_names()
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return _made(self.alias, (*self.keys, *self.calls))
-
-    @property
-    def adds_up(self) -> bool:
-        """Whether every call is a sum in a ring, so that rows come and go by addition."""
-        return all(call.written is None for call in self.calls)
-
-    @property
-    def described(self) -> str:
-        calls = ", ".join(f"{c.name} = {c.described}" for c in self.calls)
-        return f"Aggregate {self.alias} by [{listed(self.keys)}] [{calls}]"
 
 
 @dataclass(frozen=True)

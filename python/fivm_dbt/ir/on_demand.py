@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fivm_dbt.ir.higher_order import Defined
-from fivm_dbt.ir.nodes import Node
+from fivm_dbt.ir.node import Node
 
 
 @dataclass(frozen=True)

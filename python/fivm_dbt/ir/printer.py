@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fivm_dbt.ir.nodes import Node
+from fivm_dbt.ir.node import Node
 
 
 def render(node: Node, indent: int = 0) -> str:

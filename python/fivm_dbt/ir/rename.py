@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from fivm_dbt.ir.nodes import Node
+from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 
 

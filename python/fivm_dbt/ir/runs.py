@@ -14,7 +14,7 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.match import FOUND, NUMBER, Ordering, Recognizer, Shift, recognized
 from fivm_dbt.ir.match_types import array_type, plain, state_type, struct_type
-from fivm_dbt.ir.nodes import Field, Item, Node
+from fivm_dbt.ir.node import Field, Item, Node
 from fivm_dbt.ir.scalar import Scalar
 
 MARK = "mark"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fivm_dbt.catalog.types import BIGINT
-from fivm_dbt.ir.nodes import Field, Item, Window, listed
+from fivm_dbt.ir.node import Field, Item, listed
+from fivm_dbt.ir.nodes import Window
 from fivm_dbt.ir.scalar import Scalar
 
 SESSION_START, SESSION_END = "session_start_us", "session_end_us"

@@ -7,7 +7,8 @@ from math import gcd
 
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.instants import aligned
-from fivm_dbt.ir.nodes import Explode, Node
+from fivm_dbt.ir.node import Node
+from fivm_dbt.ir.nodes import Explode
 from fivm_dbt.ir.scalar import Scalar
 
 WINDOW_START = "start_us"

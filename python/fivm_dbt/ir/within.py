@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.ir.nodes import Field, Lookup, Node, Scan
+from fivm_dbt.ir.node import Field, Node
+from fivm_dbt.ir.nodes import Lookup, Scan
 from fivm_dbt.parts.shift import SECOND, duration
 
 

@@ -13,7 +13,7 @@ from fivm_dbt.delta.orphans import Orphans
 from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.ir.moments import is_utc
-from fivm_dbt.ir.nodes import Node
+from fivm_dbt.ir.node import Node
 from fivm_dbt.naming import PREFIX, canonical, sibling, split_name
 from fivm_dbt.plan.keep.helper_views import Wanted
 from fivm_dbt.plan.keep.inner_views import Kept, keep_inner_views

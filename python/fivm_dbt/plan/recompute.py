@@ -14,7 +14,8 @@ from fivm_dbt.catalog.types import INT
 from fivm_dbt.config import Config
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.moments import is_utc
-from fivm_dbt.ir.nodes import AsWritten, Item
+from fivm_dbt.ir.node import Item
+from fivm_dbt.ir.nodes import AsWritten
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import sibling, split_name, storable, unique_name
 from fivm_dbt.plan.keep.match_marks import part_length

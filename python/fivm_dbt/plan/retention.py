@@ -17,7 +17,8 @@ from fivm_dbt.config import Config
 from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir import moments
-from fivm_dbt.ir.nodes import Explode, Filter, Join, Map, Node, OuterJoin, Scan, SemiJoin, UnionAll
+from fivm_dbt.ir.node import Node
+from fivm_dbt.ir.nodes import Explode, Filter, Join, Map, OuterJoin, Scan, SemiJoin, UnionAll
 from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.shift import Shift

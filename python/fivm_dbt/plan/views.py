@@ -20,7 +20,8 @@ from fivm_dbt.delta.reevaluation import delta_by_reevaluation
 from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.ir.higher_order import HigherOrder
 from fivm_dbt.ir.moments import kind_of
-from fivm_dbt.ir.nodes import Map, Node, Side
+from fivm_dbt.ir.node import Node, Side
+from fivm_dbt.ir.nodes import Map
 from fivm_dbt.ir.part_columns import is_shorter_than_period
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import STEP, split_name

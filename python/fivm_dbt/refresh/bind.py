@@ -10,7 +10,8 @@ from typing import Any
 
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import scans
-from fivm_dbt.ir.nodes import Lookup, Side
+from fivm_dbt.ir.node import Side
+from fivm_dbt.ir.nodes import Lookup
 from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import CLOCK, old_rows
 from fivm_dbt.parts.intervals import Intervals

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from fivm_dbt.catalog.types import BOOLEAN
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.clock import (
     bounds,
     clock_kinds,
@@ -21,21 +22,8 @@ from fivm_dbt.ir.clock import (
     with_columns,
 )
 from fivm_dbt.ir.clock import with_scalars as changed
-from fivm_dbt.ir.nodes import (
-    Aggregate,
-    ClockFilter,
-    ClockMap,
-    Explode,
-    Field,
-    Filter,
-    Item,
-    Join,
-    Map,
-    Node,
-    OuterJoin,
-    SemiJoin,
-    Window,
-)
+from fivm_dbt.ir.node import Field, Item, Node
+from fivm_dbt.ir.nodes import ClockFilter, ClockMap, Explode, Filter, Join, Map, OuterJoin, SemiJoin, Window
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import PREFIX, unique_name
 

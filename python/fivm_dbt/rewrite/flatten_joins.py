@@ -8,22 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.clock import clock_kinds
 from fivm_dbt.ir.match import Match
-from fivm_dbt.ir.nodes import (
-    Aggregate,
-    AggregateCall,
-    Explode,
-    Filter,
-    Item,
-    Join,
-    Map,
-    Node,
-    OuterJoin,
-    SemiJoin,
-    UnionAll,
-    Window,
-)
+from fivm_dbt.ir.node import Item, Node
+from fivm_dbt.ir.nodes import Explode, Filter, Join, Map, OuterJoin, SemiJoin, UnionAll, Window
 from fivm_dbt.ir.rename import with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.sessions import Sessions

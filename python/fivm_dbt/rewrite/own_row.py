@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fivm_dbt.ir.frames import has_window, with_own_values
-from fivm_dbt.ir.nodes import Map, Node, Window
+from fivm_dbt.ir.node import Node
+from fivm_dbt.ir.nodes import Map, Window
 
 
 def own_rows(node: Node) -> Node:

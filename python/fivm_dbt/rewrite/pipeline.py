@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from time import perf_counter
 
-from fivm_dbt.ir.nodes import Node
+from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.printer import count_nodes, render
 from fivm_dbt.rewrite.clock import separate_clock
 from fivm_dbt.rewrite.flatten_joins import flatten_joins

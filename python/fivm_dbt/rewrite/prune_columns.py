@@ -8,22 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.match import Match
-from fivm_dbt.ir.nodes import (
-    Aggregate,
-    Explode,
-    Filter,
-    Item,
-    Join,
-    Map,
-    Node,
-    OuterJoin,
-    Scan,
-    SemiJoin,
-    UnionAll,
-    Values,
-    Window,
-)
+from fivm_dbt.ir.node import Item, Node
+from fivm_dbt.ir.nodes import Explode, Filter, Join, Map, OuterJoin, Scan, SemiJoin, UnionAll, Values, Window
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.sessions import Sessions
 

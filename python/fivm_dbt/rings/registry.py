@@ -22,7 +22,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, DOUBLE, INT
-from fivm_dbt.ir.nodes import AggregateCall
+from fivm_dbt.ir.aggregate import AggregateCall
 from fivm_dbt.ir.scalar import Scalar, as_type
 from fivm_dbt.rings.decimals import Decimals
 from fivm_dbt.rings.doubles import (

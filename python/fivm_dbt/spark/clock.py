@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fivm_dbt.ir.clock import kinds_below, pinned_clock
-from fivm_dbt.ir.nodes import Node
+from fivm_dbt.ir.node import Node
 from fivm_dbt.steps.binding import Binding
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from fivm_dbt.ir.match import FINAL, FOUND, KEYS, POSITION, ROW_PART, RUNNING, Match
-from fivm_dbt.ir.nodes import Item
+from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, identifier
 from fivm_dbt.spark.fold_sql import field
 from fivm_dbt.spark.match_fold import fold_of

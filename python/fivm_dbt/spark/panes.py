@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from fivm_dbt.ir.nodes import Node
+from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.scalar import Scalar, column_ast, identifier, never_null
 from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.naming import COUNT, PREFIX

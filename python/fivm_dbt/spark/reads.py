@@ -17,7 +17,8 @@ from sqlglot import exp
 from fivm_dbt.catalog import Presentation, SparkType
 from fivm_dbt.catalog.types import BIGINT, TIMESTAMP
 from fivm_dbt.ir.dialect import SparkText
-from fivm_dbt.ir.nodes import Lookup, Scan, Side
+from fivm_dbt.ir.node import Side
+from fivm_dbt.ir.nodes import Lookup, Scan
 from fivm_dbt.ir.scalar import as_type, column_ast, conjuncts, identifier
 from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import COUNT, PARTITION, STEP, VIEW, old_rows

@@ -9,20 +9,18 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, INT
+from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.buckets import BITS, BUCKET, LEVEL, PARENT, Buckets
 from fivm_dbt.ir.match import Match
+from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import (
     ITEMS,
-    Aggregate,
-    AggregateCall,
     Distinct,
     Explode,
     Filter,
-    Item,
     Join,
     Lookup,
     Map,
-    Node,
     OuterJoin,
     Restrict,
     Scan,

@@ -12,7 +12,8 @@ from fivm_dbt.delta.old_from_new import old_from_new
 from fivm_dbt.delta.products import Part, ProductDelta
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, at_side
-from fivm_dbt.ir.nodes import Lookup, Node, Side
+from fivm_dbt.ir.node import Node, Side
+from fivm_dbt.ir.nodes import Lookup
 from fivm_dbt.ir.scalar import Scalar, as_type, column_ast, identifier, never_null, raise_error
 from fivm_dbt.naming import COUNT, PARTITION, STEP
 from fivm_dbt.plan.model.head import NextHead

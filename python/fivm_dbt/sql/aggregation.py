@@ -11,7 +11,9 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, DOUBLE, INT
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Field, Filter, Item, Map, Node
+from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
+from fivm_dbt.ir.node import Field, Item, Node
+from fivm_dbt.ir.nodes import Filter, Map
 from fivm_dbt.ir.scalar import ColumnId, Scalar, as_type, column_ast, conjuncts, grouped
 from fivm_dbt.naming import CLOCK, unique_name
 from fivm_dbt.rings.doubles import is_finite_part

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlglot import exp
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.nodes import Field
+from fivm_dbt.ir.node import Field
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.sql.domains import Domain, equal_columns
 from fivm_dbt.sql.expressions import to_scalar

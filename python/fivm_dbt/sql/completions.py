@@ -20,7 +20,7 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.errors import FivmError
 from fivm_dbt.functions.function import Order
 from fivm_dbt.functions.lookup import function_name, order_of
-from fivm_dbt.ir.nodes import Field
+from fivm_dbt.ir.node import Field
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast
 from fivm_dbt.naming import quote
 from fivm_dbt.sql.aggregates import AROUND_AGGREGATES, called, is_sorted, names_its_ties
@@ -36,7 +36,7 @@ from fivm_dbt.sql.uniqueness import unique_keys
 from fivm_dbt.sql.window_bounds import key_text
 
 if TYPE_CHECKING:
-    from fivm_dbt.ir.nodes import Node
+    from fivm_dbt.ir.node import Node
     from fivm_dbt.sql.aggregation import Projections
     from fivm_dbt.sql.lower import Lowering
 

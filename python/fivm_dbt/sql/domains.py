@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.nodes import Field, Item, Join, Map, Node
+from fivm_dbt.ir.node import Field, Item, Node
+from fivm_dbt.ir.nodes import Join, Map
 from fivm_dbt.ir.rename import renamed
 from fivm_dbt.ir.scalar import Scalar, column_ast
 from fivm_dbt.naming import unique_name

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.nodes import Field, Node, Scan
+from fivm_dbt.ir.node import Field, Node
+from fivm_dbt.ir.nodes import Scan
 from fivm_dbt.naming import canonical, relation_name
 from fivm_dbt.sql.bound_parts import BoundParts
 from fivm_dbt.sql.column_names import column_names

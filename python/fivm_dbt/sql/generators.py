@@ -13,7 +13,8 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.functions.function import Kind
 from fivm_dbt.functions.lookup import arguments, find
 from fivm_dbt.functions.widening import VOID
-from fivm_dbt.ir.nodes import Explode, Field, Node
+from fivm_dbt.ir.node import Field, Node
+from fivm_dbt.ir.nodes import Explode
 from fivm_dbt.ir.scalar import Scalar, column_ast
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.column_names import column_names

@@ -15,7 +15,8 @@ from itertools import chain, combinations, product
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import INT
-from fivm_dbt.ir.nodes import Explode, Node
+from fivm_dbt.ir.node import Node
+from fivm_dbt.ir.nodes import Explode
 from fivm_dbt.ir.scalar import Scalar, as_type
 from fivm_dbt.sql.expressions import unparenthesized
 

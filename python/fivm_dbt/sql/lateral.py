@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from fivm_dbt.ir.nodes import Field, Filter, Item, Join, Map, Node, OuterJoin
+from fivm_dbt.ir.node import Field, Item, Node
+from fivm_dbt.ir.nodes import Filter, Join, Map, OuterJoin
 from fivm_dbt.ir.scalar import Scalar, conjuncts
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.column_names import column_names

@@ -9,7 +9,8 @@ from sqlglot import exp
 
 from fivm_dbt.catalog.types import INT
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.nodes import Filter, Item, Map, Node, Window
+from fivm_dbt.ir.node import Item, Node
+from fivm_dbt.ir.nodes import Filter, Map, Window
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import PREFIX, unique_name
 from fivm_dbt.sql.aggregation import is_aggregated

@@ -12,8 +12,10 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import Catalog, Column
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.match import WrittenMatch
-from fivm_dbt.ir.nodes import Aggregate, Filter, Item, Map, Node
+from fivm_dbt.ir.node import Item, Node
+from fivm_dbt.ir.nodes import Filter, Map
 from fivm_dbt.ir.scalar import ColumnId, Scalar, conjuncts
 from fivm_dbt.naming import unique_name
 from fivm_dbt.parts.length import DAY, Length

@@ -16,7 +16,7 @@ from fivm_dbt.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING
 from fivm_dbt.errors import FivmError
 from fivm_dbt.functions.lookup import type_of_call
 from fivm_dbt.ir.match import FOUND, NUMBER, POSITION, ROW, TESTED, Kind, Register, Shift
-from fivm_dbt.ir.nodes import Field, Item
+from fivm_dbt.ir.node import Field, Item
 from fivm_dbt.ir.scalar import Scalar, as_type, column_ast
 from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.rings.quotient import averages_exactly, decimal_average

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.match import FINAL, FOUND, NUMBER, ROW, RUNNING, Ordering
-from fivm_dbt.ir.nodes import Item
+from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.sql.expressions import unparenthesized
 from fivm_dbt.sql.match_expressions import Reader, Registers, Rows

@@ -21,7 +21,8 @@ from fivm_dbt.ir.match import (
     Skip,
     WrittenMatch,
 )
-from fivm_dbt.ir.nodes import Field, Item, Scan
+from fivm_dbt.ir.node import Field, Item
+from fivm_dbt.ir.nodes import Scan
 from fivm_dbt.ir.part_columns import part_of
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import PREFIX

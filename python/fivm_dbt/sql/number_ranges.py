@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT
-from fivm_dbt.ir.nodes import Explode, Filter, Item, Map, Node
+from fivm_dbt.ir.node import Item, Node
+from fivm_dbt.ir.nodes import Explode, Filter, Map
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.sql.expressions import unparenthesized
 from fivm_dbt.sql.parse import unsupported

@@ -24,7 +24,7 @@ from fivm_dbt.sql.uniqueness import Key, unique_keys
 
 if TYPE_CHECKING:
     from fivm_dbt.catalog import Catalog
-    from fivm_dbt.ir.nodes import Node
+    from fivm_dbt.ir.node import Node
     from fivm_dbt.sql.scope import Scope, Source
 
 

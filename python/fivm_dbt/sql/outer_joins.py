@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from fivm_dbt.ir.match import Match
-from fivm_dbt.ir.nodes import (
-    ITEMS,
-    Explode,
-    Field,
-    Item,
-    Map,
-    Node,
-    OuterJoin,
-    SemiJoin,
-    UnionAll,
-)
+from fivm_dbt.ir.node import Field, Item, Node
+from fivm_dbt.ir.nodes import ITEMS, Explode, Map, OuterJoin, SemiJoin, UnionAll
 from fivm_dbt.ir.rename import moved, renamed
 from fivm_dbt.ir.scalar import ColumnId, Scalar, cast_ast
 from fivm_dbt.naming import unique_name

@@ -15,7 +15,9 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.ir.nodes import Aggregate, Field, Filter, Item, Join, Map, Node, OuterJoin
+from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.node import Field, Item, Node
+from fivm_dbt.ir.nodes import Filter, Join, Map, OuterJoin
 from fivm_dbt.ir.rename import moved, renamed
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast
 from fivm_dbt.naming import PREFIX

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from fivm_dbt.ir.nodes import Field, Join, Node
+from fivm_dbt.ir.node import Field, Node
+from fivm_dbt.ir.nodes import Join
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.sql.outer_scope import Outer
 from fivm_dbt.sql.scope import Scope, Source

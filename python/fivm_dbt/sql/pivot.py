@@ -9,7 +9,8 @@ from sqlglot import exp
 
 from fivm_dbt.catalog.types import STRING, SparkType
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.nodes import Explode, Field, Filter, Item, Map
+from fivm_dbt.ir.node import Field, Item
+from fivm_dbt.ir.nodes import Explode, Filter, Map
 from fivm_dbt.ir.scalar import Scalar, cast_ast
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.expressions import unparenthesized

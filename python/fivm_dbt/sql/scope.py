@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.nodes import Field
+from fivm_dbt.ir.node import Field
 from fivm_dbt.ir.scalar import ColumnId, column_ast
 from fivm_dbt.naming import CLOCK
 from fivm_dbt.sql.outer_scope import NeedsDomain, Outer

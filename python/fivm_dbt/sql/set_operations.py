@@ -13,7 +13,9 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Explode, Field, Filter, Item, Map, Node, UnionAll
+from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
+from fivm_dbt.ir.node import Field, Item, Node
+from fivm_dbt.ir.nodes import Explode, Filter, Map, UnionAll
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import PREFIX, unique_name
 from fivm_dbt.sql.parse import span_of, unsupported

@@ -10,8 +10,10 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.clock import clock_kinds, row_columns
-from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Filter, Item, Join, Map, Node, OuterJoin, SemiJoin
+from fivm_dbt.ir.node import Item, Node
+from fivm_dbt.ir.nodes import Filter, Join, Map, OuterJoin, SemiJoin
 from fivm_dbt.ir.rename import moved, renamed
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, conjuncts, grouped, raise_error
 from fivm_dbt.sql.aggregation import outermost_aggregates

@@ -18,7 +18,8 @@ from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.functions.function import Kind
 from fivm_dbt.functions.lookup import is_kind
 from fivm_dbt.ir.instants import aligned
-from fivm_dbt.ir.nodes import Field, Filter, Item, Node
+from fivm_dbt.ir.node import Field, Item, Node
+from fivm_dbt.ir.nodes import Filter
 from fivm_dbt.ir.scalar import Scalar, as_type, column_ast
 from fivm_dbt.ir.sessions import SESSION_END, SESSION_START, Sessions
 from fivm_dbt.ir.time_windows import WINDOW_START, TimeWindows

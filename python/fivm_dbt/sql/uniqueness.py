@@ -8,19 +8,9 @@ from itertools import islice, product
 from sqlglot import exp
 
 from fivm_dbt.catalog import Catalog
-from fivm_dbt.ir.nodes import (
-    Aggregate,
-    ClockFilter,
-    Distinct,
-    Filter,
-    Join,
-    Map,
-    Node,
-    OuterJoin,
-    Scan,
-    SemiJoin,
-    Window,
-)
+from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.node import Node
+from fivm_dbt.ir.nodes import ClockFilter, Distinct, Filter, Join, Map, OuterJoin, Scan, SemiJoin, Window
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.sql.expressions import unparenthesized
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.nodes import Node
+from fivm_dbt.ir.node import Node
 from fivm_dbt.naming import quote
 from fivm_dbt.plan.model.plan import FactorisedPlan, MaintainedPlan, Plan
 from fivm_dbt.plan.model.view import View

@@ -12,7 +12,7 @@ from fivm_dbt.catalog import Column
 from fivm_dbt.engines.spark.engine import SparkEngine
 from fivm_dbt.engines.spark.session import local_session
 from fivm_dbt.ir.clock import Clock
-from fivm_dbt.ir.nodes import Node
+from fivm_dbt.ir.node import Node
 from fivm_dbt.naming import quote, relation_name, split_name
 from fivm_dbt.refresh.engine import Engine, Row
 from fivm_dbt.spark.properties import column_mapping

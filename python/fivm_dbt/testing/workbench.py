@@ -11,7 +11,7 @@ from fivm_dbt.catalog import Column
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.engines.duckdb.meaning import check_meaning
 from fivm_dbt.ir.clock import Clock
-from fivm_dbt.ir.nodes import Node
+from fivm_dbt.ir.node import Node
 from fivm_dbt.refresh.engine import Engine, Row
 from fivm_dbt.sql.typing import Describe
 from fivm_dbt.testing.scenario import TableOptions

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 from fivm_dbt.catalog import TableStatistics
 from fivm_dbt.config import Inequality, Strategy
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.copies import Copies
-from fivm_dbt.ir.nodes import Aggregate, Map
+from fivm_dbt.ir.nodes import Map
 from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.keep.kept_views import KeptViews

@@ -34,18 +34,17 @@ from fivm_dbt.catalog import Dependency
 from fivm_dbt.delta.local import Local, local_key
 from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.match import Match
+from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import (
-    Aggregate,
     ClockFilter,
     ClockMap,
     Explode,
     Filter,
-    Item,
     Join,
     Map,
-    Node,
     OuterJoin,
     Scan,
     SemiJoin,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fivm_dbt.delta.key_sets import equalities
-from fivm_dbt.ir.nodes import Item, Node
+from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from fivm_dbt.delta.local import Local, local_key
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.match import Match
-from fivm_dbt.ir.nodes import Aggregate, Item, Map, Node
+from fivm_dbt.ir.node import Item, Node
+from fivm_dbt.ir.nodes import Map
 from fivm_dbt.ir.rename import with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.sessions import Sessions

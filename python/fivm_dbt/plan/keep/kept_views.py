@@ -7,20 +7,10 @@ from dataclasses import dataclass, field
 
 from fivm_dbt.catalog import Dependency
 from fivm_dbt.delta.term import scans
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.clock import kinds_below
-from fivm_dbt.ir.nodes import (
-    Aggregate,
-    ClockFilter,
-    ClockMap,
-    Explode,
-    Filter,
-    Item,
-    Map,
-    Node,
-    Scan,
-    UnionAll,
-    Values,
-)
+from fivm_dbt.ir.node import Item, Node
+from fivm_dbt.ir.nodes import ClockFilter, ClockMap, Explode, Filter, Map, Scan, UnionAll, Values
 from fivm_dbt.ir.rename import renamed
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import sibling, split_name, storable, unique_name

@@ -16,7 +16,7 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BINARY, DATE, INT, STRING, TIMESTAMP
 from fivm_dbt.config import Config
 from fivm_dbt.errors import FivmError, expected_one_of
-from fivm_dbt.ir.nodes import Item
+from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.part_columns import is_shorter_than_period
 from fivm_dbt.ir.scalar import Scalar, as_type, column_ast
 from fivm_dbt.parts.length import Length

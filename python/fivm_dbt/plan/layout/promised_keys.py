@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from fivm_dbt.catalog import Relation
 from fivm_dbt.delta.key_sets import equalities
-from fivm_dbt.ir.nodes import Filter, Item, Join, Map, Node, Scan
+from fivm_dbt.ir.node import Item, Node
+from fivm_dbt.ir.nodes import Filter, Join, Map, Scan
 from fivm_dbt.ir.scalar import ColumnId
 
 Promised = Mapping[str, Relation]

@@ -16,10 +16,12 @@ from fivm_dbt.catalog.types import INT
 from fivm_dbt.delta.local import Local, local_key
 from fivm_dbt.delta.match_marks import STORED, runs_in
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.factored import Product
 from fivm_dbt.ir.match import Match
-from fivm_dbt.ir.nodes import Aggregate, Field, Filter, Item, Map, Node, Window
+from fivm_dbt.ir.node import Field, Item, Node
+from fivm_dbt.ir.nodes import Filter, Map, Window
 from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.scalar import ColumnId, Scalar, identifier
 from fivm_dbt.naming import COUNT, PARTITION, PREFIX, storable, unique_name

@@ -9,7 +9,7 @@ from typing import Literal
 
 from fivm_dbt.catalog import Column, SparkType
 from fivm_dbt.ir.match import WrittenMatch
-from fivm_dbt.ir.nodes import Node
+from fivm_dbt.ir.node import Node
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.reference import PartReference
 from fivm_dbt.parts.schedule import Recurrence, Start

@@ -13,7 +13,7 @@ from fivm_dbt.config import Config
 from fivm_dbt.delta.near_changes import times_read
 from fivm_dbt.ir.clock import kinds_below
 from fivm_dbt.ir.match import WrittenMatch
-from fivm_dbt.ir.nodes import Node
+from fivm_dbt.ir.node import Node
 from fivm_dbt.naming import digest, sibling, split_name
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import PART_TIMESTAMP

@@ -7,7 +7,7 @@ from typing import Literal
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.ir.factored import Product
-from fivm_dbt.ir.nodes import Item
+from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT
 from fivm_dbt.rings import Component

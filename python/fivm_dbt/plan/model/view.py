@@ -10,7 +10,7 @@ from fivm_dbt.catalog import Column, Presentation, Relation
 from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.products import FactorisedDelta, ProductDelta
 from fivm_dbt.delta.term import Term
-from fivm_dbt.ir.nodes import Node
+from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.plan.model.inputs import PlanInput
 from fivm_dbt.plan.model.state import StateTable

@@ -19,17 +19,14 @@ from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.functions.nothing import named_over_nothing
+from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
+from fivm_dbt.ir.node import Field, Item, Node
 from fivm_dbt.ir.nodes import (
-    Aggregate,
-    AggregateCall,
     Distinct,
     Explode,
-    Field,
     Filter,
-    Item,
     Join,
     Map,
-    Node,
     OuterJoin,
     Scan,
     SemiJoin,

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fivm_dbt.ir.nodes import Aggregate, Item, Map, Node, Scan, UnionAll
+from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.node import Item, Node
+from fivm_dbt.ir.nodes import Map, Scan, UnionAll
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.parts.reference import Bound
 from fivm_dbt.plan.model.part_plan import PART, Cumulative, PartQuery, Together

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fivm_dbt.catalog import Column
 from fivm_dbt.catalog.types import TIMESTAMP, SparkType
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.nodes import Item
+from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.parts.parted import PART_TIMESTAMP

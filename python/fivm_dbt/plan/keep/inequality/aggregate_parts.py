@@ -5,7 +5,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT
-from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Item
+from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
+from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import Scalar, as_type, column_ast
 from fivm_dbt.rings.products import sum_of_products
 from fivm_dbt.rings.registry import ROWS, Component, components, finish

@@ -24,8 +24,10 @@ from sqlglot import exp
 from fivm_dbt.catalog import TableStatistics
 from fivm_dbt.config import Inequality
 from fivm_dbt.delta.term import scans
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.buckets import LEVEL, PARENT
-from fivm_dbt.ir.nodes import Aggregate, Filter, Join, Map, Node, Scan
+from fivm_dbt.ir.node import Node
+from fivm_dbt.ir.nodes import Filter, Join, Map, Scan
 from fivm_dbt.ir.on_demand import OnDemand
 from fivm_dbt.ir.rename import with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar

@@ -10,7 +10,9 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
-from fivm_dbt.ir.nodes import Aggregate, Join, Node
+from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.node import Node
+from fivm_dbt.ir.nodes import Join
 from fivm_dbt.ir.rename import with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 

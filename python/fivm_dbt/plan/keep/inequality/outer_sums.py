@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from fivm_dbt.ir.nodes import Aggregate, Filter, Item, Join, Map, Node, OuterJoin, Scan, SemiJoin
+from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.node import Item, Node
+from fivm_dbt.ir.nodes import Filter, Join, Map, OuterJoin, Scan, SemiJoin
 from fivm_dbt.ir.on_demand import OnDemand
 from fivm_dbt.ir.rename import substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar

@@ -9,7 +9,7 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.buckets import BITS, BUCKET, LEVEL, PARENT, Buckets
-from fivm_dbt.ir.nodes import Item, Node
+from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.scalar import ColumnId, Scalar, as_type, column_ast
 from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.plan.keep.inequality.correlation import Correlation, Operator, common_type

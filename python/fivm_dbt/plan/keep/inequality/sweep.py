@@ -8,7 +8,9 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import INT
-from fivm_dbt.ir.nodes import Aggregate, Field, Filter, Item, Map, Node, UnionAll, Window
+from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.node import Field, Item, Node
+from fivm_dbt.ir.nodes import Filter, Map, UnionAll, Window
 from fivm_dbt.ir.scalar import Scalar, column_ast
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.plan.keep.inequality.aggregate_parts import parts_of, shown, summed

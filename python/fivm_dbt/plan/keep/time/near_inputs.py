@@ -12,7 +12,7 @@ from itertools import count, product
 from fivm_dbt.catalog.types import DATE
 from fivm_dbt.delta.distances import Distances, Way
 from fivm_dbt.ir.moments import kind_of
-from fivm_dbt.ir.nodes import Item, Node
+from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.parts.shift import DAY
 

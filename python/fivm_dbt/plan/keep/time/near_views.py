@@ -9,9 +9,11 @@ from typing import Protocol
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, DATE
 from fivm_dbt.delta.local import Local, local_key
+from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.near import block_of
-from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Item, Node, Scan, Window
+from fivm_dbt.ir.node import Item, Node
+from fivm_dbt.ir.nodes import Scan, Window
 from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.rename import moved, substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar

@@ -14,8 +14,9 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, DATE, DOUBLE
 from fivm_dbt.functions.lookup import aggregate_of
+from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.near import Near, block_of
-from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Item
+from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.naming import unique_name

@@ -16,8 +16,10 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT
+from fivm_dbt.ir.aggregate import AggregateCall
 from fivm_dbt.ir.frames import has_window
-from fivm_dbt.ir.nodes import AggregateCall, Item, Map, Window
+from fivm_dbt.ir.node import Item
+from fivm_dbt.ir.nodes import Map, Window
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.rings import components, finish

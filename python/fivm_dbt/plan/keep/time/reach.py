@@ -14,7 +14,8 @@ from sqlglot import exp
 from fivm_dbt.catalog.types import BIGINT, DATE, TIMESTAMP
 from fivm_dbt.ir.instants import HOUR, micros_of
 from fivm_dbt.ir.near import Near, block_of
-from fivm_dbt.ir.nodes import Item, Window
+from fivm_dbt.ir.node import Item
+from fivm_dbt.ir.nodes import Window
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.naming import unique_name

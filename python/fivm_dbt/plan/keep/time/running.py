@@ -15,10 +15,11 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, TIMESTAMP
+from fivm_dbt.ir.aggregate import AggregateCall
 from fivm_dbt.ir.frames import is_up_to_own_row
 from fivm_dbt.ir.instants import DAY
 from fivm_dbt.ir.near import Near, Part, Running
-from fivm_dbt.ir.nodes import AggregateCall, Map, Window
+from fivm_dbt.ir.nodes import Map, Window
 from fivm_dbt.ir.rename import moved
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import Sessions

@@ -11,9 +11,11 @@ from dataclasses import replace
 
 from fivm_dbt.catalog.types import BIGINT, DATE
 from fivm_dbt.delta.sessions import days_between
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.instants import aligned, timestamp, utc_day, utc_day_number
 from fivm_dbt.ir.near import Days, Near
-from fivm_dbt.ir.nodes import Aggregate, Item, Scan
+from fivm_dbt.ir.node import Item
+from fivm_dbt.ir.nodes import Scan
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import SESSION_END, SESSION_START, Sessions
 from fivm_dbt.naming import unique_name

@@ -12,9 +12,11 @@ from dataclasses import replace
 
 from fivm_dbt.delta.local import local_key
 from fivm_dbt.delta.term import scans
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.near import Days, Near
-from fivm_dbt.ir.nodes import Aggregate, Filter, Map, Node, Scan, Window
+from fivm_dbt.ir.node import Node
+from fivm_dbt.ir.nodes import Filter, Map, Scan, Window
 from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import Sessions

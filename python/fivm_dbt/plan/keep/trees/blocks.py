@@ -12,7 +12,9 @@ from sqlglot import exp
 from fivm_dbt.catalog import Dependency, SparkType, TableStatistics
 from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.nodes import Aggregate, Filter, Join, Node
+from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.node import Node
+from fivm_dbt.ir.nodes import Filter, Join
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import unique_name
 from fivm_dbt.plan.layout.partitioning import is_period

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from fivm_dbt.catalog import TableStatistics
-from fivm_dbt.ir.nodes import Aggregate
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.plan.keep.trees.payload_views import HelperViewMaker, Piece
 from fivm_dbt.plan.model.shown import TreeView, ViewTree

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from fivm_dbt.ir.nodes import Aggregate
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.plan.keep.trees.factorise import Factoriser, at
 from fivm_dbt.plan.keep.trees.payload_views import Piece

@@ -15,8 +15,10 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, INT
+from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.factored import Factored, Product
-from fivm_dbt.ir.nodes import Aggregate, AggregateCall, Item, Join, Node, Scan
+from fivm_dbt.ir.node import Item, Node
+from fivm_dbt.ir.nodes import Join, Scan
 from fivm_dbt.ir.scalar import Scalar, replaced
 from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.plan.keep.kept_views import KeptViews

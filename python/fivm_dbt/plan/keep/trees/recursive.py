@@ -13,9 +13,11 @@ from functools import cached_property
 
 from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.delta.term import at_side
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.factored import Factored, Product
 from fivm_dbt.ir.higher_order import HigherOrder, Total, Trigger
-from fivm_dbt.ir.nodes import Aggregate, Filter, Item, Join, Map, Node, Scan, Side, UnionAll
+from fivm_dbt.ir.node import Item, Node, Side
+from fivm_dbt.ir.nodes import Filter, Join, Map, Scan, UnionAll
 from fivm_dbt.ir.rename import renamed
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import STEP, unique_name

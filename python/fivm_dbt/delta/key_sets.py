@@ -17,8 +17,6 @@ from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.ir.node import Item, Node, Side
 from fivm_dbt.ir.nodes import (
     Distinct,
-    Explode,
-    Filter,
     Join,
     Lookup,
     Map,
@@ -219,7 +217,7 @@ def _kept_scans(node: Node, kept: Mapping[str, Placed]) -> Iterator[tuple[Scan, 
         shown = {_column(i.value): (node.alias, i.name) for i in node.items if i.value.is_column}
         for scan, seen in _kept_scans(node.input, kept):
             yield scan, {name: shown[column] for name, column in seen.items() if column in shown}
-    elif isinstance(node, (Filter, SemiJoin, Restrict, OuterJoin, Explode)):
+    elif node.passes_rows:
         yield from _kept_scans(node.inputs[0], kept)
     elif isinstance(node, Join):
         for factor in node.factors:
@@ -243,16 +241,14 @@ def _limit(
     if isinstance(node, Map):
         item = next(i for i in node.items if (node.alias, i.name) == column)
         return _limit(node.input, _column(item.value), type_) if item.value.is_column else None
-    if isinstance(node, (Filter, Explode)):
-        return _limit(node.inputs[0], column, type_)
-    if isinstance(node, (Restrict, SemiJoin, OuterJoin)):
+    if isinstance(node, Restrict) or (isinstance(node, SemiJoin) and not node.anti):
         pairs = _pairs(node) if isinstance(node, Restrict) else equalities(node.predicates)
-        if isinstance(node, Restrict) or (isinstance(node, SemiJoin) and not node.anti):
-            for equal in _equal_to(column, pairs):
-                limited = _limit(node.right, equal, type_)
-                if limited is not None:
-                    return limited
-        return _limit(node.left, column, type_)
+        for equal in _equal_to(column, pairs):
+            limited = _limit(node.right, equal, type_)
+            if limited is not None:
+                return limited
+    if node.passes_rows:
+        return _limit(node.inputs[0], column, type_)
     if isinstance(node, Join):
         return _limit_in_join(node, column, type_, (*within, *equalities(node.predicates)))
     return None

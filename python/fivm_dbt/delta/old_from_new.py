@@ -14,9 +14,8 @@ from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.buckets import Buckets
 from fivm_dbt.ir.node import Item, Node, Side
-from fivm_dbt.ir.nodes import Explode, Filter, Join, Map, OuterJoin, Restrict, Scan, SemiJoin, UnionAll
+from fivm_dbt.ir.nodes import Join, Map, Scan, UnionAll
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import COUNT, TIMES
 
 _ONCE = Scalar.number(1).cast(BIGINT.text)
@@ -43,8 +42,7 @@ def _counted(node: Node, changed: Collection[str]) -> tuple[Node, tuple[Scalar, 
             return node.with_inputs(tuple(n for n, _ in inputs)), tuple(
                 t for _, times in inputs for t in times
             )
-        case Filter() | Explode() | Within() | OuterJoin() | SemiJoin() | Restrict():
-            # Of the last three each row on the left is treated by itself.
+        case _ if node.passes_rows:
             rows, times = _counted(node.inputs[0], changed)
             return node.with_inputs((rows, *node.inputs[1:])), times
         case Map() | Buckets():

@@ -9,7 +9,6 @@ from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.local import local_key
 from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.aggregate import Aggregate
-from fivm_dbt.ir.buckets import Buckets
 from fivm_dbt.ir.higher_order import HigherOrder
 from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.node import Node, Side
@@ -17,7 +16,6 @@ from fivm_dbt.ir.nodes import (
     ClockFilter,
     ClockMap,
     Crossing,
-    Explode,
     Filter,
     Join,
     Lookup,
@@ -109,12 +107,12 @@ def _below(node: Node, *, skip_local: bool, depth: int) -> Iterator[str]:
 
 
 def rule(node: Node, *, is_own: bool) -> str:
-    if isinstance(node, (Filter, Map, Explode, UnionAll, Buckets)):
-        return "ring delta, linear"
     if isinstance(node, (ClockFilter, ClockMap)):
         return "ring delta, linear; the rows for which time makes a difference enter or leave"
     if isinstance(node, Join):
         return "ring delta, a term for each changed factor"
+    if node.is_linear:
+        return "ring delta, linear"
     if isinstance(node, (OuterJoin, SemiJoin)):
         return f"ring delta in the left side; affected left rows of the right side, re-evaluated over {_over(node)}"
     if isinstance(node, Sessions) and node.near is not None:

@@ -22,6 +22,8 @@ class Buckets(Node):
     bucket has the parent 0. ``code`` is a bigint in the order of what is compared.
     """
 
+    is_linear = True
+
     input: Node
     alias: str
     items: tuple[Item, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from enum import Enum
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from fivm_dbt.catalog.types import SparkType
 from fivm_dbt.ir.scalar import ColumnId, Scalar
@@ -64,6 +64,15 @@ class Node:
     What is below it are the values of its attributes that are declared as a ``Node`` or as a tuple of these, in this
     order. It has the columns of the first of them, where it does not say which it has.
     """
+
+    passes_rows: ClassVar[bool] = False
+    """Whether each row of the first input stays never, once or several times, whatever other rows there are."""
+    is_row_level: ClassVar[bool] = False
+    """Whether each row is made of one row of the only input."""
+    is_linear: ClassVar[bool] = False
+    """Whether it gives the rows of two bags what it gives each of them: ``Q(R ⊎ S) = Q(R) ⊎ Q(S)``, for any input."""
+    makes_rows: ClassVar[bool] = False
+    """Whether rows are generated in the FROM clause, behind all joins."""
 
     @property
     def fields(self) -> tuple[Field, ...]:

@@ -77,6 +77,10 @@ class AsWritten(Node):
 class Filter(Node):
     """Rows of ``input`` for which every predicate is true."""
 
+    passes_rows = True
+    is_row_level = True
+    is_linear = True
+
     input: Node
     predicates: tuple[Scalar, ...]
 
@@ -91,6 +95,9 @@ class Filter(Node):
 @dataclass(frozen=True)
 class Map(Node):
     """One row ``alias.(items)`` per row of ``input``."""
+
+    is_row_level = True
+    is_linear = True
 
     input: Node
     alias: str
@@ -116,6 +123,8 @@ class ClockFilter(Node):
     On one side of a refresh it is a Filter: there the time is known (:mod:`fivm_dbt.ir.clock`).
     """
 
+    is_row_level = True
+
     input: Node
     predicates: tuple[Scalar, ...]
 
@@ -130,6 +139,8 @@ class ClockFilter(Node):
 @dataclass(frozen=True)
 class ClockMap(Node):
     """A Map with items that compare something with the clock. On one side of a refresh it is a Map."""
+
+    is_row_level = True
 
     input: Node
     alias: str
@@ -169,6 +180,8 @@ class Crossing(Node):
 class Join(Node):
     """The product of the factors, kept where every predicate is true (n-ary inner join)."""
 
+    is_linear = True
+
     factors: tuple[Node, ...]
     predicates: tuple[Scalar, ...]
 
@@ -195,6 +208,8 @@ class OuterJoin(Node):
     fields of ``right`` have one alias, so that it stands as one item in FROM.
     """
 
+    passes_rows = True
+
     left: Node
     right: Node
     predicates: tuple[Scalar, ...]
@@ -215,6 +230,8 @@ class OuterJoin(Node):
 class SemiJoin(Node):
     """Rows of ``left`` that have a partner in ``right`` for which every predicate is true; ``anti``: that have none."""
 
+    passes_rows = True
+
     left: Node
     right: Node
     predicates: tuple[Scalar, ...]
@@ -232,6 +249,8 @@ class SemiJoin(Node):
 @dataclass(frozen=True)
 class Restrict(Node):
     """Rows of ``left`` whose key occurs among ``right``; keys compare null-safe, pair by pair."""
+
+    passes_rows = True
 
     left: Node
     right: Node
@@ -308,6 +327,11 @@ class Window(Node):
 class Explode(Node):
     """``input`` with a row for each that the generator makes of it: LATERAL VIEW. ``outer`` keeps rows without any."""
 
+    passes_rows = True
+    is_row_level = True
+    is_linear = True
+    makes_rows = True
+
     input: Node
     alias: str
     generator: Scalar
@@ -330,6 +354,8 @@ class Explode(Node):
 @dataclass(frozen=True)
 class UnionAll(Node):
     """The bag union of the branches, matched by position, named after the first."""
+
+    is_linear = True
 
     branches: tuple[Node, ...]
     alias: str

@@ -73,6 +73,8 @@ class TimeBound:
 class Within(Node):
     """The rows of a scan, or of a look-up, that all ``bounds`` allow. None that matters is left out."""
 
+    passes_rows = True
+
     read: Scan | Lookup
     bounds: tuple[TimeBound, ...]
 

@@ -18,7 +18,7 @@ from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir import moments
 from fivm_dbt.ir.node import Node
-from fivm_dbt.ir.nodes import Explode, Filter, Join, Map, OuterJoin, Scan, SemiJoin, UnionAll
+from fivm_dbt.ir.nodes import Scan
 from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.shift import Shift
@@ -87,10 +87,7 @@ def _adds_up(node: Node, relation: str) -> bool:
     if isinstance(node, Scan):
         return True
     below = [child for child in node.inputs if any(s.relation == relation for s in scans(child))]
-    if isinstance(node, (OuterJoin, SemiJoin)):
-        is_linear = below in ([], [node.left])
-    else:
-        is_linear = not below or isinstance(node, (Filter, Map, Join, UnionAll, Explode))
+    is_linear = not below or node.is_linear or (node.passes_rows and below == [node.inputs[0]])
     return is_linear and all(_adds_up(child, relation) for child in below)
 
 

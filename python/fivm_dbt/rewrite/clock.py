@@ -23,7 +23,7 @@ from fivm_dbt.ir.clock import (
 )
 from fivm_dbt.ir.clock import with_scalars as changed
 from fivm_dbt.ir.node import Field, Item, Node
-from fivm_dbt.ir.nodes import ClockFilter, ClockMap, Explode, Filter, Join, Map, OuterJoin, SemiJoin, Window
+from fivm_dbt.ir.nodes import ClockFilter, ClockMap, Filter, Join, Map, OuterJoin, SemiJoin, Window
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import PREFIX, unique_name
 
@@ -64,9 +64,9 @@ def _joined(node: OuterJoin | SemiJoin) -> Node:
     timed, plain = _split(node.predicates)
     left, right = node.left, node.right
     for predicate in timed:
-        if row_columns(predicate) <= _ids(right):
+        if row_columns(predicate) <= right.ids:
             right = _pushed(right, predicate)
-        elif isinstance(node, SemiJoin) and not node.anti and row_columns(predicate) <= _ids(left):
+        elif isinstance(node, SemiJoin) and not node.anti and row_columns(predicate) <= left.ids:
             left = _pushed(left, predicate)
         else:
             what = "in a condition on rows that this join keeps without a partner"
@@ -85,14 +85,10 @@ def _pushed(node: Node, predicate: Scalar) -> Node:
     columns = row_columns(predicate)
     if isinstance(node, Join) and columns:
         for position_, factor in enumerate(node.factors):
-            if columns <= _ids(factor):
+            if columns <= factor.ids:
                 factors = list(node.factors)
                 factors[position_] = _pushed(factor, predicate)
                 return Join(tuple(factors), node.predicates)
-    if isinstance(node, (OuterJoin, SemiJoin)) and columns <= _ids(node.left):
-        return replace(node, left=_pushed(node.left, predicate))
-    if isinstance(node, Explode) and columns <= _ids(node.input):
-        return replace(node, input=_pushed(node.input, predicate))
     if isinstance(node, (Filter, ClockFilter)):
         inner = _pushed(node.input, predicate)
         is_deeper = not (isinstance(inner, ClockFilter) and inner.input is node.input)
@@ -100,6 +96,8 @@ def _pushed(node: Node, predicate: Scalar) -> Node:
             return replace(node, input=inner)
         if isinstance(node, ClockFilter):
             return ClockFilter(node.input, (*node.predicates, predicate))
+    elif node.passes_rows and columns <= node.inputs[0].ids:
+        return node.with_inputs((_pushed(node.inputs[0], predicate), *node.inputs[1:]))
     return ClockFilter(node, (predicate,))
 
 
@@ -148,7 +146,3 @@ def _refused(scalar: Scalar, where: str, remedy: str | None = None) -> FivmError
         remedy=remedy
         or f"compare it with a column (d >= {name} - ...), or compute it where the model is read",
     )
-
-
-def _ids(node: Node) -> frozenset[ColumnId]:
-    return frozenset(f.id for f in node.fields)

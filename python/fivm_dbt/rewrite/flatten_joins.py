@@ -12,11 +12,10 @@ from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.clock import clock_kinds
 from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import Explode, Filter, Join, Map, OuterJoin, SemiJoin, UnionAll, Window
-from fivm_dbt.ir.rename import with_meaning
+from fivm_dbt.ir.nodes import Filter, Join, Map, OuterJoin, SemiJoin, UnionAll, Window
+from fivm_dbt.ir.rename import substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.sessions import Sessions
-from fivm_dbt.ir.time_windows import TimeWindows
 
 Meaning = dict[ColumnId, Scalar]
 
@@ -90,19 +89,17 @@ def _dissolve(node: Node) -> tuple[Node, Meaning]:
         if isinstance(node, OuterJoin):
             return OuterJoin(core, node.right, predicates), meaning
         return SemiJoin(core, node.right, predicates, node.anti), meaning
-    if isinstance(node, Explode):
-        core, meaning = _dissolve(node.input)
-        if isinstance(node, TimeWindows):
-            return node.over(core, _apply(node.at, meaning)), meaning
-        return Explode(core, node.alias, _apply(node.generator, meaning), node.columns, node.outer), meaning
+    if node.passes_rows:
+        core, meaning = _dissolve(node.inputs[0])
+        return substituted(node, (core, *node.inputs[1:]), meaning), meaning
     return node, {}
 
 
 def _has_lateral(node: Node) -> bool:
     """Whether rows are generated in the FROM clause that ``node`` makes: LATERAL VIEW stands behind all joins."""
-    if isinstance(node, Explode):
+    if node.makes_rows:
         return True
-    in_clause = isinstance(node, (Filter, Join, OuterJoin, SemiJoin))
+    in_clause = node.passes_rows or isinstance(node, Join)
     return in_clause and any(_has_lateral(child) for child in node.inputs)
 
 

@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.clock import scalars_of
 from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import Explode, Filter, Join, Map, OuterJoin, Scan, SemiJoin, UnionAll, Values, Window
+from fivm_dbt.ir.nodes import Join, Map, Scan, UnionAll, Values, Window
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.sessions import Sessions
 
@@ -32,14 +33,9 @@ def prune_columns(node: Node, needed: frozenset[ColumnId] | None = None) -> Node
     if isinstance(node, Map):
         items = tuple(i for i in node.items if (node.alias, i.name) in needed)
         return Map(prune_columns(node.input, _used(i.value for i in items)), node.alias, items)
-    if isinstance(node, Filter):
-        return Filter(prune_columns(node.input, needed | _used(node.predicates)), node.predicates)
-    if isinstance(node, Join):
-        wanted = needed | _used(node.predicates)
-        return Join(tuple(prune_columns(f, wanted & f.ids) for f in node.factors), node.predicates)
-    if isinstance(node, (OuterJoin, SemiJoin)):
-        wanted = needed | _used(node.predicates)
-        return node.with_inputs(tuple(prune_columns(side, wanted & side.ids) for side in node.inputs))
+    if node.passes_rows or isinstance(node, Join):
+        wanted = needed | _used(scalars_of(node))
+        return node.with_inputs(tuple(prune_columns(child, wanted & child.ids) for child in node.inputs))
     if isinstance(node, Window):
         items = tuple(i for i in node.items if (node.alias, i.name) in needed)
         at = (node.at,) if isinstance(node, Sessions) else ()
@@ -50,9 +46,6 @@ def prune_columns(node: Node, needed: frozenset[ColumnId] | None = None) -> Node
         items = tuple(i for i in node.items if (node.alias, i.name) in needed)
         used = _used(i.value for i in (*node.partition, *node.columns))
         return replace(node, input=prune_columns(node.input, used), items=items)
-    if isinstance(node, Explode):
-        wanted = needed | _used([node.generator])
-        return node.with_inputs((prune_columns(node.input, wanted & node.input.ids),))
     if isinstance(node, Aggregate):
         calls = tuple(c for c in node.calls if (node.alias, c.name) in needed)
         parts = [s for c in calls for s in (c.argument, c.written) if s is not None]

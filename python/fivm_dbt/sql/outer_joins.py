@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.node import Field, Item, Node
-from fivm_dbt.ir.nodes import ITEMS, Explode, Map, OuterJoin, SemiJoin, UnionAll
+from fivm_dbt.ir.nodes import ITEMS, Map, OuterJoin, SemiJoin, UnionAll
 from fivm_dbt.ir.rename import moved, renamed
 from fivm_dbt.ir.scalar import ColumnId, Scalar, cast_ast
 from fivm_dbt.naming import unique_name
@@ -59,7 +59,7 @@ def behind_generators(lowering: Lowering, part: Part) -> Part:
 
 def _makes_rows(node: Node) -> bool:
     """Whether a generator would stand in the same FROM clause as ``node``."""
-    if isinstance(node, Explode):
+    if node.makes_rows:
         return True
     return not isinstance(node, (*ITEMS, Match)) and any(_makes_rows(child) for child in node.inputs)
 

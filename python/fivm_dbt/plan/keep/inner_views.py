@@ -39,9 +39,7 @@ from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import (
-    ClockFilter,
     ClockMap,
-    Explode,
     Filter,
     Join,
     Map,
@@ -488,8 +486,8 @@ def _has_one_sided(node: Node) -> bool:
     """Whether rows of ``node`` are left rows of an outer or semi join."""
     if isinstance(node, (OuterJoin, SemiJoin)):
         return True
-    row_level = isinstance(node, (Filter, Map, ClockFilter, ClockMap, Explode, Join))
-    return row_level and any(_has_one_sided(child) for child in node.inputs)
+    is_plain = node.is_row_level or isinstance(node, Join)
+    return is_plain and any(_has_one_sided(child) for child in node.inputs)
 
 
 def _same(before: Local, node: Node) -> Local:

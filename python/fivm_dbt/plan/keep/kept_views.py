@@ -10,7 +10,7 @@ from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.clock import kinds_below
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import ClockFilter, ClockMap, Explode, Filter, Map, Scan, UnionAll, Values
+from fivm_dbt.ir.nodes import Filter, Map, Scan, UnionAll, Values
 from fivm_dbt.ir.rename import renamed
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import sibling, split_name, storable, unique_name
@@ -123,8 +123,8 @@ class KeptViews:
         """Whether ``node`` is an input, or rows that stand in the query, with projections and filters at most."""
         if isinstance(node, Scan):
             return node.relation not in self.names
-        is_row_level = isinstance(node, (Values, Filter, Map, ClockFilter, ClockMap, UnionAll, Explode))
-        return is_row_level and all(self.is_input(child) for child in node.inputs)
+        is_plain = node.is_row_level or isinstance(node, (Values, UnionAll))
+        return is_plain and all(self.is_input(child) for child in node.inputs)
 
 
 def _own_key(node: Node) -> tuple[str, ...] | None:

@@ -23,8 +23,6 @@ from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.node import Field, Item, Node
 from fivm_dbt.ir.nodes import (
     Distinct,
-    Explode,
-    Filter,
     Join,
     Map,
     OuterJoin,
@@ -82,8 +80,6 @@ def _by_part(node: Node, references: frozenset[str], column: str) -> _Parted:
 def _of_parted(node: Node, below: list[_Parted], column: str) -> _Parted:
     """The rule of one operator, of which at least one input depends on the part."""
     first = below[0]
-    if isinstance(node, (Filter, Explode, Distinct)):
-        return _Parted(node.with_inputs((first.node,)), first.part)
     if isinstance(node, Map):
         assert first.part is not None
         items = (*node.items, Item(column, first.part.scalar, BIGINT))
@@ -94,6 +90,8 @@ def _of_parted(node: Node, below: list[_Parted], column: str) -> _Parted:
         return _Parted(Join(tuple(b.node for b in below), (*node.predicates, *same)), parts[0])
     if isinstance(node, (OuterJoin, SemiJoin)):
         return _joined(node, *below)
+    if node.passes_rows or isinstance(node, Distinct):
+        return _Parted(node.with_inputs((first.node,)), first.part)
     if isinstance(node, Aggregate):
         return _aggregate(node, first, column)
     if isinstance(node, Window):

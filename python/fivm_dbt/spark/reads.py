@@ -69,84 +69,99 @@ def shown_columns(view: View, names: Sequence[str]) -> list[exp.Expr]:
 
 def side_reader(plan: Plan, view: View, binding: Binding) -> Reader:
     """Reads the sides of a refresh for the delta of ``view``. What did not change is the same on both sides."""
+    return _Sides(plan, view, binding).read
 
-    def read(node: Scan | Lookup | Within) -> exp.Expr:
-        tests = near_changes(node.bounds, binding) if isinstance(node, Within) else []
+
+class _Sides:
+    def __init__(self, plan: Plan, view: View, binding: Binding) -> None:
+        self._plan = plan
+        self._of = view
+        self._binding = binding
+
+    def read(self, node: Scan | Lookup | Within) -> exp.Expr:
+        tests = near_changes(node.bounds, self._binding) if isinstance(node, Within) else []
         inner = node.read if isinstance(node, Within) else node
         if isinstance(inner, Lookup):
-            tests = [t for t in (_in_touched(inner),) if t is not None] + tests
+            tests = [t for t in (self._in_touched(inner),) if t is not None] + tests
             inner = inner.scan
-        return _scan(inner, exp.and_(*tests, copy=False) if tests else None)
+        return self._scan(inner, exp.and_(*tests, copy=False) if tests else None)
 
-    def _in_touched(node: Lookup) -> exp.Expr | None:
-        literals = binding.partitions(node.key_set, node.scan.relation)
+    def _in_touched(self, node: Lookup) -> exp.Expr | None:
+        literals = self._binding.partitions(node.key_set, node.scan.relation)
         return None if literals is None else in_partitions("", [p.ast() for p in literals])
 
-    def _scan(scan: Scan, where: exp.Expr | None) -> exp.Expr:
+    def _scan(self, scan: Scan, where: exp.Expr | None) -> exp.Expr:
         alias = identifier(scan.alias)
         if scan.side is Side.DELTA:
-            return _aliased(_staged(scan), alias)
+            return _aliased(self._staged(scan), alias)
         if scan.side is Side.COUNTED:
-            return _counted(scan, where).subquery(alias, copy=False)
-        if scan.relation == view.name:
-            has_tail = view.name in binding.tails
-            return read_summed(plan, view, binding.version_before, where, scan.alias, has_tail=has_tail)
-        bound = binding.input(scan.relation)
-        is_old = scan.side is Side.OLD and scan.relation in binding.changed
-        helper = plan.helper(scan.relation)
+            return self._counted(scan, where).subquery(alias, copy=False)
+        if scan.relation == self._of.name:
+            has_tail = self._of.name in self._binding.tails
+            return read_summed(
+                self._plan, self._of, self._binding.version_before, where, scan.alias, has_tail=has_tail
+            )
+        bound = self._binding.input(scan.relation)
+        is_old = scan.side is Side.OLD and scan.relation in self._binding.changed
+        helper = self._plan.helper(scan.relation)
         if helper is not None:
-            return _view(helper, bound, scan, where, is_old=is_old)
+            return self._view(helper, bound, scan, where, is_old=is_old)
         if is_old and bound.capture == "snapshot":
             assert bound.snapshot is not None
-            return _aliased(pinned(plan.snapshot_table(scan.relation), bound.snapshot), alias)
+            return _aliased(pinned(self._plan.snapshot_table(scan.relation), bound.snapshot), alias)
         version = bound.old if is_old else bound.new
         assert version is not None, f"no version of {scan.relation}"
-        return read_version(plan, scan.relation, version, scan.alias, where)
+        return read_version(self._plan, scan.relation, version, scan.alias, where)
 
     def _view(
-        helper: View, bound: BoundInput, scan: Scan, where: exp.Expr | None, *, is_old: bool
+        self, helper: View, bound: BoundInput, scan: Scan, where: exp.Expr | None, *, is_old: bool
     ) -> exp.Expr:
         if bound.capture == "built":
-            return read_state(helper.presentation, table(staged_state(plan, helper)), scan.alias, where)
+            return read_state(helper.presentation, table(staged_state(self._plan, helper)), scan.alias, where)
         if bound.capture == "newest":
-            return read_view(plan, helper, None, scan.alias, where)
-        has_tail = helper.name in binding.tails
-        if scan.relation in binding.changed and not is_old:
-            before = binding.version_before
-            return read_view(plan, helper, before, scan.alias, where, with_delta=True, has_tail=has_tail)
+            return read_view(self._plan, helper, None, scan.alias, where)
+        has_tail = helper.name in self._binding.tails
+        if scan.relation in self._binding.changed and not is_old:
+            before = self._binding.version_before
+            return read_view(
+                self._plan, helper, before, scan.alias, where, with_delta=True, has_tail=has_tail
+            )
         version = bound.old if is_old else bound.new
-        return read_view(plan, helper, version, scan.alias, where, has_tail=has_tail)
+        return read_view(self._plan, helper, version, scan.alias, where, has_tail=has_tail)
 
-    def _counted(scan: Scan, where: exp.Expr | None) -> exp.Query:
+    def _counted(self, scan: Scan, where: exp.Expr | None) -> exp.Query:
         """The rows after the refresh, each once, and those of the change with the opposite multiplicity."""
         shown = [column_ast("", name) for name, _ in scan.columns if name != COUNT]
         once = as_type(exp.Literal.number(1), BIGINT.text)
-        version = binding.input(scan.relation).new
+        version = self._binding.input(scan.relation).new
         new = exp.select(*shown, exp.alias_(once, COUNT)).from_(
-            read_version(plan, scan.relation, version, "new", where and where.copy()), copy=False
+            read_version(self._plan, scan.relation, version, "new", where and where.copy()), copy=False
         )
         less = exp.select(*shown, exp.alias_(exp.Neg(this=exp.column(COUNT)), COUNT))
-        less = less.from_(table(staged_input(plan, scan.relation)), copy=False)
+        less = less.from_(table(staged_input(self._plan, scan.relation)), copy=False)
         return union_all([new, less.where(where, copy=False) if where is not None else less])
 
-    def _staged(scan: Scan) -> exp.Expr:
-        losing = next((i.name for i in plan.inputs if old_rows(i.name) == scan.relation), None)
+    def _staged(self, scan: Scan) -> exp.Expr:
+        losing = next((i.name for i in self._plan.inputs if old_rows(i.name) == scan.relation), None)
         if losing is not None:
             gone = exp.LT(this=exp.column(COUNT), expression=exp.Literal.number(0))
-            return exp.select("*").from_(table(staged_input(plan, losing))).where(gone).subquery(copy=False)
-        helper = plan.helper(scan.relation)
-        bound = next((b for b in binding.inputs if b.name == scan.relation), None)
+            return (
+                exp.select("*")
+                .from_(table(staged_input(self._plan, losing)))
+                .where(gone)
+                .subquery(copy=False)
+            )
+        helper = self._plan.helper(scan.relation)
+        bound = next((b for b in self._binding.inputs if b.name == scan.relation), None)
         if helper is None or helper.rows is None or bound is None or bound.capture != "staged":
-            return table(staged_input(plan, scan.relation))
+            return table(staged_input(self._plan, scan.relation))
         # The rows of this view's state are its own: what was staged to be merged is its change.
         columns = shown_columns(helper, [name for name, _ in scan.columns])
         times = exp.alias_(exp.Literal.number(1), COUNT) if helper.is_payload else exp.column(COUNT)
         if helper.step is not None:
             columns.append(exp.column(STEP))
-        rows = exp.select(*columns, times).from_(table(staged_state(plan, helper)))
+        rows = exp.select(*columns, times).from_(table(staged_state(self._plan, helper)))
         return rows.subquery(copy=False)
-
-    return read
 
 
 def in_partitions(alias: str, partitions: Sequence[exp.Expr]) -> exp.Expr:

@@ -55,12 +55,15 @@ def correlated(around: Around, query: exp.Query, *, is_sparse: bool = False) -> 
     lowering = around.lowering
     first = Outer(around.scope.resolve_outward, around.scope.types, lowering.alias("domain"))
     for column in query.find_all(exp.Column):
-        # Whatever might be meant: what is not needed is left out in the second pass.
+        # Whatever might be meant.
         if not isinstance(column.this, exp.Star):
             with suppress(FivmError):
                 first.reference(column)
     first.asked.clear()
-    lowering.query(query, around.ctes, "subquery", _domain(around, first, is_sparse))
+    lowered = lowering.query(query, around.ctes, "subquery", _domain(around, first, is_sparse))
+    if first.asked.keys() == first.captured.keys():
+        return lowered, first
+    # A name that means something nearer was taken for an outer one: it is left out in a second pass.
     exact = Outer(first.resolve, first.types, lowering.alias("domain"))
     for used in first.asked:
         exact.captured[used] = f"{CARRIED}{len(exact.captured) + 1}"

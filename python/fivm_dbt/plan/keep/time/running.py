@@ -49,12 +49,8 @@ def split_running(node: Window, alias: Callable[[], str]) -> tuple[Window, Map] 
     """A window that :func:`with_running` takes, and a projection that makes ``node`` of it; None if there is none."""
     if node.near is not None or not node.partition or isinstance(node, Sessions):
         return None
-    # Names of the model are not used up for what is not taken.
-    tried = (f"tried_{n}" for n in range(2))
-    split = plain_windows(node, lambda: next(tried))
-    if split is None or _running(split[0]) is None:
-        return None
-    return plain_windows(node, alias)
+    split = plain_windows(node, alias)
+    return split if split is not None and _running(split[0]) is not None else None
 
 
 def part_calls(node: Window, names: Mapping[str, str]) -> tuple[AggregateCall, ...]:

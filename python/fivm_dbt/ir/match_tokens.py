@@ -90,7 +90,7 @@ _HEAD = (
 
 
 def _put_in(kind: TokenType, text: str, where: Token) -> Token:
-    return Token(kind, text, where.line, where.col, where.start, where.end)
+    return Token(kind, text, where.line, where.col, start=where.start, end=where.end)
 
 
 def _begin(tokens: Sequence[Token], keyword: int) -> int | None:

@@ -9,24 +9,22 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from fivm_dbt.catalog import Catalog, Column, Presentation, check_records_changes
+from fivm_dbt.catalog import Catalog, Column, check_records_changes
 from fivm_dbt.catalog.types import INT
 from fivm_dbt.config import Config
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.moments import is_utc
 from fivm_dbt.ir.node import Item
-from fivm_dbt.ir.nodes import AsWritten
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.naming import sibling, split_name, storable, unique_name
+from fivm_dbt.naming import split_name, storable, unique_name
 from fivm_dbt.plan.keep.match_marks import part_length
 from fivm_dbt.plan.layout.partitioning import by_period, choose_partitioning
-from fivm_dbt.plan.layout.root import Root
+from fivm_dbt.plan.layout.written import written_view
 from fivm_dbt.plan.model.inputs import PlanInput
 from fivm_dbt.plan.model.plan import RecomputedPlan
 from fivm_dbt.plan.model.recompute import Recompute, RecomputedParts
-from fivm_dbt.plan.model.state import Partitioning, StateTable
-from fivm_dbt.plan.model.state_layout import RESERVED, shown_from_table
-from fivm_dbt.plan.model.view import View
+from fivm_dbt.plan.model.state import Partitioning
+from fivm_dbt.plan.model.state_layout import RESERVED
 from fivm_dbt.plan.recomputed_parts import recomputed_parts
 from fivm_dbt.plan.retention import not_kept, retained
 from fivm_dbt.rewrite.pipeline import rewrite
@@ -72,40 +70,18 @@ def recompute_plan(
         else _output(over_no_rows(sql, catalog.relations), columns_of, reason)
     )
     keys, shown = _stored(output)
-    root = Root(
-        AsWritten("result", ()),
-        keys,
-        payload=(),
-        is_global=False,
-        is_bag=False,
-        outputs=shown,
-        filters=(),
-        shown=(),
-    )
-    name = sibling(relation, "root")
     parts = _parts(request, output, keys) if reason is None else None
-    state = StateTable(name, keys, (), _partitioning(keys, shown, config, parts), False, is_plain=True)
-    presentation = Presentation(name, root.presentation(name).sql(dialect="spark"))
-    node = AsWritten("result", tuple((c.name, c.type) for c in output))
+    by = _partitioning(keys, shown, config, parts)
+    written = written_view(relation, output, keys, shown, by, how="written as a whole")
     names = frozenset(c.name.lower() for i in inputs for c in i.columns)
-    written = View(
-        state,
-        node,
-        terms=(),
-        key_sets=(),
-        columns=output,
-        presentation=presentation,
-        rows=None,
-        reason="the model itself, written as a whole",
-    )
     return RecomputedPlan(
         relation=relation,
         sql=sql,
         config=config,
         session=tuple(sorted(request.session)),
         inputs=inputs,
-        query=node,
-        views=(shown_from_table(written, sibling(relation, "state")),),
+        query=written.core,
+        views=(written,),
         output=output,
         completions=lowered.completions if lowered is not None else (),
         matches=lowered.matches if lowered is not None else (),

@@ -7,22 +7,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from fivm_dbt.catalog import Catalog, Column, Presentation, Relation, Retention
+from fivm_dbt.catalog import Catalog, Column, Relation, Retention
 from fivm_dbt.catalog.types import DATE, TIMESTAMP
 from fivm_dbt.config import Config
 from fivm_dbt.errors import FivmError, expected_one_of
-from fivm_dbt.ir.nodes import AsWritten
-from fivm_dbt.naming import canonical, sibling, split_name
+from fivm_dbt.naming import canonical, split_name
 from fivm_dbt.parts.length import UNKNOWN_ZONE, Length, duration, instant_of
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
 from fivm_dbt.parts.schedule import Recurrence, Start
-from fivm_dbt.plan.layout.root import Root
+from fivm_dbt.plan.layout.written import written_view
 from fivm_dbt.plan.model.inputs import PlanInput
 from fivm_dbt.plan.model.part_plan import PART, OfPlain, PartPlan, PartQuery, Together
 from fivm_dbt.plan.model.plan import ViewdfPlan
-from fivm_dbt.plan.model.state import Partitioning, StateTable
-from fivm_dbt.plan.model.state_layout import shown_from_table
-from fivm_dbt.plan.model.view import View
+from fivm_dbt.plan.model.state import Partitioning
 from fivm_dbt.plan.viewdf.by_part import OneByOne, by_part
 from fivm_dbt.plan.viewdf.cumulative import cumulative
 from fivm_dbt.plan.viewdf.part_columns import (
@@ -264,40 +261,17 @@ class _Planning:
         read = sorted({i.relation for i in parts.inputs} - {self.relation} | set(parts.plain))
         relations = [self._reads.named(name) for name in read]
         keys, shown = stored_columns(parts.columns)
-        name = sibling(self.relation, "root")
-        root = Root(
-            AsWritten("result", ()),
-            keys,
-            payload=(),
-            is_global=False,
-            is_bag=False,
-            outputs=shown,
-            filters=(),
-            shown=(),
-        )
         by = Partitioning("value", None, DATE, f"{parts.partition_unit.lower()} of {PART_TIMESTAMP}", 1)
-        state = StateTable(name, keys, (), by, False, is_plain=True)
-        presentation = Presentation(name, root.presentation(name).sql(dialect="spark"))
         output = (*parts.columns, Column(PART_TIMESTAMP, TIMESTAMP))
-        node = AsWritten("result", tuple((c.name, c.type) for c in output))
-        written = View(
-            state,
-            node,
-            terms=(),
-            key_sets=(),
-            columns=output,
-            presentation=presentation,
-            rows=None,
-            reason="the model itself, part by part",
-        )
+        written = written_view(self.relation, output, keys, shown, by, how="part by part")
         return ViewdfPlan(
             relation=self.relation,
             sql=self.request.sql,
             config=self.config,
             session=tuple(sorted(self.request.session)),
             inputs=tuple(PlanInput(r, r.columns, False, self._dropped(r)) for r in relations),
-            query=node,
-            views=(shown_from_table(written, sibling(self.relation, "state")),),
+            query=written.core,
+            views=(written,),
             output=output,
             project=self.request.project,
             is_read=self.request.is_read,

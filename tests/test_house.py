@@ -1,0 +1,109 @@
+"""The shape of the code: how long modules and functions are, how they are called, and where operators are known."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import fivm_dbt.ir.nodes
+from fivm_dbt.ir.node import Node
+
+PRODUCT = Path(__file__).resolve().parent.parent / "python"
+
+LINES, FUNCTION_LINES, POSITIONAL, PLACES = 400, 60, 5, 4
+
+KNOWN_IN = {
+    "Aggregate": 30,
+    "Filter": 22,
+    "Join": 27,
+    "Lookup": 9,
+    "Map": 26,
+    "Match": 12,
+    "OuterJoin": 15,
+    "Restrict": 5,
+    "Runs": 6,
+    "Scan": 38,
+    "SemiJoin": 13,
+    "Sessions": 14,
+    "TimeWindows": 6,
+    "UnionAll": 17,
+    "Values": 9,
+    "Window": 15,
+    "Within": 6,
+    "ClockFilter": 6,
+    "ClockMap": 5,
+}
+"""In how many modules these operators are looked for, of which there are more than four. No figure may grow."""
+
+
+@cache
+def _modules() -> dict[str, ast.Module]:
+    paths = sorted(PRODUCT.rglob("*.py"))
+    return {str(p.relative_to(PRODUCT)): ast.parse(p.read_text(encoding="utf-8")) for p in paths}
+
+
+def test_no_module_is_long() -> None:
+    lengths = {name: (PRODUCT / name).read_text(encoding="utf-8").count("\n") for name in _modules()}
+    assert {name: n for name, n in lengths.items() if n > LINES} == {}
+
+
+def test_no_function_is_long() -> None:
+    functions = (
+        (f"{name}: {node.name}", (node.end_lineno or 0) - node.lineno + 1)
+        for name, tree in _modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+    )
+    assert {name: n for name, n in functions if n > FUNCTION_LINES} == {}
+
+
+def test_what_is_made_of_many_arguments_names_them() -> None:
+    calls = (
+        f"{name}:{node.lineno} {node.func.id}"
+        for name, tree in _modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id[0].isupper()
+        if len(node.args) > POSITIONAL and not any(isinstance(a, ast.Starred) for a in node.args)
+    )
+    assert list(calls) == []
+
+
+def test_an_operator_is_known_in_few_places() -> None:
+    """Whoever adds one writes its class, its delta, how it is read and how it is written."""
+    places: defaultdict[str, set[str]] = defaultdict(set)
+    for name, tree in _modules().items():
+        for operator in set(_looked_for(tree)) & _operators():
+            places[operator].add(name)
+    found = {operator: len(names) for operator, names in places.items() if len(names) > PLACES}
+    assert {o: n for o, n in found.items() if n > KNOWN_IN.get(o, PLACES)} == {}
+    assert {o: n for o, n in KNOWN_IN.items() if found.get(o, 0) < n} == {}, "fewer: the figure can go down"
+
+
+def _operators() -> set[str]:
+    def below(kind: type) -> Iterator[type]:
+        for inner in kind.__subclasses__():
+            yield inner
+            yield from below(inner)
+
+    assert fivm_dbt.ir.nodes.Filter in below(Node)
+    return {kind.__name__ for kind in below(Node)}
+
+
+def _looked_for(tree: ast.Module) -> Iterator[str]:
+    """The classes that are asked for, matched, or keys of a table."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+            yield from _names(node.args[1])
+        elif isinstance(node, ast.MatchClass):
+            yield from _names(node.cls)
+        elif isinstance(node, ast.Dict):
+            yield from (key.id for key in node.keys if isinstance(key, ast.Name))
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, ast.Tuple):
+            yield from (item.id for item in node.value.elts if isinstance(item, ast.Name))
+
+
+def _names(node: ast.expr) -> Iterator[str]:
+    yield from (inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name))

@@ -10,10 +10,11 @@ from sqlglot import exp
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.dialect import SparkText
-from fivm_dbt.sql.arguments import CALLS, FOREIGN, SYNTAX, Read
+from fivm_dbt.sql.arguments import Read
 from fivm_dbt.sql.check_syntax import check_syntax
 from fivm_dbt.sql.clause_order import check_clause_order
 from fivm_dbt.sql.parse import parse
+from fivm_dbt.sql.syntax import CALLS, FOREIGN, SYNTAX
 from fivm_dbt.sql.written_back import check_written_back
 
 KNOWN = Path(__file__).parent / "fixtures" / "sqlglot_arguments.txt"
@@ -38,7 +39,7 @@ def _is_made(kind: type[exp.Expr]) -> bool:
 
 
 def test_the_installed_sqlglot_has_no_argument_that_nobody_has_classified() -> None:
-    """``FIVM_UPDATE=1`` writes the list anew: look at the difference, ask Spark, and put it into sql/arguments.py."""
+    """``FIVM_UPDATE=1`` writes the list anew: look at the difference, ask Spark, and put it into its table in sql/."""
     text = "".join(
         f"{c.__name__}: {' '.join(getattr(c, 'arg_types', {}))}".rstrip() + "\n" for c in _classes()
     )

@@ -17,7 +17,7 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.rings.quotient import averages_exactly, decimal_average
 from fivm_dbt.rings.registry import RINGS, ROWS, Component, components, finish
 from fivm_dbt.rings.ring import Ring
-from fivm_dbt.sql.aggregation import result_type
+from fivm_dbt.sql.aggregate_calls import result_type
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "integers": st.one_of(st.integers(-4, 4), st.integers(-(2**63), 2**63 - 1)),

@@ -1,33 +1,26 @@
-"""GROUP BY, aggregate calls and HAVING of one SELECT, lowered to Aggregate → Filter → Map."""
+"""A SELECT with GROUP BY, aggregate calls or HAVING is lowered to Aggregate → Filter → Map."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.catalog.types import BIGINT, DOUBLE, INT
+from fivm_dbt.catalog.types import INT
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.node import Field, Item, Node
 from fivm_dbt.ir.nodes import Filter, Map
-from fivm_dbt.ir.scalar import ColumnId, Scalar, as_type, column_ast, conjuncts, grouped
-from fivm_dbt.naming import CLOCK, unique_name
-from fivm_dbt.rings.doubles import is_finite_part
-from fivm_dbt.sql.aggregates import (
-    AROUND_AGGREGATES,
-    Call,
-    adds_exactly,
-    called,
-    check_deterministic,
-    is_repeatable,
-    read_call,
-)
+from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, conjuncts, grouped
+from fivm_dbt.naming import CLOCK
+from fivm_dbt.sql.aggregate_calls import AggregateCalls
+from fivm_dbt.sql.aggregates import AROUND_AGGREGATES, called
 from fivm_dbt.sql.expressions import MARKS, check_row_level, qualify, to_scalar, unparenthesized
 from fivm_dbt.sql.functions import is_aggregate
+from fivm_dbt.sql.group_keys import Projections, grouped_expression, outermost_aggregates, written_keys
 from fivm_dbt.sql.grouping_sets import SET_NUMBER, GroupingSets, read_grouping_sets, repeat_for_sets
 from fivm_dbt.sql.moments import spelled_out
 from fivm_dbt.sql.outer_scope import CARRIED
@@ -35,34 +28,11 @@ from fivm_dbt.sql.over_nothing import completed
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import GroupScope, Scope, resolved_outside
 from fivm_dbt.sql.typing import known_type
-from fivm_dbt.sql.window_bounds import group_parts
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.domains import Domain
     from fivm_dbt.sql.lower import Ctes, Lowering
     from fivm_dbt.sql.subqueries import Around
-
-Projections = list[tuple[str, exp.Expr]]
-"""Name and expression of the columns of a SELECT."""
-
-
-def is_aggregated(node: exp.Select, projections: Projections) -> bool:
-    """Whether a SELECT groups: it has GROUP BY or HAVING, or an aggregate that is not a window function."""
-    if node.args.get("group") or node.args.get("having"):
-        return True
-    return any(_aggregates_here(value) for _, value in projections)
-
-
-def _aggregates_here(value: exp.Expr) -> bool:
-    """Whether an expression aggregates the rows of its own SELECT: not those of a subquery or a window."""
-    if isinstance(value, exp.Query):
-        return False
-    if isinstance(value, exp.Window):
-        # The function over the window is none of the groups, but its operands may be.
-        inner = called(value.this)
-        parts = [*inner.iter_expressions(), *(c for c in value.iter_expressions() if c is not value.this)]
-        return any(_aggregates_here(part) for part in parts)
-    return is_aggregate(value) or any(_aggregates_here(child) for child in value.iter_expressions())
 
 
 def aggregated(
@@ -82,7 +52,7 @@ def aggregated_parts(
     around, node, projections = _without_inner_subqueries(around, node, projections)
     grouping = _Grouping(lowering, around.scope, projections, lowering.approximate)
     found = _parts(grouping, node, around, projections)
-    if lowering.approximate and any(call.written is not None for call in grouping.calls.values()):
+    if lowering.approximate and any(call.written is not None for call in grouping.calls.found.values()):
         # A group that is recomputed for one call is recomputed for all of them, with Spark's own functions.
         found = _parts(_Grouping(lowering, around.scope, projections, False), node, around, projections)
     return found
@@ -139,46 +109,16 @@ def _without_inner_subqueries(
     return around, changed, result
 
 
-@dataclass(frozen=True)
-class GroupKeys:
-    """What a SELECT groups by, as it is written, and whether in several grouping sets."""
-
-    expressions: list[exp.Expr]
-    in_sets: bool
-
-
-def group_keys(node: exp.Select, scope: Scope, projections: Projections) -> GroupKeys:
-    """The keys of a SELECT with aggregates; none without GROUP BY, where there is one group."""
-    group = node.args.get("group")
-    if group is None:
-        return GroupKeys([], False)
-    sets = read_grouping_sets(group)
-    return GroupKeys(_written_keys(group, sets, scope, projections), sets is not None)
-
-
-def _written_keys(
-    group: exp.Group, sets: GroupingSets | None, scope: Scope, projections: Projections
-) -> list[exp.Expr]:
-    if group.args.get("all"):
-        written = [v for n, v in projections if not _aggregates_here(v) and not n.startswith(CARRIED)]
-    else:
-        expressions = sets.expressions if sets is not None else group.expressions
-        written = [grouped_expression(e, scope, projections) for e in expressions]
-    return [part for expression in written for part in group_parts(expression)]
-
-
 class _Grouping:
     """Collects keys and aggregate calls while rewriting the expressions above the aggregate."""
 
     def __init__(self, lowering: Lowering, scope: Scope, projections: Projections, approximate: bool) -> None:
         self.lowering = lowering
-        self.approximate = approximate
         self.scope = scope
         self.projections = projections
         self.alias = lowering.alias("grouped")
         self.keys: dict[Scalar, Item] = {}
-        self.calls: dict[tuple[str, Scalar | None], AggregateCall] = {}
-        self.names: set[str] = set()
+        self.calls = AggregateCalls(lowering, scope, projections, approximate)
         self.is_global = False
         self.lacks_rows = False
         """Whether it is a total for each value of a correlation, of which those without rows are to be added."""
@@ -202,7 +142,7 @@ class _Grouping:
         scalars = [to_scalar(v, self.scope) for _, v in carried]
         types = self.lowering.typer.types(scalars, self.scope.types)
         for (name, shown), scalar, type_ in zip(carried, scalars, types, strict=True):
-            self.keys.setdefault(scalar, Item(self._name(name), scalar, known_type(type_, shown)))
+            self.keys.setdefault(scalar, Item(self.calls.name(name), scalar, known_type(type_, shown)))
 
     def _add_written_keys(self, group: exp.Group) -> None:
         self.sets = read_grouping_sets(group)
@@ -210,20 +150,19 @@ class _Grouping:
             # GROUPING SETS (()) is no GROUP BY at all, also in that it has a row over nothing.
             self.sets = None
             return
-        wanted = _written_keys(group, self.sets, self.scope, self.projections)
+        wanted = written_keys(group, self.sets, self.scope, self.projections)
         scalars = [to_scalar(e, self.scope) for e in wanted]
         if self.sets is not None:
             self.sets, firsts = self.sets.merged(scalars)
             wanted, scalars = [wanted[i] for i in firsts], [scalars[i] for i in firsts]
-        types = self.lowering.typer.types(scalars, self.scope.types)
-        if self.sets is not None:
             self.sets_alias = self.lowering.alias("grouping_sets")
+        types = self.lowering.typer.types(scalars, self.scope.types)
         for shown, scalar, type_ in zip(wanted, scalars, types, strict=True):
             self._add_key(shown, scalar, type_)
         if self.sets is not None:
             self.grouped_by = scalars
             number = self.sets.number(self.sets_alias)
-            self.set_number = self._name(SET_NUMBER)
+            self.set_number = self.calls.name(SET_NUMBER)
             self.keys[number] = Item(self.set_number, number, INT)
 
     def _add_key(self, shown: exp.Expr, scalar: Scalar, type_: SparkType | None) -> None:
@@ -237,17 +176,12 @@ class _Grouping:
         if self.sets is not None:
             number = self.sets.number(self.sets_alias).ast()
             value = Scalar(self.sets.where_grouped(len(self.keys), scalar.ast(), number))
-        self.keys[scalar] = Item(self._name(wanted), value, known)
+        self.keys[scalar] = Item(self.calls.name(wanted), value, known)
 
     def _is_key(self, value: exp.Expr, scalar: Scalar) -> bool:
         if any(is_aggregate(p) for p in value.walk()):
             return False
         return Scalar(unparenthesized(qualify(value, self.scope))) == scalar
-
-    def _name(self, wanted: str) -> str:
-        name = unique_name(_plain(wanted), self.names)
-        self.names.add(name.lower())
-        return name
 
     # What stands above the aggregate
 
@@ -277,7 +211,7 @@ class _Grouping:
     def _with_our_aggregates(self, query: exp.Expr) -> exp.Expr:
         """A subquery with fields of the groups in place of the aggregates in its own conditions: there they can only be
         those of the query around."""
-        for condition in own_conditions(query):
+        for condition in _own_conditions(query):
             for call in outermost_aggregates(condition):
                 ours = self._rewrite(qualify(call, self.scope), call)
                 call.replace(resolved_outside(ours))
@@ -296,12 +230,8 @@ class _Grouping:
                 return None
             field = fields.get(Scalar(found))
             if field is None:
-                raise FivmError(
-                    "FIVM110",
-                    f"{column.sql('spark')} is not in GROUP BY, and the subquery needs it per group",
-                    span=span_of(column),
-                    remedy="add it to GROUP BY",
-                )
+                what = f"{column.sql('spark')} is not in GROUP BY, and the subquery needs it per group"
+                raise unsupported(column, what, "add it to GROUP BY", code="FIVM110")
             return field.scalar.ast()
 
         scope = GroupScope(groups=resolve, group_types={f.id: f.type for f in node.fields})
@@ -342,10 +272,10 @@ class _Grouping:
         if isinstance(node, (exp.Grouping, exp.GroupingId)):
             return self._grouping(node)
         if is_aggregate(node) or isinstance(node, AROUND_AGGREGATES):
-            spelled = spelled_out(node, self._type_of) if self.approximate else None
+            spelled = spelled_out(node, self.calls.type_of) if self.calls.approximate else None
             if spelled is not None:
                 return exp.paren(spelled.transform(self._as_field))
-            return column_ast(self.alias, self._call(node).name)
+            return column_ast(self.alias, self.calls.call(node).name)
         if isinstance(node, exp.Column) and node.table in (MARKS, CLOCK):
             return node
         if isinstance(node, exp.Column):
@@ -358,7 +288,7 @@ class _Grouping:
         return _with_children(node, lambda child: self._rewrite(child, shown))
 
     def _as_field(self, node: exp.Expr) -> exp.Expr:
-        return column_ast(self.alias, self._call(node).name) if is_aggregate(node) else node
+        return column_ast(self.alias, self.calls.call(node).name) if is_aggregate(node) else node
 
     def _grouping(self, node: exp.Grouping | exp.GroupingId) -> exp.Expr:
         """GROUPING(x) and GROUPING_ID(...): computed from the number of the set, which is a key."""
@@ -376,114 +306,19 @@ class _Grouping:
 
     def _rewrite_window(self, node: exp.Window, shown: exp.Expr) -> exp.Expr:
         """A window function over the groups: what it is called on is no aggregate of this SELECT, its operands are."""
-        inner = called(node.this)
-        _with_children(inner, lambda child: self._rewrite(child, shown))
-        for part in [child for child in node.iter_expressions() if child is not node.this]:
-            new = self._rewrite(part, shown)
-            if new is not part:
-                part.replace(new)
-        return node
-
-    def _call(self, node: exp.Expr) -> AggregateCall:
-        """The aggregate call of ``node``, the same object for the same call."""
-        call = read_call(node)
-        if any(is_aggregate(p) for p in call.function_node.walk() if p is not call.function_node):
-            raise unsupported(node, "an aggregate inside an aggregate", "aggregate in a subquery first")
-        if call.is_linear:
-            scalar = Scalar(unparenthesized(call.argument)) if call.argument is not None else None
-            argument_type = self._type(scalar) if scalar is not None else None
-            if not adds_exactly(call.function, argument_type, node):
-                if self.approximate and scalar is not None and _is_double(argument_type):
-                    return self._sum_of_doubles(node, call, scalar)
-                return self._general(node, call)
-            identity = (call.function, scalar)
-            if identity not in self.calls:
-                result = result_type(call.function, argument_type, node)
-                name = self._call_name(node, call.function, scalar)
-                self.calls[identity] = AggregateCall(name, call.function, scalar, argument_type, result)
-            return self.calls[identity]
-        return self._general(node, call)
-
-    def _sum_of_doubles(self, node: exp.Expr, call: Call, argument: Scalar) -> AggregateCall:
-        """SUM or AVG by addition: never the same bits twice, so that nothing below other operators may count on it."""
-        scalar = argument
-        if not is_finite_part(argument):
-            scalar = Scalar(as_type(argument.ast(), "double"))
-        identity = (call.function, scalar)
-        if identity not in self.calls:
-            name = self._call_name(node, call.function, argument)
-            self.calls[identity] = AggregateCall(
-                name, call.function, scalar, DOUBLE, DOUBLE, is_repeatable=False
-            )
-        return self.calls[identity]
-
-    def _general(self, node: exp.Expr, call: Call) -> AggregateCall:
-        """An aggregate that is recomputed per group, as it is written."""
-        if not self.lowering.completions.makes_exact(call.function_node):
-            check_deterministic(node, call)
-        written = Scalar(node.copy())
-        identity = ("", written)
-        if identity not in self.calls:
-            type_ = self.lowering.typer.aggregate_type(written, call.function_node, self.scope.types)
-            name = self._call_name(node, call.function, None)
-            repeatable = is_repeatable(call, self._type_of)
-            self.calls[identity] = AggregateCall(
-                name,
-                call.function,
-                argument=None,
-                argument_type=None,
-                type=known_type(type_, node),
-                written=written,
-                is_repeatable=repeatable,
-            )
-        return self.calls[identity]
-
-    def _type_of(self, node: exp.Expr) -> SparkType | None:
-        return self._type(Scalar(unparenthesized(node)))
-
-    def _type(self, scalar: Scalar) -> SparkType | None:
-        return self.lowering.typer.types([scalar], self.scope.types)[0]
-
-    def _call_name(self, node: exp.Expr, function: str, scalar: Scalar | None) -> str:
-        label = next((n for n, v in self.projections if v == node), None)
-        suffix = _plain(scalar.sql.split(".")[-1]) if scalar is not None and scalar.is_column else ""
-        return self._name(label or (f"{function}_{suffix}" if suffix else function))
+        call = node.this
+        _with_children(called(call), lambda child: self._rewrite(child, shown))
+        return _with_children(node, lambda part: part if part is call else self._rewrite(part, shown))
 
     def build(self, relation: Node, domain: Domain | None) -> Node:
         """The groups, with the fields that the expressions above them name."""
         if self.sets is not None:
             relation = repeat_for_sets(relation, self.sets_alias, self.sets)
-        keys, calls = tuple(self.keys.values()), tuple(self.calls.values())
+        keys, calls = tuple(self.keys.values()), tuple(self.calls.found.values())
         if not self.lacks_rows or domain is None or domain.is_sparse:
             return Aggregate(relation, self.alias, keys, calls, self.is_global)
         found = Aggregate(relation, self.lowering.alias("found"), keys, calls)
         return completed(self.lowering, found, domain, self.alias)
-
-
-def _is_double(type_: SparkType | None) -> bool:
-    """Whether Spark adds values of this type as doubles."""
-    return type_ is not None and (type_.is_floating or type_.is_string)
-
-
-def result_type(function: str, argument: SparkType | None, node: exp.Expr) -> SparkType:
-    """Spark's result type of COUNT, SUM, AVG over exact numbers; FIVM109 where unknown."""
-    if function == "count":
-        return BIGINT
-    if argument is None:
-        raise FivmError(
-            "FIVM109",
-            f"the type of {node.sql('spark')} is not known",
-            span=span_of(node),
-            remedy="CAST the argument",
-        )
-    if argument.is_decimal:
-        p, s = argument.precision, argument.scale
-        return SparkType.decimal(p + 10, s) if function == "sum" else SparkType.decimal(p + 4, s + 4)
-    if argument.is_integral:
-        return BIGINT if function == "sum" else DOUBLE
-    raise unsupported(
-        node, f"{function.upper()} over {argument} is not maintained yet", "CAST it to a number"
-    )
 
 
 def _with_children(node: exp.Expr, rewrite: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
@@ -495,54 +330,19 @@ def _with_children(node: exp.Expr, rewrite: Callable[[exp.Expr], exp.Expr]) -> e
     return node
 
 
-def own_conditions(node: exp.Expr) -> list[exp.Expr]:
+def _own_conditions(node: exp.Expr) -> list[exp.Expr]:
     """What stands in WHERE and ON of a query, not of those inside it."""
     select = node
     while isinstance(select, (exp.Subquery, exp.Paren, exp.Exists)):
         select = select.this
     if isinstance(select, exp.SetOperation):
-        return [c for side in (select.left, select.right) for c in own_conditions(side)]
+        return [c for side in (select.left, select.right) for c in _own_conditions(side)]
     where = select.args.get("where")
     on = [join.args.get("on") for join in select.args.get("joins") or []]
     return [c for c in (where, *on) if c is not None]
-
-
-def outermost_aggregates(node: exp.Expr) -> list[exp.Expr]:
-    """Calls of aggregate functions, with what stands around them, but those of subqueries."""
-    if isinstance(node, exp.Query):
-        return []
-    if is_aggregate(node) or isinstance(node, AROUND_AGGREGATES):
-        return [node]
-    return [found for child in node.iter_expressions() for found in outermost_aggregates(child)]
-
-
-def grouped_expression(expression: exp.Expr, scope: Scope, projections: Projections) -> exp.Expr:
-    """The meaning of one GROUP BY item: an ordinal, a column, or the alias of an output column."""
-    inner = unparenthesized(expression)
-    if isinstance(inner, exp.Literal) and not inner.is_string and inner.this.isdigit():
-        position = int(inner.this)
-        if not 1 <= position <= len(projections):
-            raise FivmError(
-                "FIVM102",
-                f"GROUP BY {position}, but there are {len(projections)} columns",
-                span=span_of(expression),
-                remedy="use a position of the select list",
-            )
-        return projections[position - 1][1]
-    if isinstance(inner, exp.Column) and not inner.table and scope.resolve(inner) is None:
-        for name, value in projections:
-            if name.lower() == inner.name.lower():
-                return value
-    return inner
 
 
 def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
     while node.parent is not None:
         node = node.parent
         yield node
-
-
-def _plain(name: str) -> str:
-    """A name that is fit for a Delta column."""
-    cleaned = "".join(c if c.isalnum() or c == "_" else "_" for c in name).strip("_").lower()
-    return cleaned[:60] or "value"

@@ -28,6 +28,7 @@ from fivm_dbt.sql.edits import Edit, Text
 from fivm_dbt.sql.expressions import qualify, unparenthesized
 from fivm_dbt.sql.filled_values import filled
 from fivm_dbt.sql.functions import is_aggregate
+from fivm_dbt.sql.group_keys import Projections, group_keys, is_aggregated
 from fivm_dbt.sql.named_windows import check_definitions, definition_of
 from fivm_dbt.sql.numbered_rows import NumberedRows, numbered_rows
 from fivm_dbt.sql.parse import span_of, unsupported
@@ -37,7 +38,6 @@ from fivm_dbt.sql.window_bounds import key_text
 
 if TYPE_CHECKING:
     from fivm_dbt.ir.node import Node
-    from fivm_dbt.sql.aggregation import Projections
     from fivm_dbt.sql.lower import Lowering
 
 _FIRST = (Order.FIRST, Order.ANY_ROW)
@@ -154,8 +154,6 @@ class _Select:
         relation: Node,
         projections: Projections,
     ) -> None:
-        from fivm_dbt.sql.aggregation import is_aggregated
-
         self.found = found
         self.text = found.text
         self.lowering = lowering
@@ -392,8 +390,6 @@ class _Select:
 
     def _missing_keys(self, given: Sequence[exp.Expr]) -> list[str]:
         """The group keys besides those in the window's PARTITION BY and ORDER BY."""
-        from fivm_dbt.sql.aggregation import group_keys
-
         keys = group_keys(self.node, self.scope, self.projections)
         fixed = {self._scalar(g) for g in given}
         missing = {self._scalar(k): key_text(k) for k in keys.expressions if not _is_outer(k)}

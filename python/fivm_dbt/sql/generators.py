@@ -20,13 +20,13 @@ from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.column_names import column_names
 from fivm_dbt.sql.expressions import check_row_level, qualify, unparenthesized
 from fivm_dbt.sql.functions import function_name
+from fivm_dbt.sql.group_keys import Projections
 from fivm_dbt.sql.parse import unsupported
 from fivm_dbt.sql.part import Part
 from fivm_dbt.sql.scope import Scope, Source
 from fivm_dbt.sql.typing import known_type
 
 if TYPE_CHECKING:
-    from fivm_dbt.sql.aggregation import Projections
     from fivm_dbt.sql.lower import Lowering
 
 

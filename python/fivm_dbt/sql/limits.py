@@ -13,10 +13,10 @@ from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Filter, Map, Window
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import PREFIX, unique_name
-from fivm_dbt.sql.aggregation import is_aggregated
 from fivm_dbt.sql.expressions import unparenthesized
 from fivm_dbt.sql.functions import is_aggregate
 from fivm_dbt.sql.generators import is_generator
+from fivm_dbt.sql.group_keys import is_aggregated
 from fivm_dbt.sql.parse import span_of, unsupported
 
 if TYPE_CHECKING:

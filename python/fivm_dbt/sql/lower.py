@@ -19,7 +19,7 @@ from fivm_dbt.ir.nodes import Filter, Map
 from fivm_dbt.ir.scalar import ColumnId, Scalar, conjuncts
 from fivm_dbt.naming import unique_name
 from fivm_dbt.parts.length import DAY, Length
-from fivm_dbt.sql.aggregation import Projections, aggregated, is_aggregated
+from fivm_dbt.sql.aggregation import aggregated
 from fivm_dbt.sql.check_syntax import check_syntax
 from fivm_dbt.sql.clause_order import check_clause_order
 from fivm_dbt.sql.completions import Completions
@@ -29,6 +29,7 @@ from fivm_dbt.sql.expressions import to_scalar, unparenthesized
 from fivm_dbt.sql.from_clause import from_clause
 from fivm_dbt.sql.functions import check_functions
 from fivm_dbt.sql.generators import generated_columns
+from fivm_dbt.sql.group_keys import Projections, is_aggregated
 from fivm_dbt.sql.limits import limited_rows, order_items, without_idle_limits
 from fivm_dbt.sql.membership import UNREAD, has_subquery
 from fivm_dbt.sql.named_arguments import with_arguments_in_order

@@ -8,9 +8,9 @@ from sqlglot import exp
 
 from fivm_dbt.ir.scalar import column_ast
 from fivm_dbt.naming import PREFIX
-from fivm_dbt.sql.aggregation import is_aggregated
 from fivm_dbt.sql.expressions import is_subquery, qualify, unparenthesized
 from fivm_dbt.sql.generators import is_generator
+from fivm_dbt.sql.group_keys import is_aggregated
 from fivm_dbt.sql.parse import unsupported
 from fivm_dbt.sql.scope import Scope, resolved_outside
 from fivm_dbt.sql.windows import has_windows

@@ -16,9 +16,9 @@ from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Filter, Join, Map, OuterJoin, SemiJoin
 from fivm_dbt.ir.rename import moved, renamed
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, conjuncts, grouped, raise_error
-from fivm_dbt.sql.aggregation import outermost_aggregates
 from fivm_dbt.sql.domains import correlated, same
 from fivm_dbt.sql.expressions import is_subquery, qualify, to_scalar, unparenthesized
+from fivm_dbt.sql.group_keys import Projections, outermost_aggregates
 from fivm_dbt.sql.membership import (
     existing,
     has_subquery,
@@ -37,7 +37,6 @@ from fivm_dbt.sql.scope import Scope, Source
 from fivm_dbt.sql.totals import PASSES, Total, is_one_group
 
 if TYPE_CHECKING:
-    from fivm_dbt.sql.aggregation import Projections
     from fivm_dbt.sql.domains import Domain
     from fivm_dbt.sql.lower import Ctes, Lowered, Lowering
 

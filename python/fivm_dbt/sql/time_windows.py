@@ -26,6 +26,7 @@ from fivm_dbt.ir.time_windows import WINDOW_START, TimeWindows
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.expressions import check_row_level, qualify, to_scalar, unparenthesized
 from fivm_dbt.sql.functions import function_name
+from fivm_dbt.sql.group_keys import group_keys, is_aggregated
 from fivm_dbt.sql.intervals import microseconds
 from fivm_dbt.sql.outer_scope import CARRIED
 from fivm_dbt.sql.parse import span_of, unsupported
@@ -181,8 +182,6 @@ def _sessions(
     lowering: Lowering, node: exp.Select, window: TimeWindow, at: Scalar, scope: Scope, relation: Node
 ) -> tuple[Bounds, Scope, Node]:
     """Of rows that are grouped each with its session; else each row is a session by itself."""
-    from fivm_dbt.sql.aggregation import group_keys, is_aggregated
-
     projections = lowering.projections(node, scope)
     if not is_aggregated(node, projections):
         return _bounds(window.at, window), scope, relation

@@ -14,16 +14,16 @@ from fivm_dbt.ir.nodes import Filter, Map, Window
 from fivm_dbt.ir.scalar import Scalar, conjuncts
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.aggregates import called
-from fivm_dbt.sql.aggregation import aggregated_parts, is_aggregated
+from fivm_dbt.sql.aggregation import aggregated_parts
 from fivm_dbt.sql.expressions import check_row_level, qualify, unparenthesized
 from fivm_dbt.sql.functions import function_name
+from fivm_dbt.sql.group_keys import Projections, is_aggregated
 from fivm_dbt.sql.named_windows import definition_of
 from fivm_dbt.sql.outer_scope import CARRIED
 from fivm_dbt.sql.parse import span_of
 from fivm_dbt.sql.typing import known_type
 
 if TYPE_CHECKING:
-    from fivm_dbt.sql.aggregation import Projections
     from fivm_dbt.sql.lower import Lowering
     from fivm_dbt.sql.subqueries import Around
 

@@ -13,7 +13,7 @@ from fivm_dbt.functions.function import Bits, Order
 from fivm_dbt.functions.lookup import AROUND, aggregate_of, is_of
 from fivm_dbt.rings.quotient import averages_exactly
 from fivm_dbt.sql.functions import function_name, refusal
-from fivm_dbt.sql.parse import span_of, unsupported
+from fivm_dbt.sql.parse import unsupported
 
 _ORDERLESS = ("sort_array", "array_sort", "size", "cardinality", "array_size")
 """What asks of a list no more than its items."""
@@ -26,6 +26,12 @@ def called(node: exp.Expr) -> exp.Expr:
     while isinstance(node, AROUND_AGGREGATES):
         node = node.this
     return node
+
+
+def first_argument(call: exp.Expr) -> exp.Expr:
+    """What a function is applied to, without DISTINCT."""
+    first: exp.Expr = call.expressions[0] if isinstance(call, exp.Anonymous) else call.this
+    return first.expressions[0] if isinstance(first, exp.Distinct) else first
 
 
 @dataclass(frozen=True)
@@ -45,8 +51,7 @@ class Call:
         if isinstance(node, exp.Mode) and node.this is None and isinstance(node.parent, exp.WithinGroup):
             ordered: exp.Expr = node.parent.expression.expressions[0].this
             return ordered
-        first: exp.Expr = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
-        return first.expressions[0] if isinstance(first, exp.Distinct) else first
+        return first_argument(node)
 
 
 def read_call(node: exp.Expr) -> Call:
@@ -124,24 +129,24 @@ def check_deterministic(node: exp.Expr, call: Call) -> None:
     if _is_ordered(call):
         return
     if is_of(function, Order.LIST) and not is_sorted(node):
-        raise _depends_on_order(node, f"write sort_array({shown}), whose order is fixed")
+        raise depends_on_order(node, f"write sort_array({shown}), whose order is fixed")
     if is_of(function, Order.ANY_ROW, Order.FIRST, Order.LAST):
         extreme = "max_by" if is_of(function, Order.LAST) else "min_by"
         value = call.first_argument.sql("spark")
-        raise _depends_on_order(
+        raise depends_on_order(
             node, f"say which row: {extreme}({value}, ...), or MIN({value}) where all are equal"
         )
     if is_of(function, Order.TEXT):
-        raise _depends_on_order(node, "order it: listagg(x, ',') WITHIN GROUP (ORDER BY x)")
+        raise depends_on_order(node, "order it: listagg(x, ',') WITHIN GROUP (ORDER BY x)")
 
 
 def _check_ties(node: exp.Expr, call: Call) -> None:
     function = call.function_node
     if isinstance(function, exp.Mode):
         if not function.args.get("deterministic"):
-            raise _depends_on_order(node, "write mode(x, true), the least of the most frequent values")
+            raise depends_on_order(node, "write mode(x, true), the least of the most frequent values")
     elif not names_its_ties(*function.expressions[:2]):
-        raise _depends_on_order(node, f"write {call.function}(x, struct(y, x)) where y is not NULL")
+        raise depends_on_order(node, f"write {call.function}(x, struct(y, x)) where y is not NULL")
 
 
 def is_sorted(node: exp.Expr) -> bool:
@@ -174,13 +179,9 @@ def _is_ordered(call: Call) -> bool:
     return isinstance(parent, exp.WithinGroup) or call.function_node.find(exp.Order) is not None
 
 
-def _depends_on_order(node: exp.Expr, remedy: str) -> FivmError:
-    return FivmError(
-        "FIVM106",
-        f"{node.sql('spark')} depends on the order in which rows are read",
-        span=span_of(node),
-        remedy=remedy,
-    )
+def depends_on_order(node: exp.Expr, remedy: str, why: str = "") -> FivmError:
+    shown = f"{node.sql('spark')} {why}".rstrip()
+    return unsupported(node, f"{shown} depends on the order in which rows are read", remedy, code="FIVM106")
 
 
 def is_repeatable(call: Call, type_of: Callable[[exp.Expr], SparkType | None]) -> bool:

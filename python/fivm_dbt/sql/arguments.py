@@ -45,6 +45,10 @@ def foreign(what: str, remedy: str = "leave it out") -> Refused:
     return Refused(f"{what} is not Spark SQL", remedy)
 
 
+def read(*names: str) -> dict[str, Read | Refused]:
+    return dict.fromkeys(names, READ)
+
+
 READ = Read()
 UNUSUAL = foreign("this clause")
 """What the grammar of another system has, and Spark's has not."""

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from fivm_dbt.sql.arguments import READ, UNUSUAL, Node, Read, Refused, foreign
+from fivm_dbt.sql.arguments import READ, UNUSUAL, Node, Read, Refused, foreign, read
 
 _QUERIES = (exp.Select, exp.SetOperation, exp.Subquery)
 
 _MODIFIERS: dict[str, Read | Refused] = {
-    "with_": READ,
-    "order": READ,
-    "limit": READ,
-    "offset": READ,
+    **read("with_", "order", "limit", "offset"),
     # In which order rows come and on which machine they lie is no part of a result.
-    "sort": READ,
-    "distribute": READ,
-    "cluster": READ,
+    **read("sort", "distribute", "cluster"),
     "sample": Refused("a sample differs at every evaluation", code="FIVM106"),
     "connect": Refused("CONNECT BY cannot be maintained", "materialise the result as a table"),
     "locks": Refused("locking clauses have no meaning here"),
@@ -46,8 +41,7 @@ def _set_operation() -> Node:
             **words,
             "this": Read(exp.Query),
             "expression": Read(exp.Query),
-            "distinct": READ,
-            "by_name": READ,
+            **read("distinct", "by_name"),
         }
     )
 
@@ -56,12 +50,9 @@ QUERIES: dict[type[exp.Expr], Node] = {
     exp.Select: Node(
         {
             **_MODIFIERS,
-            **dict.fromkeys(_OF_SELECT, READ),
+            **read(*_OF_SELECT),
             "pivots": foreign("PIVOT behind a SELECT", "put it into FROM"),
-            "expressions": READ,
-            "from_": READ,
-            "distinct": READ,
-            "hint": READ,
+            **read("expressions", "from_", "distinct", "hint"),
             "into": Refused("SELECT INTO is not a query"),
             "kind": foreign("SELECT AS STRUCT", "use struct(...)"),
             "operation_modifiers": Refused("this modifier of SELECT is not supported"),
@@ -80,14 +71,10 @@ QUERIES: dict[type[exp.Expr], Node] = {
                 name: foreign(f"{name.upper()} behind a subquery", "put it into a SELECT around it")
                 for name in _OF_SELECT
             },
-            "this": READ,
-            "alias": READ,
-            "joins": READ,
-            "laterals": READ,
-            "pivots": READ,
+            **read("this", "alias", "joins", "laterals", "pivots"),
         }
     ),
-    exp.Values: Node({name: READ for name in ("expressions", "alias", "order", "limit", "offset", "pivots")}),
+    exp.Values: Node(read("expressions", "alias", "order", "limit", "offset", "pivots")),
     exp.With: Node(
         {
             "expressions": READ,
@@ -101,8 +88,7 @@ QUERIES: dict[type[exp.Expr], Node] = {
     ),
     exp.CTE: Node(
         {
-            "this": READ,
-            "alias": READ,
+            **read("this", "alias"),
             "scalar": foreign("a value in WITH", "write WITH name AS (SELECT ...)"),
             "materialized": foreign("MATERIALIZED"),
             "key_expressions": foreign("USING KEY"),
@@ -114,10 +100,7 @@ QUERIES: dict[type[exp.Expr], Node] = {
     exp.Qualify: Node({"this": READ}),
     exp.Group: Node(
         {
-            "expressions": READ,
-            "grouping_sets": READ,
-            "cube": READ,
-            "rollup": READ,
+            **read("expressions", "grouping_sets", "cube", "rollup"),
             "totals": foreign("WITH TOTALS", "use GROUP BY ... WITH ROLLUP"),
             "all": Read(values=(True,)),
         }
@@ -172,11 +155,7 @@ FROM: dict[type[exp.Expr], Node] = {
         {
             "this": READ,
             "alias": Read(exp.TableAlias),
-            "db": READ,
-            "catalog": READ,
-            "joins": READ,
-            "laterals": READ,
-            "pivots": READ,
+            **read("db", "catalog", "joins", "laterals", "pivots"),
             "version": Refused("time travel on an input cannot be maintained", "read the plain table"),
             "when": Refused("time travel on an input cannot be maintained", "read the plain table"),
             "sample": Refused("a sample on an input cannot be maintained", "read the plain table"),
@@ -195,12 +174,7 @@ FROM: dict[type[exp.Expr], Node] = {
     exp.TableAlias: Node({"this": Read(exp.Identifier), "columns": Read(exp.Identifier)}),
     exp.Join: Node(
         {
-            "this": READ,
-            "on": READ,
-            "side": READ,
-            "kind": READ,
-            "using": READ,
-            "method": READ,
+            **read("this", "on", "side", "kind", "using", "method"),
             "global_": foreign("GLOBAL JOIN"),
             "hint": foreign("a hint between the words of JOIN"),
             "match_condition": foreign("MATCH_CONDITION"),
@@ -212,9 +186,7 @@ FROM: dict[type[exp.Expr], Node] = {
     ),
     exp.Lateral: Node(
         {
-            "this": READ,
-            "view": READ,
-            "outer": READ,
+            **read("this", "view", "outer"),
             "alias": Read(exp.TableAlias),
             "cross_apply": foreign("APPLY", "use JOIN LATERAL"),
             "ordinality": foreign("WITH ORDINALITY", "use posexplode"),
@@ -222,15 +194,10 @@ FROM: dict[type[exp.Expr], Node] = {
     ),
     exp.Pivot: Node(
         {
-            **{
-                name: READ
-                for name in ("alias", "expressions", "fields", "unpivot", "columns", "include_nulls")
-            },
+            **read("alias", "expressions", "fields", "unpivot", "columns", "include_nulls"),
             # Notes of the reader of Spark SQL for writers of other dialects.
-            "pivot_column_naming": READ,
-            "prefixed_pivot_columns": READ,
-            "identify_pivot_strings": READ,
-            "value_columns_first": READ,
+            **read("pivot_column_naming", "prefixed_pivot_columns"),
+            **read("identify_pivot_strings", "value_columns_first"),
             "this": foreign("PIVOT as a statement"),
             "using": foreign("USING in PIVOT"),
             "group": foreign("GROUP BY in PIVOT"),
@@ -241,10 +208,7 @@ FROM: dict[type[exp.Expr], Node] = {
     ),
     exp.PivotAlias: Node({"this": READ, "alias": READ}),
     exp.MatchRecognize: Node(
-        {
-            name: READ
-            for name in ("partition_by", "order", "measures", "rows", "after", "pattern", "define", "alias")
-        },
+        read("partition_by", "order", "measures", "rows", "after", "pattern", "define", "alias"),
         under=exp.Select,
     ),
     exp.MatchRecognizeMeasure: Node({"this": READ, "window_frame": READ}, under=exp.MatchRecognize),

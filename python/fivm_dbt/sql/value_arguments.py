@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from fivm_dbt.sql.arguments import READ, UNUSUAL, Node, Read, foreign
+from fivm_dbt.sql.arguments import READ, UNUSUAL, Node, Read, foreign, read
 
 
 def _all_read(*kinds: type[exp.Expr]) -> dict[type[exp.Expr], Node]:
@@ -30,7 +30,7 @@ VALUES: dict[type[exp.Expr], Node] = {
     exp.Aliases: Node({"this": READ, "expressions": READ}, under=exp.Select),
     exp.Column: Node(
         {
-            **{name: READ for name in ("this", "table", "db", "catalog")},
+            **read("this", "table", "db", "catalog"),
             "join_mark": foreign("(+) for an outer join", "use LEFT JOIN or RIGHT JOIN"),
             "shadow": UNUSUAL,
         }
@@ -64,21 +64,17 @@ VALUES: dict[type[exp.Expr], Node] = {
     exp.DataType: Node(
         {
             "this": Read(exp.Interval, _TYPES),
-            "expressions": READ,
-            "nested": READ,
+            **read("expressions", "nested"),
             "values": foreign("a type with values"),
             "kind": UNUSUAL,
-            "nullable": READ,
-            "collate": READ,
+            **read("nullable", "collate"),
         },
         called="a type",
     ),
     exp.DataTypeParam: Node({"this": READ, "expression": foreign("a unit of a length")}, under=exp.DataType),
     exp.ColumnDef: Node(
         {
-            "this": READ,
-            "kind": READ,
-            "constraints": READ,
+            **read("this", "kind", "constraints"),
             **{name: UNUSUAL for name in ("exists", "position", "default", "output")},
         },
         under=(exp.DataType, exp.Schema),
@@ -90,11 +86,7 @@ VALUES: dict[type[exp.Expr], Node] = {
     exp.Dot: Node({"this": READ, "expression": READ}),
     exp.Bracket: Node(
         {
-            "this": READ,
-            "expressions": READ,
-            "offset": READ,
-            "safe": READ,
-            "returns_list_for_maps": READ,
+            **read("this", "expressions", "offset", "safe", "returns_list_for_maps"),
             "json_access": UNUSUAL,
         }
     ),
@@ -109,17 +101,13 @@ VALUES: dict[type[exp.Expr], Node] = {
     **_all_read(exp.JSONPathSubscript, exp.JSONPathWildcard, exp.JSONPathSlice),
     exp.Between: Node(
         {
-            "this": READ,
-            "low": READ,
-            "high": READ,
+            **read("this", "low", "high"),
             "symmetric": foreign("SYMMETRIC or ASYMMETRIC", "compare twice"),
         }
     ),
     exp.In: Node(
         {
-            "this": READ,
-            "expressions": READ,
-            "query": READ,
+            **read("this", "expressions", "query"),
             "unnest": foreign("IN UNNEST", "use array_contains"),
             "field": foreign("IN without parentheses", "write (...)"),
             "is_global": foreign("GLOBAL IN"),
@@ -138,7 +126,7 @@ VALUES: dict[type[exp.Expr], Node] = {
     exp.RespectNulls: Node({"this": READ}),
     exp.Window: Node(
         {
-            **{name: READ for name in ("this", "partition_by", "order", "spec", "alias")},
+            **read("this", "partition_by", "order", "spec", "alias"),
             "over": Read(values=("OVER",)),
             "first": foreign("KEEP (DENSE_RANK ...)", "use max_by or min_by"),
         }
@@ -146,7 +134,7 @@ VALUES: dict[type[exp.Expr], Node] = {
     exp.WindowSpec: Node(
         {
             "kind": Read(values=("rows", "range")),
-            **{name: READ for name in ("start", "start_side", "end", "end_side")},
+            **read("start", "start_side", "end", "end_side"),
             "exclude": foreign("EXCLUDE in a window frame", "use two frames"),
         },
         under=exp.Window,

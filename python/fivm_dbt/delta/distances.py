@@ -17,7 +17,7 @@ from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.frames import Reach, reach_of
 from fivm_dbt.ir.match import Match
-from fivm_dbt.ir.moments import Unit, differences, kind_of, moment, unit_of_multiples, written_distance
+from fivm_dbt.ir.moments import differences, kind_of, moment, written_distance
 from fivm_dbt.ir.node import Item, Node, Side
 from fivm_dbt.ir.nodes import (
     ClockFilter,
@@ -37,6 +37,7 @@ from fivm_dbt.ir.nodes import (
     Window,
 )
 from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.ir.time_units import Unit, unit_of_multiples
 from fivm_dbt.ir.time_windows import WINDOW_START, TimeWindows
 from fivm_dbt.naming import CLOCK
 from fivm_dbt.parts.shift import Shift

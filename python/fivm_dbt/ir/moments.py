@@ -17,10 +17,10 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, conjuncts
+from fivm_dbt.ir.time_units import COARSE, Unit, coarser, length_of, shifted, unit_named, unit_of_multiples
 from fivm_dbt.parts.shift import DAY, SECOND, Shift
 
 Kind = Literal["date", "instant", "local"]
-Unit = Literal["second", "minute", "hour", "day", "week", "month", "quarter", "year"]
 TypeOf = Callable[[ColumnId], SparkType | None]
 
 _KINDS: dict[str, Kind] = {"date": "date", "timestamp": "instant", "timestamp_ntz": "local"}
@@ -31,22 +31,6 @@ _CASTS: dict[exp.DType, Kind] = {
     exp.DType.TIMESTAMPLTZ: "instant",
     exp.DType.TIMESTAMPNTZ: "local",
 }
-_LENGTHS: dict[Unit, Shift] = {
-    "second": Shift(0, SECOND),
-    "minute": Shift(0, 60 * SECOND),
-    "hour": Shift(0, 3_600 * SECOND),
-    "day": Shift(0, DAY),
-    "week": Shift(0, 7 * DAY),
-    "month": Shift(1),
-    "quarter": Shift(3),
-    "year": Shift(12),
-}
-_UNITS: dict[str, Unit] = {
-    **{unit: unit for unit in _LENGTHS},
-    **{f"{unit}s": unit for unit in _LENGTHS},
-    "dd": "day", "mm": "month", "mon": "month", "yy": "year", "yyyy": "year",
-}  # fmt: skip
-_COARSE = frozenset({"week", "month", "quarter", "year"})
 _ZONES = 18 * 3_600 * SECOND
 """A local time is no farther from UTC."""
 
@@ -87,21 +71,6 @@ def session_zone(session: Sequence[tuple[str, str]]) -> str:
     """The time zone of a session: UTC where it does not tell."""
     found = dict(session).get("timezone", "unknown")
     return "UTC" if found == "unknown" else found
-
-
-def length_of(unit: Unit) -> Shift:
-    """How long a period is."""
-    return _LENGTHS[unit]
-
-
-def unit_of_multiples(micros: int) -> Unit | None:
-    """The longest period of UTC that begins at each multiple of a length, counted from 1970.
-
-    >>> unit_of_multiples(300_000_000), unit_of_multiples(7 * 86_400_000_000), unit_of_multiples(1)
-    ('minute', 'day', None)
-    """
-    units: tuple[Unit, ...] = ("day", "hour", "minute", "second")
-    return next((u for u in units if micros % _LENGTHS[u].micros == 0), None)
 
 
 def kind_of(type_: SparkType | None) -> Kind | None:
@@ -179,14 +148,14 @@ class _Reader:
         if by is not None:
             shift = Shift(0, -by if isinstance(node, exp.Sub) else by)
             below, above = inner.below + _negated(shift), inner.above + shift
-            return replace(inner, below=below, above=above, unit=_after(inner.unit, shift))
+            return replace(inner, below=below, above=above, unit=shifted(inner.unit, shift))
         slide = _remainder_of(node.right) if isinstance(node, exp.Sub) else None
         if slide is None:
             return None
         rest = Shift(0, slide - 1)
         is_plain = self.is_utc and node.left == node.right.expressions[0]
         unit = unit_of_multiples(slide) if is_plain else None
-        return replace(inner, below=inner.below + rest, unit=_coarser(inner.unit, unit) if unit else None)
+        return replace(inner, below=inner.below + rest, unit=coarser(inner.unit, unit) if unit else None)
 
     def _shifted(self, node: exp.Expr) -> Moment | None:
         """A moment and a constant distance from it."""
@@ -206,7 +175,7 @@ class _Reader:
                 return None
             if not isinstance(node, exp.TimestampAdd):
                 inner = self._cast(inner, "date")
-            return self._moved(inner, _times(number, _LENGTHS[unit]))
+            return self._moved(inner, _times(number, length_of(unit)))
         return None
 
     def distance(self, node: exp.Expr, of: exp.Expr) -> Shift | None:
@@ -226,7 +195,7 @@ class _Reader:
         kind: Kind = "instant" if of.kind == "date" and by.micros % DAY else of.kind
         moved = self._cast(of, kind)
         back = replace(_negated(by), slack=by.slack)
-        return Moment(moved.column, moved.below + back, moved.above + by, kind, _after(of.unit, by))
+        return Moment(moved.column, moved.below + back, moved.above + by, kind, shifted(of.unit, by))
 
     def _cast(self, of: Moment, kind: Kind) -> Moment:
         if of.kind == kind:
@@ -234,14 +203,14 @@ class _Reader:
         between = Shift(slack=self._apart(of.kind, kind))
         if kind == "date":
             rest = Shift(0, DAY - 1, self._apart(of.kind, kind))
-            return Moment(of.column, of.below + rest, of.above + between, kind, _coarser(of.unit, "day"))
+            return Moment(of.column, of.below + rest, of.above + between, kind, coarser(of.unit, "day"))
         return Moment(of.column, of.below + between, of.above + between, kind, of.unit)
 
     def _truncated(self, node: exp.Expr) -> Moment | None:
         unit = _unit(node)
         inner = self.moment(node.this)
         # TRUNC to less than a week is NULL.
-        if inner is None or unit is None or (isinstance(node, exp.DateTrunc) and unit not in _COARSE):
+        if inner is None or unit is None or (isinstance(node, exp.DateTrunc) and unit not in COARSE):
             return None
         if isinstance(node, exp.DateTrunc):
             inner = self._cast(inner, "date")
@@ -252,13 +221,14 @@ class _Reader:
             DAY if inner.unit in ("day", "week", "month", "quarter", "year") or inner.kind == "date" else 1
         )
         slack = 0 if self.is_utc or inner.kind != "instant" else DAY
-        rest = _LENGTHS[unit] + Shift(0, -min(grain, max(_LENGTHS[unit].most, 1)), slack)
+        length = length_of(unit)
+        rest = length + Shift(0, -min(grain, max(length.most, 1)), slack)
         return Moment(
             inner.column,
             inner.below + rest,
             inner.above + Shift(slack=slack),
             inner.kind,
-            _coarser(inner.unit, unit),
+            coarser(inner.unit, unit),
         )
 
     def _constant(self, node: exp.Literal) -> Moment | None:
@@ -338,7 +308,7 @@ def _unit(node: exp.Expr) -> Unit | None:
     """The unit of a call, where it is written: not where a column has it."""
     unit = node.args.get("unit")
     is_written = isinstance(unit, exp.Var) or (isinstance(unit, exp.Literal) and unit.is_string)
-    return _UNITS.get(unit.name.lower()) if unit is not None and is_written else None
+    return unit_named(unit.name) if unit is not None and is_written else None
 
 
 def _counts_days(node: exp.Expr) -> bool:
@@ -369,14 +339,14 @@ def _interval(node: exp.Interval) -> Shift | None:
     unit, value = node.args.get("unit"), node.this
     sign = -1 if isinstance(value, exp.Neg) else 1
     value = value.this if isinstance(value, exp.Neg) else value
-    known = _UNITS.get(unit.name.lower()) if isinstance(unit, exp.Var) else None
+    known = unit_named(unit.name) if isinstance(unit, exp.Var) else None
     if known is None or not isinstance(value, exp.Literal):
         return None
     try:
         number = int(value.name)
     except ValueError:
         return None
-    return _times(sign * number, _LENGTHS[known])
+    return _times(sign * number, length_of(known))
 
 
 def _whole(node: exp.Expr) -> int | None:
@@ -394,21 +364,3 @@ def _times(number: int, shift: Shift) -> Shift:
 
 def _negated(shift: Shift) -> Shift:
     return Shift(-shift.months, -shift.micros)
-
-
-def _coarser(one: Unit | None, other: Unit) -> Unit:
-    """What a start of a period of one unit is when it is truncated to another."""
-    order = list(_LENGTHS)
-    if one is None or one == "week" or other == "week":
-        return other
-    return max(one, other, key=order.index)
-
-
-def _after(unit: Unit | None, by: Shift) -> Unit | None:
-    """What the start of a period is when it is shifted: still one, if by whole periods."""
-    if unit is None:
-        return None
-    length = _LENGTHS[unit]
-    if length.months:
-        return unit if not by.micros and by.months % length.months == 0 else None
-    return unit if not by.months and by.micros % length.micros == 0 else None

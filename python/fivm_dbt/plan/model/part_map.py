@@ -18,9 +18,10 @@ from datetime import datetime, timedelta
 from fivm_dbt.catalog import EventTime
 from fivm_dbt.delta.distances import NOW, ORIGIN, TODAY, Distances, Read, TooMany, Unknown, Way
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.moments import Unit, kind_of, length_of
+from fivm_dbt.ir.moments import kind_of
 from fivm_dbt.ir.node import Field, Node
 from fivm_dbt.ir.nodes import Scan
+from fivm_dbt.ir.time_units import Unit, length_of
 from fivm_dbt.naming import split_name
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.moved import default_length, length, reference

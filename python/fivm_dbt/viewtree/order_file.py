@@ -53,68 +53,16 @@ def read_order(text: str, source: str = "variable order") -> OrderFile:
     """
     written = [(number, _COMMENT.sub("", line).strip()) for number, line in enumerate(text.splitlines(), 1)]
     lines = [(number, line) for number, line in written if line]
-
-    def refuse(number: int, message: str) -> FivmError:
-        return FivmError("FIVM204", f"{source}, line {number}: {message}", remedy=_REMEDY)
-
     if not lines:
         raise FivmError("FIVM204", f"{source} is empty", remedy=_REMEDY)
     number, head = lines[0]
     counts = head.split()
     if len(counts) != 2 or not all(c.isdigit() for c in counts):
-        raise refuse(number, f"expected the number of variables and of relations, not {head!r}")
+        raise _refused(source, number, f"expected the number of variables and of relations, not {head!r}")
     # The lines tell what they are: published files announce other numbers than they have.
-    described = [(number, line) for number, line in lines[1:] if line[0].isdigit()]
-    variables: dict[int, _Variable] = {}
-    for number, line in described:
-        match = _VARIABLE.fullmatch(line)
-        if match is None:
-            raise refuse(number, f"expected `id name type parent {{ids}} 0|1`, not {line!r}")
-        key, name, type_, parent, ids, hint = match.groups()
-        depends_on = frozenset(int(i) for i in re.split(r"[,\s]+", ids) if i)
-        variable = _Variable(
-            number,
-            int(key),
-            name=name,
-            type=type_,
-            parent=int(parent),
-            depends_on=depends_on,
-            is_kept=hint == "1",
-        )
-        same = [v for v in variables.values() if v.number == variable.number or v.name == name]
-        if same:
-            raise refuse(
-                number, f"{line.split(maxsplit=2)[0]} {name} is declared in line {same[0].line} already"
-            )
-        variables[variable.number] = variable
-    for variable in variables.values():
-        for other in sorted({variable.parent, *variable.depends_on} - {-1}):
-            if other not in variables:
-                raise refuse(
-                    variable.line, f"{variable.name} refers to variable {other}, which is not declared"
-                )
-
-    edges: list[Edge] = []
-    names = {v.name for v in variables.values()}
-    lowest: dict[str, str] = {}
-    for number, line in lines[1:]:
-        if line[0].isdigit():
-            continue
-        match = _RELATION.fullmatch(line)
-        if match is None:
-            raise refuse(number, f"expected `NAME id attribute,attribute...`, not {line!r}")
-        name, at, attributes = match.groups()
-        schema = tuple(a.strip() for a in attributes.split(","))
-        unknown = [a for a in schema if a not in names]
-        if unknown:
-            raise refuse(number, f"{', '.join(unknown)} of {name} is no variable of the order")
-        if int(at) not in variables:
-            raise refuse(number, f"{name} hangs at variable {at}, which is not declared")
-        if any(e.name == name for e in edges):
-            raise refuse(number, f"{name} is declared twice")
-        edges.append(Edge(name, schema))
-        lowest[name] = variables[int(at)].name
-
+    variables = _variables([(number, line) for number, line in lines[1:] if line[0].isdigit()], source)
+    relations = [(number, line) for number, line in lines[1:] if not line[0].isdigit()]
+    edges, lowest = _relations(relations, variables, source)
     order = _forest(variables, source)
     for edge in edges:
         found = order.lowest(edge)
@@ -131,6 +79,64 @@ def read_order(text: str, source: str = "variable order") -> OrderFile:
         frozenset(v.name for v in variables.values() if v.is_kept),
         _notes(order, edges, variables),
     )
+
+
+def _variables(lines: list[tuple[int, str]], source: str) -> dict[int, _Variable]:
+    """The variables by their ids, each referring to others that are there."""
+    variables: dict[int, _Variable] = {}
+    for number, line in lines:
+        match = _VARIABLE.fullmatch(line)
+        if match is None:
+            raise _refused(source, number, f"expected `id name type parent {{ids}} 0|1`, not {line!r}")
+        key, name, type_, parent, ids, hint = match.groups()
+        variable = _Variable(
+            number,
+            int(key),
+            name=name,
+            type=type_,
+            parent=int(parent),
+            depends_on=frozenset(int(i) for i in re.split(r"[,\s]+", ids) if i),
+            is_kept=hint == "1",
+        )
+        same = [v for v in variables.values() if v.number == variable.number or v.name == name]
+        if same:
+            raise _refused(source, number, f"{key} {name} is declared in line {same[0].line} already")
+        variables[variable.number] = variable
+    for variable in variables.values():
+        for other in sorted({variable.parent, *variable.depends_on} - {-1}):
+            if other not in variables:
+                what = f"{variable.name} refers to variable {other}, which is not declared"
+                raise _refused(source, variable.line, what)
+    return variables
+
+
+def _relations(
+    lines: list[tuple[int, str]], variables: dict[int, _Variable], source: str
+) -> tuple[list[Edge], dict[str, str]]:
+    """The relations, and by their names the variables at which they are said to hang."""
+    edges: list[Edge] = []
+    names = {v.name for v in variables.values()}
+    lowest: dict[str, str] = {}
+    for number, line in lines:
+        match = _RELATION.fullmatch(line)
+        if match is None:
+            raise _refused(source, number, f"expected `NAME id attribute,attribute...`, not {line!r}")
+        name, at, attributes = match.groups()
+        schema = tuple(a.strip() for a in attributes.split(","))
+        unknown = [a for a in schema if a not in names]
+        if unknown:
+            raise _refused(source, number, f"{', '.join(unknown)} of {name} is no variable of the order")
+        if int(at) not in variables:
+            raise _refused(source, number, f"{name} hangs at variable {at}, which is not declared")
+        if any(e.name == name for e in edges):
+            raise _refused(source, number, f"{name} is declared twice")
+        edges.append(Edge(name, schema))
+        lowest[name] = variables[int(at)].name
+    return edges, lowest
+
+
+def _refused(source: str, line: int, what: str) -> FivmError:
+    return FivmError("FIVM204", f"{source}, line {line}: {what}", remedy=_REMEDY)
 
 
 def write_order(order: VariableOrder, graph: Hypergraph, types: dict[str, str] | None = None) -> str:
@@ -163,11 +169,7 @@ def _forest(variables: dict[int, _Variable], source: str) -> VariableOrder:
     order = VariableOrder(tuple(node(root) for root in below.get(-1, [])))
     circular = next((v for v in variables.values() if v.number not in reached), None)
     if circular is not None:
-        raise FivmError(
-            "FIVM204",
-            f"{source}, line {circular.line}: {circular.name} is its own ancestor",
-            remedy=_REMEDY,
-        )
+        raise _refused(source, circular.line, f"{circular.name} is its own ancestor")
     return order
 
 

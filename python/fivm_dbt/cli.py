@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 from rich.console import Console
@@ -16,6 +16,9 @@ from rich.table import Table
 from fivm_dbt import __version__
 from fivm_dbt.config import Inequality, Pass
 from fivm_dbt.errors import FivmError
+
+if TYPE_CHECKING:
+    from fivm_dbt.plan.model.plan import Plan
 
 EXIT_FINDINGS = 1
 EXIT_ERROR = 2
@@ -123,7 +126,6 @@ def explain(
     from fivm_dbt.explain.pdf import pdf
     from fivm_dbt.explain.text import explain as as_text
     from fivm_dbt.plan.model.plan import Plan
-    from fivm_dbt.project.offline import plan_of_file
 
     given = {
         "fivm_strategy": strategy,
@@ -132,19 +134,7 @@ def explain(
         "fivm_inequality": inequality,
         "fivm_without": without or None,
     }
-    settings = {key: value for key, value in given.items() if value is not None}
-    if project_dir is None:
-        plan = plan_of_file(Path(what), order, settings, dict(rows))
-    elif order is not None or settings or rows:
-        raise click.UsageError(
-            "--order, --strategy, --depth, --result, --inequality, --without and --rows are for files; a model has its "
-            "own, and is measured when built"
-        )
-    else:
-        # Only now is dbt needed.
-        from fivm_dbt.bridge.commands import plan_of_model
-
-        plan = plan_of_model(what, project_dir, profiles_dir, target)
+    plan = _plan(what, order, given, dict(rows), project=(project_dir, profiles_dir, target))
     formats: dict[str, Callable[[Plan], str | bytes]] = {
         "text": as_text,
         "json": Plan.to_json,
@@ -154,6 +144,32 @@ def explain(
     }
     shown = formats[form](plan)
     click.echo(shown, nl=isinstance(shown, str))
+
+
+def _plan(
+    what: str,
+    order: Path | None,
+    given: Mapping[str, object],
+    rows: Mapping[str, int],
+    *,
+    project: tuple[Path | None, Path | None, str | None],
+) -> Plan:
+    """The plan of a file, or of a model of a project: its directory, that of its profiles, its target."""
+    from fivm_dbt.project.offline import plan_of_file
+
+    settings = {key: value for key, value in given.items() if value is not None}
+    project_dir, profiles_dir, target = project
+    if project_dir is None:
+        return plan_of_file(Path(what), order, settings, rows)
+    if order is not None or settings or rows:
+        raise click.UsageError(
+            "--order, --strategy, --depth, --result, --inequality, --without and --rows are for files; a model has its "
+            "own, and is measured when built"
+        )
+    # Only now is dbt needed.
+    from fivm_dbt.bridge.commands import plan_of_model
+
+    return plan_of_model(what, project_dir, profiles_dir, target)
 
 
 @main.command()

@@ -10,10 +10,11 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from fivm_dbt.explain.deltas import delta_lines
 from fivm_dbt.explain.drawing import LINE, PADDING, Box, Drawing, Measured, order_drawing, tree_drawing
 from fivm_dbt.explain.operator_drawing import operator_drawing
 from fivm_dbt.explain.parts import part_lines
-from fivm_dbt.explain.text import delta_lines, statement_lines
+from fivm_dbt.explain.statements import statement_lines
 from fivm_dbt.explain.view_trees import trees_of
 from fivm_dbt.naming import CLOCK
 from fivm_dbt.plan.model.plan import MaintainedPlan, Plan, RecomputedPlan, ViewdfPlan

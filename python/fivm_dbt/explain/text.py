@@ -4,59 +4,27 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from sqlglot import exp
-
 from fivm_dbt.catalog import Presentation
-from fivm_dbt.delta.prune import prune_terms
-from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.explain.access import access_paths
+from fivm_dbt.explain.deltas import delta_lines
 from fivm_dbt.explain.inequality import inequality_lines
 from fivm_dbt.explain.operators import maintenance
 from fivm_dbt.explain.part_maps import part_map_lines
 from fivm_dbt.explain.parts import part_lines
 from fivm_dbt.explain.products import product_lines
+from fivm_dbt.explain.statements import sides, statement_lines
 from fivm_dbt.explain.view_trees import view_tree_lines
-from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.dialect import SparkText
-from fivm_dbt.ir.node import Node, Side
-from fivm_dbt.ir.nodes import Filter, Join, Lookup, OuterJoin, Restrict, Scan, SemiJoin, UnionAll, Values
 from fivm_dbt.ir.printer import render
-from fivm_dbt.ir.runs import Runs
-from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.ir.within import Near, Within
-from fivm_dbt.naming import CLOCK, COUNT, PARTITION, old_rows
+from fivm_dbt.ir.within import Near
+from fivm_dbt.naming import CLOCK, COUNT, PARTITION
 from fivm_dbt.parts.shift import duration
 from fivm_dbt.plan.model.inputs import PlanInput
 from fivm_dbt.plan.model.plan import FactorisedPlan, MaintainedPlan, Plan, RecomputedPlan, ViewdfPlan
 from fivm_dbt.plan.model.recompute import Recompute
 from fivm_dbt.plan.model.view import View
-from fivm_dbt.spark.merge import Way, write_deltas
-from fivm_dbt.spark.places import Place
 from fivm_dbt.spark.state import joined_on_read
-from fivm_dbt.spark.statements import statement
 from fivm_dbt.sql.edits import Edit
-from fivm_dbt.steps.applying import APPENDED_ROWS, anew_up_to, not_appended_to
-from fivm_dbt.steps.binding import Binding, staged_input, staged_state
-from fivm_dbt.steps.example import EXAMPLE_HEAD, EXAMPLE_TIMES, example
-from fivm_dbt.steps.kinds import (
-    Build,
-    Count,
-    Factorise,
-    KeepSnapshot,
-    Locate,
-    StageChange,
-    StageDelta,
-    StageFactor,
-    StageInput,
-    StageKeys,
-    StageState,
-    Step,
-    Write,
-)
-from fivm_dbt.steps.order import builds, captures, snapshots, updates
-
-_OLD, _NEW = 1, 2
-"""The versions shown: every old side is version 1, every new side version 2."""
 
 
 def explain(plan: Plan) -> str:
@@ -118,7 +86,7 @@ def _maintained(plan: MaintainedPlan) -> str:
     if products:
         parts += [_heading("changes that are products"), *products]
     parts += [
-        _heading(f"statements (old side = version {_OLD}, new side = version {_NEW}{_times(plan)})"),
+        _heading(f"statements ({sides(plan)})"),
         *statement_lines(plan),
     ]
     return "\n".join(parts) + "\n"
@@ -211,12 +179,6 @@ def _clock(plan: Plan) -> list[str]:
     ]
 
 
-def _times(plan: Plan) -> str:
-    times = f"from {EXAMPLE_TIMES.old.timestamp_ntz} to {EXAMPLE_TIMES.new.timestamp_ntz}"
-    clock = f", {times}" if plan.clock_kinds else ""
-    return f"{clock}, changed rows {times}" if plan.times_read else clock
-
-
 def _state(plan: Plan, view: View) -> list[str]:
     state = view.state
     by = state.partitioning
@@ -248,170 +210,6 @@ def _pretty_sql(presentation: Presentation) -> str:
     import sqlglot
 
     return sqlglot.parse_one(presentation.sql, dialect=SparkText).sql(dialect="spark", pretty=True)
-
-
-def delta_lines(plan: Plan, moved: str) -> list[str]:
-    """The terms that are left when just this input, or the clock, changed, view by view, with what each reads."""
-    changed = frozenset({moved, old_rows(moved)})
-    lines = []
-    for view in plan.views:
-        for key_set in view.key_sets:
-            if prune_terms((Term(key_set.node, Scalar.number(1)),), changed):
-                changed |= {key_set.name}
-        terms = prune_terms(view.terms, changed)
-        if not terms:
-            continue
-        changed |= {view.name}
-        if len(plan.views) > 1:
-            lines.append(f"{view.name}:")
-        for number, term in enumerate(terms, start=1):
-            lines.append(f"term {number}: {_product(term)}")
-            lines += [f"  {line}" for line in _reads(plan, view, term)]
-    return lines or ["no term: this input cannot change the model"]
-
-
-def _product(term: Term) -> str:
-    """``+1 × [Δf ⋈ old a]``: the factors with their sides, deltas first."""
-    multiplicity = term.multiplicity.as_number
-    sign = "" if multiplicity is None else f"{multiplicity:+d} × "
-    return sign + _factors(term.node)
-
-
-def _factors(node: Node) -> str:
-    if isinstance(node, Scan):
-        return f"{_side(node.side)}{node.relation} {node.alias}"
-    if isinstance(node, Values):
-        return f"rows {node.alias}"
-    if isinstance(node, Restrict):
-        keys = ", ".join(left.sql for left, _ in node.keys) or "anything"
-        changed = ", ".join(sorted({f"Δ{s.relation}" for s in scans(node.right) if s.side is Side.DELTA}))
-        return f"{_factors(node.left)} ⋉ keys({keys}) of {changed}"
-    if isinstance(node, Aggregate):
-        keys = ", ".join(k.value.sql for k in node.keys) or "all"
-        return f"γ[{keys}]({_factors(node.input)})"
-    if isinstance(node, Runs):
-        return f"runs({' from '.join(_factors(child) for child in node.inputs)})"
-    if _is_crossing(node):
-        return f"σ[old time → new time]({_factors(node.inputs[0])})"
-    if len(node.inputs) == 1:
-        return _factors(node.inputs[0])
-    return "(" + f" {_symbol(node)} ".join(_factors(child) for child in node.inputs) + ")"
-
-
-def _symbol(node: Node) -> str:
-    if isinstance(node, SemiJoin):
-        return "▷" if node.anti else "⋉"
-    return {Join: "⋈", OuterJoin: "⟕", UnionAll: "⊎"}[type(node)]
-
-
-def _is_crossing(node: Node) -> bool:
-    """Whether these are the rows for which something is different because time passed."""
-    if not isinstance(node, Filter):
-        return False
-    tables = {table for predicate in node.predicates for table in predicate.tables}
-    return {f"{CLOCK}_{side.value}" for side in (Side.OLD, Side.NEW)} <= tables
-
-
-def _side(side: Side) -> str:
-    return "Δ" if side is Side.DELTA else f"{side.value} "
-
-
-def _reads(plan: Plan, view: View, term: Term) -> list[str]:
-    """One line per relation that the term reads besides deltas, marking what is read in full."""
-    lines = []
-    bounded = {n.scan: n for n in term.node.walk() if isinstance(n, Lookup)}
-    near = {id(n.scan): n for n in term.node.walk() if isinstance(n, Within)}
-    own = {view.name, *(v.name for v in plan.helpers)}
-    crossing = {id(scan) for node in term.node.walk() if _is_crossing(node) for scan in scans(node)}
-    for scan in scans(term.node):
-        if scan.side is Side.DELTA:
-            continue
-        side = f"{scan.side.value} {scan.relation}"
-        if id(scan) in crossing and scan.side is Side.OLD:
-            lines.append(f"reads of {side} what enters or leaves as time passes")
-        elif scan in bounded:
-            keys = ", ".join(ours for ours, _ in bounded[scan].keys)
-            when = "".join(f", {b}" for b in near[id(scan)].bounds) if id(scan) in near else ""
-            lines.append(f"looks up {side} in the partitions of the affected {keys}{when}")
-        elif id(scan) in near:
-            lines += [f"reads {side} where {b}" for b in near[id(scan)].bounds]
-        elif scan.relation in own:
-            lines.append(
-                f"reads {side} in full: the change does not tell in which partitions its partners lie"
-            )
-        else:
-            lines.append(f"reads {side} in full: no inner view holds what is needed of it")
-    return list(dict.fromkeys(lines)) or ["reads nothing but the change"]
-
-
-def statement_lines(plan: Plan) -> list[str]:
-    """The statements of a build and of a refresh in which every input changed."""
-    everything = example(plan, _OLD, _NEW)
-    *deltas, write = updates(plan)
-    kept = snapshots(item.name for item in plan.inputs if item.starts_with_snapshot)
-    steps = (*builds(plan), *captures(plan), *deltas, *kept, write)
-    return [line for step in steps for line in _statement(plan, step, everything)]
-
-
-def _statement(plan: Plan, step: Step, binding: Binding) -> list[str]:
-    """A statement under what it is for; nothing where the step has none.
-
-    What is asked for partitions stands in the statements behind it; products have lines of their own.
-    """
-    match step:
-        case Locate() | Count() | StageFactor() | Factorise():
-            return []
-        case Build():
-            purpose = "build"
-        case StageState(view):
-            purpose = f"build of {view.name}, staged as {staged_state(plan, view)}"
-        case StageInput(relation):
-            purpose = f"staged as {staged_input(plan, relation)}"
-        case StageKeys(_, key_set, _):
-            where = "asked for the partitions that they lie in"
-            if not key_set.is_inlined:
-                where = f"staged as {staged_input(plan, key_set.name)}"
-            purpose = f"affected keys, {where}"
-        case StageDelta(view):
-            purpose = (
-                f"staged as {staged_state(plan, view)}; terms of inputs that did not change are left out"
-            )
-        case StageChange(view):
-            purpose = f"the change of this view, staged as {staged_input(plan, view.name)}"
-        case KeepSnapshot(relation):
-            purpose = f"the rows of {relation} that the next refresh compares with"
-        case Write():
-            touched = (exp.Placeholder(this="touched"),)
-            places = [Place(view, touched) for view in plan.stored if binding.is_changed_by(view)]
-            if not places:
-                return []
-            written = write_deltas(plan, places, _OLD, EXAMPLE_HEAD, way=_way(plan))
-            return [f"-- with the touched partitions as literals{_or_anew(plan)}", _sql(written)]
-    query = statement(plan, step, binding)
-    return [] if query is None else [f"-- {purpose}", _sql(query)]
-
-
-def _way(plan: Plan) -> Way:
-    """How large deltas are written, or all."""
-    if plan.config.fivm_apply == "append":
-        return "append" if not_appended_to(plan) is None else "merge"
-    return "replace" if plan.config.fivm_apply == "replace" else "merge"
-
-
-def _or_anew(plan: Plan) -> str:
-    """What ``fivm_apply: auto`` may do instead."""
-    if plan.config.fivm_apply != "auto":
-        return ""
-    most, fewer = (anew_up_to(plan, plan.top, writes_changes) for writes_changes in (True, False))
-    over_thrift = f", over Thrift {fewer:,}" if fewer != most else ""
-    anew = f"; written anew while partitions have up to {most:,} rows{over_thrift} (fivm_apply)"
-    if not_appended_to(plan) is not None:
-        return anew
-    return f"; appended while all states have up to {APPENDED_ROWS:,} rows{anew}"
-
-
-def _sql(statement: exp.Expr) -> str:
-    return statement.sql(dialect="spark", pretty=True) + ";"
 
 
 def _indent(text: str) -> str:

@@ -32,7 +32,6 @@ from functools import cached_property
 
 from fivm_dbt.catalog import Dependency
 from fivm_dbt.delta.local import Local, local_key
-from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.copies import Copies
@@ -49,20 +48,17 @@ from fivm_dbt.ir.nodes import (
     UnionAll,
     Window,
 )
-from fivm_dbt.ir.on_demand import is_on_demand
+from fivm_dbt.ir.on_demand import OnDemand, is_on_demand
 from fivm_dbt.ir.rename import substituted
-from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.naming import unique_name
+from fivm_dbt.plan.keep.correlated import CorrelatedAggregates
 from fivm_dbt.plan.keep.helper_views import HelperViews, Topmost, Wanted
 from fivm_dbt.plan.keep.inequality.choose import InequalityHelpers
-from fivm_dbt.plan.keep.inequality.correlation import Correlation, correlation_of
-from fivm_dbt.plan.keep.inequality.outer_sums import outer_rows_of
-from fivm_dbt.plan.keep.join_parts import compared, connected, item_of
+from fivm_dbt.plan.keep.joins import KeptJoins
 from fivm_dbt.plan.keep.kept_rows import KeptRows, Meaning, shown_whole
 from fivm_dbt.plan.keep.kept_views import InnerView, KeptViews
 from fivm_dbt.plan.keep.match_marks import by_marks
-from fivm_dbt.plan.keep.time.near_inputs import near_time
 from fivm_dbt.plan.keep.time.near_views import NearViews, used_by
 from fivm_dbt.plan.keep.time.reach import with_reach
 from fivm_dbt.plan.keep.time.running import split_running, with_running
@@ -177,6 +173,14 @@ class _Keeper:
         )
 
     @cached_property
+    def correlated(self) -> CorrelatedAggregates:
+        return CorrelatedAggregates(self.inequality, self.helpers, self._visit)
+
+    @cached_property
+    def joins(self) -> KeptJoins:
+        return KeptJoins(self.kept, self.rows, self.wanted)
+
+    @cached_property
     def near(self) -> NearViews:
         return NearViews(self.kept, self._visit, self.rows.by_key)
 
@@ -208,7 +212,7 @@ class _Keeper:
         in_block = in_block and isinstance(node, (Map, Filter, Join))
         if isinstance(node, Aggregate):
             _check_repeatable(node)
-            return self._inequality(node) or self._aggregate(self._local(node)), {}
+            return self._aggregate(self.correlated.over_kept(node) or self._local(node)), {}
         if isinstance(node, (Map, Filter, Window, Match)) and leads_to(node, Window, Match):
             return self._window(node), {}
         if isinstance(node, UnionAll):
@@ -222,9 +226,9 @@ class _Keeper:
         meaning = {column: value for _, inner in visited for column, value in inner.items()}
         over = substituted(node, tuple(child for child, _ in visited), meaning)
         if isinstance(over, (OuterJoin, SemiJoin)):
-            return self._one_sided(over, meaning, is_single=is_single)
+            return self.joins.one_sided(over, meaning, is_single=is_single)
         if isinstance(over, Join) and (not in_block or is_on_demand(over)):
-            return self._join(over, meaning)
+            return self.joins.inner(over, meaning)
         return over, {} if isinstance(node, (Map, ClockMap)) else meaning
 
     def _listing(self, node: Node, topmost: Topmost | None) -> Node:
@@ -243,15 +247,11 @@ class _Keeper:
         if any(is_on_demand(branch) for branch in branches):
             branches = tuple(
                 self.kept.keep(shown_whole(b, self.kept.alias()), (), "a branch of a union")
-                if self._is_read(b)
+                if self.kept.is_read(b)
                 else b
                 for b in branches
             )
         return node.with_inputs(branches)
-
-    def _is_read(self, node: Node) -> bool:
-        """Whether ``node`` reads inputs, and no part of it is evaluated on demand."""
-        return not is_on_demand(node) and any(s.relation not in self.kept.names for s in scans(node))
 
     def _in_order(self, node: Node, *, in_block: bool = False) -> Node:
         """``node`` where its columns are told by their position."""
@@ -305,46 +305,18 @@ class _Keeper:
 
     def _over_sums(self, node: Aggregate) -> Node | None:
         """The topmost aggregate over sums of its outer rows, where all of it is evaluated on demand anyway."""
-        found = outer_rows_of(node)
-        self.inequality.summed = found
-        if found is None or not any(self._will_be_on_demand(child) for child in found.beside):
+        summed = self.correlated.over_sums(node)
+        if summed is None:
             return None
-        alias = self.kept.alias()
-        over, shown, sums = found.summed(self.kept, alias, splits_sums=self.wanted.splits_sums)
-        self.inequality.sums = sums
+        over, shown = summed
         local = self._local(over)
         if not is_on_demand(local):
             raise ValueError("sums are added up once more by a delta, not by an evaluation")
         return shown.with_inputs((local,))
 
-    def _will_be_on_demand(self, node: Node) -> bool:
-        """Whether a part of ``node`` is to be evaluated with what stands above it."""
-        if isinstance(node, Aggregate):
-            found = self._correlation(node)
-            return found is not None and self.inequality.is_on_demand(found)
-        return not isinstance(node, Window) and any(self._will_be_on_demand(child) for child in node.inputs)
-
-    def _correlation(self, node: Aggregate) -> Correlation | None:
-        """``node`` if it is correlated by an inequality and more than a join is kept of it."""
-        found = None if self.wanted.only_needed else correlation_of(node)
-        is_in_tree = self.helpers.are_kept and self.wanted.inequality == "auto"
-        return None if found is None or is_in_tree or not self.inequality.applies(found) else found
-
-    def _inequality(self, node: Aggregate) -> Node | None:
-        """An aggregate that is correlated by an inequality, over what is kept for it; None for others."""
-        found = self._correlation(node)
-        if found is None:
-            return None
-        known = self.inequality.values(found)
-        domain, *factors = (
-            self._visit(f) if f is not known else (f, {}) for f in (known or found.domain, *found.factors)
-        )
-        meaning = {column: value for _, inner in (domain, *factors) for column, value in inner.items()}
-        over = found.over(domain[0], tuple(f for f, _ in factors), meaning)
-        made = self.inequality.kept(over, found)
-        return self._aggregate(made) if isinstance(made, Aggregate) else made
-
     def _aggregate(self, node: Node) -> Node:
+        if isinstance(node, OnDemand):
+            return node
         assert isinstance(node, Aggregate)
         if not all(f.type.is_groupable for f in node.fields):
             return node
@@ -372,96 +344,6 @@ class _Keeper:
         if isinstance(node, (Window, Match)):
             return self._local(node)
         return node.with_inputs((self._window_below(node.inputs[0]),))
-
-    def _one_sided(
-        self, node: OuterJoin | SemiJoin, meaning: Meaning, *, is_single: bool
-    ) -> tuple[Node, Meaning]:
-        if is_on_demand(node):
-            return self._beside_on_demand(node, meaning)
-        left, right, predicates = node.left, node.right, node.predicates
-        if self.wanted.only_needed or not self.kept.can_change(right):
-            return node, meaning
-        pairs = compared(predicates, left, right)
-        near = [self._near(left, right, predicates), self._near(right, left, predicates)]
-        if pairs and is_single and not (near[0] and self.kept.is_input(left)):
-            keys = near[0] or tuple(item_of(a, left) for a, _ in pairs)
-            how = "time" if near[0] else "key"
-            kept = self.rows.by_key(left, left.ids, keys, f"the left rows of a join, by its {how}")
-            left, meaning, predicates = kept.applied(meaning, predicates)
-        if isinstance(node, SemiJoin):
-            used = frozenset(c for p in predicates for c in p.columns) & right.ids
-            what = "the keys that a semi or anti join looks for"
-        else:
-            used, what = right.ids, "the right side of an outer join"
-        is_kept = pairs and (is_single or isinstance(node, SemiJoin)) and not near[1]
-        if is_kept or not self.kept.is_input(right):
-            keys = near[1] or tuple(item_of(b, right) for _, b in pairs)
-            kept = self.rows.by_key(right, used, keys, what)
-            right, meaning, predicates = kept.applied(meaning, predicates)
-        if isinstance(node, OuterJoin):
-            return OuterJoin(left, right, predicates), meaning
-        return SemiJoin(left, right, predicates, node.anti), meaning
-
-    def _beside_on_demand(self, node: OuterJoin | SemiJoin, meaning: Meaning) -> tuple[Node, Meaning]:
-        """A join with something that is evaluated on demand: the other side is kept as a whole if it reads inputs."""
-        sides, predicates = [node.left, node.right], node.predicates
-        for position, side in enumerate(sides):
-            if self._is_read(side):
-                pairs = compared(predicates, side, sides[1 - position])
-                kept = self.rows.whole(side, tuple(item_of(a, side) for a, _ in pairs))
-                sides[position], meaning, predicates = kept.applied(meaning, predicates)
-        left, right = sides
-        if isinstance(node, OuterJoin):
-            return OuterJoin(left, right, predicates), meaning
-        return SemiJoin(left, right, predicates, node.anti), meaning
-
-    def _join(self, node: Join, meaning: Meaning) -> tuple[Node, Meaning]:
-        """What is joined with inner views becomes views too: each connected part of the inputs, each other factor."""
-        inputs = [f for f in node.factors if self.kept.is_input(f)]
-        inner = [f for f in node.factors if f not in inputs]
-        predicates = node.predicates
-        if (
-            self.wanted.only_needed
-            or not any(self.kept.can_change(f) for f in inner)
-            or len(node.factors) == 1
-        ):
-            return node, meaning
-        demanded = is_on_demand(node)
-        parts: list[tuple[Node, bool]] = [
-            (f, self.kept.scanned(f) is not None or (demanded and not self._is_read(f))) for f in inner
-        ]
-        for members in connected(inputs, predicates):
-            own = frozenset(c for m in members for c in m.ids)
-            within = tuple(p for p in predicates if p.columns and p.columns <= own)
-            predicates = tuple(p for p in predicates if p not in within)
-            whole = members[0] if len(members) == 1 and not within else Join(tuple(members), within)
-            parts.append((whole, False))
-        factors: list[Node] = []
-        for position, (part, is_kept) in enumerate(parts):
-            if is_kept:
-                factors.append(part)
-                continue
-            others = Join(tuple(p for i, (p, _) in enumerate(parts) if i != position), ())
-            near = () if demanded else self._near(part, others, predicates)
-            if near and self.kept.is_input(part):
-                factors.append(part)
-                continue
-            keys = near or tuple(item_of(a, part) for a, _ in compared(predicates, part, others))
-            if demanded:
-                kept = self.rows.whole(part, keys)
-            else:
-                kept = self.rows.by_key(part, part.ids, keys, "the rows that an inner view is joined with")
-            new, meaning, predicates = kept.applied(meaning, predicates)
-            parts[position] = (new, True)
-            factors.append(new)
-        return Join(tuple(factors), predicates), meaning
-
-    def _near(self, rows: Node, other: Node, predicates: tuple[Scalar, ...]) -> tuple[Item, ...]:
-        """The day of rows that a change of the other ones meets near its own time."""
-        found = None
-        if self.wanted.by_time:
-            found = near_time(rows, other, predicates, is_utc=self.wanted.is_utc)
-        return () if found is None else (found,)
 
 
 def _check_repeatable(node: Aggregate) -> None:

@@ -11,6 +11,7 @@ from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.clock import kinds_below
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Filter, Map, Scan, UnionAll, Values
+from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.rename import renamed
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import sibling, split_name, storable, unique_name
@@ -125,6 +126,10 @@ class KeptViews:
             return node.relation not in self.names
         is_plain = node.is_row_level or isinstance(node, (Values, UnionAll))
         return is_plain and all(self.is_input(child) for child in node.inputs)
+
+    def is_read(self, node: Node) -> bool:
+        """Whether ``node`` reads inputs, and no part of it is evaluated on demand."""
+        return not is_on_demand(node) and any(s.relation not in self.names for s in scans(node))
 
 
 def _own_key(node: Node) -> tuple[str, ...] | None:

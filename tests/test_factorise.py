@@ -309,7 +309,7 @@ def test_products_of_sums_that_are_too_large_are_an_error(monkeypatch: pytest.Mo
     def build(*_: object) -> None:
         raise RuntimeError(f"[USER_RAISED_EXCEPTION] {OVERFLOW}")
 
-    monkeypatch.setattr("fivm_dbt.refresh.maintained.build_states", build)
+    monkeypatch.setattr("fivm_dbt.refresh.build.build_states", build)
     with pytest.raises(FivmError) as caught:
         bench.refresh()
     assert caught.value.code.number == "FIVM402" and "first_order" in caught.value.remedy

@@ -6,13 +6,12 @@ it, nothing is half done: a refresh is one commit, which is made if the head is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.plan.model.plan import FactorisedPlan, MaintainedPlan
+from fivm_dbt.plan.model.plan import FactorisedPlan
 from fivm_dbt.refresh.bind import (
     bind,
     counted,
@@ -23,31 +22,23 @@ from fivm_dbt.refresh.bind import (
     versions_read,
     versions_text,
 )
+from fivm_dbt.refresh.build import BuildRun
 from fivm_dbt.refresh.clock import finished_clock, is_by_the_day, movement, read_clock
-from fivm_dbt.refresh.decide import (
-    KEEPS_ROWS,
-    broken_promise,
-    choose_buckets,
-    lost_inputs,
-    raised_alarm,
-    unreadable,
-    why_rebuild,
-)
-from fivm_dbt.refresh.dropped import check_rebuild, recorded_drops
-from fivm_dbt.refresh.engine import ChangeFeedUnavailable, Commit, VersionUnavailable
+from fivm_dbt.refresh.decide import broken_promise, lost_inputs, raised_alarm, unreadable, why_rebuild
+from fivm_dbt.refresh.dropped import recorded_drops
+from fivm_dbt.refresh.engine import ChangeFeedUnavailable, VersionUnavailable
 from fivm_dbt.refresh.heads import next_head, with_open
 from fivm_dbt.refresh.layout import state_sizes
 from fivm_dbt.refresh.model_parts import last_recorded, record_partitions
 from fivm_dbt.refresh.observe import Coverage, Observed, RecordedInput, State, keeps_columns, observe
-from fivm_dbt.refresh.publish import publish, write_snapshots
+from fivm_dbt.refresh.publish import write_snapshots
 from fivm_dbt.refresh.report import Action, InputChange, Report
 from fivm_dbt.refresh.resume import Gone, bound_again
-from fivm_dbt.refresh.run import Run
-from fivm_dbt.refresh.runner import Update, build_states
+from fivm_dbt.refresh.runner import Update
 from fivm_dbt.refresh.writes import MAX_LITERALS
 from fivm_dbt.spark.alarms import NEGATIVE, OVERFLOW
 from fivm_dbt.spark.state import TWICE
-from fivm_dbt.steps.applying import StateSize, Tail, appends, replaced_states
+from fivm_dbt.steps.applying import Tail, appends, replaced_states
 from fivm_dbt.steps.binding import Binding, BoundInput, staged_input
 from fivm_dbt.steps.read_once import read_once
 
@@ -65,21 +56,8 @@ class _Moved:
     """The input whose change is computed by the delta that reads it."""
 
 
-class MaintainedRun(Run[MaintainedPlan]):
+class MaintainedRun(BuildRun):
     """One call of a refresh of a maintained model."""
-
-    anew: Mapping[str, int] = MappingProxyType({})
-    """Of which views the last commit has written how many partitions anew."""
-    tail = Tail()
-    """What is appended and not folded in, with the commit that is made next."""
-
-    def _state_detail(self) -> dict[str, Any]:
-        measured = self.plan.measured
-        return super()._state_detail() | ({"measured": measured.as_dict()} if measured is not None else {})
-
-    @property
-    def is_summed(self) -> bool:
-        return bool(self.tail.views) or appends(self.plan, self.sizes)
 
     def execute(self, full_refresh: bool, state: State | None = None) -> Report:
         state = self._left(state)
@@ -101,65 +79,6 @@ class MaintainedRun(Run[MaintainedPlan]):
         state = self._left(None)
         self._load(state)
         return self._refresh(state, rolled_forward=True)
-
-    def _take_up(self, detail: Mapping[str, Any]) -> None:
-        self.sizes = {view: StateSize(*size) for view, size in detail["sizes"].items()}
-        self.anew = detail["anew"]
-        self.tail = Tail.of(detail.get("tail"))
-
-    def _of_state(self) -> dict[str, Any]:
-        return {"anew": dict(self.anew), "base": self.base, "tail": self.tail.as_dict()}
-
-    # Building
-
-    def _build(self, state: State, reason: str | None, snapshots: frozenset[str] = frozenset()) -> Report:
-        """Compute the whole state at the inputs' newest versions."""
-        check_rebuild(self.plan, self.dropped, reason or "no reason")
-        before = state.inputs if state.finished is not None else {}
-        clock = read_clock(self.plan, self.engine, None)
-        observed = observe(self.plan, self.engine, {})
-        kept = snapshots | {i.name for i in self.plan.inputs if i.starts_with_snapshot}
-        kept |= {name for name, record in before.items() if record.snapshot is not None and name in observed}
-        buckets = choose_buckets(self.plan, self.engine, observed)
-        binding = bind(self.plan, observed, buckets=buckets, clock=clock)
-        self.engine.progress(f"building {self.plan.model}" + (f": {reason}" if reason else ""))
-        recorded = write_snapshots(self.plan, self.engine, binding, kept & {i.name for i in self.plan.inputs})
-        self.sizes, self.anew, self.tail = {}, {}, Tail()
-        self._tell(self._as_build("rebuilt"), reason)
-        head, covered = self._built(state, observed, recorded, binding)
-        try:
-            build_states(self.plan, self.engine, replace(binding, head=head))
-        except Exception as error:
-            self._not_built(error)
-        self._committed(head)
-        self._count(state, covered)
-        publish(self.plan, self.engine, is_summed=self.is_summed)
-        self._remove_orphans(state.finished)
-        record_partitions(self.plan, self.engine, state.next_refresh, versions_read(binding), None)
-        return self._report(self._as_build("rebuilt"), state.next_refresh, reason=reason)
-
-    def _count(self, state: State, covered: Mapping[str, Any]) -> None:
-        """Count what was built, where the way of writing depends on it, and have the head say so."""
-        self.sizes = state_sizes(self.plan, self.engine)
-        if self.sizes:
-            kept = {k: v for k, v in covered["detail"].items() if k not in self._state_detail()}
-            self._set_head(self._covered(state, kept))
-
-    def _not_built(self, error: Exception) -> NoReturn:
-        raised = raised_alarm(error)
-        self._check_overtaken(error)
-        if raised == TWICE:
-            raise self._twice() from error
-        if raised != OVERFLOW:
-            raise error
-        raise FivmError(
-            "FIVM402",
-            "a product of sums in its view tree has more than 38 digits",
-            remedy="CAST what is multiplied to fewer digits, or use fivm_strategy: first_order",
-            model=self.plan.model,
-        ) from error
-
-    # Refreshing
 
     def _refresh(self, state: State, rolled_forward: bool, may_defer: bool = True) -> Report:
         assert state.finished is not None
@@ -355,24 +274,6 @@ class MaintainedRun(Run[MaintainedPlan]):
             run(head)
             self._committed(head)
 
-    def _measure(self, since: Sequence[Commit]) -> None:
-        super()._measure(since)
-        if since:
-            self._note_sizes(next((c for c in since if c.operation not in KEEPS_ROWS), since[0]))
-
-    def _note_sizes(self, commit: Commit) -> None:
-        """Note how large the partitions are that a commit has written anew: they grow, and are merged into one day.
-
-        Of several views the one whose partitions are the largest counts, with all rows: what the others have is little.
-        """
-        written = {view: anew for view, anew in self.anew.items() if anew and view in self.sizes}
-        if commit.written is None or not written:
-            return
-        largest = max(
-            sorted(written), key=lambda view: self.sizes[view].rows / max(1, self.sizes[view].partitions)
-        )
-        self.sizes[largest] = self.sizes[largest].grown(commit.written, written[largest])
-
     def _alarm(self, error: Exception, state: State) -> Report:
         """What stopped a write: another was faster, or what its checks found. An overflow is rebuilt from."""
         raised = raised_alarm(error)
@@ -389,15 +290,6 @@ class MaintainedRun(Run[MaintainedPlan]):
         if raised == TWICE:
             raise self._twice() from error
         raise error
-
-    def _twice(self) -> FivmError:
-        return FivmError(
-            "FIVM405",
-            "two rows of the model are the same, which fivm_trust_keys and the declared keys of its inputs rule out; "
-            "nothing was written",
-            remedy="correct the rows or the declared keys, or leave fivm_trust_keys out and run with --full-refresh",
-            model=self.plan.model,
-        )
 
     # Going on with several statements
 

@@ -85,10 +85,7 @@ def _maintained(plan: MaintainedPlan) -> str:
     products = tuple(product_lines(plan))
     if products:
         parts += [_heading("changes that are products"), *products]
-    parts += [
-        _heading(f"statements ({sides(plan)})"),
-        *statement_lines(plan),
-    ]
+    parts += [_heading(f"statements ({sides(plan)})"), *statement_lines(plan)]
     return "\n".join(parts) + "\n"
 
 

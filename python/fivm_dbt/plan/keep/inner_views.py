@@ -37,17 +37,7 @@ from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import (
-    ClockMap,
-    Filter,
-    Join,
-    Map,
-    OuterJoin,
-    Scan,
-    SemiJoin,
-    UnionAll,
-    Window,
-)
+from fivm_dbt.ir.nodes import ClockMap, Filter, Join, Map, OuterJoin, Scan, SemiJoin, UnionAll, Window
 from fivm_dbt.ir.on_demand import OnDemand, is_on_demand
 from fivm_dbt.ir.rename import substituted
 from fivm_dbt.ir.sessions import Sessions
@@ -331,10 +321,7 @@ class _Keeper:
             if isinstance(node, Sessions):
                 return self.near.of_sessions(node)
             return node.with_inputs((self._window(node.inputs[0]),))
-        if isinstance(node, (Window, Match)):
-            inner = self._local(node)
-        else:
-            inner = node.with_inputs((self._window_below(node.inputs[0]),))
+        inner = self._window_below(node)
         if not all(f.type.is_groupable for f in inner.fields):
             return inner
         what = "window functions" if leads_to(node, Window) else "matches"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Join, OuterJoin, SemiJoin
@@ -49,9 +49,7 @@ class KeptJoins:
             keys = near[1] or tuple(item_of(b, right) for _, b in pairs)
             kept = self.rows.by_key(right, used, keys, what)
             right, meaning, predicates = kept.applied(meaning, predicates)
-        if isinstance(node, OuterJoin):
-            return OuterJoin(left, right, predicates), meaning
-        return SemiJoin(left, right, predicates, node.anti), meaning
+        return replace(node, left=left, right=right, predicates=predicates), meaning
 
     def _beside_on_demand(self, node: OuterJoin | SemiJoin, meaning: Meaning) -> tuple[Node, Meaning]:
         """A join with something that is evaluated on demand: the other side is kept as a whole if it reads inputs."""
@@ -62,9 +60,7 @@ class KeptJoins:
                 kept = self.rows.whole(side, tuple(item_of(a, side) for a, _ in pairs))
                 sides[position], meaning, predicates = kept.applied(meaning, predicates)
         left, right = sides
-        if isinstance(node, OuterJoin):
-            return OuterJoin(left, right, predicates), meaning
-        return SemiJoin(left, right, predicates, node.anti), meaning
+        return replace(node, left=left, right=right, predicates=predicates), meaning
 
     def inner(self, node: Join, meaning: Meaning) -> tuple[Node, Meaning]:
         """What is joined with inner views becomes views too: each connected part of the inputs, each other factor."""
@@ -109,7 +105,6 @@ class KeptJoins:
 
     def _near(self, rows: Node, other: Node, predicates: tuple[Scalar, ...]) -> tuple[Item, ...]:
         """The day of rows that a change of the other ones meets near its own time."""
-        found = None
-        if self.wanted.by_time:
-            found = near_time(rows, other, predicates, is_utc=self.wanted.is_utc)
+        is_utc = self.wanted.is_utc
+        found = near_time(rows, other, predicates, is_utc=is_utc) if self.wanted.by_time else None
         return () if found is None else (found,)

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from fivm_dbt.testing.interpreter.comparisons import comparable
 from fivm_dbt.testing.interpreter.errors import NotUnderstood
 from fivm_dbt.testing.interpreter.expressions import boolean_of, compile_expression, constant_of, converted
 from fivm_dbt.testing.interpreter.generators import generator_of
-from fivm_dbt.testing.interpreter.operators import comparable
 from fivm_dbt.testing.interpreter.pivots import pivoted
 from fivm_dbt.testing.interpreter.queries import (
     Relations,

@@ -8,14 +8,9 @@ from sqlglot import exp
 
 from fivm_dbt.testing.interpreter import aggregate_functions, aggregate_moments  # noqa: F401
 from fivm_dbt.testing.interpreter.aggregates import AGGREGATES, in_groups
+from fivm_dbt.testing.interpreter.comparisons import comparable
 from fivm_dbt.testing.interpreter.errors import NotUnderstood
-from fivm_dbt.testing.interpreter.expressions import (
-    boolean_of,
-    compile_expression,
-    reads,
-    unified,
-)
-from fivm_dbt.testing.interpreter.operators import comparable
+from fivm_dbt.testing.interpreter.expressions import boolean_of, compile_expression, reads, unified
 from fivm_dbt.testing.interpreter.scope import Context, Env, Expression, at_depth
 from fivm_dbt.testing.interpreter.types import BOOLEAN
 from fivm_dbt.testing.interpreter.values import Value, compare, equal

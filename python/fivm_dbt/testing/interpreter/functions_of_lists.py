@@ -7,6 +7,7 @@ from functools import cmp_to_key
 
 from sqlglot import exp
 
+from fivm_dbt.testing.interpreter.comparisons import comparable
 from fivm_dbt.testing.interpreter.errors import NotUnderstood
 from fivm_dbt.testing.interpreter.expressions import (
     boolean_of,
@@ -15,25 +16,12 @@ from fivm_dbt.testing.interpreter.expressions import (
     converted,
     reads,
     unified,
+    uses,
 )
 from fivm_dbt.testing.interpreter.functions import function, special
-from fivm_dbt.testing.interpreter.operators import comparable, strict
-from fivm_dbt.testing.interpreter.scope import Column, Context, Env, Expression
-from fivm_dbt.testing.interpreter.types import (
-    BOOLEAN,
-    INT,
-    STRING,
-    Type,
-    array,
-    struct,
-)
-from fivm_dbt.testing.interpreter.values import (
-    MapValue,
-    Value,
-    compare,
-    equal,
-    key,
-)
+from fivm_dbt.testing.interpreter.scope import Column, Context, Env, Expression, strict
+from fivm_dbt.testing.interpreter.types import BOOLEAN, INT, STRING, Type, array, struct
+from fivm_dbt.testing.interpreter.values import MapValue, Value, compare, equal, key
 
 
 def _element(argument: Expression, node: exp.Expr) -> Type:
@@ -82,6 +70,13 @@ def struct_node(node: exp.Expr, context: Context) -> Expression:
         fields.append((name, compile_expression(value, context)))
     values = [v for _, v in fields]
     return Expression(struct(*((n, v.type) for n, v in fields)), lambda env: tuple(v.of(env) for v in values))
+
+
+@reads(exp.Tuple)
+def tuple_(node: exp.Expr, context: Context) -> Expression:
+    items = [compile_expression(n, context) for n in node.expressions]
+    type_ = Type("struct", tuple((f"col{i}", e.type) for i, e in enumerate(items, start=1)))
+    return Expression(type_, lambda env: tuple(e.of(env) for e in items))
 
 
 @function("SIZE", "CARDINALITY", "ARRAY_SIZE")
@@ -180,6 +175,19 @@ def element_at(arguments: list[Expression], node: exp.Expr) -> Expression:
         return items[index] if 0 <= index < len(items) else None
 
     return strict(_element(base, node), of, base, place)
+
+
+@reads(exp.Bracket)
+def element(node: exp.Expr, context: Context) -> Expression:
+    base, place = compile_expression(node.this, context), compile_expression(node.expressions[0], context)
+    if base.type.name == "array" and place.type.is_integral:
+        return strict(base.type.args[0], lambda a, i: a[i] if 0 <= i < len(a) else None, base, place)
+    if base.type.name == "map":
+        return strict(base.type.args[1], lambda m, k: m.get(k), base, converted(place, base.type.args[0]))
+    raise NotUnderstood(f"element of {base.type}", node)
+
+
+uses(exp.Bracket, "this", "expressions", "offset", "safe", "returns_list_for_maps")
 
 
 @function("MAP_KEYS", "MAP_VALUES")

@@ -8,11 +8,11 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_HALF_UP, 
 
 from sqlglot import exp
 
+from fivm_dbt.testing.interpreter.arithmetic import calculated
 from fivm_dbt.testing.interpreter.errors import NotUnderstood
 from fivm_dbt.testing.interpreter.expressions import constant_of, converted
 from fivm_dbt.testing.interpreter.functions import function
-from fivm_dbt.testing.interpreter.operators import calculated, strict
-from fivm_dbt.testing.interpreter.scope import Expression
+from fivm_dbt.testing.interpreter.scope import Expression, strict
 from fivm_dbt.testing.interpreter.types import BIGINT, DOUBLE, INT, NULL, STRING, Type, decimal
 from fivm_dbt.testing.interpreter.values import EXACT, Value, wrapped
 

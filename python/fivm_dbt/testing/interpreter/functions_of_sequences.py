@@ -9,8 +9,7 @@ from sqlglot import exp
 from fivm_dbt.testing.interpreter.errors import NotUnderstood
 from fivm_dbt.testing.interpreter.expressions import unified
 from fivm_dbt.testing.interpreter.functions import function
-from fivm_dbt.testing.interpreter.operators import strict
-from fivm_dbt.testing.interpreter.scope import Expression
+from fivm_dbt.testing.interpreter.scope import Expression, strict
 from fivm_dbt.testing.interpreter.types import DATE, DAYTIME, YEARMONTH, array
 from fivm_dbt.testing.interpreter.values import Value, as_timestamp, months_added
 

@@ -13,8 +13,7 @@ from sqlglot import exp
 from fivm_dbt.testing.interpreter.errors import NotUnderstood
 from fivm_dbt.testing.interpreter.expressions import compile_expression, constant_of, converted, reads, uses
 from fivm_dbt.testing.interpreter.functions import function
-from fivm_dbt.testing.interpreter.operators import strict
-from fivm_dbt.testing.interpreter.scope import Context, Env, Expression
+from fivm_dbt.testing.interpreter.scope import Context, Env, Expression, strict
 from fivm_dbt.testing.interpreter.types import BIGINT, BINARY, BOOLEAN, INT, STRING, Type, array
 from fivm_dbt.testing.interpreter.values import Value
 
@@ -167,6 +166,15 @@ def concat(arguments: list[Expression], node: exp.Expr) -> Expression:
     if any(a.type.name in ("array", "binary") for a in arguments):
         raise NotUnderstood("CONCAT of lists", node)
     return strict(STRING, lambda *parts: "".join(parts), *(text(a, node) for a in arguments))
+
+
+@reads(exp.DPipe)
+def concatenation(node: exp.Expr, context: Context) -> Expression:
+    operands = [converted(compile_expression(n, context), STRING) for n in (node.this, node.expression)]
+    return strict(STRING, lambda a, b: a + b, *operands)
+
+
+uses(exp.DPipe, "this", "expression", "safe")
 
 
 @function("CONCAT_WS")

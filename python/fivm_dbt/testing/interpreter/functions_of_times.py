@@ -12,8 +12,7 @@ from sqlglot import exp
 from fivm_dbt.testing.interpreter.errors import NotUnderstood
 from fivm_dbt.testing.interpreter.expressions import compile_expression, constant_of, converted, reads, uses
 from fivm_dbt.testing.interpreter.functions import function
-from fivm_dbt.testing.interpreter.operators import strict
-from fivm_dbt.testing.interpreter.scope import Context, Expression
+from fivm_dbt.testing.interpreter.scope import Context, Expression, strict
 from fivm_dbt.testing.interpreter.types import (
     BIGINT,
     DATE,

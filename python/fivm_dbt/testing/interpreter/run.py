@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from sqlglot.errors import ParseError, TokenError
 
 from fivm_dbt.testing.interpreter import (  # noqa: F401  - readers of nodes register themselves
+    arithmetic,
+    comparisons,
     functions,
     functions_of_lists,
     functions_of_numbers,
     functions_of_sequences,
     functions_of_texts,
     functions_of_times,
-    operators,
+    intervals,
+    logic,
     subqueries,
 )
 from fivm_dbt.testing.interpreter.dialect import read

@@ -126,6 +126,22 @@ def at_depth(expression: Expression, depth: int) -> Expression:
     return Expression(expression.type, evaluate)
 
 
+def strict(type_: Type, function: Callable[..., Value], *arguments: Expression) -> Expression:
+    """A function that is NULL where one of its arguments is."""
+    evaluate = [a.of for a in arguments]
+
+    def of(env: Env) -> Value:
+        values = []
+        for argument in evaluate:
+            value = argument(env)
+            if value is None:
+                return None
+            values.append(value)
+        return function(*values)
+
+    return Expression(type_, of)
+
+
 def column_at(index: int, type_: Type) -> Expression:
     return Expression(type_, lambda env: env.row[index])
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from fivm_dbt.testing.interpreter.comparisons import comparable
 from fivm_dbt.testing.interpreter.errors import NotUnderstood
 from fivm_dbt.testing.interpreter.expressions import compile_expression, reads, uses
-from fivm_dbt.testing.interpreter.operators import comparable
 from fivm_dbt.testing.interpreter.queries import compile_query
 from fivm_dbt.testing.interpreter.scope import Context, Env, Expression, Relation, column_at
 from fivm_dbt.testing.interpreter.types import BOOLEAN

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 import fivm_dbt.refresh.runner as runner
 import fivm_dbt.spark.statements as statements
-import fivm_dbt.testing.replay as replay
+import fivm_dbt.testing.references as references
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
@@ -51,7 +51,7 @@ def cache_statements(monkeypatch: pytest.MonkeyPatch) -> None:
         return _MARK.sub(lambda mark: str(versions[names[int(mark[0]) - _NEW]]), recomputes[key][1])
 
     monkeypatch.setattr(statements, "delta_query", cached_delta)
-    monkeypatch.setattr(replay, "recompute_sql", cached_recompute)
+    monkeypatch.setattr(references, "recompute_sql", cached_recompute)
 
 
 def skip_statement_checks(monkeypatch: pytest.MonkeyPatch) -> None:

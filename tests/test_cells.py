@@ -180,11 +180,11 @@ def test_the_command() -> None:
 
 def test_a_wrong_answer_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cell whose recompute reads something else is not equal."""
-    import fivm_dbt.testing.replay as replay
+    import fivm_dbt.testing.references as references
 
-    real = replay.recompute_sql
+    real = references.recompute_sql
     monkeypatch.setattr(
-        replay, "recompute_sql", lambda *given: f"SELECT * FROM ({real(*given)}) AS w LIMIT 1"
+        references, "recompute_sql", lambda *given: f"SELECT * FROM ({real(*given)}) AS w LIMIT 1"
     )
     cell = Cell("FROM", "rows")
     run = run_cells([cell], SHORT)

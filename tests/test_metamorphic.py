@@ -7,7 +7,8 @@ import os
 import pytest
 
 from fivm_dbt.testing.cell_runs import SHORT
-from fivm_dbt.testing.metamorphic import FAMILIES, failure, run_family, texts
+from fivm_dbt.testing.families import FAMILIES
+from fivm_dbt.testing.metamorphic import failure, run_family, texts
 from fixtures.runs import by_run
 
 SEED = int(os.environ.get("FIVM_SEED", "20240501"))

@@ -78,10 +78,10 @@ class CountingEngine(DuckDbEngine):
 
     def __init__(self, profile: Path) -> None:
         super().__init__()
-        self._connection.execute("SET enable_profiling = 'json'")
-        self._connection.execute(f"SET profiling_output = '{profile}'")
-        self._counting = _Counting(self._connection, profile)
-        self._connection = self._counting
+        connection = self._reads.connection
+        connection.execute("SET enable_profiling = 'json'")
+        connection.execute(f"SET profiling_output = '{profile}'")
+        self._counting = self._reads.connection = _Counting(connection, profile)
 
     def processed(self) -> int:
         """Rows since this was last asked."""

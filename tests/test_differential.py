@@ -388,7 +388,7 @@ def test_a_wrong_translation_is_found_and_saved(monkeypatch: pytest.MonkeyPatch,
     rewrites = sys.modules["fivm_dbt.engines.duckdb.functions"]._REWRITES
     menu = Menu.only("lateral view sequence", "project")
     with monkeypatch.context() as patch:
-        patch.setattr("fivm_dbt.engines.duckdb.engine._TRANSPILED", {})
+        patch.setattr("fivm_dbt.engines.duckdb.reads._TRANSPILED", {})
         patch.delitem(rewrites, exp.GenerateSeries)  # SEQUENCE would not count downwards
         verdicts = (run_random(seed, menu=menu, models=3, steps=2) for seed in range(SEED, SEED + 30))
         told = (v for v in verdicts if "not as interpreted" in (v.failure or ""))

@@ -180,7 +180,9 @@ def _of_the_first_protocol(bench: Bench) -> list[str]:
 def _is_as_built(bench: Bench) -> bool:
     bench.check()
     (helper,) = bench.plan.helpers
-    is_view = bench.engine.is_view_of(helper.name, bench.engine._views[helper.name].sql(dialect="spark"))
+    is_view = bench.engine.is_view_of(
+        helper.name, bench.engine._reads.views[helper.name].sql(dialect="spark")
+    )
     return is_view and not bench.engine.exists(bench.plan.root.relation)
 
 

@@ -80,7 +80,7 @@ class _HeldBack:
     def __call__(self, sql: str, note: Note) -> None:
         if self._left is None and self._is_meant(sql):
             engine: Any = self._b.bench.engine
-            self._left, self._staged = (sql, note), dict(engine._staged)
+            self._left, self._staged = (sql, note), dict(engine._reads.staged)
             raise Interrupted
         _commit(self._b)(sql, note)
 
@@ -88,7 +88,7 @@ class _HeldBack:
         """The statement arrives, with what its session had staged."""
         assert self._left is not None
         engine: Any = self._b.bench.engine
-        engine._staged.update(self._staged)
+        engine._reads.staged.update(self._staged)
         _commit(self._b)(*self._left)
 
 
@@ -172,9 +172,9 @@ class _Meanwhile:
         self._left -= 1
         if self._left == 0:
             engine: Any = self._b.bench.engine
-            staged = dict(engine._staged)
+            staged = dict(engine._reads.staged)
             self._b.run(full_refresh=self._full_refresh)
-            engine._staged.update(staged)
+            engine._reads.staged.update(staged)
         _commit(self._b)(sql, note)
 
     @property
@@ -329,7 +329,7 @@ def test_a_state_that_was_restored_is_built_anew() -> None:
         b.bench.engine.run("INSERT INTO counts__fivm_state SELECT * FROM counts__fivm_state WHERE false")
         table.commits.append(Commit(table.version + 1, "later", "RESTORE"))
         table.copies[table.version] = old
-        b.bench.engine._results.clear()
+        b.bench.engine._reads._results.clear()
         assert "changed by somebody else" in (b.run()["counts"].reason or "")
         b.check()
         b.check_catalog()

@@ -421,9 +421,9 @@ def _overtaken(bench: Bench, *meanwhile: Callable[[], None]) -> Engine:
 
     def before(text: str) -> None:
         if left and text.startswith(("MERGE INTO", "INSERT INTO")) and bench.plan.state_relation in text[:60]:
-            staged = dict(bench.engine._staged)
+            staged = dict(bench.engine._reads.staged)
             left.pop(0)()
-            bench.engine._staged.update(staged)
+            bench.engine._reads.staged.update(staged)
 
     return _Locked(bench.engine, before)  # type: ignore[return-value]
 

@@ -9,6 +9,7 @@ import pytest
 from sqlglot import exp
 
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
+from fivm_dbt.engines.duckdb.writes import Writes
 from fivm_dbt.errors import FivmError
 from fivm_dbt.naming import COUNT, PARTITION
 from fivm_dbt.plan.model.head import NextHead, Written
@@ -228,13 +229,13 @@ def test_what_a_commit_tells_its_readers(sql: str, rows: int, monkeypatch: pytes
     """The engine compares what is told with the versions, and the rows beside it with those of the statement."""
     monkeypatch.setattr(applying, "ONE_TASK_ROWS", rows)
     told: list[Written] = []
-    check = DuckDbEngine._check_changes
+    check = Writes.check_changes
 
-    def counted(engine: DuckDbEngine, target: str, written: Written) -> None:
+    def counted(writes: Writes, target: str, written: Written) -> None:
         told.append(written)
-        check(engine, target, written)
+        check(writes, target, written)
 
-    monkeypatch.setattr(DuckDbEngine, "_check_changes", counted)
+    monkeypatch.setattr(Writes, "check_changes", counted)
     bench = Bench.of(sql, {"r": ("k int, x decimal(10,2)", ROWS)}, {"fivm_apply": "auto"})
     bench.plan = replace(bench.plan, is_read=True)
     bench.refresh()

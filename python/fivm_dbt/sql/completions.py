@@ -56,7 +56,9 @@ class Completions:
         Raises FIVM106 where a result depends on ties and no completion would be what the text says.
         """
         check_definitions(node.args.get("windows") or [])
-        select = SelectNames(self.text, lowering, node, scope, relation, projections)
+        select = SelectNames(
+            self.text, lowering, node=node, scope=scope, relation=relation, projections=projections
+        )
         windows, aggregates = CompletedWindows(self, select), CompletedAggregates(self, select)
         clauses = [node.args.get(key) for key in ("having", "qualify", "order")]
         own = [n for part in (*node.expressions, *(c for c in clauses if c is not None)) for n in _own(part)]

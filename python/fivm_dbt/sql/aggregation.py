@@ -306,9 +306,16 @@ class _Grouping:
 
     def _rewrite_window(self, node: exp.Window, shown: exp.Expr) -> exp.Expr:
         """A window function over the groups: what it is called on is no aggregate of this SELECT, its operands are."""
-        call = node.this
-        _with_children(called(call), lambda child: self._rewrite(child, shown))
-        return _with_children(node, lambda part: part if part is call else self._rewrite(part, shown))
+        _with_children(called(node.this), lambda child: self._rewrite(child, shown))
+        return self._rewrite_around(node, called(node.this), shown)
+
+    def _rewrite_around(self, node: exp.Expr, call: exp.Expr, shown: exp.Expr) -> exp.Expr:
+        """OVER, FILTER and WITHIN GROUP have operands too."""
+        below = node.this
+        _with_children(node, lambda part: part if part is below else self._rewrite(part, shown))
+        if below is not call:
+            self._rewrite_around(below, call, shown)
+        return node
 
     def build(self, relation: Node, domain: Domain | None) -> Node:
         """The groups, with the fields that the expressions above them name."""

@@ -32,6 +32,10 @@ def check_decoration(node: exp.Expr) -> None:
         call = _called(node)
         if not is_aggregate(call):
             raise _refusal(node, call, "FILTER")
+        for part in node.expression.walk(prune=lambda n: isinstance(n, exp.Query)):
+            if is_aggregate(part) or isinstance(part, exp.Window):
+                what = f"{part.sql('spark')} in the condition of FILTER is not Spark SQL"
+                raise unsupported(part, what, "compute it in a subquery below")
     elif isinstance(node, exp.WithinGroup):
         call = _called(node)
         known = find(call)

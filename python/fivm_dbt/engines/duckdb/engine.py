@@ -1,7 +1,7 @@
 """The DuckDB engine: runs a plan's Spark SQL in process, with kept copies of old table versions.
 
 It exists to test thousands of refreshes in seconds and to let users replay scenarios without a warehouse.
-Spark has the last word: what DuckDB does otherwise is listed in ``duckdb_functions`` and, for division of
+Spark has the last word: what DuckDB does otherwise is listed in ``functions.py`` and, for division of
 decimals (done in doubles here), tolerated by the comparison.
 """
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from fivm_dbt.catalog import Dependency
 from fivm_dbt.delta.local import Local, local_key
@@ -277,7 +277,9 @@ class _Keeper:
             if marked is not None:
                 return marked
         reaching = with_running(with_days(with_reach(over))) if isinstance(over, Window) else over
-        split = split_running(reaching, self.kept.alias) if isinstance(reaching, Window) else None
+        split = None
+        if isinstance(reaching, Window):
+            split = self.kept.tried(partial(split_running, reaching))
         if split is not None:
             running, shown = split
             return shown.with_inputs((self._by_key(with_running(running), running),))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from fivm_dbt.catalog import Dependency
 from fivm_dbt.delta.term import scans
@@ -15,6 +16,8 @@ from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.rename import renamed
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import sibling, split_name, storable, unique_name
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,14 @@ class KeptViews:
         alias = unique_name("kept", self.aliases)
         self.aliases.add(alias)
         return alias
+
+    def tried(self, make: Callable[[Callable[[], str]], T | None]) -> T | None:
+        """What ``make`` makes with new aliases, which are not used up where it makes nothing."""
+        before = frozenset(self.aliases)
+        found = make(self.alias)
+        if found is None:
+            self.aliases &= before
+        return found
 
     def can_change(self, node: Node) -> bool:
         """Whether rows of ``node`` may come and go."""

@@ -37,10 +37,10 @@ from fivm_dbt.ir.nodes import (
     Window,
 )
 from fivm_dbt.ir.scalar import ColumnId, Scalar
-from fivm_dbt.ir.time_units import Unit, unit_of_multiples
 from fivm_dbt.ir.time_windows import WINDOW_START, TimeWindows
 from fivm_dbt.naming import CLOCK
 from fivm_dbt.parts.shift import Shift
+from fivm_dbt.parts.time_units import Unit, unit_of_multiples
 
 MAX_WAYS = 64
 """So many combinations of branches are looked at; of more nothing is known."""

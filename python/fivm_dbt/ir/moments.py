@@ -17,8 +17,8 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, conjuncts
-from fivm_dbt.ir.time_units import COARSE, Unit, coarser, length_of, shifted, unit_named, unit_of_multiples
 from fivm_dbt.parts.shift import DAY, SECOND, Shift
+from fivm_dbt.parts.time_units import COARSE, Unit, coarser, length_of, shifted, unit_named, unit_of_multiples
 
 Kind = Literal["date", "instant", "local"]
 TypeOf = Callable[[ColumnId], SparkType | None]

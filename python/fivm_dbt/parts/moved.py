@@ -7,17 +7,9 @@ import re
 from fivm_dbt.errors import FivmError
 from fivm_dbt.parts.reference import Bound, PartReference
 from fivm_dbt.parts.shift import DAY, SECOND, Shift
+from fivm_dbt.parts.time_units import LENGTHS
 
-_NAMED: dict[str, Shift] = {
-    "second": Shift(0, SECOND),
-    "minute": Shift(0, 60 * SECOND),
-    "hour": Shift(0, 3_600 * SECOND),
-    "day": Shift(0, DAY),
-    "week": Shift(0, 7 * DAY),
-    "month": Shift(1),
-    "quarter": Shift(3),
-    "year": Shift(12),
-}
+_NAMED: dict[str, Shift] = {str(unit): length for unit, length in LENGTHS.items()}
 _DEFAULTS = ("year", "quarter", "month", "day", "hour", "minute", "second")
 _WRITTEN = re.compile(r"\s*(\d+)?\s*([a-z]+?)s?\s*")
 

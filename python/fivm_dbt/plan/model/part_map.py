@@ -21,12 +21,12 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.moments import kind_of
 from fivm_dbt.ir.node import Field, Node
 from fivm_dbt.ir.nodes import Scan
-from fivm_dbt.ir.time_units import Unit, length_of
 from fivm_dbt.naming import split_name
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.moved import default_length, length, reference
 from fivm_dbt.parts.reference import PartReference
 from fivm_dbt.parts.shift import DAY, Shift
+from fivm_dbt.parts.time_units import Unit, length_of
 
 _EPOCH = datetime(1970, 1, 1)
 Place = tuple[int, ...]

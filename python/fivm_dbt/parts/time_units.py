@@ -9,7 +9,7 @@ from fivm_dbt.parts.shift import DAY, SECOND, Shift
 Unit = Literal["second", "minute", "hour", "day", "week", "month", "quarter", "year"]
 
 COARSE = frozenset({"week", "month", "quarter", "year"})
-_LENGTHS: dict[Unit, Shift] = {
+LENGTHS: dict[Unit, Shift] = {
     "second": Shift(0, SECOND),
     "minute": Shift(0, 60 * SECOND),
     "hour": Shift(0, 3_600 * SECOND),
@@ -20,8 +20,8 @@ _LENGTHS: dict[Unit, Shift] = {
     "year": Shift(12),
 }
 _UNITS: dict[str, Unit] = {
-    **{unit: unit for unit in _LENGTHS},
-    **{f"{unit}s": unit for unit in _LENGTHS},
+    **{unit: unit for unit in LENGTHS},
+    **{f"{unit}s": unit for unit in LENGTHS},
     "dd": "day", "mm": "month", "mon": "month", "yy": "year", "yyyy": "year",
 }  # fmt: skip
 
@@ -33,7 +33,7 @@ def unit_named(name: str) -> Unit | None:
 
 def length_of(unit: Unit) -> Shift:
     """How long a period is."""
-    return _LENGTHS[unit]
+    return LENGTHS[unit]
 
 
 def unit_of_multiples(micros: int) -> Unit | None:
@@ -43,12 +43,12 @@ def unit_of_multiples(micros: int) -> Unit | None:
     ('minute', 'day', None)
     """
     units: tuple[Unit, ...] = ("day", "hour", "minute", "second")
-    return next((u for u in units if micros % _LENGTHS[u].micros == 0), None)
+    return next((u for u in units if micros % LENGTHS[u].micros == 0), None)
 
 
 def coarser(one: Unit | None, other: Unit) -> Unit:
     """What a start of a period of one unit is when it is truncated to another."""
-    order = list(_LENGTHS)
+    order = list(LENGTHS)
     if one is None or one == "week" or other == "week":
         return other
     return max(one, other, key=order.index)
@@ -58,7 +58,7 @@ def shifted(unit: Unit | None, by: Shift) -> Unit | None:
     """What the start of a period is when it is shifted: still one, if by whole periods."""
     if unit is None:
         return None
-    length = _LENGTHS[unit]
+    length = LENGTHS[unit]
     if length.months:
         return unit if not by.micros and by.months % length.months == 0 else None
     return unit if not by.months and by.micros % length.micros == 0 else None

@@ -15,7 +15,7 @@ from fivm_dbt.naming import PARTITION
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.parts.reference import Bound, PartReference
-from fivm_dbt.plan.model.part_plan import PART, PartInput, PartPlan, PartQuery, PartRead, Together
+from fivm_dbt.plan.model.part_plan import PART, PartInput, PartQuery, PartRead, Together
 from fivm_dbt.plan.model.plan import ViewdfPlan
 from fivm_dbt.plan.viewdf.by_part import WANTED
 from fivm_dbt.spark.match_text import written_out
@@ -61,7 +61,7 @@ def _whole(plan: ViewdfPlan, relation: str, versions: Versions) -> exp.Expr:
 
 def part_query(plan: ViewdfPlan, query: PartQuery, part: int, versions: Versions) -> exp.Select:
     """INITIALIZE or UPDATE for one part, in the columns of the state: the user's text, each reference at its parts."""
-    parts = parts_of(plan)
+    parts = plan.parts
     texts = {name: whole_as_text(plan, name, versions[name]) for name in parts.plain}
     for read in query.reads:
         wanted = read.reference.parts(part)
@@ -88,7 +88,7 @@ def part_query(plan: ViewdfPlan, query: PartQuery, part: int, versions: Versions
 
 def together_query(plan: ViewdfPlan, wanted: Intervals, versions: Versions) -> exp.Select:
     """UPDATE for many parts, in the columns of the state."""
-    together = parts_of(plan).together
+    together = plan.parts.together
     assert together is not None
     rows = rows_together(plan, together, wanted, versions)
     columns = [column_ast("part", k.name) for k in plan.root.keys[:-1]]
@@ -99,7 +99,7 @@ def together_query(plan: ViewdfPlan, wanted: Intervals, versions: Versions) -> e
 
 def rows_together(plan: ViewdfPlan, together: Together, wanted: Intervals, versions: Versions) -> exp.Select:
     """What a query gives for many parts: the columns of the state, and PART."""
-    parts = parts_of(plan)
+    parts = plan.parts
     reads = {r.placeholder: r for r in parts.update.reads}
 
     def read(node: Scan | Lookup | Within) -> exp.Expr:
@@ -131,7 +131,7 @@ def same_part(alias: str) -> exp.Expr:
 
 def parts_query(plan: ViewdfPlan, first: int | None, parts: Intervals, versions: Versions) -> exp.Query:
     """What INITIALIZE and UPDATE give for some parts, those before them taken as they are stored."""
-    chosen = parts_of(plan)
+    chosen = plan.parts
     queries: list[exp.Query] = []
     alone = Intervals.of((first, first)) if first is not None and first in parts else Intervals()
     if chosen.initialize is not None and alone:
@@ -155,7 +155,7 @@ def _with_parts(
     plan: ViewdfPlan, node: Scan, read: PartRead, wanted: Intervals, versions: Versions
 ) -> exp.Select:
     """The rows of a reference with each part of the model that they are read for: ``low(j) ≤ p ≤ high(j)``."""
-    item, reference = parts_of(plan).input(read.reference.relation), read.reference
+    item, reference = plan.parts.input(read.reference.relation), read.reference
     needed = Intervals.of(*((reference.low.at(a), reference.high.at(b)) for a, b in wanted.ranges))
     if len(needed.ranges) > MAX_RANGES:
         needed = Intervals.of((needed.first, needed.last))
@@ -218,7 +218,7 @@ def _linear(number: str, factor: int, offset: int) -> exp.Expr:
 
 def named_parts(plan: ViewdfPlan, wanted: Intervals) -> exp.Expr:
     """The wanted parts with what is written of each: number, PART_TIMESTAMP, partition."""
-    length = parts_of(plan).length
+    length = plan.parts.length
     columns = {PART: BIGINT.text, PART_TIMESTAMP: "timestamp_ltz", PARTITION: "string"}
     rows = [
         (whole(part), instant(length.start_of(part), TIMESTAMP), _partition(plan, part)) for part in wanted
@@ -227,14 +227,9 @@ def named_parts(plan: ViewdfPlan, wanted: Intervals) -> exp.Expr:
 
 
 def _partition(plan: ViewdfPlan, part: int) -> exp.Expr:
-    return partition_of(parts_of(plan).period_of(part))
+    return partition_of(plan.parts.period_of(part))
 
 
 def partition_of(period: date) -> exp.Expr:
     """The partition in which the parts of a period lie: its first day, as text (:mod:`partition_text`)."""
     return exp.Literal.string(f"v{period.isoformat()}")
-
-
-def parts_of(plan: ViewdfPlan) -> PartPlan:
-    """What the plan of a viewdf model says of its parts."""
-    return plan.parts

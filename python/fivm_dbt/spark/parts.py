@@ -18,7 +18,7 @@ from fivm_dbt.plan.model.head import NextHead
 from fivm_dbt.plan.model.part_plan import PART, PartInput
 from fivm_dbt.plan.model.plan import ViewdfPlan
 from fivm_dbt.spark.heads import head_row, is_in_tail
-from fivm_dbt.spark.part_queries import MAX_RANGES, partition_of, parts_of
+from fivm_dbt.spark.part_queries import MAX_RANGES, partition_of
 from fivm_dbt.spark.part_time import in_parts, number_of, whole
 from fivm_dbt.spark.pieces import table
 from fivm_dbt.spark.properties import state_properties
@@ -86,14 +86,14 @@ def changed_parts_query(plan: ViewdfPlan, staged: str, compared: Intervals) -> e
     differing = exp.NEQ(this=exp.Sum(this=exp.column(COUNT)), expression=whole(0))
     rows = exp.select(column_ast("", PART_TIMESTAMP)).from_(both.subquery("both", copy=False), copy=False)
     rows = rows.group_by(*group, copy=False).having(differing, copy=False)
-    number = number_of(exp.column(PART_TIMESTAMP), TIMESTAMP, parts_of(plan).length)
+    number = number_of(exp.column(PART_TIMESTAMP), TIMESTAMP, plan.parts.length)
     query = exp.select(exp.alias_(number, PART)).from_(rows.subquery("differing", copy=False), copy=False)
     return query.distinct(copy=False)
 
 
 def part_rows(plan: ViewdfPlan, parts: Intervals) -> exp.Select:
     """How many rows stored parts have; those without rows are not there."""
-    number = number_of(exp.column(PART_TIMESTAMP), TIMESTAMP, parts_of(plan).length)
+    number = number_of(exp.column(PART_TIMESTAMP), TIMESTAMP, plan.parts.length)
     own = stored(plan, plan.top, None, _in_parts(plan, parts.at_most(MAX_RANGES)))
     each = exp.select(exp.alias_(number, PART)).from_(own, copy=False)
     query = exp.select(exp.column(PART), exp.alias_(exp.Count(this=exp.Star()), "rows"))
@@ -102,7 +102,7 @@ def part_rows(plan: ViewdfPlan, parts: Intervals) -> exp.Select:
 
 def _in_parts(plan: ViewdfPlan, parts: Intervals) -> exp.Expr:
     """The rows of these parts of the model."""
-    return in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, parts_of(plan).length, parts)
+    return in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, plan.parts.length, parts)
 
 
 # Writing, each with the head that it sets

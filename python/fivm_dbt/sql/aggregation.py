@@ -306,8 +306,9 @@ class _Grouping:
 
     def _rewrite_window(self, node: exp.Window, shown: exp.Expr) -> exp.Expr:
         """A window function over the groups: what it is called on is no aggregate of this SELECT, its operands are."""
-        _with_children(called(node.this), lambda child: self._rewrite(child, shown))
-        return self._rewrite_around(node, called(node.this), shown)
+        call = called(node.this)
+        _with_children(call, lambda child: self._rewrite(child, shown))
+        return self._rewrite_around(node, call, shown)
 
     def _rewrite_around(self, node: exp.Expr, call: exp.Expr, shown: exp.Expr) -> exp.Expr:
         """OVER, FILTER and WITHIN GROUP have operands too."""

@@ -27,7 +27,7 @@ def written_view(
     name = sibling(model, "root")
     node = AsWritten("result", tuple((c.name, c.type) for c in output))
     root = Root(
-        AsWritten("result", ()),
+        node,
         keys,
         payload=(),
         is_global=False,

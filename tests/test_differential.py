@@ -20,6 +20,7 @@ import pytest
 from sqlglot import exp
 
 from cached_statements import cache_statements
+from fivm_dbt.delta.rule import DELTAS
 from fivm_dbt.delta.term import Derive, Term, at_side
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.node import Side
@@ -364,7 +365,7 @@ def _wrong_join(node: Join, delta: Derive) -> tuple[Term, ...]:
 @pytest.fixture
 def wrong_rule(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     cache_statements(monkeypatch)
-    monkeypatch.setitem(sys.modules["fivm_dbt.delta.derive"].RULES, Join, _wrong_join)
+    monkeypatch.setitem(DELTAS, Join, _wrong_join)
     return monkeypatch
 
 

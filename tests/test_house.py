@@ -13,24 +13,17 @@ PRODUCT = Path(__file__).resolve().parent.parent / "python"
 LINES, FUNCTION_LINES, POSITIONAL, PLACES = 400, 60, 5, 4
 
 KNOWN_IN = {
-    "Aggregate": 31,
-    "ClockFilter": 5,
-    "ClockMap": 5,
-    "Filter": 19,
-    "Join": 26,
-    "Lookup": 9,
-    "Map": 26,
-    "Match": 12,
-    "OuterJoin": 15,
-    "Restrict": 5,
-    "Runs": 6,
-    "Scan": 38,
-    "SemiJoin": 14,
-    "Sessions": 14,
-    "TimeWindows": 6,
-    "UnionAll": 16,
-    "Values": 9,
-    "Window": 16,
+    "Aggregate": 21,
+    "Filter": 16,
+    "Join": 20,
+    "Lookup": 8,
+    "Map": 22,
+    "Scan": 34,
+    "Sessions": 9,
+    "TimeWindows": 5,
+    "UnionAll": 11,
+    "Values": 5,
+    "Window": 8,
     "Within": 6,
 }
 """In how many modules these operators are looked for, of which there are more than four. No figure may grow."""
@@ -81,7 +74,7 @@ def test_an_operator_is_known_in_few_places() -> None:
 
 @cache
 def _operators() -> frozenset[str]:
-    """The names of Node's subclasses."""
+    """The names of Node's subclasses, but for those that only say what others have in common."""
     bases = {
         node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
         for name, tree in _modules().items()
@@ -93,7 +86,7 @@ def _operators() -> frozenset[str]:
     while more := {name for name, of in bases.items() if of & found} - found:
         found |= more
     assert {"Filter", "Sessions", "HigherOrder"} <= found
-    return frozenset(found - {"Node"})
+    return frozenset(name for name in found - {"Node"} if "ABC" not in bases[name])
 
 
 def _looked_for(tree: ast.Module) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Delta rules: one file per operator, the equation in its docstring. See :mod:`fivm_dbt.delta.derive`."""
+"""Delta rules: a file per kind of operator in :mod:`fivm_dbt.delta.rules`, the equation in its docstring."""
 
 from fivm_dbt.delta.derive import derive
 from fivm_dbt.delta.term import Term

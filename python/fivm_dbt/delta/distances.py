@@ -15,29 +15,16 @@ from math import gcd
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.clock_nodes import ClockFilter, ClockMap, Crossing
 from fivm_dbt.ir.frames import Reach, reach_of
 from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.moments import differences, kind_of, moment, written_distance
 from fivm_dbt.ir.node import Item, Node, Side
-from fivm_dbt.ir.nodes import (
-    ClockFilter,
-    ClockMap,
-    Crossing,
-    Distinct,
-    Explode,
-    Filter,
-    Join,
-    Lookup,
-    Map,
-    OuterJoin,
-    Restrict,
-    Scan,
-    SemiJoin,
-    UnionAll,
-    Window,
-)
+from fivm_dbt.ir.nodes import Distinct, Explode, Filter, Join, Lookup, Map, Scan, UnionAll
+from fivm_dbt.ir.one_sided import OneSided, Restrict
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.time_windows import WINDOW_START, TimeWindows
+from fivm_dbt.ir.window import Window
 from fivm_dbt.naming import CLOCK
 from fivm_dbt.parts.shift import Shift
 from fivm_dbt.parts.time_units import Unit, unit_of_multiples
@@ -258,16 +245,14 @@ class Distances:
         factors = [self._child(node, n, target, place) for n in range(len(node.factors))]
         return [self.where(w, node.predicates) for w in _combined(factors)]
 
-    def _looked_up(
-        self, node: OuterJoin | SemiJoin, target: tuple[int, ...], place: tuple[int, ...]
-    ) -> list[Way]:
+    def _looked_up(self, node: OneSided, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
         """Left rows of an outer or an anti join need no partner: from these nothing follows for others.
 
         A right row that no left row matches has no influence in any of them.
         """
         left = self._child(node, 0, target, place)
         is_below = target[: len(place) + 1] == (*place, 1)
-        if not is_below and (isinstance(node, OuterJoin) or node.anti):
+        if not is_below and node.keeps_unmatched:
             return left
         right = self._child(node, 1, target, place)
         ways = [
@@ -367,7 +352,7 @@ _RULES: tuple[tuple[type[Node] | tuple[type[Node], ...], Callable[..., list[Way]
     (Window, Distances._windowed),
     (Match, Distances._matched),
     (Join, Distances._joined),
-    ((OuterJoin, SemiJoin), Distances._looked_up),
+    (OneSided, Distances._looked_up),
     (Restrict, Distances._restricted),
     (UnionAll, Distances._any_branch),
 )

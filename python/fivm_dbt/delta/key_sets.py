@@ -15,17 +15,8 @@ from dataclasses import dataclass, field, replace
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.ir.node import Item, Node, Side
-from fivm_dbt.ir.nodes import (
-    Distinct,
-    Join,
-    Lookup,
-    Map,
-    OuterJoin,
-    Restrict,
-    Scan,
-    SemiJoin,
-    UnionAll,
-)
+from fivm_dbt.ir.nodes import Distinct, Join, Lookup, Map, Scan, UnionAll
+from fivm_dbt.ir.one_sided import OneSided, Restrict, SemiJoin
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 
 
@@ -99,10 +90,10 @@ class _Bounds:
                 right = self._staged(right)
             return Restrict(self._limited(self.visit(node.left), right, _pairs(node)), right, node.keys)
         node = node.with_inputs(tuple(self.visit(child) for child in node.inputs))
-        if isinstance(node, (OuterJoin, SemiJoin)):
+        if isinstance(node, OneSided):
             pairs = equalities(node.predicates)
             left = node.left
-            if isinstance(node, SemiJoin) and not node.anti:
+            if not node.keeps_unmatched:
                 left = self._limited(left, node.right, pairs)
             # Left rows without a partner stay in an outer or anti join; right rows without one never matter.
             return node.with_inputs((left, self._limited(node.right, left, pairs)))
@@ -241,7 +232,7 @@ def _limit(
     if isinstance(node, Map):
         item = next(i for i in node.items if (node.alias, i.name) == column)
         return _limit(node.input, _column(item.value), type_) if item.value.is_column else None
-    if isinstance(node, Restrict) or (isinstance(node, SemiJoin) and not node.anti):
+    if isinstance(node, Restrict) or (isinstance(node, OneSided) and not node.keeps_unmatched):
         pairs = _pairs(node) if isinstance(node, Restrict) else equalities(node.predicates)
         for equal in _equal_to(column, pairs):
             limited = _limit(node.right, equal, type_)

@@ -10,22 +10,16 @@ around it: ``ΔOp = Op(new R ⋉ near(ΔR)) ⋉ keys(ΔR) − …`` (:mod:`fivm_
 from __future__ import annotations
 
 from fivm_dbt.catalog.types import INT
-from fivm_dbt.delta.nearby import affected_blocks, nearby_rows, rows_on_days, running_rows
-from fivm_dbt.delta.term import Derive, Term, at_side
-from fivm_dbt.ir.aggregate import Aggregate
-from fivm_dbt.ir.match import Match
+from fivm_dbt.delta.nearby import affected_blocks, nearby_rows, rows_of_windows, rows_on_days, running_rows
+from fivm_dbt.delta.term import Term, at_side
+from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.near import Days
 from fivm_dbt.ir.node import Item, Node, Side
-from fivm_dbt.ir.nodes import Distinct, Map, Restrict, UnionAll, Window
+from fivm_dbt.ir.nodes import Distinct, Map, UnionAll
+from fivm_dbt.ir.one_sided import Restrict
 from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.window import Window
 from fivm_dbt.naming import PREFIX
-
-Local = Aggregate | Window | Match
-
-
-def local_key(node: Local) -> tuple[Item, ...]:
-    """K: the GROUP BY of an aggregate, the PARTITION BY of window functions and of patterns."""
-    return node.keys if isinstance(node, Aggregate) else node.partition
 
 
 def affected_keys(node: Local, changed: tuple[Term, ...]) -> Node:
@@ -33,7 +27,7 @@ def affected_keys(node: Local, changed: tuple[Term, ...]) -> Node:
     alias = f"{node.alias}_changed"
     if isinstance(node, Window) and node.near is not None:
         return affected_blocks(node, changed, alias)
-    items = tuple(Item(f"key_{i + 1}", k.value, k.type) for i, k in enumerate(local_key(node)))
+    items = tuple(Item(f"key_{i + 1}", k.value, k.type) for i, k in enumerate(node.key))
     if not items:
         items = (Item(f"{PREFIX}any", Scalar.number(1), INT),)
     branches = tuple(Map(term.node, alias, items) for term in changed)
@@ -43,27 +37,17 @@ def affected_keys(node: Local, changed: tuple[Term, ...]) -> Node:
 def recomputed(node: Local, changed: tuple[Term, ...], side: Side) -> Node:
     """``Op(R ⋉ keys(ΔR))`` with R on one side."""
     keys = affected_keys(node, changed)
-    pairs = tuple((k.value, f.scalar) for k, f in zip(local_key(node), keys.fields, strict=False))
-    if isinstance(node, Match) or node.near is None:
+    pairs = tuple((k.value, f.scalar) for k, f in zip(node.key, keys.fields, strict=False))
+    if node.near is None:
         return node.with_inputs((Restrict(at_side(node.input, side), keys, pairs),))
-    if isinstance(node, Aggregate) and isinstance(node.near, Days):
+    if isinstance(node.near, Days):
         return node.with_inputs((rows_on_days(node, node.near, changed, side),))
-    if isinstance(node, Window) and node.near is not None and node.near.running is not None:
-        return running_rows(node, changed, side)
-    rows = nearby_rows(node, changed, side)
-    if isinstance(node, Aggregate):
+    if not isinstance(node, Window):
+        rows = rows_of_windows(node, node.near, changed, side)
         return node.with_inputs((Restrict(rows, keys, pairs),))
+    if node.near.running is not None:
+        return running_rows(node, changed, side)
+    rows = nearby_rows(node, node.near, changed, side)
     # Rows in the blocks around the affected ones are read for these, and not shown.
     shown = {i.value: Scalar.column(node.alias, i.name) for i in node.items}
     return Restrict(node.with_inputs((rows,)), keys, tuple((shown[value], key) for value, key in pairs))
-
-
-def delta_by_keys(node: Local, delta: Derive) -> tuple[Term, ...]:
-    """``ΔOp = Op(new R ⋉ keys(ΔR)) − Op(old R ⋉ keys(ΔR))``."""
-    changed = delta(node.input)
-    if not changed:
-        return ()
-    return tuple(
-        Term(recomputed(node, changed, side), Scalar.number(sign))
-        for side, sign in ((Side.NEW, 1), (Side.OLD, -1))
-    )

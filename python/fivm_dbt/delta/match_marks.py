@@ -33,10 +33,12 @@ from fivm_dbt.delta.match_columns import (
     written,
 )
 from fivm_dbt.delta.match_reruns import Reruns
-from fivm_dbt.delta.term import Term
+from fivm_dbt.delta.rule import told_of
+from fivm_dbt.delta.term import Term, read_by
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import Explode, Filter, Join, Lookup, Map, OuterJoin, UnionAll
+from fivm_dbt.ir.nodes import Explode, Filter, Join, Lookup, Map, UnionAll
+from fivm_dbt.ir.one_sided import OuterJoin
 from fivm_dbt.ir.runs import AT, BASE, HEADS, MARK, PART, SLOT, Runs
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT, PREFIX
@@ -53,6 +55,14 @@ def marks_of(runs: Runs, alias: str) -> Map:
     keys = (Item(k.name, Scalar.column(runs.alias, k.name), k.type) for k in runs.keys)
     parts = (Item(n, Scalar.column(runs.alias, MARK).field(n), t) for n, t in runs.mark_fields)
     return Map(runs, alias, (*keys, *parts))
+
+
+@told_of(Runs)
+def told_of_runs(node: Runs, is_own: bool) -> str:
+    return (
+        f"affected keys, from their last mark before the change; rows behind it from {read_by(node)}, "
+        "rows that are only appended as they come"
+    )
 
 
 def runs_in(core: Node) -> Runs | None:

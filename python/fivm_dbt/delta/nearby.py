@@ -8,13 +8,15 @@ from fivm_dbt.catalog.types import BIGINT, DATE, INT
 from fivm_dbt.delta.neighbours import with_neighbours
 from fivm_dbt.delta.running import running_from, with_later_blocks
 from fivm_dbt.delta.term import Term, at_side
-from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.instants import day_of, utc_day
+from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.near import Days, Near, Range
 from fivm_dbt.ir.node import Item, Node, Side
-from fivm_dbt.ir.nodes import Distinct, Explode, Map, Restrict, UnionAll, Window
+from fivm_dbt.ir.nodes import Distinct, Explode, Map, UnionAll
+from fivm_dbt.ir.one_sided import Restrict
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.time_windows import TimeWindows
+from fivm_dbt.ir.window import Window
 
 _STEP = "step"
 
@@ -27,32 +29,39 @@ def affected_blocks(node: Window, changed: tuple[Term, ...], alias: str) -> Dist
     return Distinct(_affected(node, near, rows, alias))
 
 
-def nearby_rows(node: Aggregate | Window, changed: tuple[Term, ...], side: Side) -> Node:
+def nearby_rows(node: Window, near: Near, changed: tuple[Term, ...], side: Side) -> Restrict:
     """The input of ``node`` on one side, with no rows but those from which affected results are computed."""
-    near = node.near
-    assert isinstance(near, Near)
-    rows, windows = node.input, None
-    nodes = tuple(t.node for t in changed)
-    alias = f"{node.alias}_near"
-    keys = node.partition[:-2] if isinstance(node, Window) else node.keys
-    if isinstance(rows, TimeWindows):
-        keys = tuple(k for k in keys if rows.alias not in k.value.tables)
-        rows, windows = rows.input, rows
-        # In which windows a row lies makes no difference here.
-        nodes = tuple(n.inputs[0] if isinstance(n, TimeWindows) else n for n in nodes)
+    nodes, alias = tuple(t.node for t in changed), f"{node.alias}_near"
+    keys = node.partition[:-2]
     if near.beside is None:
         needed = blocks_within(nodes, keys, near, near.needed, alias)
     else:
-        assert isinstance(node, Window)
         beside = near.beside
         affected = _affected(node, near, nodes, f"{alias}_changed")
         earlier, later = beside.earlier, beside.later
         of = _keys_of(node, nodes)
         needed = with_neighbours(affected, of, beside, side, alias, earlier=earlier, later=later)
+    return _in_blocks(at_side(node.input, side), keys, near, needed)
+
+
+def rows_of_windows(node: Local, near: Near, changed: tuple[Term, ...], side: Side) -> Node:
+    """The rows on one side from which affected results are computed, with the sliding windows that they lie in."""
+    nodes, alias = tuple(t.node for t in changed), f"{node.alias}_near"
+    if not isinstance(node.input, TimeWindows):
+        needed = blocks_within(nodes, node.key, near, near.needed, alias)
+        return _in_blocks(at_side(node.input, side), node.key, near, needed)
+    windows = node.input
+    keys = tuple(k for k in node.key if windows.alias not in k.value.tables)
+    # In which windows a row lies makes no difference here.
+    plain = tuple(n.inputs[0] if isinstance(n, TimeWindows) else n for n in nodes)
+    needed = blocks_within(plain, keys, near, near.needed, alias)
+    return windows.with_inputs((_in_blocks(at_side(windows.input, side), keys, near, needed),))
+
+
+def _in_blocks(rows: Node, keys: tuple[Item, ...], near: Near, needed: Node) -> Restrict:
     values = (*(k.value for k in keys), near.block, near.day)
     pairs = tuple((v, f.scalar) for v, f in zip(values, needed.fields, strict=True))
-    restricted = Restrict(at_side(rows, side), Distinct(needed), pairs)
-    return windows.with_inputs((restricted,)) if windows is not None else restricted
+    return Restrict(rows, Distinct(needed), pairs)
 
 
 def running_rows(node: Window, changed: tuple[Term, ...], side: Side) -> Map:
@@ -63,22 +72,20 @@ def running_rows(node: Window, changed: tuple[Term, ...], side: Side) -> Map:
     keys, of = node.partition[:-2], _keys_of(node, nodes)
     assert of is not None
     affected = _affected(node, near, nodes, alias)
-    values = (*(k.value for k in keys), near.block, near.day)
-    pairs = tuple((v, f.scalar) for v, f in zip(values, affected.fields, strict=True))
-    rows = Restrict(at_side(node.input, side), Distinct(affected), pairs)
+    rows = _in_blocks(at_side(node.input, side), keys, near, affected)
     own = blocks_within(nodes, keys, near, (0, 0), f"{alias}_own")
     return running_from(node, rows, own, of, side)
 
 
-def rows_on_days(node: Aggregate, near: Days, changed: tuple[Term, ...], side: Side) -> Restrict:
+def rows_on_days(node: Local, near: Days, changed: tuple[Term, ...], side: Side) -> Restrict:
     """The rows of affected groups on one side, looked up by the days on which they lie."""
     alias, made = f"{node.alias}_days", f"{node.alias}_numbers"
     generator = Scalar.parse(f"EXPLODE(SEQUENCE({near.first.sql}, {near.last.sql}))")
-    keys = tuple(Item(f"key_{i + 1}", k.value, k.type) for i, k in enumerate(node.keys))
+    keys = tuple(Item(f"key_{i + 1}", k.value, k.type) for i, k in enumerate(node.key))
     items = (*keys, Item("day", utc_day(Scalar.column(made, _STEP)), DATE))
     branches = tuple(Map(Explode(t.node, made, generator, ((_STEP, INT),)), alias, items) for t in changed)
     needed = Distinct(branches[0] if len(branches) == 1 else UnionAll(branches, alias))
-    values = (*(k.value for k in node.keys), near.day)
+    values = (*(k.value for k in node.key), near.day)
     pairs = tuple((v, f.scalar) for v, f in zip(values, needed.fields, strict=True))
     return Restrict(at_side(node.input, side), needed, pairs)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.delta.derive import derive
-from fivm_dbt.delta.local import Local, affected_keys, recomputed
+from fivm_dbt.delta.local import affected_keys, recomputed
 from fivm_dbt.delta.sessions import delta_of_sessions
 from fivm_dbt.delta.term import Term, at_side
 from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.node import Item, Node, Side
-from fivm_dbt.ir.nodes import Filter, Map, Restrict, Scan
+from fivm_dbt.ir.nodes import Filter, Map, Scan
+from fivm_dbt.ir.one_sided import Restrict
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.naming import COUNT

@@ -16,11 +16,14 @@ from dataclasses import dataclass
 
 from fivm_dbt.catalog.types import BIGINT, DATE, INT
 from fivm_dbt.delta.nearby import blocks_within
+from fivm_dbt.delta.rule import told_of
+from fivm_dbt.delta.rules.by_key import told_of_local
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.instants import aligned, utc_day, utc_day_number
 from fivm_dbt.ir.node import Item, Side
-from fivm_dbt.ir.nodes import Distinct, Explode, Filter, Map, Restrict, Scan, UnionAll
+from fivm_dbt.ir.nodes import Distinct, Explode, Filter, Map, Scan, UnionAll
+from fivm_dbt.ir.one_sided import Restrict
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import SESSION_END, SESSION_START, Sessions
 from fivm_dbt.naming import COUNT
@@ -38,6 +41,13 @@ def delta_of_sessions(
     kept = _KeptSessions(rows, local, state, keys, changed)
     minus = Scalar.parse(f"-{Scalar.column(rows.alias, COUNT).sql}")
     return (Term(kept.made(), Scalar.column(rows.alias, COUNT)), Term(kept.gone(), minus))
+
+
+@told_of(Sessions)
+def told_of_sessions(node: Sessions, is_own: bool) -> str:
+    if node.near is None:
+        return told_of_local(node, is_own)
+    return "sessions near a changed row, made anew from their rows in the own state and the change"
 
 
 def days_between(first: Scalar, last: Scalar, gap: int) -> tuple[Scalar, Scalar]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.clock import on_side
+from fivm_dbt.ir.clock_nodes import ClockFilter, ClockMap
 from fivm_dbt.ir.higher_order import Defined
 from fivm_dbt.ir.node import Item, Node, Side
-from fivm_dbt.ir.nodes import ClockFilter, ClockMap, Filter, Map, Scan
+from fivm_dbt.ir.nodes import Filter, Map, Scan
 from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.naming import COUNT
 
 
 @dataclass(frozen=True)
@@ -25,9 +28,19 @@ class Term:
 
 
 class Derive(Protocol):
-    """The delta of an operator's input, given to a rule."""
+    """The delta of an operator's input, given to a rule. Inputs in ``static`` never change."""
+
+    @property
+    def static(self) -> frozenset[str]: ...
 
     def __call__(self, node: Node) -> tuple[Term, ...]: ...
+
+
+def carried(term: Term, alias: str) -> tuple[tuple[Item, ...], Scalar]:
+    """What a projection ``alias`` needs beside its own columns for a term's multiplicity, and this above it."""
+    if term.multiplicity.as_number is not None:
+        return (), term.multiplicity
+    return (Item(COUNT, term.multiplicity, BIGINT),), Scalar.column(alias, COUNT)
 
 
 def at_side(node: Node, side: Side) -> Node:
@@ -46,6 +59,11 @@ def at_side(node: Node, side: Side) -> Node:
 def items_at(items: tuple[Item, ...], side: Side) -> tuple[Item, ...]:
     """Computed columns at the time of one side."""
     return tuple(Item(i.name, on_side(i.value, side), i.type) for i in items)
+
+
+def read_by(node: Node) -> str:
+    """The relations below an operator, for people."""
+    return ", ".join(dict.fromkeys(s.relation for s in scans(node))) or "rows of the query"
 
 
 def scans(node: Node) -> tuple[Scan, ...]:

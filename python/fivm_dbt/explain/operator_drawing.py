@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from textwrap import shorten, wrap
 
+from fivm_dbt.delta.rule import told
 from fivm_dbt.explain.access import access_paths
 from fivm_dbt.explain.drawing import Box, Drawing, Measured, laid_out
-from fivm_dbt.explain.operators import rule
 from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.nodes import Filter, Map, Scan
 from fivm_dbt.ir.on_demand import is_on_demand
@@ -106,7 +106,7 @@ class _Picture:
             for number, child in enumerate(node.inputs, start=1)
         ]
         described = node.described
-        how = "evaluated when anything changed" if is_on_demand(view.core) else rule(node, is_own=is_own)
+        how = "evaluated when anything changed" if is_on_demand(view.core) else told(node, is_own=is_own)
         kind, _, rest = described.partition(" ")
         lines = (kind, *wrap(shorten(rest, _LONGEST, placeholder=" …"), _WIDEST))
         relations = tuple(dict.fromkeys(r for box in below for r in box.relations))

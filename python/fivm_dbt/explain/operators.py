@@ -6,30 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import TypeGuard
 
 from fivm_dbt.delta.key_sets import KeySet
-from fivm_dbt.delta.local import local_key
-from fivm_dbt.delta.term import scans
-from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.delta.rule import told
+from fivm_dbt.delta.term import read_by, scans
+from fivm_dbt.ir.clock_nodes import Crossing
 from fivm_dbt.ir.higher_order import HigherOrder
-from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.node import Node, Side
-from fivm_dbt.ir.nodes import (
-    ClockFilter,
-    ClockMap,
-    Crossing,
-    Filter,
-    Join,
-    Lookup,
-    Map,
-    OuterJoin,
-    Scan,
-    SemiJoin,
-    UnionAll,
-    Values,
-    Window,
-)
+from fivm_dbt.ir.nodes import Filter, Lookup, Map, Scan, UnionAll, Values
 from fivm_dbt.ir.on_demand import OnDemand, is_on_demand
-from fivm_dbt.ir.runs import Runs
-from fivm_dbt.ir.sessions import Sessions
+from fivm_dbt.ir.window import Window
 from fivm_dbt.ir.within import Within
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
@@ -84,7 +68,7 @@ def _evaluated(node: Node, *, depth: int) -> Iterator[str]:
             return
         is_swept = any(isinstance(inner, Window) for inner in node.walk())
         how = "running sums in the order of what is compared" if is_swept else "a join"
-        yield "  " * depth + f"{node.described}: by {how}, over {_over(node)}"
+        yield "  " * depth + f"{node.described}: by {how}, over {read_by(node)}"
         return
     yield "  " * depth + node.described
     for child in node.inputs:
@@ -93,44 +77,17 @@ def _evaluated(node: Node, *, depth: int) -> Iterator[str]:
 
 def _below(node: Node, *, skip_local: bool, depth: int) -> Iterator[str]:
     if isinstance(node, HigherOrder):
-        yield "  " * depth + f"{node.described}: ring delta, one relation after the other"
+        yield "  " * depth + f"{node.described}: {told(node, is_own=False)}"
         for trigger in node.triggers:
-            met = ", ".join(_over(other) for other in trigger.others)
-            yield "  " * (depth + 1) + f"Δ{_over(trigger.changed)} meets {met}"
+            met = ", ".join(read_by(other) for other in trigger.others)
+            yield "  " * (depth + 1) + f"Δ{read_by(trigger.changed)} meets {met}"
         return
     if not isinstance(node, (Scan, Values)):
-        yield "  " * depth + f"{node.described}: {rule(node, is_own=skip_local)}"
+        yield "  " * depth + f"{node.described}: {told(node, is_own=skip_local)}"
     else:
         yield "  " * depth + node.described
     for child in node.inputs:
         yield from _below(child, skip_local=skip_local and isinstance(node, (Map, Filter)), depth=depth + 1)
-
-
-def rule(node: Node, *, is_own: bool) -> str:
-    if isinstance(node, (ClockFilter, ClockMap)):
-        return "ring delta, linear; the rows for which time makes a difference enter or leave"
-    if isinstance(node, Join):
-        return "ring delta, a term for each changed factor"
-    if node.is_linear:
-        return "ring delta, linear"
-    if isinstance(node, (OuterJoin, SemiJoin)):
-        return f"ring delta in the left side; affected left rows of the right side, re-evaluated over {_over(node)}"
-    if isinstance(node, Sessions) and node.near is not None:
-        return "sessions near a changed row, made anew from their rows in the own state and the change"
-    if isinstance(node, (Aggregate, Window, Match)):
-        keys = ", ".join(k.value.sql for k in local_key(node)) or "all rows are one"
-        old = "the old part read from the own state" if is_own else "the old part computed again"
-        return f"affected keys ({keys}), re-evaluated over {_over(node.input)}; {old}"
-    if isinstance(node, Runs):
-        return (
-            f"affected keys, from their last mark before the change; rows behind it from {_over(node)}, "
-            "rows that are only appended as they come"
-        )
-    return "re-evaluated"
-
-
-def _over(node: Node) -> str:
-    return ", ".join(dict.fromkeys(s.relation for s in scans(node))) or "rows of the query"
 
 
 def reads_in_full(view: View) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
 
+from fivm_dbt.catalog import Catalog
 from fivm_dbt.catalog.types import SparkType
 from fivm_dbt.ir.factored import Factored
+from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.near import Days, Near
-from fivm_dbt.ir.node import Field, Item, Node, listed, made
-from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.node import Field, Item, Key, Node, listed, made, used
+from fivm_dbt.ir.scalar import ColumnId, Scalar
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,11 @@ class AggregateCall:
     is_repeatable: bool = True
 
     @property
+    def scalars(self) -> Iterator[Scalar]:
+        """What it is computed of."""
+        return (s for s in (self.argument, self.written) if s is not None)
+
+    @property
     def described(self) -> str:
         """The call, for people."""
         if self.written is not None:
@@ -37,15 +45,13 @@ class AggregateCall:
 
 
 @dataclass(frozen=True)
-class Aggregate(Node):
+class Aggregate(Local):
     """GROUP BY ``keys``; without keys a global aggregate, which has one row even over nothing (``is_global``).
 
     ``factored`` says how its payload is added up where the input has payloads of a view tree instead of the rows that
     ``calls`` speak of. Over sliding windows and sessions ``near`` says where rows of an affected window are.
     """
 
-    input: Node
-    alias: str
     keys: tuple[Item, ...]
     calls: tuple[AggregateCall, ...]
     is_global: bool = False
@@ -53,13 +59,34 @@ class Aggregate(Node):
     near: Near | Days | None = None
 
     def __post_init__(self) -> None:
-        used: Iterable[Scalar | None]
-        if self.factored is not None:
-            used = self.factored.scalars
-        else:
-            used = (s for c in self.calls for s in (c.argument, c.written))
-        self._check(*(k.value for k in self.keys), *(s for s in used if s is not None))
+        added = self.factored.scalars if self.factored is not None else self._called
+        self._check(*(k.value for k in self.keys), *added)
         self._check_names()
+
+    @property
+    def key(self) -> tuple[Item, ...]:
+        return self.keys
+
+    @property
+    def _called(self) -> Iterable[Scalar]:
+        return chain.from_iterable(c.scalars for c in self.calls)
+
+    @property
+    def used(self) -> frozenset[ColumnId]:
+        return used(self._called)
+
+    def only(self, needed: frozenset[ColumnId]) -> Aggregate:
+        """All keys stay: they make the groups."""
+        calls = tuple(c for c in self.calls if (self.alias, c.name) in needed)
+        over = used(k.value for k in self.keys) | used(s for c in calls for s in c.scalars)
+        return replace(self, input=self.input.only(over), calls=calls)
+
+    def over_nothing(self, inputs: tuple[Node | None, ...]) -> None:
+        if self.is_global:
+            raise ValueError("a global aggregate over nothing has a row: its input cannot be pruned")
+
+    def unique_keys(self, catalog: Catalog) -> tuple[Key, ...]:
+        return (frozenset((self.alias, key.name) for key in self.keys),)
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -69,6 +96,11 @@ class Aggregate(Node):
     def adds_up(self) -> bool:
         """Whether every call is a sum in a ring, so that rows come and go by addition."""
         return all(call.written is None for call in self.calls)
+
+    @property
+    def formula(self) -> str:
+        keys = ", ".join(k.value.sql for k in self.keys) or "all"
+        return f"γ[{keys}]({self.input.formula})"
 
     @property
     def described(self) -> str:

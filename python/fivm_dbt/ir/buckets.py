@@ -23,6 +23,7 @@ class Buckets(Node):
     """
 
     is_linear = True
+    is_item = True
 
     input: Node
     alias: str

@@ -7,17 +7,17 @@ pinned as a version of an input is, and an interrupted refresh is done again wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
-from typing import Any
 
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import DATE, TIMESTAMP
 from fivm_dbt.errors import Span
-from fivm_dbt.ir.node import Node, Side
+from fivm_dbt.ir.node import Node, Side, scalars_of
+from fivm_dbt.ir.rename import with_scalars
 from fivm_dbt.ir.scalar import ColumnId, Scalar, as_type, column_ast, conjuncts, grouped
 from fivm_dbt.naming import CLOCK
 
@@ -226,34 +226,6 @@ def with_columns(scalar: Scalar, columns: Mapping[Scalar, ColumnId]) -> Scalar:
 
 
 # Nodes
-
-
-def scalars_of(value: Any) -> Iterator[Scalar]:
-    """The expressions that stand in an operator itself, not in its inputs."""
-    if isinstance(value, Scalar):
-        yield value
-    elif isinstance(value, tuple):
-        for item in value:
-            if not isinstance(item, Node):
-                yield from scalars_of(item)
-    elif is_dataclass(value) and not isinstance(value, type):
-        for f in fields(value):
-            part = getattr(value, f.name)
-            if not isinstance(part, Node):
-                yield from scalars_of(part)
-
-
-def with_scalars(value: Any, change: Callable[[Scalar], Scalar]) -> Any:
-    """An operator with each of its own expressions changed; its inputs stay."""
-    if isinstance(value, Scalar):
-        return change(value)
-    if isinstance(value, tuple):
-        return tuple(v if isinstance(v, Node) else with_scalars(v, change) for v in value)
-    if is_dataclass(value) and not isinstance(value, type):
-        parts = {f.name: getattr(value, f.name) for f in fields(value)}
-        new = {k: v if isinstance(v, Node) else with_scalars(v, change) for k, v in parts.items()}
-        return value if all(new[k] is v for k, v in parts.items()) else type(value)(**new)
-    return value
 
 
 def kinds_below(node: Node) -> frozenset[str]:

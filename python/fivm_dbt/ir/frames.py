@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -51,6 +51,25 @@ def reach_of(values: tuple[Scalar, ...], distance: Distance) -> dict[ColumnId, R
             reach = Reach(reach.after, reach.before)
         found[column] = found[column] | reach if column in found else reach
     return found if len(found) == 1 else {}
+
+
+def ordered_by(values: Iterable[Scalar]) -> Iterator[Scalar]:
+    """What the window functions of these values are ordered by."""
+    windows = (w for value in values for w in value.ast().find_all(exp.Window))
+    orders = (order for w in windows if (order := w.args.get("order")) is not None)
+    return (Scalar(o.this.copy()) for order in orders for o in order.expressions)
+
+
+def numbered_by(value: Scalar) -> frozenset[Scalar] | None:
+    """What ROW_NUMBER() partitions by, where the value is just that.
+
+    >>> [p.sql for p in numbered_by(Scalar.parse("row_number() over (partition by (r.k) order by r.t)"))]
+    ['r.k']
+    """
+    window = value.ast()
+    if not isinstance(window, exp.Window) or not isinstance(window.this, exp.RowNumber):
+        return None
+    return frozenset(Scalar(p.unnest().copy()) for p in window.args.get("partition_by") or [])
 
 
 def has_window(value: Scalar) -> bool:

@@ -9,11 +9,12 @@ a variable, a count, a sum. Expressions name them, and the columns of a row, as 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from fivm_dbt.catalog.types import SparkType
-from fivm_dbt.ir.node import Field, Item, Node, named
+from fivm_dbt.ir.local import Local
+from fivm_dbt.ir.node import Field, Item, named, used
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.patterns.automaton import Automaton
@@ -102,7 +103,7 @@ class Recognizer:
 
 
 @dataclass(frozen=True)
-class Match(Node):
+class Match(Local):
     """The matches of a pattern: a row for each, or for each row of each.
 
     ``columns`` are what a row of the input is to the recognizer, ``order`` tells all rows of a partition apart that
@@ -110,8 +111,6 @@ class Match(Node):
     ``part`` is the time part of a row, over ROW, where the recognizer is ``per_part``.
     """
 
-    input: Node
-    alias: str
     partition: tuple[Item, ...]
     columns: tuple[Item, ...]
     order: tuple[Ordering, ...]
@@ -122,6 +121,25 @@ class Match(Node):
 
     def __post_init__(self) -> None:
         self._check(*(i.value for i in (*self.partition, *self.columns)))
+
+    @property
+    def key(self) -> tuple[Item, ...]:
+        return self.partition
+
+    @property
+    def used(self) -> frozenset[ColumnId]:
+        return used(i.value for i in self.columns)
+
+    @property
+    def goes_by_time(self) -> bool:
+        types = {i.name: i.type for i in self.columns}
+        return any(types[o.column].is_temporal for o in self.order if o.column in types)
+
+    def only(self, needed: frozenset[ColumnId]) -> Match:
+        """All its columns order the rows, so that none of them can be spared."""
+        items = tuple(i for i in self.items if (self.alias, i.name) in needed)
+        over = used(i.value for i in self.partition) | self.used
+        return replace(self, input=self.input.only(over), items=items)
 
     @property
     def fields(self) -> tuple[Field, ...]:

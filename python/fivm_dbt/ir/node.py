@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from fivm_dbt.catalog import Catalog
 from fivm_dbt.catalog.types import SparkType
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import CLOCK
@@ -48,6 +49,9 @@ class Item:
     type: SparkType
 
 
+Key = frozenset[ColumnId]
+"""Columns in which no two rows of a relation are equal."""
+
 N = TypeVar("N", bound="Node")
 
 
@@ -73,6 +77,14 @@ class Node:
     """Whether it gives the rows of two bags what it gives each of them: ``Q(R ⊎ S) = Q(R) ⊎ Q(S)``, for any input."""
     makes_rows: ClassVar[bool] = False
     """Whether rows are generated in the FROM clause, behind all joins."""
+    is_item: ClassVar[bool] = False
+    """Whether all its columns have its own alias, so that it can stand as an item of FROM."""
+    computes_columns: ClassVar[bool] = False
+    """Whether all its columns are computed of those of its only input, so that a projection below it dissolves."""
+    drops_rows: ClassVar[bool] = False
+    """Whether it has rows of its first input, none of them more often than there."""
+    symbol: ClassVar[str] = ""
+    """What stands between its inputs in a formula."""
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -106,6 +118,45 @@ class Node:
     def described(self) -> str:
         """The operator in a line, for people."""
         raise NotImplementedError
+
+    @property
+    def formula(self) -> str:
+        """The operator over those below it, as algebra. What leaves all columns and rows as they are is left out."""
+        below = [child.formula for child in self.inputs]
+        return below[0] if len(below) == 1 else f"({f' {self.symbol} '.join(below)})"
+
+    def only(self, needed: frozenset[ColumnId]) -> Node:
+        """The same rows with only the columns in ``needed``, and with nothing unused below."""
+        if not self.passes_rows:
+            raise TypeError(f"{type(self).__name__} does not say which columns it needs")
+        return self._with_used(needed)
+
+    def _with_used(self, needed: frozenset[ColumnId]) -> Node:
+        """The operator over what ``needed`` and its own expressions name of its inputs."""
+        wanted = needed | used(scalars_of(self))
+        return self.with_inputs(tuple(child.only(wanted & child.ids) for child in self.inputs))
+
+    def left_by(self, changed: Collection[str]) -> Node | None:
+        """What is left of it in a delta where only the relations in ``changed`` changed; None if it has no rows.
+
+        CLOCK is among them where the time is another.
+        """
+        inputs = tuple(child.left_by(changed) for child in self.inputs)
+        kept = tuple(child for child in inputs if child is not None)
+        return self.with_inputs(kept) if len(kept) == len(inputs) else self.over_nothing(inputs)
+
+    def over_nothing(self, inputs: tuple[Node | None, ...]) -> Node | None:
+        """What it is over its inputs where those that are None have no rows; None if it has none then."""
+        if len(inputs) != 1:
+            raise TypeError(f"{type(self).__name__} does not say what it is without one of its inputs")
+        return None
+
+    def unique_keys(self, catalog: Catalog) -> tuple[Key, ...]:
+        """Sets of columns in which no two of its rows are equal; none where nothing is known.
+
+        ``catalog`` has what is declared of relations.
+        """
+        return self.inputs[0].unique_keys(catalog) if self.drops_rows else ()
 
     @property
     def ids(self) -> frozenset[ColumnId]:
@@ -146,6 +197,11 @@ class Named(Protocol):
     def type(self) -> SparkType: ...
 
 
+def all_of(predicates: Iterable[Scalar]) -> str:
+    """Conditions, for people."""
+    return " and ".join(p.sql for p in predicates)
+
+
 def named(name: str, sql: str) -> str:
     """A computed column for people: its name, and its expression where that is no column of this name."""
     return name if sql.split(".")[-1] == name else f"{name} = {sql}"
@@ -159,3 +215,23 @@ def listed(items: Iterable[Item]) -> str:
 def made(alias: str, items: Iterable[Named]) -> tuple[Field, ...]:
     """The fields of computed columns."""
     return tuple(Field(alias, item.name, item.type) for item in items)
+
+
+def scalars_of(value: Any) -> Iterator[Scalar]:
+    """The expressions that stand in an operator itself, not in its inputs."""
+    if isinstance(value, Scalar):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            if not isinstance(item, Node):
+                yield from scalars_of(item)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for f in fields(value):
+            part = getattr(value, f.name)
+            if not isinstance(part, Node):
+                yield from scalars_of(part)
+
+
+def used(scalars: Iterable[Scalar]) -> frozenset[ColumnId]:
+    """The columns that expressions name."""
+    return frozenset(c for scalar in scalars for c in scalar.columns)

@@ -6,23 +6,21 @@ inner part can be merged into the SELECT around it. Relations are bags (section 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
+from fivm_dbt.catalog import Catalog
 from fivm_dbt.catalog.types import SparkType
-from fivm_dbt.ir.aggregate import Aggregate
-from fivm_dbt.ir.near import Near
-from fivm_dbt.ir.node import Field, Item, Node, Side, listed, made
-from fivm_dbt.ir.scalar import Scalar
-
-
-def _all(predicates: Iterable[Scalar]) -> str:
-    return " and ".join(p.sql for p in predicates)
+from fivm_dbt.ir.keys import keys_shown, keys_together
+from fivm_dbt.ir.node import Field, Item, Key, Node, Side, all_of, listed, made, used
+from fivm_dbt.ir.scalar import ColumnId, Scalar
 
 
 @dataclass(frozen=True)
 class Scan(Node):
     """An input relation, restricted to the columns that are read, on one side of a refresh."""
+
+    is_item = True
 
     relation: str
     alias: str
@@ -34,231 +32,27 @@ class Scan(Node):
         return tuple(Field(self.alias, name, type_) for name, type_ in self.columns)
 
     @property
+    def formula(self) -> str:
+        side = "Δ" if self.side is Side.DELTA else f"{self.side.value} "
+        return f"{side}{self.relation} {self.alias}"
+
+    def only(self, needed: frozenset[ColumnId]) -> Scan:
+        return replace(self, columns=tuple(c for c in self.columns if (self.alias, c[0]) in needed))
+
+    def left_by(self, changed: Collection[str]) -> Scan | None:
+        return None if self.side is Side.DELTA and self.relation not in changed else self
+
+    def unique_keys(self, catalog: Catalog) -> tuple[Key, ...]:
+        relation = catalog.find(self.relation)
+        declared = relation.keys if relation is not None else ()
+        ids = {f.name.lower(): f.id for f in self.fields}
+        return tuple(frozenset(ids[n] for n in key) for key in declared if key and set(key) <= ids.keys())
+
+    @property
     def described(self) -> str:
         alias = f" as {self.alias}" if self.alias != self.relation.split(".")[-1] else ""
         side = "" if self.side.value == "current" else f"{self.side.value} "
         return f"Scan {side}{self.relation}{alias} [{', '.join(name for name, _ in self.columns)}]"
-
-
-@dataclass(frozen=True)
-class Values(Node):
-    """Rows that stand in the query."""
-
-    alias: str
-    columns: tuple[tuple[str, SparkType], ...]
-    rows: tuple[tuple[Scalar, ...], ...]
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return tuple(Field(self.alias, name, type_) for name, type_ in self.columns)
-
-    @property
-    def described(self) -> str:
-        return f"Values {self.alias} [{', '.join(name for name, _ in self.columns)}] {len(self.rows)} rows"
-
-
-@dataclass(frozen=True)
-class AsWritten(Node):
-    """A query of which nothing is known but its columns: it is run as it stands."""
-
-    alias: str
-    columns: tuple[tuple[str, SparkType], ...]
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return tuple(Field(self.alias, name, type_) for name, type_ in self.columns)
-
-    @property
-    def described(self) -> str:
-        return f"AsWritten {self.alias} [{', '.join(name for name, _ in self.columns)}]"
-
-
-@dataclass(frozen=True)
-class Filter(Node):
-    """Rows of ``input`` for which every predicate is true."""
-
-    passes_rows = True
-    is_row_level = True
-    is_linear = True
-
-    input: Node
-    predicates: tuple[Scalar, ...]
-
-    def __post_init__(self) -> None:
-        self._check(*self.predicates)
-
-    @property
-    def described(self) -> str:
-        return f"Filter {_all(self.predicates)}"
-
-
-@dataclass(frozen=True)
-class Map(Node):
-    """One row ``alias.(items)`` per row of ``input``."""
-
-    is_row_level = True
-    is_linear = True
-
-    input: Node
-    alias: str
-    items: tuple[Item, ...]
-
-    def __post_init__(self) -> None:
-        self._check(*(item.value for item in self.items))
-        self._check_names()
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return made(self.alias, self.items)
-
-    @property
-    def described(self) -> str:
-        return f"Map {self.alias} [{listed(self.items)}]"
-
-
-@dataclass(frozen=True)
-class ClockFilter(Node):
-    """Rows of ``input`` for which every predicate is true; each reads the clock, so that rows come and go with time.
-
-    On one side of a refresh it is a Filter: there the time is known (:mod:`fivm_dbt.ir.clock`).
-    """
-
-    is_row_level = True
-
-    input: Node
-    predicates: tuple[Scalar, ...]
-
-    def __post_init__(self) -> None:
-        self._check(*self.predicates)
-
-    @property
-    def described(self) -> str:
-        return f"ClockFilter {_all(self.predicates)}"
-
-
-@dataclass(frozen=True)
-class ClockMap(Node):
-    """A Map with items that compare something with the clock. On one side of a refresh it is a Map."""
-
-    is_row_level = True
-
-    input: Node
-    alias: str
-    items: tuple[Item, ...]
-
-    def __post_init__(self) -> None:
-        self._check(*(item.value for item in self.items))
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return made(self.alias, self.items)
-
-    @property
-    def described(self) -> str:
-        return f"ClockMap {self.alias} [{listed(self.items)}]"
-
-
-@dataclass(frozen=True)
-class Crossing(Node):
-    """In a delta: the rows of ``input`` for which something is different because the clock moved.
-
-    ``predicates`` are over the clocks of both sides. If the clock stood still there are none, and the term vanishes.
-    """
-
-    input: Node
-    predicates: tuple[Scalar, ...]
-
-    def __post_init__(self) -> None:
-        self._check(*self.predicates)
-
-    @property
-    def described(self) -> str:
-        return f"Crossing {_all(self.predicates)}"
-
-
-@dataclass(frozen=True)
-class Join(Node):
-    """The product of the factors, kept where every predicate is true (n-ary inner join)."""
-
-    is_linear = True
-
-    factors: tuple[Node, ...]
-    predicates: tuple[Scalar, ...]
-
-    def __post_init__(self) -> None:
-        self._check(*self.predicates)
-        ids = [f.id for f in self.fields]
-        if len(ids) != len(set(ids)):
-            raise ValueError(f"Join: factors share fields: {sorted(i for i in ids if ids.count(i) > 1)}")
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return tuple(f for factor in self.factors for f in factor.fields)
-
-    @property
-    def described(self) -> str:
-        return f"Join {_all(self.predicates) or 'cross'}"
-
-
-@dataclass(frozen=True)
-class OuterJoin(Node):
-    """LEFT JOIN: the rows of ``left`` with each partner in ``right``, once with NULLs where there is none.
-
-    RIGHT swaps the sides, FULL adds the rows of ``right`` without a partner (:mod:`fivm_dbt.sql.from_clause`). The
-    fields of ``right`` have one alias, so that it stands as one item in FROM.
-    """
-
-    passes_rows = True
-
-    left: Node
-    right: Node
-    predicates: tuple[Scalar, ...]
-
-    def __post_init__(self) -> None:
-        self._check(*self.predicates)
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return self.left.fields + self.right.fields
-
-    @property
-    def described(self) -> str:
-        return f"OuterJoin {_all(self.predicates) or 'true'}"
-
-
-@dataclass(frozen=True)
-class SemiJoin(Node):
-    """Rows of ``left`` that have a partner in ``right`` for which every predicate is true; ``anti``: that have none."""
-
-    passes_rows = True
-
-    left: Node
-    right: Node
-    predicates: tuple[Scalar, ...]
-    anti: bool = False
-
-    def __post_init__(self) -> None:
-        self._check(*self.predicates)
-
-    @property
-    def described(self) -> str:
-        kind = "AntiJoin" if self.anti else "SemiJoin"
-        return f"{kind} {_all(self.predicates) or 'true'}"
-
-
-@dataclass(frozen=True)
-class Restrict(Node):
-    """Rows of ``left`` whose key occurs among ``right``; keys compare null-safe, pair by pair."""
-
-    passes_rows = True
-
-    left: Node
-    right: Node
-    keys: tuple[tuple[Scalar, Scalar], ...]
-
-    @property
-    def described(self) -> str:
-        return f"Restrict {' and '.join(f'{a.sql} <=> {b.sql}' for a, b in self.keys)}"
 
 
 @dataclass(frozen=True)
@@ -267,6 +61,8 @@ class Lookup(Node):
 
     ``keys`` pairs the columns of the state that decide the partition with columns of the key set.
     """
+
+    is_item = True
 
     scan: Scan
     key_set: str
@@ -296,31 +92,132 @@ class Lookup(Node):
 
 
 @dataclass(frozen=True)
-class Window(Node):
-    """A projection whose items hold window functions. Each of those partitions by ``partition`` and maybe by more, so
-    that rows with another value of ``partition`` have no influence.
+class Values(Node):
+    """Rows that stand in the query."""
 
-    Where frames reach a fixed time, ``near`` says how far; the last two of ``partition`` are then its block and day.
-    """
+    is_item = True
+
+    alias: str
+    columns: tuple[tuple[str, SparkType], ...]
+    rows: tuple[tuple[Scalar, ...], ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(Field(self.alias, name, type_) for name, type_ in self.columns)
+
+    @property
+    def formula(self) -> str:
+        return f"rows {self.alias}"
+
+    def only(self, needed: frozenset[ColumnId]) -> Values:
+        return self
+
+    @property
+    def described(self) -> str:
+        return f"Values {self.alias} [{', '.join(name for name, _ in self.columns)}] {len(self.rows)} rows"
+
+
+@dataclass(frozen=True)
+class AsWritten(Node):
+    """A query of which nothing is known but its columns: it is run as it stands."""
+
+    alias: str
+    columns: tuple[tuple[str, SparkType], ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(Field(self.alias, name, type_) for name, type_ in self.columns)
+
+    @property
+    def described(self) -> str:
+        return f"AsWritten {self.alias} [{', '.join(name for name, _ in self.columns)}]"
+
+
+@dataclass(frozen=True)
+class Filter(Node):
+    """Rows of ``input`` for which every predicate is true."""
+
+    passes_rows = True
+    is_row_level = True
+    is_linear = True
+    drops_rows = True
+
+    input: Node
+    predicates: tuple[Scalar, ...]
+
+    def __post_init__(self) -> None:
+        self._check(*self.predicates)
+
+    @property
+    def described(self) -> str:
+        return f"Filter {all_of(self.predicates)}"
+
+
+@dataclass(frozen=True)
+class Map(Node):
+    """One row ``alias.(items)`` per row of ``input``."""
+
+    is_row_level = True
+    is_linear = True
+    is_item = True
+    computes_columns = True
 
     input: Node
     alias: str
-    partition: tuple[Item, ...]
     items: tuple[Item, ...]
-    near: Near | None = None
 
     def __post_init__(self) -> None:
-        self._check(*(i.value for i in (*self.partition, *self.items)))
+        self._check(*(item.value for item in self.items))
         self._check_names()
 
     @property
     def fields(self) -> tuple[Field, ...]:
         return made(self.alias, self.items)
 
+    def only(self, needed: frozenset[ColumnId]) -> Map:
+        items = tuple(i for i in self.items if (self.alias, i.name) in needed)
+        return Map(self.input.only(used(i.value for i in items)), self.alias, items)
+
+    def unique_keys(self, catalog: Catalog) -> tuple[Key, ...]:
+        return keys_shown(self.input, self.alias, self.items, catalog)
+
     @property
     def described(self) -> str:
-        by = ", ".join(i.value.sql for i in self.partition) or "nothing"
-        return f"Window {self.alias} by {by} [{listed(self.items)}]"
+        return f"Map {self.alias} [{listed(self.items)}]"
+
+
+@dataclass(frozen=True)
+class Join(Node):
+    """The product of the factors, kept where every predicate is true (n-ary inner join)."""
+
+    is_linear = True
+    symbol = "⋈"
+
+    factors: tuple[Node, ...]
+    predicates: tuple[Scalar, ...]
+
+    def __post_init__(self) -> None:
+        self._check(*self.predicates)
+        ids = [f.id for f in self.fields]
+        if len(ids) != len(set(ids)):
+            raise ValueError(f"Join: factors share fields: {sorted(i for i in ids if ids.count(i) > 1)}")
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(f for factor in self.factors for f in factor.fields)
+
+    def only(self, needed: frozenset[ColumnId]) -> Node:
+        return self._with_used(needed)
+
+    def over_nothing(self, inputs: tuple[Node | None, ...]) -> None:
+        return None
+
+    def unique_keys(self, catalog: Catalog) -> tuple[Key, ...]:
+        return keys_together(self.factors, catalog)
+
+    @property
+    def described(self) -> str:
+        return f"Join {all_of(self.predicates) or 'cross'}"
 
 
 @dataclass(frozen=True)
@@ -356,6 +253,8 @@ class UnionAll(Node):
     """The bag union of the branches, matched by position, named after the first."""
 
     is_linear = True
+    is_item = True
+    symbol = "⊎"
 
     branches: tuple[Node, ...]
     alias: str
@@ -369,6 +268,17 @@ class UnionAll(Node):
     def fields(self) -> tuple[Field, ...]:
         return tuple(Field(self.alias, f.name, f.type) for f in self.branches[0].fields)
 
+    def only(self, needed: frozenset[ColumnId]) -> UnionAll:
+        kept = [i for i, f in enumerate(self.fields) if f.id in needed]
+        return UnionAll(tuple(_positions(branch, kept) for branch in self.branches), self.alias)
+
+    def over_nothing(self, inputs: tuple[Node | None, ...]) -> Node | None:
+        """The branches that have rows; of one under the union's names, so that references above stay valid."""
+        kept = tuple(branch for branch in inputs if branch is not None)
+        if len(kept) == 1 and kept[0].fields == self.fields:
+            return kept[0]
+        return UnionAll(kept, self.alias) if kept else None
+
     @property
     def described(self) -> str:
         return f"UnionAll {self.alias}"
@@ -380,10 +290,21 @@ class Distinct(Node):
 
     input: Node
 
+    def unique_keys(self, catalog: Catalog) -> tuple[Key, ...]:
+        return (frozenset(self.ids),)
+
     @property
     def described(self) -> str:
         return "Distinct"
 
 
-ITEMS = (Scan, Lookup, Values, Map, ClockMap, Aggregate, UnionAll, Window)
-"""Nodes whose fields have one alias, so that each can stand as an item of FROM."""
+def _positions(branch: Node, kept: list[int]) -> Node:
+    """A branch of a union with just its columns at the positions ``kept``."""
+    wanted = frozenset(branch.fields[i].id for i in kept)
+    pruned = branch.only(wanted)
+    if len(pruned.fields) == len(kept):
+        return pruned
+    # An aggregate keeps all its keys: cut them with a projection.
+    alias = f"{branch.fields[0].table}_kept"
+    items = tuple(Item(f.name, f.scalar, f.type) for f in branch.fields if f.id in wanted)
+    return Map(pruned, alias, items)

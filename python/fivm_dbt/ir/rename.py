@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.scalar import ColumnId, Scalar
+
+N = TypeVar("N", bound=Node)
 
 
 def renamed(node: Node, fresh: Callable[[str], str]) -> tuple[Node, dict[str, str]]:
@@ -29,8 +31,11 @@ def moved(scalar: Scalar, names: Mapping[str, str]) -> Scalar:
 
 def substituted(node: Node, inputs: tuple[Node, ...], meaning: Mapping[ColumnId, Scalar]) -> Node:
     """``node`` over ``inputs``, with what ``meaning`` says in place of columns that the new inputs call otherwise."""
-    if not meaning:
-        return node.with_inputs(inputs)
+    return rebuilt(node, inputs, lambda s: s.substitute(meaning.get)) if meaning else node.with_inputs(inputs)
+
+
+def rebuilt(node: N, inputs: tuple[Node, ...], change: Callable[[Scalar], Scalar]) -> N:
+    """``node`` over ``inputs``, with each of its own expressions changed."""
     taken = iter(inputs)
 
     def part(value: Any) -> Any:
@@ -38,20 +43,27 @@ def substituted(node: Node, inputs: tuple[Node, ...], meaning: Mapping[ColumnId,
             return next(taken)
         if isinstance(value, tuple) and value and isinstance(value[0], Node):
             return tuple(next(taken) for _ in value)
-        return with_meaning(value, meaning)
+        return with_scalars(value, change)
 
-    copy: Node = type(node)(**{f.name: part(getattr(node, f.name)) for f in fields(node)})  # type: ignore[arg-type]
+    copy: N = type(node)(**{f.name: part(getattr(node, f.name)) for f in fields(node)})  # type: ignore[arg-type]
     return copy
 
 
 def with_meaning(value: Any, meaning: Mapping[ColumnId, Scalar]) -> Any:
     """A part of an operator, such as its items or calls, with ``meaning`` in place of columns."""
+    return with_scalars(value, lambda scalar: scalar.substitute(meaning.get))
+
+
+def with_scalars(value: Any, change: Callable[[Scalar], Scalar]) -> Any:
+    """A part of an operator, or an operator as it stands over its inputs, with each of its expressions changed."""
     if isinstance(value, Scalar):
-        return value.substitute(meaning.get)
+        return change(value)
     if isinstance(value, tuple):
-        return tuple(with_meaning(item, meaning) for item in value)
+        return tuple(v if isinstance(v, Node) else with_scalars(v, change) for v in value)
     if is_dataclass(value) and not isinstance(value, type):
-        return type(value)(**{f.name: with_meaning(getattr(value, f.name), meaning) for f in fields(value)})
+        parts = {f.name: getattr(value, f.name) for f in fields(value)}
+        new = {k: v if isinstance(v, Node) else with_scalars(v, change) for k, v in parts.items()}
+        return value if all(new[k] is v for k, v in parts.items()) else type(value)(**new)
     return value
 
 

@@ -36,6 +36,8 @@ class Runs(Node):
     and ``at``, by which it is ordered first. ``latest`` is the slot of a key's last mark, over KEYS.
     """
 
+    is_item = True
+
     inputs_: tuple[Node, ...]
     alias: str
     keys: tuple[Item, ...]
@@ -118,6 +120,13 @@ class Runs(Node):
     @cached_property
     def mark_type(self) -> SparkType:
         return struct_type(self.mark_fields)
+
+    def over_nothing(self, inputs: tuple[Node | None, ...]) -> None:
+        return None
+
+    @property
+    def formula(self) -> str:
+        return f"runs({' from '.join(child.formula for child in self.inputs)})"
 
     @property
     def described(self) -> str:

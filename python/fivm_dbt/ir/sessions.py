@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.node import Field, Item, listed
-from fivm_dbt.ir.nodes import Window
-from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.ir.window import Window
 
 SESSION_START, SESSION_END = "session_start_us", "session_end_us"
 
@@ -33,6 +33,14 @@ class Sessions(Window):
     def keys(self) -> tuple[Item, ...]:
         """What tells apart rows that are never in one session."""
         return self.partition if self.near is None else self.partition[:-2]
+
+    @property
+    def used(self) -> frozenset[ColumnId]:
+        return super().used | self.at.columns
+
+    @property
+    def goes_by_time(self) -> bool:
+        return True
 
     @property
     def fields(self) -> tuple[Field, ...]:

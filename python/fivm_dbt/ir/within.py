@@ -74,6 +74,8 @@ class Within(Node):
     """The rows of a scan, or of a look-up, that all ``bounds`` allow. None that matters is left out."""
 
     passes_rows = True
+    drops_rows = True
+    is_item = True
 
     read: Scan | Lookup
     bounds: tuple[TimeBound, ...]

@@ -11,19 +11,13 @@ from dataclasses import replace
 
 from fivm_dbt.catalog.types import BOOLEAN
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.aggregate import Aggregate
-from fivm_dbt.ir.clock import (
-    bounds,
-    clock_kinds,
-    comparisons,
-    position,
-    row_columns,
-    scalars_of,
-    with_columns,
-)
-from fivm_dbt.ir.clock import with_scalars as changed
-from fivm_dbt.ir.node import Field, Item, Node
-from fivm_dbt.ir.nodes import ClockFilter, ClockMap, Filter, Join, Map, OuterJoin, SemiJoin, Window
+from fivm_dbt.ir.clock import bounds, clock_kinds, comparisons, position, row_columns, with_columns
+from fivm_dbt.ir.clock_nodes import ClockFilter, ClockMap
+from fivm_dbt.ir.local import Local
+from fivm_dbt.ir.node import Field, Item, Node, scalars_of
+from fivm_dbt.ir.nodes import Filter, Join, Map
+from fivm_dbt.ir.one_sided import OneSided
+from fivm_dbt.ir.rename import rebuilt
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import PREFIX, unique_name
 
@@ -42,12 +36,12 @@ def separate_clock(node: Node) -> Node:
     if isinstance(node, Join):
         timed, plain = _split(node.predicates)
         return _pushed_all(Join(node.factors, plain), timed)
-    if isinstance(node, (OuterJoin, SemiJoin)):
+    if isinstance(node, OneSided):
         return _joined(node)
     if isinstance(node, Map):
         _check_compared(node)
         return ClockMap(node.input, node.alias, node.items)
-    if isinstance(node, (Aggregate, Window)):
+    if isinstance(node, Local):
         _check_compared(node)
         return _over_flags(node)
     raise _refused(next(s for s in scalars_of(node) if clock_kinds(s)), "among VALUES or in a generator")
@@ -59,14 +53,14 @@ def _split(predicates: tuple[Scalar, ...]) -> tuple[tuple[Scalar, ...], tuple[Sc
     return timed, tuple(p for p in predicates if not clock_kinds(p))
 
 
-def _joined(node: OuterJoin | SemiJoin) -> Node:
+def _joined(node: OneSided) -> Node:
     """A condition on the right side alone is a filter of it, whatever happens to the rows on the left."""
     timed, plain = _split(node.predicates)
     left, right = node.left, node.right
     for predicate in timed:
         if row_columns(predicate) <= right.ids:
             right = _pushed(right, predicate)
-        elif isinstance(node, SemiJoin) and not node.anti and row_columns(predicate) <= left.ids:
+        elif not node.keeps_unmatched and row_columns(predicate) <= left.ids:
             left = _pushed(left, predicate)
         else:
             what = "in a condition on rows that this join keeps without a partner"
@@ -101,7 +95,7 @@ def _pushed(node: Node, predicate: Scalar) -> Node:
     return ClockFilter(node, (predicate,))
 
 
-def _over_flags(node: Aggregate | Window) -> Node:
+def _over_flags(node: Local) -> Node:
     """The operator over a ClockMap that has the comparisons with the clock as columns."""
     flags = dict.fromkeys(c for scalar in scalars_of(node) for c in comparisons(scalar))
     alias = f"{node.alias}_clock"
@@ -122,10 +116,7 @@ def _over_flags(node: Aggregate | Window) -> Node:
         return with_columns(scalar, column_of).substitute(meaning.get)
 
     below = ClockMap(node.input, alias, tuple(items))
-    if isinstance(node, Window):
-        return Window(below, node.alias, changed(node.partition, change), changed(node.items, change))
-    keys, calls = changed(node.keys, change), changed(node.calls, change)
-    return Aggregate(below, node.alias, keys, calls, node.is_global)
+    return rebuilt(node, (below,), change)
 
 
 def _check_compared(node: Node) -> None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
+from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.clock import clock_kinds
-from fivm_dbt.ir.match import Match
-from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import Filter, Join, Map, OuterJoin, SemiJoin, UnionAll, Window
-from fivm_dbt.ir.rename import substituted, with_meaning
+from fivm_dbt.ir.local import Local
+from fivm_dbt.ir.node import Node
+from fivm_dbt.ir.nodes import Filter, Join, Map, UnionAll
+from fivm_dbt.ir.one_sided import OneSided
+from fivm_dbt.ir.rename import substituted
 from fivm_dbt.ir.scalar import ColumnId, Scalar
-from fivm_dbt.ir.sessions import Sessions
 
 Meaning = dict[ColumnId, Scalar]
 
@@ -25,37 +25,14 @@ def flatten_joins(node: Node) -> Node:
     node = node.with_inputs(tuple(flatten_joins(child) for child in node.inputs))
     if isinstance(node, Filter):
         return _filter(node)
-    if isinstance(node, Map):
-        core, meaning = _dissolve(node.input)
-        return Map(core, node.alias, _apply_items(node.items, meaning))
-    if isinstance(node, Window):
-        core, meaning = _dissolve(node.input)
-        if any(
-            meaning[c].may_raise
-            for i in (*node.partition, *node.items)
-            for c in i.value.columns & meaning.keys()
-        ):
-            core, meaning = node.input, {}  # DuckDB takes no such expression in the ORDER BY of a window
-        parts = {
-            "partition": _without_constants(_apply_items(node.partition, meaning), node.near is not None),
-            "items": _apply_items(node.items, meaning),
-            "near": with_meaning(node.near, meaning),
-        }
-        if isinstance(node, Sessions):
-            parts["at"] = _apply(node.at, meaning)
-        return replace(node, input=core, **parts)
-    if isinstance(node, Match):
-        core, meaning = _dissolve(node.input)
-        partition = _apply_items(node.partition, meaning)
-        return replace(node, input=core, partition=partition, columns=_apply_items(node.columns, meaning))
-    if isinstance(node, Aggregate):
-        core, meaning = _dissolve(node.input)
-        keys = _apply_items(node.keys, meaning)
-        calls = tuple(_apply_call(c, meaning) for c in node.calls)
-        factored = with_meaning(node.factored, meaning)
-        near = with_meaning(node.near, meaning)
-        return replace(node, input=core, keys=keys, calls=calls, factored=factored, near=near)
-    return node
+    if not node.computes_columns:
+        return node
+    (rows,) = node.inputs
+    core, meaning = _dissolve(rows)
+    if isinstance(node, Local) and not node.accepts(meaning):
+        core, meaning = rows, {}
+    over = substituted(node, (core,), meaning)
+    return over.simplified() if isinstance(over, Local) else over
 
 
 def _filter(node: Filter) -> Node:
@@ -78,7 +55,7 @@ def _dissolve(node: Node) -> tuple[Node, Meaning]:
         return _filter(Filter(core, predicates)), meaning
     if isinstance(node, Join):
         return _join(node)
-    if isinstance(node, (OuterJoin, SemiJoin)):
+    if isinstance(node, OneSided):
         core, meaning = _dissolve(node.left)
         if _has_lateral(core):
             return node, {}
@@ -86,9 +63,7 @@ def _dissolve(node: Node) -> tuple[Node, Meaning]:
         if any(clock_kinds(p) for p in predicates) and not any(clock_kinds(p) for p in node.predicates):
             # A comparison with the clock on the left stays a column there: it is no part of such a join's condition.
             return node, {}
-        if isinstance(node, OuterJoin):
-            return OuterJoin(core, node.right, predicates), meaning
-        return SemiJoin(core, node.right, predicates, node.anti), meaning
+        return replace(node, left=core, predicates=predicates), meaning
     if node.passes_rows:
         core, meaning = _dissolve(node.inputs[0])
         return substituted(node, (core, *node.inputs[1:]), meaning), meaning
@@ -130,19 +105,3 @@ def _is_mergeable(node: Node) -> bool:
 
 def _apply(scalar: Scalar, meaning: Meaning) -> Scalar:
     return scalar.substitute(meaning.get) if meaning else scalar
-
-
-def _apply_items(items: tuple[Item, ...], meaning: Meaning) -> tuple[Item, ...]:
-    return tuple(Item(i.name, _apply(i.value, meaning), i.type) for i in items)
-
-
-def _without_constants(partition: tuple[Item, ...], is_near: bool) -> tuple[Item, ...]:
-    """What rows are told apart by: a constant in PARTITION BY tells none apart. Of ``is_near`` block and day stay."""
-    of, rest = (partition[:-2], partition[-2:]) if is_near else (partition, ())
-    return (*(item for item in of if item.value.columns), *rest)
-
-
-def _apply_call(call: AggregateCall, meaning: Meaning) -> AggregateCall:
-    argument = _apply(call.argument, meaning) if call.argument is not None else None
-    written = _apply(call.written, meaning) if call.written is not None else None
-    return replace(call, argument=argument, written=written)

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from fivm_dbt.ir.frames import has_window, with_own_values
 from fivm_dbt.ir.node import Node
-from fivm_dbt.ir.nodes import Map, Window
+from fivm_dbt.ir.nodes import Map
+from fivm_dbt.ir.window import Window
 
 
 def own_rows(node: Node) -> Node:

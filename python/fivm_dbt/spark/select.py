@@ -13,25 +13,12 @@ from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.buckets import BITS, BUCKET, LEVEL, PARENT, Buckets
 from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import (
-    ITEMS,
-    Distinct,
-    Explode,
-    Filter,
-    Join,
-    Lookup,
-    Map,
-    OuterJoin,
-    Restrict,
-    Scan,
-    SemiJoin,
-    UnionAll,
-    Values,
-    Window,
-)
+from fivm_dbt.ir.nodes import Distinct, Explode, Filter, Join, Lookup, Map, Scan, UnionAll, Values
+from fivm_dbt.ir.one_sided import OneSided, Restrict, SemiJoin
 from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.scalar import Scalar, as_type, column_ast, grouped, identifier
 from fivm_dbt.ir.sessions import Sessions
+from fivm_dbt.ir.window import Window
 from fivm_dbt.ir.within import Within
 from fivm_dbt.spark.match_recognize import select_matches
 from fivm_dbt.spark.match_runs import select_runs
@@ -203,12 +190,11 @@ def _collect(node: Node, reader: Reader, clause: _From) -> None:
         for factor in node.factors:
             _collect(factor, reader, clause)
         clause.predicates += node.predicates
-    elif isinstance(node, (OuterJoin, SemiJoin)):
+    elif isinstance(node, OneSided):
         _collect(node.left, reader, clause)
-        kind = "left" if isinstance(node, OuterJoin) else "left anti" if node.anti else "left semi"
         condition = exp.and_(*(p.ast() for p in node.predicates), copy=False) if node.predicates else _TRUE
-        tables = frozenset({_alias(node.right)}) if isinstance(node, OuterJoin) else frozenset[str]()
-        clause.sources.append(_Source(_item(node.right, reader), tables, kind, condition.copy()))
+        tables = frozenset({_alias(node.right)}) if node.shows_right else frozenset[str]()
+        clause.sources.append(_Source(_item(node.right, reader), tables, node.join_type, condition.copy()))
     elif isinstance(node, Restrict):
         _collect(node.left, reader, clause)
         same = [
@@ -234,8 +220,9 @@ _TRUE = exp.Boolean(this=True)
 
 def _alias(node: Node) -> str:
     """The one alias of a node that stands as an item of FROM."""
-    if isinstance(node, (*ITEMS, Buckets, Match, Runs, Within)):
-        return node.alias
+    alias: str | None = getattr(node, "alias", None)
+    if node.is_item and alias is not None:
+        return alias
     if isinstance(node, (Filter, SemiJoin, Restrict)):
         return _alias(node.inputs[0])
     raise TypeError(f"{type(node).__name__} cannot stand in FROM")

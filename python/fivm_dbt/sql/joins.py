@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.node import Field
-from fivm_dbt.ir.nodes import SemiJoin
+from fivm_dbt.ir.one_sided import SemiJoin
 from fivm_dbt.ir.scalar import Scalar, conjuncts
 from fivm_dbt.sql.bound_parts import BoundParts, of_one_value
 from fivm_dbt.sql.expressions import to_scalar

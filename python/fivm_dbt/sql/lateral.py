@@ -7,7 +7,8 @@ from dataclasses import replace
 from sqlglot import exp
 
 from fivm_dbt.ir.node import Field, Item, Node
-from fivm_dbt.ir.nodes import Filter, Join, Map, OuterJoin
+from fivm_dbt.ir.nodes import Filter, Join, Map
+from fivm_dbt.ir.one_sided import OuterJoin
 from fivm_dbt.ir.scalar import Scalar, conjuncts
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.column_names import column_names

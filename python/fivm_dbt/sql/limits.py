@@ -10,8 +10,9 @@ from sqlglot import exp
 from fivm_dbt.catalog.types import INT
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import Filter, Map, Window
+from fivm_dbt.ir.nodes import Filter, Map
 from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.window import Window
 from fivm_dbt.naming import PREFIX, unique_name
 from fivm_dbt.sql.expressions import unparenthesized
 from fivm_dbt.sql.functions import is_aggregate

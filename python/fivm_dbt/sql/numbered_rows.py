@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from fivm_dbt.ir.node import Key
 from fivm_dbt.ir.scalar import ColumnId, column_ast
 from fivm_dbt.naming import NUMBER, quote
 from fivm_dbt.sql.edits import Edit, Text
-from fivm_dbt.sql.uniqueness import Key, unique_keys
 
 if TYPE_CHECKING:
     from fivm_dbt.catalog import Catalog
@@ -153,7 +153,7 @@ def _key(source: Source, relation: Node, catalog: Catalog) -> Key | None:
     own = {f.id for _, f in source.columns}
     for below in relation.walk():
         if own <= below.ids:
-            for key in unique_keys(below, catalog):
+            for key in below.unique_keys(catalog):
                 if key <= own:
                     return key
     return None

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.node import Field, Item, Node
-from fivm_dbt.ir.nodes import ITEMS, Map, OuterJoin, SemiJoin, UnionAll
+from fivm_dbt.ir.nodes import Map, UnionAll
+from fivm_dbt.ir.one_sided import OuterJoin, SemiJoin
 from fivm_dbt.ir.rename import moved, renamed
 from fivm_dbt.ir.scalar import ColumnId, Scalar, cast_ast
 from fivm_dbt.naming import unique_name
@@ -61,12 +61,12 @@ def _makes_rows(node: Node) -> bool:
     """Whether a generator would stand in the same FROM clause as ``node``."""
     if node.makes_rows:
         return True
-    return not isinstance(node, (*ITEMS, Match)) and any(_makes_rows(child) for child in node.inputs)
+    return not node.is_item and any(_makes_rows(child) for child in node.inputs)
 
 
 def _one_item(lowering: Lowering, part: Part) -> tuple[Node, dict[ColumnId, Field]]:
     node = part.node
-    if isinstance(node, (*ITEMS, Match)):
+    if node.is_item:
         return node, {}
     alias = lowering.alias("joined")
     items, meaning = gathered(node.fields, alias)

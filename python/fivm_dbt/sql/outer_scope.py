@@ -17,7 +17,8 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.node import Field, Item, Node
-from fivm_dbt.ir.nodes import Filter, Join, Map, OuterJoin
+from fivm_dbt.ir.nodes import Filter, Join, Map
+from fivm_dbt.ir.one_sided import OuterJoin
 from fivm_dbt.ir.rename import moved, renamed
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast
 from fivm_dbt.naming import PREFIX

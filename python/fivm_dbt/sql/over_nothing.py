@@ -15,7 +15,8 @@ from fivm_dbt.catalog.types import INT
 from fivm_dbt.functions.nothing import named_over_nothing, value_over_nothing
 from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.node import Item
-from fivm_dbt.ir.nodes import Map, OuterJoin
+from fivm_dbt.ir.nodes import Map
+from fivm_dbt.ir.one_sided import OuterJoin
 from fivm_dbt.ir.scalar import Scalar, cast_ast
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.sql.aggregates import AROUND_AGGREGATES, called

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.node import Field, Node
+from fivm_dbt.ir.node import Field, Key, Node
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.sql.aggregates import depends_on_order
 from fivm_dbt.sql.edits import Text
@@ -20,7 +20,6 @@ from fivm_dbt.sql.group_keys import Projections, is_aggregated
 from fivm_dbt.sql.named_windows import definition_of
 from fivm_dbt.sql.parse import unsupported
 from fivm_dbt.sql.scope import Scope
-from fivm_dbt.sql.uniqueness import Key, unique_keys
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.lower import Lowering
@@ -47,7 +46,7 @@ class SelectNames:
     def keys(self) -> list[Key]:
         """What is known to tell its rows apart, and can be named."""
         visible = {field.id for *_, field in self.columns}
-        return [key for key in unique_keys(self.relation, self.lowering.catalog) if key <= visible]
+        return [key for key in self.relation.unique_keys(self.lowering.catalog) if key <= visible]
 
     @cached_property
     def is_grouped(self) -> bool:

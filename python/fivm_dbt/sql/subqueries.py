@@ -13,7 +13,8 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.clock import clock_kinds, row_columns
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import Filter, Join, Map, OuterJoin, SemiJoin
+from fivm_dbt.ir.nodes import Filter, Join, Map
+from fivm_dbt.ir.one_sided import OuterJoin, SemiJoin
 from fivm_dbt.ir.rename import moved, renamed
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, conjuncts, grouped, raise_error
 from fivm_dbt.sql.domains import correlated, same

@@ -10,8 +10,9 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.functions.function import Order
 from fivm_dbt.functions.lookup import is_of
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import Filter, Map, Window
+from fivm_dbt.ir.nodes import Filter, Map
 from fivm_dbt.ir.scalar import Scalar, conjuncts
+from fivm_dbt.ir.window import Window
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.aggregates import called
 from fivm_dbt.sql.aggregation import aggregated_parts

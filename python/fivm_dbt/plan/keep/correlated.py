@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.node import Node
-from fivm_dbt.ir.nodes import Map, Window
+from fivm_dbt.ir.nodes import Map
+from fivm_dbt.ir.window import Window
 from fivm_dbt.plan.keep.helper_views import HelperViews
 from fivm_dbt.plan.keep.inequality.choose import InequalityHelpers
 from fivm_dbt.plan.keep.inequality.correlation import Correlation, correlation_of

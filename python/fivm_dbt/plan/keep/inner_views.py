@@ -31,16 +31,19 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from fivm_dbt.catalog import Dependency
-from fivm_dbt.delta.local import Local, local_key
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.clock_nodes import ClockMap
 from fivm_dbt.ir.copies import Copies
+from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import ClockMap, Filter, Join, Map, OuterJoin, Scan, SemiJoin, UnionAll, Window
+from fivm_dbt.ir.nodes import Filter, Join, Map, Scan, UnionAll
 from fivm_dbt.ir.on_demand import OnDemand, is_on_demand
+from fivm_dbt.ir.one_sided import OneSided
 from fivm_dbt.ir.rename import substituted
 from fivm_dbt.ir.sessions import Sessions
+from fivm_dbt.ir.window import Window
 from fivm_dbt.naming import unique_name
 from fivm_dbt.plan.keep.correlated import CorrelatedAggregates
 from fivm_dbt.plan.keep.helper_views import HelperViews, Topmost, Wanted
@@ -49,7 +52,7 @@ from fivm_dbt.plan.keep.joins import KeptJoins
 from fivm_dbt.plan.keep.kept_rows import KeptRows, Meaning, shown_whole
 from fivm_dbt.plan.keep.kept_views import InnerView, KeptViews
 from fivm_dbt.plan.keep.match_marks import by_marks
-from fivm_dbt.plan.keep.time.near_views import NearViews, used_by
+from fivm_dbt.plan.keep.time.near_views import NearViews
 from fivm_dbt.plan.keep.time.reach import with_reach
 from fivm_dbt.plan.keep.time.running import split_running, with_running
 from fivm_dbt.plan.keep.time.sequences import with_days
@@ -185,11 +188,11 @@ class _Keeper:
 
     def top(self, node: Node) -> Node:
         """The query with everything below its topmost operator taken care of; that operator is the root's own."""
-        if isinstance(node, (Map, Filter)) and leads_to(node, Aggregate, Window, Match):
+        if isinstance(node, (Map, Filter)) and leads_to(node, Local):
             return node.with_inputs((self.top(node.inputs[0]),))
         if isinstance(node, Aggregate) and (over := self._over_sums(node)) is not None:
             return over
-        if isinstance(node, (Aggregate, Window, Match)):
+        if isinstance(node, Local):
             return self._local(node, self.wanted.topmost)
         return self._listing(node, self.wanted.topmost)
 
@@ -207,7 +210,7 @@ class _Keeper:
             return self._window(node), {}
         if isinstance(node, UnionAll):
             return self._union(node), {}
-        is_one_sided = isinstance(node, (OuterJoin, SemiJoin))
+        is_one_sided = isinstance(node, OneSided)
         is_single = is_one_sided and not in_row and not _has_one_sided(node.inputs[0])
         visited = [
             self._visit(child, in_row=is_one_sided and position == 0, in_block=in_block)
@@ -215,7 +218,7 @@ class _Keeper:
         ]
         meaning = {column: value for _, inner in visited for column, value in inner.items()}
         over = substituted(node, tuple(child for child, _ in visited), meaning)
-        if isinstance(over, (OuterJoin, SemiJoin)):
+        if isinstance(over, OneSided):
             return self.joins.one_sided(over, meaning, is_single=is_single)
         if isinstance(over, Join) and (not in_block or is_on_demand(over)):
             return self.joins.inner(over, meaning)
@@ -287,9 +290,9 @@ class _Keeper:
 
     def _by_key(self, reaching: Local, over: Local) -> Local:
         """An operator over rows that are kept by its keys; ``over`` is the same where these are not to be."""
-        keys = local_key(reaching)
+        keys = reaching.key
         kept = self.rows.by_key(
-            reaching.input, used_by(reaching), keys, "the rows from which keys are recomputed"
+            reaching.input, reaching.used, keys, "the rows from which keys are recomputed"
         )
         if not all(k.value in kept.keys for k in keys[-2:]):
             return kept.under(over)
@@ -355,12 +358,12 @@ def _check_repeatable(node: Aggregate) -> None:
 
 def _has_one_sided(node: Node) -> bool:
     """Whether rows of ``node`` are left rows of an outer or semi join."""
-    if isinstance(node, (OuterJoin, SemiJoin)):
+    if isinstance(node, OneSided):
         return True
     is_plain = node.is_row_level or isinstance(node, Join)
     return is_plain and any(_has_one_sided(child) for child in node.inputs)
 
 
 def _same(before: Local, node: Node) -> Local:
-    assert isinstance(node, (Aggregate, Window, Match)) and type(node) is type(before)
+    assert isinstance(node, Local) and type(node) is type(before)
     return node

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import Join, OuterJoin, SemiJoin
+from fivm_dbt.ir.nodes import Join
 from fivm_dbt.ir.on_demand import is_on_demand
+from fivm_dbt.ir.one_sided import OneSided
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.plan.keep.helper_views import Wanted
 from fivm_dbt.plan.keep.join_parts import compared, connected, item_of
@@ -23,9 +24,7 @@ class KeptJoins:
     rows: KeptRows
     wanted: Wanted
 
-    def one_sided(
-        self, node: OuterJoin | SemiJoin, meaning: Meaning, *, is_single: bool
-    ) -> tuple[Node, Meaning]:
+    def one_sided(self, node: OneSided, meaning: Meaning, *, is_single: bool) -> tuple[Node, Meaning]:
         """An outer or semi join, its sides kept where a change of the other one looks for their rows."""
         if is_on_demand(node):
             return self._beside_on_demand(node, meaning)
@@ -39,19 +38,19 @@ class KeptJoins:
             how = "time" if near[0] else "key"
             kept = self.rows.by_key(left, left.ids, keys, f"the left rows of a join, by its {how}")
             left, meaning, predicates = kept.applied(meaning, predicates)
-        if isinstance(node, SemiJoin):
+        if not node.shows_right:
             used = frozenset(c for p in predicates for c in p.columns) & right.ids
             what = "the keys that a semi or anti join looks for"
         else:
             used, what = right.ids, "the right side of an outer join"
-        is_kept = pairs and (is_single or isinstance(node, SemiJoin)) and not near[1]
+        is_kept = pairs and (is_single or not node.shows_right) and not near[1]
         if is_kept or not self.kept.is_input(right):
             keys = near[1] or tuple(item_of(b, right) for _, b in pairs)
             kept = self.rows.by_key(right, used, keys, what)
             right, meaning, predicates = kept.applied(meaning, predicates)
         return replace(node, left=left, right=right, predicates=predicates), meaning
 
-    def _beside_on_demand(self, node: OuterJoin | SemiJoin, meaning: Meaning) -> tuple[Node, Meaning]:
+    def _beside_on_demand(self, node: OneSided, meaning: Meaning) -> tuple[Node, Meaning]:
         """A join with something that is evaluated on demand: the other side is kept as a whole if it reads inputs."""
         sides, predicates = [node.left, node.right], node.predicates
         for position, side in enumerate(sides):

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from fivm_dbt.delta.local import Local, local_key
-from fivm_dbt.ir.aggregate import Aggregate
-from fivm_dbt.ir.match import Match
+from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Map
-from fivm_dbt.ir.rename import with_meaning
+from fivm_dbt.ir.rename import rebuilt
 from fivm_dbt.ir.scalar import ColumnId, Scalar
-from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.plan.keep.helper_views import HelperViews
 from fivm_dbt.plan.keep.kept_views import KeptViews, column_of
@@ -30,23 +27,11 @@ class Rows:
 
     def under(self, node: Local) -> Local:
         """An operator that recomputes keys, over these rows."""
-        keys = tuple(
-            replace(k, value=self.keys.get(k.value, k.value.substitute(self.meaning.get)))
-            for k in local_key(node)
-        )
-        if isinstance(node, Aggregate):
-            return replace(node, input=self.node, keys=keys, calls=with_meaning(node.calls, self.meaning))
-        if isinstance(node, Match):
-            columns = with_meaning(node.columns, self.meaning)
-            return replace(node, input=self.node, partition=keys, columns=columns)
-        items = tuple(
-            replace(i, value=self.keys.get(i.value, i.value.substitute(self.meaning.get))) for i in node.items
-        )
-        if isinstance(node, Sessions):
-            at = node.at.substitute(self.meaning.get)
-            return replace(node, input=self.node, partition=keys, items=items, at=at)
-        near = node.near and replace(node.near, block=keys[-2].value, day=keys[-1].value)
-        return replace(node, input=self.node, partition=keys, items=items, near=near)
+
+        def change(scalar: Scalar) -> Scalar:
+            return self.keys.get(scalar) or scalar.substitute(self.meaning.get)
+
+        return rebuilt(node, (self.node,), change)
 
     def applied(
         self, meaning: Meaning, predicates: tuple[Scalar, ...]

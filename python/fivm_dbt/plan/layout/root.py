@@ -13,17 +13,17 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import INT
-from fivm_dbt.delta.local import Local, local_key
 from fivm_dbt.delta.match_marks import STORED, runs_in
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.factored import Product
-from fivm_dbt.ir.match import Match
+from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.node import Field, Item, Node
-from fivm_dbt.ir.nodes import Filter, Map, Window
+from fivm_dbt.ir.nodes import Filter, Map
 from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.scalar import ColumnId, Scalar, identifier
+from fivm_dbt.ir.window import Window
 from fivm_dbt.naming import COUNT, PARTITION, PREFIX, storable, unique_name
 from fivm_dbt.plan.model.state import PayloadColumn
 from fivm_dbt.rings import Component, components, finish
@@ -62,7 +62,7 @@ class Root:
     @property
     def has_one_row(self) -> bool:
         """Whether it is an aggregate without keys: its bucket must not be told by its values, which change."""
-        return self.is_global or (isinstance(self.local, Aggregate) and self.local.is_global)
+        return self.is_global or (self.local is not None and self.local.is_global)
 
     def presentation(self, state: str, *, is_set: bool = False) -> exp.Select:
         """``SELECT outputs FROM state WHERE filters``, each row of a bag as often as its multiplicity says.
@@ -93,7 +93,7 @@ def find_root(query: Node, names: tuple[str, ...]) -> Root:
             filters += node.predicates
             node = node.input
             continue
-        if not leads_to(node, Aggregate, Window, Match):
+        if not leads_to(node, Local):
             break
         meaning = {(node.alias, i.name): i.value for i in node.items}
         outputs = {key: value.substitute(meaning.get) for key, value in outputs.items()}
@@ -101,11 +101,11 @@ def find_root(query: Node, names: tuple[str, ...]) -> Root:
         node = node.input
     named = tuple(zip(names, outputs.values(), strict=True))
     is_reevaluated = is_on_demand(node)
-    if isinstance(node, (Aggregate, Window)) and is_reevaluated:
+    if isinstance(node, Local) and is_reevaluated:
         return replace(_local_root(node, named, tuple(filters)), is_reevaluated=True)
     if isinstance(node, Aggregate) and node.adds_up:
         return _aggregate_root(node, named, tuple(filters))
-    if isinstance(node, (Aggregate, Window, Match)):
+    if isinstance(node, Local):
         return _local_root(node, named, tuple(filters))
     if isinstance(query, Copies):
         listed = _bag_root(Map(query.input, query.alias, query.items), names)
@@ -135,7 +135,7 @@ def _local_root(node: Local, outputs: tuple[tuple[str, Scalar], ...], filters: t
     if isinstance(node, Window):
         node, local_fields = _with_partition(node)
     else:
-        local_fields = tuple(Field(node.alias, k.name, k.type) for k in local_key(node))
+        local_fields = tuple(Field(node.alias, k.name, k.type) for k in node.key)
     taken = {COUNT, PARTITION}
     items: list[Item] = []
     column_of: dict[Scalar, str] = {}
@@ -160,7 +160,7 @@ def _local_root(node: Local, outputs: tuple[tuple[str, Scalar], ...], filters: t
     if not keys:
         keys = (Item(f"{PREFIX}row", Scalar.number(1), INT),)
     one_each = isinstance(node, Aggregate)
-    meant = tuple(k.value for k in local_key(node)) if one_each else ()
+    meant = tuple(k.value for k in node.key) if one_each else ()
     return Root(
         rows,
         keys,

@@ -21,18 +21,10 @@ from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.functions.nothing import named_over_nothing
 from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.node import Field, Item, Node
-from fivm_dbt.ir.nodes import (
-    Distinct,
-    Join,
-    Map,
-    OuterJoin,
-    Scan,
-    SemiJoin,
-    UnionAll,
-    Values,
-    Window,
-)
+from fivm_dbt.ir.nodes import Distinct, Join, Map, Scan, UnionAll, Values
+from fivm_dbt.ir.one_sided import OneSided, OuterJoin
 from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.window import Window
 
 WANTED = "__fivm_parts_wanted"
 """The relation with the parts that are asked for: one column, their numbers."""
@@ -88,7 +80,7 @@ def _of_parted(node: Node, below: list[_Parted], column: str) -> _Parted:
         parts = [b.part for b in below if b.part is not None]
         same = tuple(_equal(parts[0], other) for other in parts[1:])
         return _Parted(Join(tuple(b.node for b in below), (*node.predicates, *same)), parts[0])
-    if isinstance(node, (OuterJoin, SemiJoin)):
+    if isinstance(node, OneSided):
         return _joined(node, *below)
     if node.passes_rows or isinstance(node, Distinct):
         return _Parted(node.with_inputs((first.node,)), first.part)
@@ -101,7 +93,7 @@ def _of_parted(node: Node, below: list[_Parted], column: str) -> _Parted:
     raise OneByOne(f"{type(node).__name__} is evaluated for one part at a time")
 
 
-def _joined(node: OuterJoin | SemiJoin, left: _Parted, right: _Parted) -> _Parted:
+def _joined(node: OneSided, left: _Parted, right: _Parted) -> _Parted:
     if left.part is None:
         raise OneByOne("rows that are not of a part are kept in an outer or semi join with rows of parts")
     same = () if right.part is None else (_equal(left.part, right.part),)

@@ -10,8 +10,9 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import INT
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.node import Field, Item, Node
-from fivm_dbt.ir.nodes import Filter, Map, UnionAll, Window
+from fivm_dbt.ir.nodes import Filter, Map, UnionAll
 from fivm_dbt.ir.scalar import Scalar, column_ast
+from fivm_dbt.ir.window import Window
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.plan.keep.inequality.aggregate_parts import parts_of, shown, summed
 from fivm_dbt.plan.keep.inequality.correlation import Correlation, common_type

@@ -8,17 +8,17 @@ from typing import Protocol
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, DATE
-from fivm_dbt.delta.local import Local, local_key
 from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
-from fivm_dbt.ir.match import Match
+from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.near import block_of
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import Scan, Window
+from fivm_dbt.ir.nodes import Scan
 from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.rename import moved, substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.time_windows import TimeWindows
+from fivm_dbt.ir.window import Window
 from fivm_dbt.plan.keep.kept_views import KeptViews, column_of
 from fivm_dbt.plan.keep.time.panes import has_plain_keys, near_windows, over_panes
 from fivm_dbt.plan.keep.time.running import part_calls
@@ -73,7 +73,7 @@ class NearViews:
         block, day = block_of(windows.at, windows.length)
         keys = tuple(k for k in node.keys if windows.alias not in k.value.tables)
         keys = (*keys, Item("block_us", block, BIGINT), Item("block_day", day, DATE))
-        used = used_by(node) | windows.at.columns | frozenset(c for k in keys for c in k.value.columns)
+        used = node.used | windows.at.columns | frozenset(c for k in keys for c in k.value.columns)
         reason = "the rows from which windows are recomputed"
         kept = self.by_key(windows.input, used & windows.input.ids, keys, reason)
         if block not in kept.keys or day not in kept.keys:
@@ -116,7 +116,7 @@ class NearViews:
             return node
         rows = replace(node.input, alias=self.kept.alias())
         names = {node.input.alias: rows.alias}
-        keys = tuple(Item(column_of(k.value), moved(k.value, names), k.type) for k in local_key(node))
+        keys = tuple(Item(column_of(k.value), moved(k.value, names), k.type) for k in node.key)
         of, block = keys[:-2], keys[-2]
         by = tuple(k.name for k in of)
         if near.running is not None:
@@ -153,13 +153,3 @@ class NearViews:
         """The relation that keeps ``node``, and the columns that it has there."""
         scan = self.kept.keep(node, by, reason)
         return scan.relation, scan.columns
-
-
-def used_by(node: Local) -> frozenset[ColumnId]:
-    """The columns that are needed beside the keys."""
-    if isinstance(node, (Window, Match)):
-        items = node.items if isinstance(node, Window) else node.columns
-        at = node.at.columns if isinstance(node, Sessions) else frozenset[ColumnId]()
-        return frozenset(c for i in items for c in i.value.columns) | at
-    written = (s for c in node.calls for s in (c.argument, c.written) if s is not None)
-    return frozenset(c for s in written for c in s.columns)

@@ -19,8 +19,9 @@ from fivm_dbt.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT
 from fivm_dbt.ir.aggregate import AggregateCall
 from fivm_dbt.ir.frames import has_window
 from fivm_dbt.ir.node import Item
-from fivm_dbt.ir.nodes import Map, Window
+from fivm_dbt.ir.nodes import Map
 from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.window import Window
 from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.rings import components, finish
 from fivm_dbt.rings.quotient import averages_exactly

@@ -15,9 +15,9 @@ from fivm_dbt.catalog.types import BIGINT, DATE, TIMESTAMP
 from fivm_dbt.ir.instants import HOUR, micros_of
 from fivm_dbt.ir.near import Near, block_of
 from fivm_dbt.ir.node import Item
-from fivm_dbt.ir.nodes import Window
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import Sessions
+from fivm_dbt.ir.window import Window
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.intervals import microseconds
 
@@ -51,16 +51,6 @@ def with_reach(node: Window) -> Window:
     needed = (before - int(reach.first < 0), after + int(reach.last > 0))
     near = Near(block, day, length, (before, after), needed)
     return replace(node, partition=partition, items=tuple(items), near=near)
-
-
-def orders_by_time(node: Window) -> bool:
-    """Whether a window function of ``node`` orders rows by a date or a time."""
-    types = {f.scalar: f.type for f in node.input.fields}
-    windows = (w for item in node.items for w in item.value.ast().find_all(exp.Window))
-    ordered = (
-        o.this for w in windows if w.args.get("order") is not None for o in w.args["order"].expressions
-    )
-    return any((type_ := types.get(Scalar(o.copy()))) is not None and type_.is_temporal for o in ordered)
 
 
 def _reach_of(node: Window) -> _Reach | None:

@@ -19,10 +19,11 @@ from fivm_dbt.ir.aggregate import AggregateCall
 from fivm_dbt.ir.frames import is_up_to_own_row
 from fivm_dbt.ir.instants import DAY
 from fivm_dbt.ir.near import Near, Part, Running
-from fivm_dbt.ir.nodes import Map, Window
+from fivm_dbt.ir.nodes import Map
 from fivm_dbt.ir.rename import moved
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import Sessions
+from fivm_dbt.ir.window import Window
 from fivm_dbt.plan.keep.time.plain_windows import plain_windows
 from fivm_dbt.plan.keep.time.sequences import by_day, time_order
 from fivm_dbt.sql.functions import function_name

@@ -15,9 +15,9 @@ from fivm_dbt.catalog.types import BIGINT, DATE, TIMESTAMP
 from fivm_dbt.ir.instants import DAY, day_of, micros_of
 from fivm_dbt.ir.near import Beside, Near, block_of
 from fivm_dbt.ir.node import Item
-from fivm_dbt.ir.nodes import Window
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import Sessions
+from fivm_dbt.ir.window import Window
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.functions import function_name
 

@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from fivm_dbt.delta.local import local_key
 from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.aggregate import Aggregate
-from fivm_dbt.ir.match import Match
+from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.near import Days, Near
 from fivm_dbt.ir.node import Node
-from fivm_dbt.ir.nodes import Filter, Map, Scan, Window
+from fivm_dbt.ir.nodes import Filter, Map, Scan
 from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.time_windows import TimeWindows
-from fivm_dbt.plan.keep.time.reach import orders_by_time
 from fivm_dbt.plan.layout.partitioning import is_bound_of_window
 from fivm_dbt.plan.model.view import TimeClass, View
 
@@ -49,13 +47,13 @@ def time_class(view: View, bounds: Collection[tuple[str, str]] = ()) -> TimeClas
         slide, length = in_words(node.slide), in_words(node.length)
         why = f"the change of a pane is added to each window of {length} that has it, one every {slide}"
         return TimeClass("constant extra state", why)
-    if isinstance(node, (Aggregate, Window)) and node.near is not None:
+    if isinstance(node, Local) and node.near is not None:
         return TimeClass("windowed", _reads(node, node.near))
     if isinstance(node, Runs):
         kept = "what is undecided, with its rows," if node.recognizer.all_rows else "its state"
         return TimeClass("constant extra state", f"rows advance the pattern from {kept}, kept of each key")
-    if isinstance(node, (Window, Match)) and _is_sequence(node):
-        keys = ", ".join(_name(k.value) for k in local_key(node))
+    if isinstance(node, Local) and node.goes_by_time:
+        keys = ", ".join(_name(k.value) for k in node.key)
         return TimeClass(
             "whole input", f"all rows of an affected {keys}" if keys else "all rows, as one sequence"
         )
@@ -77,7 +75,7 @@ def _is_bound(value: Scalar, node: Node, bounds: Collection[tuple[str, str]]) ->
     return is_bound_of_window(value) or (value.is_column and any(column in bounds for column in found))
 
 
-def _reads(node: Aggregate | Window, near: Near | Days) -> str:
+def _reads(node: Local, near: Near | Days) -> str:
     if isinstance(near, Days):
         return "the rows of an affected session"
     if isinstance(node, Sessions):
@@ -101,13 +99,6 @@ def _reads(node: Aggregate | Window, near: Near | Days) -> str:
 
 def _has_panes(scan: Scan) -> bool:
     return any(name == "pane_us" for name, _ in scan.columns)
-
-
-def _is_sequence(node: Node) -> bool:
-    if isinstance(node, Match):
-        types = {i.name: i.type for i in node.columns}
-        return any(types[o.column].is_temporal for o in node.order if o.column in types)
-    return isinstance(node, Sessions) or (isinstance(node, Window) and orders_by_time(node))
 
 
 def _name(value: Scalar) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from fivm_dbt.delta.rule import delta_of
 from fivm_dbt.delta.term import Derive, Term, at_side
 from fivm_dbt.ir.node import Side
 from fivm_dbt.ir.nodes import Join
 
 
+@delta_of(Join, how="ring delta, a term for each changed factor")
 def delta_of_join(node: Join, delta: Derive) -> tuple[Term, ...]:
     """``Δ(C1 ⋈ … ⋈ Cn) = Σi new(C1) ⋈ … ⋈ new(Ci−1) ⋈ ΔCi ⋈ old(Ci+1) ⋈ … ⋈ old(Cn)``.
 

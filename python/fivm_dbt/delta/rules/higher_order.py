@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fivm_dbt.catalog.types import INT
+from fivm_dbt.delta.rule import delta_of
 from fivm_dbt.delta.term import Derive, Term
 from fivm_dbt.ir.higher_order import HigherOrder
 from fivm_dbt.ir.node import Item
@@ -12,6 +13,7 @@ from fivm_dbt.naming import STEP
 from fivm_dbt.rings.products import sum_of_products
 
 
+@delta_of(HigherOrder, how="ring delta, one relation after the other")
 def delta_of_higher_order(node: HigherOrder, delta: Derive) -> tuple[Term, ...]:
     """``Δ = Σ_i ΔR_i ⋈ M_i1 ⋈ … ⋈ M_ik``, the maps as they are when R_1 … R_i−1 have changed and no other has.
 

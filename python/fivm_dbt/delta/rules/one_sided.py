@@ -5,14 +5,17 @@ FULL and RIGHT joins, EXISTS, IN and their negations are made of these when a qu
 
 from __future__ import annotations
 
-from fivm_dbt.delta.term import Derive, Term, at_side
+from fivm_dbt.delta.rule import delta_of, told_of
+from fivm_dbt.delta.term import Derive, Term, at_side, read_by
 from fivm_dbt.ir.node import Item, Node, Side
-from fivm_dbt.ir.nodes import Map, OuterJoin, SemiJoin, UnionAll
+from fivm_dbt.ir.nodes import Map, UnionAll
+from fivm_dbt.ir.one_sided import OneSided, SemiJoin
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import PREFIX
 
 
-def delta_of_outer_join(node: OuterJoin | SemiJoin, delta: Derive) -> tuple[Term, ...]:
+@delta_of(OneSided)
+def delta_one_sided(node: OneSided, delta: Derive) -> tuple[Term, ...]:
     """``Δ(L op R) = ΔL op new R  +  (old L ⋉ ΔR) op new R  −  (old L ⋉ ΔR) op old R``.
 
     The first part is linear: every left row is treated by itself. The others are the left rows that were there and for
@@ -29,7 +32,7 @@ def delta_of_outer_join(node: OuterJoin | SemiJoin, delta: Derive) -> tuple[Term
     return tuple(terms)
 
 
-def _affected(node: OuterJoin | SemiJoin, changed: tuple[Term, ...]) -> Node:
+def _affected(node: OneSided, changed: tuple[Term, ...]) -> Node:
     """``old L ⋉ ΔR``: the left rows that match a changed right row."""
     fields = node.right.fields
     alias = f"{fields[0].table}_changed" if fields else f"{PREFIX}changed"
@@ -39,3 +42,9 @@ def _affected(node: OuterJoin | SemiJoin, changed: tuple[Term, ...]) -> Node:
     meaning = {f.id: Scalar.column(alias, f.name) for f in fields}
     predicates = tuple(p.substitute(meaning.get) for p in node.predicates)
     return SemiJoin(at_side(node.left, Side.OLD), rows, predicates)
+
+
+@told_of(OneSided)
+def told_of_one_sided(node: OneSided, is_own: bool) -> str:
+    affected = f"affected left rows of the right side, re-evaluated over {read_by(node)}"
+    return f"ring delta in the left side; {affected}"

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from fivm_dbt.delta.map import delta_of_map
+from fivm_dbt.delta.rule import delta_of
+from fivm_dbt.delta.rules.projection import delta_of_projection
 from fivm_dbt.delta.term import Derive, Term, at_side, items_at
 from fivm_dbt.ir.clock import any_of, comparisons, flips, not_all, on_side
+from fivm_dbt.ir.clock_nodes import ClockFilter, ClockMap, Crossing
 from fivm_dbt.ir.node import Side
-from fivm_dbt.ir.nodes import ClockFilter, ClockMap, Crossing, Filter, Map
+from fivm_dbt.ir.nodes import Filter, Map
 from fivm_dbt.ir.scalar import Scalar
 
+_HOW = "ring delta, linear; the rows for which time makes a difference enter or leave"
 
+
+@delta_of(ClockFilter, how=_HOW)
 def delta_of_clock_filter(node: ClockFilter, delta: Derive) -> tuple[Term, ...]:
     """``Δ(σ_p(t) R) = σ_p(t') ΔR + σ_{p(t') ∧ ¬p(t)} old R − σ_{p(t) ∧ ¬p(t')} old R``, from time t to t'.
 
@@ -26,6 +31,7 @@ def delta_of_clock_filter(node: ClockFilter, delta: Derive) -> tuple[Term, ...]:
     )
 
 
+@delta_of(ClockMap, how=_HOW)
 def delta_of_clock_map(node: ClockMap, delta: Derive) -> tuple[Term, ...]:
     """``Δ(Π_a(t) R) = Π_a(t') ΔR + Π_a(t') C − Π_a(t) C`` with ``C = σ_{p(t) ≠ p(t')} old R``,
     for some comparison p with the clock in a.
@@ -37,7 +43,7 @@ def delta_of_clock_map(node: ClockMap, delta: Derive) -> tuple[Term, ...]:
     different = any_of(flips(c, Side.OLD, Side.NEW) for c in timed)
     rows = Crossing(at_side(node.input, Side.OLD), (different,))
     return (
-        *delta_of_map(Map(node.input, node.alias, new), delta),
+        *delta_of_projection(Map(node.input, node.alias, new), delta),
         Term(Map(rows, node.alias, new), Scalar.number(1)),
         Term(Map(rows, node.alias, old), Scalar.number(-1)),
     )

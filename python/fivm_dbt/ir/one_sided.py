@@ -1,0 +1,126 @@
+"""Joins that keep or drop rows of their left side by the partners that these have on the right."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fivm_dbt.catalog import Catalog
+from fivm_dbt.ir.keys import keys_together
+from fivm_dbt.ir.node import Field, Key, Node, Side, all_of
+from fivm_dbt.ir.nodes import Scan
+from fivm_dbt.ir.scalar import Scalar
+
+
+@dataclass(frozen=True)
+class OneSided(Node, ABC):
+    """Looks for the partners in ``right`` of each row of ``left``, for which every predicate is true."""
+
+    passes_rows = True
+    shows_right: ClassVar[bool] = False
+    """Whether it has the columns of ``right`` too."""
+
+    left: Node
+    right: Node
+    predicates: tuple[Scalar, ...]
+
+    @property
+    @abstractmethod
+    def keeps_unmatched(self) -> bool:
+        """Whether rows of ``left`` without a partner stay."""
+
+    @property
+    @abstractmethod
+    def join_type(self) -> str:
+        """What SQL calls it."""
+
+    def __post_init__(self) -> None:
+        self._check(*self.predicates)
+
+
+@dataclass(frozen=True)
+class OuterJoin(OneSided):
+    """LEFT JOIN: the rows of ``left`` with each partner in ``right``, once with NULLs where there is none.
+
+    RIGHT swaps the sides, FULL adds the rows of ``right`` without a partner (:mod:`fivm_dbt.sql.from_clause`). The
+    fields of ``right`` have one alias, so that it stands as one item in FROM.
+    """
+
+    symbol = "⟕"
+    shows_right = True
+    keeps_unmatched = True
+    join_type = "left"
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.left.fields + self.right.fields
+
+    def over_nothing(self, inputs: tuple[Node | None, ...]) -> None:
+        """Over no left rows there is nothing."""
+        if inputs[0] is not None:
+            raise ValueError("the right side of an outer join is never a change alone")
+
+    def unique_keys(self, catalog: Catalog) -> tuple[Key, ...]:
+        """Of one row on the left there are its partners, or one row without any."""
+        return keys_together(self.inputs, catalog)
+
+    @property
+    def described(self) -> str:
+        return f"OuterJoin {all_of(self.predicates) or 'true'}"
+
+
+@dataclass(frozen=True)
+class SemiJoin(OneSided):
+    """Rows of ``left`` that have a partner in ``right`` for which every predicate is true; ``anti``: that have none."""
+
+    drops_rows = True
+
+    anti: bool = False
+
+    @property
+    def keeps_unmatched(self) -> bool:
+        return self.anti
+
+    @property
+    def join_type(self) -> str:
+        return "left anti" if self.anti else "left semi"
+
+    @property
+    def formula(self) -> str:
+        return f"({self.left.formula} {'▷' if self.anti else '⋉'} {self.right.formula})"
+
+    def over_nothing(self, inputs: tuple[Node | None, ...]) -> Node | None:
+        """Over no right rows a semijoin is empty, and an antijoin keeps all rows on the left."""
+        return inputs[0] if self.anti else None
+
+    @property
+    def described(self) -> str:
+        kind = "AntiJoin" if self.anti else "SemiJoin"
+        return f"{kind} {all_of(self.predicates) or 'true'}"
+
+
+@dataclass(frozen=True)
+class Restrict(Node):
+    """Rows of ``left`` whose key occurs among ``right``; keys compare null-safe, pair by pair."""
+
+    passes_rows = True
+    drops_rows = True
+
+    left: Node
+    right: Node
+    keys: tuple[tuple[Scalar, Scalar], ...]
+
+    @property
+    def formula(self) -> str:
+        keys = ", ".join(left.sql for left, _ in self.keys) or "anything"
+        scans = (n for n in self.right.walk() if isinstance(n, Scan))
+        changed = ", ".join(sorted({f"Δ{s.relation}" for s in scans if s.side is Side.DELTA}))
+        return f"{self.left.formula} ⋉ keys({keys}) of {changed}"
+
+    def over_nothing(self, inputs: tuple[Node | None, ...]) -> None:
+        return None
+
+    @property
+    def described(self) -> str:
+        return f"Restrict {' and '.join(f'{a.sql} <=> {b.sql}' for a, b in self.keys)}"

@@ -19,8 +19,8 @@ from fivm_dbt.delta.term import Term
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.node import Node
-from fivm_dbt.ir.nodes import Scan
 from fivm_dbt.ir.printer import render
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import identifier
 from fivm_dbt.plan.model.inputs import Capture
 from fivm_dbt.plan.model.plan import Plan

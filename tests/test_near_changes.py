@@ -12,8 +12,8 @@ from fivm_dbt.catalog import Catalog, SparkType
 from fivm_dbt.config import load_config
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.ir.moments import moment
+from fivm_dbt.ir.reads import Within
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.ir.within import Within
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest

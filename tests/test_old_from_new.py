@@ -15,8 +15,9 @@ from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.delta.old_from_new import old_from_new
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.node import Item, Node, Side
-from fivm_dbt.ir.nodes import Distinct, Filter, Join, Map, Scan, UnionAll
+from fivm_dbt.ir.nodes import Distinct, Filter, Join, Map, UnionAll
 from fivm_dbt.ir.one_sided import OuterJoin, Restrict
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT, TIMES
 from fivm_dbt.parts.length import Length

@@ -20,8 +20,9 @@ from fivm_dbt.ir.frames import Reach, reach_of
 from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.moments import differences, kind_of, moment, written_distance
 from fivm_dbt.ir.node import Item, Node, Side
-from fivm_dbt.ir.nodes import Distinct, Explode, Filter, Join, Lookup, Map, Scan, UnionAll
+from fivm_dbt.ir.nodes import Distinct, Explode, Filter, Join, Map, UnionAll
 from fivm_dbt.ir.one_sided import OneSided, Restrict
+from fivm_dbt.ir.reads import Lookup, Scan
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.time_windows import WINDOW_START, TimeWindows
 from fivm_dbt.ir.window import Window
@@ -54,7 +55,7 @@ Columns = Mapping[ColumnId, tuple[int, SparkType]]
 
 
 @dataclass(frozen=True)
-class Read:
+class PlacedRead:
     """A scan that a way comes by, with the variables of its time columns."""
 
     place: tuple[int, ...]
@@ -68,7 +69,7 @@ class Way:
 
     columns: Columns
     edges: tuple[Edge, ...] = ()
-    reads: tuple[Read, ...] = ()
+    reads: tuple[PlacedRead, ...] = ()
 
     def most(self, start: int) -> dict[int, tuple[Shift, bool]]:
         """The least known bounds ``start − x`` to every variable x, and whether NULL is ruled out on the way."""
@@ -164,7 +165,7 @@ class Distances:
             ]
         columns = {f.id: (next(self._numbers), f.type) for f in node.fields if kind_of(f.type) is not None}
         self.units |= {variable: "day" for variable, type_ in columns.values() if kind_of(type_) == "date"}
-        return [Way(columns, (), (Read(place, node, columns),))]
+        return [Way(columns, (), (PlacedRead(place, node, columns),))]
 
     def _passed(self, node: Node, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
         return self._child(node, 0, target, place)

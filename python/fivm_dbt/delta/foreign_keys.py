@@ -14,8 +14,9 @@ from fivm_dbt.catalog import Relation
 from fivm_dbt.delta.key_sets import equalities
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.node import Node, Side
-from fivm_dbt.ir.nodes import Filter, Join, Scan, UnionAll
+from fivm_dbt.ir.nodes import Filter, Join, UnionAll
 from fivm_dbt.ir.one_sided import SemiJoin
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import old_rows
 

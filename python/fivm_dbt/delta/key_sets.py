@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.ir.node import Item, Node, Side
-from fivm_dbt.ir.nodes import Distinct, Join, Lookup, Map, Scan, UnionAll
+from fivm_dbt.ir.nodes import Distinct, Join, Map, UnionAll
 from fivm_dbt.ir.one_sided import OneSided, Restrict, SemiJoin
+from fivm_dbt.ir.reads import Lookup, Scan
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 
 

@@ -9,7 +9,7 @@ from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.aggregate import AggregateCall
 from fivm_dbt.ir.match import KEYS
 from fivm_dbt.ir.node import Item, Node, Side
-from fivm_dbt.ir.nodes import Scan
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT

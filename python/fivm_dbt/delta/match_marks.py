@@ -37,8 +37,9 @@ from fivm_dbt.delta.rule import told_of
 from fivm_dbt.delta.term import Term, read_by
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import Explode, Filter, Join, Lookup, Map, UnionAll
+from fivm_dbt.ir.nodes import Explode, Filter, Join, Map, UnionAll
 from fivm_dbt.ir.one_sided import OuterJoin
+from fivm_dbt.ir.reads import Lookup
 from fivm_dbt.ir.runs import AT, BASE, HEADS, MARK, PART, SLOT, Runs
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT, PREFIX

@@ -27,8 +27,9 @@ from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.match_types import array_type, struct_type
 from fivm_dbt.ir.node import Item, Node, Side
-from fivm_dbt.ir.nodes import Distinct, Explode, Filter, Join, Lookup, Map, Scan, UnionAll
+from fivm_dbt.ir.nodes import Distinct, Explode, Filter, Join, Map, UnionAll
 from fivm_dbt.ir.one_sided import OuterJoin, SemiJoin
+from fivm_dbt.ir.reads import Lookup, Scan
 from fivm_dbt.ir.runs import BASE, HEADS, MARK, OPEN, OWN, PART, SLOT, STATE
 from fivm_dbt.ir.scalar import Scalar
 

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.delta.distances import Distances, Read, TooMany, Unknown, Way
+from fivm_dbt.delta.distances import Distances, PlacedRead, TooMany, Unknown, Way
 from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.moments import kind_of
 from fivm_dbt.ir.node import Node, Side
-from fivm_dbt.ir.nodes import Lookup, Scan
-from fivm_dbt.ir.within import Near, TimeBound, Within
+from fivm_dbt.ir.reads import Read, Scan, Within, reads
+from fivm_dbt.ir.within import Near, TimeBound
 from fivm_dbt.naming import old_rows
 
 Place = tuple[int, ...]
@@ -58,9 +58,7 @@ def bound_by_time(
 def times_read(terms: tuple[Term, ...], key_sets: tuple[KeySet, ...]) -> Iterator[Near]:
     """The changes by whose times something is bounded."""
     for node in (*(t.node for t in terms), *(k.node for k in key_sets)):
-        for inner in node.walk():
-            if isinstance(inner, Within):
-                yield from (near for bound in inner.bounds for near in bound.near)
+        yield from (near for read in reads(node) for bound in read.times for near in bound.near)
 
 
 def _bounded(root: Node, distances: Distances, sources: Sources) -> Node:
@@ -68,9 +66,9 @@ def _bounded(root: Node, distances: Distances, sources: Sources) -> Node:
         return root
 
     def visit(node: Node, place: Place) -> Node:
-        if isinstance(node, (Scan, Lookup)):
-            scan, inner = (node, place) if isinstance(node, Scan) else (node.scan, (*place, 0))
-            bounds = _bounds(root, scan, inner, distances, sources)
+        if isinstance(node, Read):
+            inner = place if node.lookup is None else (*place, 0)
+            bounds = _bounds(root, node.source, inner, distances, sources)
             return Within(node, bounds) if bounds else node
         return node.with_inputs(tuple(visit(c, (*place, n)) for n, c in enumerate(node.inputs)))
 
@@ -111,7 +109,9 @@ def _bounds(
     return closed or tuple(bounds)
 
 
-def _bound(name: str, type_: SparkType, met: list[tuple[Way, Read]], sources: Sources) -> TimeBound | None:
+def _bound(
+    name: str, type_: SparkType, met: list[tuple[Way, PlacedRead]], sources: Sources
+) -> TimeBound | None:
     """The bound of a column that holds in all ways; None where one of them has none."""
     near: list[Near] = []
     may_be_null = False

@@ -14,7 +14,8 @@ from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.buckets import Buckets
 from fivm_dbt.ir.node import Item, Node, Side
-from fivm_dbt.ir.nodes import Join, Map, Scan, UnionAll
+from fivm_dbt.ir.nodes import Join, Map, UnionAll
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT, TIMES
 

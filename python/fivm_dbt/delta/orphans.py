@@ -16,8 +16,9 @@ from fivm_dbt.delta.derive import derive
 from fivm_dbt.delta.foreign_keys import Reference, columns_in, references_between, scan_of
 from fivm_dbt.delta.term import Term, at_side
 from fivm_dbt.ir.node import Item, Node, Side
-from fivm_dbt.ir.nodes import Distinct, Filter, Join, Map, Scan
+from fivm_dbt.ir.nodes import Distinct, Filter, Join, Map
 from fivm_dbt.ir.one_sided import OuterJoin, Restrict, SemiJoin
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT, split_name
 

@@ -10,8 +10,9 @@ from fivm_dbt.delta.term import Term, at_side
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.node import Item, Node, Side
-from fivm_dbt.ir.nodes import Filter, Map, Scan
+from fivm_dbt.ir.nodes import Filter, Map
 from fivm_dbt.ir.one_sided import Restrict
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.naming import COUNT

@@ -18,7 +18,8 @@ from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.ir.factored import Product
 from fivm_dbt.ir.higher_order import Total
 from fivm_dbt.ir.node import Item, Node, Side
-from fivm_dbt.ir.nodes import Join, Scan
+from fivm_dbt.ir.nodes import Join
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
 
 

@@ -7,8 +7,9 @@ from fivm_dbt.delta.term import Term, at_side, scans
 from fivm_dbt.ir.clock import kinds_below
 from fivm_dbt.ir.clock_nodes import Crossing
 from fivm_dbt.ir.node import Item, Node, Side
-from fivm_dbt.ir.nodes import Distinct, Map, Scan, UnionAll, Values
+from fivm_dbt.ir.nodes import Distinct, Map, UnionAll, Values
 from fivm_dbt.ir.one_sided import Restrict
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT, PREFIX
 

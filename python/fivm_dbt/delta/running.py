@@ -18,8 +18,9 @@ from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.instants import day_of
 from fivm_dbt.ir.near import Near, Part, Running
 from fivm_dbt.ir.node import Item, Node, Side
-from fivm_dbt.ir.nodes import Distinct, Join, Map, Scan, UnionAll
+from fivm_dbt.ir.nodes import Distinct, Join, Map, UnionAll
 from fivm_dbt.ir.one_sided import OuterJoin, Restrict
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.window import Window
 

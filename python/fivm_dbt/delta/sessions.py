@@ -22,8 +22,9 @@ from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.instants import aligned, utc_day, utc_day_number
 from fivm_dbt.ir.node import Item, Side
-from fivm_dbt.ir.nodes import Distinct, Explode, Filter, Map, Scan, UnionAll
+from fivm_dbt.ir.nodes import Distinct, Explode, Filter, Map, UnionAll
 from fivm_dbt.ir.one_sided import Restrict
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import SESSION_END, SESSION_START, Sessions
 from fivm_dbt.naming import COUNT

@@ -10,7 +10,8 @@ from fivm_dbt.ir.clock import on_side
 from fivm_dbt.ir.clock_nodes import ClockFilter, ClockMap
 from fivm_dbt.ir.higher_order import Defined
 from fivm_dbt.ir.node import Item, Node, Side
-from fivm_dbt.ir.nodes import Filter, Map, Scan
+from fivm_dbt.ir.nodes import Filter, Map
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT
 

@@ -13,7 +13,8 @@ from typing import Literal
 from fivm_dbt.delta.key_sets import equalities
 from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.node import Node
-from fivm_dbt.ir.nodes import Join, Scan
+from fivm_dbt.ir.nodes import Join
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.naming import split_name
 from fivm_dbt.plan.layout.clustering import enumeration_prefixes
 from fivm_dbt.plan.model.plan import FactorisedPlan, Plan

@@ -6,9 +6,8 @@ from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.ir.clock_nodes import Crossing
 from fivm_dbt.ir.node import Side
-from fivm_dbt.ir.nodes import Lookup
+from fivm_dbt.ir.reads import reads
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import old_rows
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
@@ -44,22 +43,21 @@ def _product(term: Term) -> str:
 def _reads(plan: Plan, view: View, term: Term) -> list[str]:
     """One line per relation that the term reads besides deltas, marking what is read in full."""
     lines = []
-    bounded = {n.scan: n for n in term.node.walk() if isinstance(n, Lookup)}
-    near = {id(n.scan): n for n in term.node.walk() if isinstance(n, Within)}
     own = {view.name, *(v.name for v in plan.helpers)}
-    crossing = {id(scan) for node in term.node.walk() if isinstance(node, Crossing) for scan in scans(node)}
-    for scan in scans(term.node):
+    crossing = {id(scan) for n in term.node.walk() if isinstance(n, Crossing) for scan in scans(n)}
+    for read in reads(term.node):
+        scan = read.source
         if scan.side is Side.DELTA:
             continue
         side = f"{scan.side.value} {scan.relation}"
         if id(scan) in crossing and scan.side is Side.OLD:
             lines.append(f"reads of {side} what enters or leaves as time passes")
-        elif scan in bounded:
-            keys = ", ".join(ours for ours, _ in bounded[scan].keys)
-            when = "".join(f", {b}" for b in near[id(scan)].bounds) if id(scan) in near else ""
+        elif read.lookup is not None:
+            keys = ", ".join(ours for ours, _ in read.lookup.keys)
+            when = "".join(f", {b}" for b in read.times)
             lines.append(f"looks up {side} in the partitions of the affected {keys}{when}")
-        elif id(scan) in near:
-            lines += [f"reads {side} where {b}" for b in near[id(scan)].bounds]
+        elif read.times:
+            lines += [f"reads {side} where {b}" for b in read.times]
         elif scan.relation in own:
             lines.append(
                 f"reads {side} in full: the change does not tell in which partitions its partners lie"

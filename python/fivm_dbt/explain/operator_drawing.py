@@ -11,8 +11,9 @@ from fivm_dbt.delta.rule import told
 from fivm_dbt.explain.access import access_paths
 from fivm_dbt.explain.drawing import Box, Drawing, Measured, laid_out
 from fivm_dbt.ir.node import Node
-from fivm_dbt.ir.nodes import Filter, Map, Scan
+from fivm_dbt.ir.nodes import Filter, Map
 from fivm_dbt.ir.on_demand import is_on_demand
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.naming import split_name
 from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
 from fivm_dbt.plan.model.view import View

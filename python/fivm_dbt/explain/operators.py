@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TypeGuard
 
 from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.rule import told
 from fivm_dbt.delta.term import read_by, scans
 from fivm_dbt.ir.clock_nodes import Crossing
 from fivm_dbt.ir.higher_order import HigherOrder
+from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.node import Node, Side
-from fivm_dbt.ir.nodes import Filter, Lookup, Map, Scan, UnionAll, Values
+from fivm_dbt.ir.nodes import Filter, Map, UnionAll
 from fivm_dbt.ir.on_demand import OnDemand, is_on_demand
-from fivm_dbt.ir.window import Window
-from fivm_dbt.ir.within import Within
+from fivm_dbt.ir.reads import Read, Scan, reads
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
 
@@ -38,7 +37,7 @@ def maintenance(plan: Plan) -> list[str]:
         else:
             full_lines = [f"  ! reads {name} in full when {' or '.join(when)} changes" for name, when in full]
         lines += full_lines
-        near = sorted({f"  reads {n.scan.relation} where {b}" for n in _near(view) for b in n.bounds})
+        near = sorted({f"  reads {n.source.relation} where {b}" for n in _near(view) for b in n.times})
         lines += near
         if not full and not near:
             lines.append("  reads nothing in full")
@@ -66,7 +65,7 @@ def _evaluated(node: Node, *, depth: int) -> Iterator[str]:
         if isinstance(node.definition.input, Scan):
             yield "  " * depth + node.definition.input.described
             return
-        is_swept = any(isinstance(inner, Window) for inner in node.walk())
+        is_swept = any(isinstance(inner, Local) and inner.has_frames for inner in node.walk())
         how = "running sums in the order of what is compared" if is_swept else "a join"
         yield "  " * depth + f"{node.described}: by {how}, over {read_by(node)}"
         return
@@ -82,7 +81,7 @@ def _below(node: Node, *, skip_local: bool, depth: int) -> Iterator[str]:
             met = ", ".join(read_by(other) for other in trigger.others)
             yield "  " * (depth + 1) + f"Δ{read_by(trigger.changed)} meets {met}"
         return
-    if not isinstance(node, (Scan, Values)):
+    if node.inputs:
         yield "  " * depth + f"{node.described}: {told(node, is_own=skip_local)}"
     else:
         yield "  " * depth + node.described
@@ -107,22 +106,19 @@ def reads_in_full(view: View) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield from ((name, when) for name in _unbounded(key_set.node))
 
 
-def _near(view: View) -> Iterator[Within]:
+def _near(view: View) -> Iterator[Read]:
     """What the delta reads between two times."""
     for node in (*(t.node for t in view.terms), *(k.node for k in view.key_sets)):
-        yield from (n for n in node.walk() if is_near_changes(n) and not isinstance(n.read, Lookup))
+        yield from (read for read in reads(node) if read.is_near_changes and read.lookup is None)
 
 
 def _unbounded(node: Node) -> Iterator[str]:
     """The relations of which a side is read, and not just where keys or moments lie."""
-    bounded = {id(n.scan) for n in node.walk() if isinstance(n, Lookup) or is_near_changes(n)}
-    bounded |= {id(s) for n in node.walk() if isinstance(n, Crossing) for s in scans(n)}
-    yield from (s.relation for s in scans(node) if s.side is not Side.DELTA and id(s) not in bounded)
-
-
-def is_near_changes(node: Node) -> TypeGuard[Within]:
-    """Whether this is a read between two times that depend on the change."""
-    return isinstance(node, Within) and any(b.is_closed for b in node.bounds)
+    crossing = {id(s) for n in node.walk() if isinstance(n, Crossing) for s in scans(n)}
+    for read in reads(node):
+        is_bounded = read.lookup is not None or read.is_near_changes or id(read.source) in crossing
+        if read.source.side is not Side.DELTA and not is_bounded:
+            yield read.source.relation
 
 
 def _changes(scan: Scan, sets: Mapping[str, KeySet]) -> Iterator[str]:

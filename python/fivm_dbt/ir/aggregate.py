@@ -52,6 +52,9 @@ class Aggregate(Local):
     ``calls`` speak of. Over sliding windows and sessions ``near`` says where rows of an affected window are.
     """
 
+    kind = "an aggregate"
+    has_row_per_key = True
+
     keys: tuple[Item, ...]
     calls: tuple[AggregateCall, ...]
     is_global: bool = False

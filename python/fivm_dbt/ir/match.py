@@ -111,6 +111,8 @@ class Match(Local):
     ``part`` is the time part of a row, over ROW, where the recognizer is ``per_part``.
     """
 
+    kind = "matches"
+
     partition: tuple[Item, ...]
     columns: tuple[Item, ...]
     order: tuple[Ordering, ...]

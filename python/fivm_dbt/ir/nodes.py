@@ -6,89 +6,13 @@ inner part can be merged into the SELECT around it. Relations are bags (section 
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fivm_dbt.catalog import Catalog
 from fivm_dbt.catalog.types import SparkType
 from fivm_dbt.ir.keys import keys_shown, keys_together
-from fivm_dbt.ir.node import Field, Item, Key, Node, Side, all_of, listed, made, used
+from fivm_dbt.ir.node import Field, Item, Key, Node, all_of, listed, made, used
 from fivm_dbt.ir.scalar import ColumnId, Scalar
-
-
-@dataclass(frozen=True)
-class Scan(Node):
-    """An input relation, restricted to the columns that are read, on one side of a refresh."""
-
-    is_item = True
-
-    relation: str
-    alias: str
-    columns: tuple[tuple[str, SparkType], ...]
-    side: Side = Side.CURRENT
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return tuple(Field(self.alias, name, type_) for name, type_ in self.columns)
-
-    @property
-    def formula(self) -> str:
-        side = "Δ" if self.side is Side.DELTA else f"{self.side.value} "
-        return f"{side}{self.relation} {self.alias}"
-
-    def only(self, needed: frozenset[ColumnId]) -> Scan:
-        return replace(self, columns=tuple(c for c in self.columns if (self.alias, c[0]) in needed))
-
-    def left_by(self, changed: Collection[str]) -> Scan | None:
-        return None if self.side is Side.DELTA and self.relation not in changed else self
-
-    def unique_keys(self, catalog: Catalog) -> tuple[Key, ...]:
-        relation = catalog.find(self.relation)
-        declared = relation.keys if relation is not None else ()
-        ids = {f.name.lower(): f.id for f in self.fields}
-        return tuple(frozenset(ids[n] for n in key) for key in declared if key and set(key) <= ids.keys())
-
-    @property
-    def described(self) -> str:
-        alias = f" as {self.alias}" if self.alias != self.relation.split(".")[-1] else ""
-        side = "" if self.side.value == "current" else f"{self.side.value} "
-        return f"Scan {side}{self.relation}{alias} [{', '.join(name for name, _ in self.columns)}]"
-
-
-@dataclass(frozen=True)
-class Lookup(Node):
-    """Rows of a kept view that a set of keys can match: those in the partitions of its state that the keys lie in.
-
-    ``keys`` pairs the columns of the state that decide the partition with columns of the key set.
-    """
-
-    is_item = True
-
-    scan: Scan
-    key_set: str
-    keys: tuple[tuple[str, str], ...]
-
-    @property
-    def alias(self) -> str:
-        return self.scan.alias
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return self.scan.fields
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.scan,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Lookup:
-        (scan,) = inputs
-        if not isinstance(scan, Scan):
-            raise TypeError("only a scan is looked up")
-        return Lookup(scan, self.key_set, self.keys)
-
-    @property
-    def described(self) -> str:
-        return f"Lookup {self.key_set}"
 
 
 @dataclass(frozen=True)

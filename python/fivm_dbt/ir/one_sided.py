@@ -9,7 +9,7 @@ from typing import ClassVar
 from fivm_dbt.catalog import Catalog
 from fivm_dbt.ir.keys import keys_together
 from fivm_dbt.ir.node import Field, Key, Node, Side, all_of
-from fivm_dbt.ir.nodes import Scan
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
 
 

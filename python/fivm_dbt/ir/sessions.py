@@ -22,6 +22,8 @@ class Sessions(Window):
     row and the day of that stand behind the ``keys`` there, and sessions go on across blocks.
     """
 
+    has_frames = False
+
     at: Scalar
     gap: int
 
@@ -37,6 +39,10 @@ class Sessions(Window):
     @property
     def used(self) -> frozenset[ColumnId]:
         return super().used | self.at.columns
+
+    @property
+    def is_of_own_rows(self) -> bool:
+        return self.near is not None
 
     @property
     def goes_by_time(self) -> bool:

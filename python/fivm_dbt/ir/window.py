@@ -13,6 +13,7 @@ from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.near import Near
 from fivm_dbt.ir.node import Field, Item, Key, listed, made, used
 from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.naming import unique_name
 
 W = TypeVar("W", bound="Window")
 
@@ -24,6 +25,9 @@ class Window(Local):
 
     Where frames reach a fixed time, ``near`` says how far; the last two of ``partition`` are then its block and day.
     """
+
+    kind = "window functions"
+    has_frames = True
 
     partition: tuple[Item, ...]
     items: tuple[Item, ...]
@@ -66,6 +70,16 @@ class Window(Local):
             (self.partition[:-2], self.partition[-2:]) if self.near is not None else (self.partition, ())
         )
         return replace(self, partition=(*(item for item in of if item.value.columns), *rest))
+
+    def with_key_shown(self: W) -> tuple[W, tuple[Field, ...]]:
+        items, found = list(self.items), []
+        for key in self.partition:
+            item = next((i for i in items if i.value == key.value), None)
+            if item is None:
+                item = Item(unique_name(key.name, {i.name.lower() for i in items}), key.value, key.type)
+                items.append(item)
+            found.append(Field(self.alias, item.name, item.type))
+        return replace(self, items=tuple(items)), tuple(found)
 
     def unique_keys(self, catalog: Catalog) -> tuple[Key, ...]:
         """ROW_NUMBER() is one with what it partitions by, where that is shown."""

@@ -1,12 +1,10 @@
-"""A read of rows whose time lies near that of changed rows: with literals for it, files are skipped."""
+"""How far from the times of changed rows a time lies: with literals for it, files are skipped."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.ir.node import Field, Node
-from fivm_dbt.ir.nodes import Lookup, Scan
 from fivm_dbt.parts.shift import SECOND, duration
 
 
@@ -67,41 +65,3 @@ class TimeBound:
 
     def __str__(self) -> str:
         return f"{self.column} in {' or '.join(str(n) for n in self.near)}{' or NULL' if self.may_be_null else ''}"
-
-
-@dataclass(frozen=True)
-class Within(Node):
-    """The rows of a scan, or of a look-up, that all ``bounds`` allow. None that matters is left out."""
-
-    passes_rows = True
-    drops_rows = True
-    is_item = True
-
-    read: Scan | Lookup
-    bounds: tuple[TimeBound, ...]
-
-    @property
-    def scan(self) -> Scan:
-        return self.read.scan if isinstance(self.read, Lookup) else self.read
-
-    @property
-    def alias(self) -> str:
-        return self.scan.alias
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return self.read.fields
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.read,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Within:
-        (read,) = inputs
-        if not isinstance(read, (Scan, Lookup)):
-            raise TypeError("only a read is bounded by time")
-        return Within(read, self.bounds)
-
-    @property
-    def described(self) -> str:
-        return f"Within {' and '.join(str(b) for b in self.bounds)}"

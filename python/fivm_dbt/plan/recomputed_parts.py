@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from fivm_dbt.delta.distances import Distances, TooMany, Unknown
 from fivm_dbt.ir.moments import kind_of
 from fivm_dbt.ir.node import Field, Item, Node
-from fivm_dbt.ir.nodes import Scan
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.plan.model.recompute import InputReach, RecomputedParts
 
 Place = tuple[int, ...]

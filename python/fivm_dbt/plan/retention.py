@@ -18,8 +18,7 @@ from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir import moments
 from fivm_dbt.ir.node import Node
-from fivm_dbt.ir.nodes import Scan
-from fivm_dbt.ir.sessions import Sessions
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.shift import Shift
 from fivm_dbt.plan.layout.root import Root
@@ -43,7 +42,7 @@ def check_kept(
     """Raise FIVM206 if the view ``node`` needs rows of dropped parts after they have been dropped."""
     for relation in sorted({s.relation for s in scans(node)} & dropped.keys()):
         # Sessions are made anew from their own rows, of which none goes with a dropped part.
-        is_own = isinstance(root.local, Sessions) and root.local.near is not None
+        is_own = root.local is not None and root.local.is_of_own_rows
         is_anew = (root.local is not None and not is_own) or root.is_reevaluated
         above = root.local.input if is_own and root.local is not None else root.core
         if not is_anew and _adds_up(above, relation):

@@ -9,10 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fivm_dbt.delta.prune import prune_terms
-from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.node import Side
-from fivm_dbt.ir.nodes import Lookup
-from fivm_dbt.ir.within import Within
+from fivm_dbt.ir.reads import reads
 from fivm_dbt.naming import CLOCK, old_rows
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.model.plan import Plan
@@ -143,23 +141,22 @@ def expected_reads(plan: Plan, observed: Mapping[str, Observed], before: int) ->
     # Of another fivm model its state is read, by a condition.
     tables = {item.name for item in plan.inputs if item.relation.presentation is None}
     inner = {view.name for view in plan.helpers}
-    reads: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
     by_condition: Counter[str] = Counter()
     # A change of components is what their keys show, less what they showed.
     of_states = sum(not is_own_change(view) for view in plan.helpers)
     for term in (t for view in plan.stored for t in prune_terms(view.terms, changed)):
-        looked_up = {n.scan for n in term.node.walk() if isinstance(n, Lookup)}
-        near = {n.scan for n in term.node.walk() if isinstance(n, Within)}
-        for scan in scans(term.node):
+        for read in reads(term.node):
+            scan = read.source
             if scan.side is Side.DELTA:
                 continue
             if scan.relation in inner:
                 of_states += 1
-            elif scan.relation in tables and scan not in looked_up:
-                reads[scan.relation] += 1
-                by_condition[scan.relation] += scan in near
+            elif scan.relation in tables and read.lookup is None:
+                counted[scan.relation] += 1
+                by_condition[scan.relation] += bool(read.times)
     found = [Expected(plan.state_relation, before, is_restricted=True, reads=of_states)] if inner else []
-    for name, count in reads.items():
+    for name, count in counted.items():
         version = observed[name].head.version
         found.append(Expected(name, version, is_near=by_condition[name] == count, reads=count))
     return found

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fivm_dbt.ir.node import Node, Side
-from fivm_dbt.ir.nodes import Join, Scan, UnionAll
+from fivm_dbt.ir.nodes import Join, UnionAll
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
 
 

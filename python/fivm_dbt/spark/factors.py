@@ -15,9 +15,8 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, DOUBLE
 from fivm_dbt.delta.products import FactorisedDelta, joined
 from fivm_dbt.ir.factored import Product
-from fivm_dbt.ir.nodes import Lookup, Scan
+from fivm_dbt.ir.reads import Read, Scan
 from fivm_dbt.ir.scalar import Scalar, as_type, column_ast, identifier
-from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
@@ -257,7 +256,7 @@ def rest_query(plan: Plan, view: View, delta: FactorisedDelta) -> exp.Select:
         value = sum_of_products((Product(-1, factors),), Scalar.number(1), rings[name], types[name])
         columns.append(exp.alias_(value.ast(), identifier(name)))
 
-    def staged_factor(scan: Scan | Lookup | Within) -> exp.Expr:
+    def staged_factor(scan: Read) -> exp.Expr:
         assert isinstance(scan, Scan)
         return table(staged_input(plan, scan.relation)).as_(scan.alias)
 

@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from fivm_dbt.ir.match import WrittenMatch
-from fivm_dbt.ir.nodes import Lookup, Scan
+from fivm_dbt.ir.reads import Read
 from fivm_dbt.ir.scalar import identifier
-from fivm_dbt.ir.within import Within
 from fivm_dbt.spark.select import select
 
 _MARK = "fivm_relation_of_a_pattern"
@@ -37,9 +36,9 @@ def _edited(sql: str, edits: list[tuple[int, int, str]]) -> str:
 
 
 def _select(found: WrittenMatch, relation: str) -> str:
-    def reader(scan: Scan | Lookup | Within) -> exp.Expr:
+    def reader(scan: Read) -> exp.Expr:
         columns = [identifier(f.name) for f in scan.fields]
-        alias = exp.TableAlias(this=identifier(scan.alias), columns=columns)
+        alias = exp.TableAlias(this=identifier(scan.source.alias), columns=columns)
         return exp.Table(this=identifier(_MARK), alias=alias)
 
     query = select(found.node, reader).sql(dialect="spark")

@@ -8,9 +8,8 @@ from datetime import date
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT, TIMESTAMP
-from fivm_dbt.ir.nodes import Lookup, Scan
+from fivm_dbt.ir.reads import Read, Scan
 from fivm_dbt.ir.scalar import as_type, cast_ast, column_ast, identifier
-from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import PARTITION
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
@@ -102,7 +101,7 @@ def rows_together(plan: ViewdfPlan, together: Together, wanted: Intervals, versi
     parts = plan.parts
     reads = {r.placeholder: r for r in parts.update.reads}
 
-    def read(node: Scan | Lookup | Within) -> exp.Expr:
+    def read(node: Read) -> exp.Expr:
         assert isinstance(node, Scan)
         if node.relation == WANTED:
             return (

@@ -18,9 +18,8 @@ from fivm_dbt.catalog import Presentation, SparkType
 from fivm_dbt.catalog.types import BIGINT, TIMESTAMP
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.node import Side
-from fivm_dbt.ir.nodes import Lookup, Scan
+from fivm_dbt.ir.reads import Lookup, Read, Scan
 from fivm_dbt.ir.scalar import as_type, column_ast, conjuncts, identifier
-from fivm_dbt.ir.within import Within
 from fivm_dbt.naming import COUNT, PARTITION, STEP, VIEW, old_rows
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
@@ -78,13 +77,11 @@ class _Sides:
         self._of = view
         self._binding = binding
 
-    def read(self, node: Scan | Lookup | Within) -> exp.Expr:
-        tests = near_changes(node.bounds, self._binding) if isinstance(node, Within) else []
-        inner = node.read if isinstance(node, Within) else node
-        if isinstance(inner, Lookup):
-            tests = [t for t in (self._in_touched(inner),) if t is not None] + tests
-            inner = inner.scan
-        return self._scan(inner, exp.and_(*tests, copy=False) if tests else None)
+    def read(self, node: Read) -> exp.Expr:
+        tests = near_changes(node.times, self._binding)
+        if node.lookup is not None:
+            tests = [t for t in (self._in_touched(node.lookup),) if t is not None] + tests
+        return self._scan(node.source, exp.and_(*tests, copy=False) if tests else None)
 
     def _in_touched(self, node: Lookup) -> exp.Expr | None:
         literals = self._binding.partitions(node.key_set, node.scan.relation)

@@ -13,19 +13,19 @@ from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.buckets import BITS, BUCKET, LEVEL, PARENT, Buckets
 from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import Distinct, Explode, Filter, Join, Lookup, Map, Scan, UnionAll, Values
-from fivm_dbt.ir.one_sided import OneSided, Restrict, SemiJoin
+from fivm_dbt.ir.nodes import Distinct, Explode, Filter, Join, Map, UnionAll, Values
+from fivm_dbt.ir.one_sided import OneSided, Restrict
+from fivm_dbt.ir.reads import Read
 from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.scalar import Scalar, as_type, column_ast, grouped, identifier
 from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.window import Window
-from fivm_dbt.ir.within import Within
 from fivm_dbt.spark.match_recognize import select_matches
 from fivm_dbt.spark.match_runs import select_runs
 from fivm_dbt.spark.pieces import union_all
 from fivm_dbt.spark.sessions import select_sessions
 
-Reader = Callable[[Scan | Lookup | Within], exp.Expr]
+Reader = Callable[[Read], exp.Expr]
 """The table expression of a read, aliased: a pinned table, a presented state (or a part of it), a staged delta."""
 
 
@@ -223,10 +223,10 @@ def _alias(node: Node) -> str:
     alias: str | None = getattr(node, "alias", None)
     if node.is_item and alias is not None:
         return alias
-    if isinstance(node, (Filter, SemiJoin, Restrict)):
+    if node.drops_rows:
         return _alias(node.inputs[0])
     raise TypeError(f"{type(node).__name__} cannot stand in FROM")
 
 
 def _item(node: Node, reader: Reader) -> exp.Expr:
-    return reader(node) if isinstance(node, (Scan, Lookup, Within)) else subquery(node, reader, _alias(node))
+    return reader(node) if isinstance(node, Read) else subquery(node, reader, _alias(node))

@@ -13,7 +13,7 @@ from fivm_dbt.delta.products import Part, ProductDelta
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, at_side
 from fivm_dbt.ir.node import Node, Side
-from fivm_dbt.ir.nodes import Lookup
+from fivm_dbt.ir.reads import Lookup
 from fivm_dbt.ir.scalar import Scalar, as_type, column_ast, identifier, never_null, raise_error
 from fivm_dbt.naming import COUNT, PARTITION, STEP
 from fivm_dbt.plan.model.head import NextHead

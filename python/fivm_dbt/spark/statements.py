@@ -9,7 +9,7 @@ from sqlglot import exp
 from fivm_dbt.delta.key_sets import lookups
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term
-from fivm_dbt.ir.nodes import Lookup
+from fivm_dbt.ir.reads import Lookup
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import PARTITION, VIEW
 from fivm_dbt.plan.model.plan import Plan

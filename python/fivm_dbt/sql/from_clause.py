@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.node import Field, Node
-from fivm_dbt.ir.nodes import Scan
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.naming import canonical, relation_name
 from fivm_dbt.sql.bound_parts import BoundParts
 from fivm_dbt.sql.column_names import column_names

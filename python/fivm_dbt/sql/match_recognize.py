@@ -22,8 +22,8 @@ from fivm_dbt.ir.match import (
     WrittenMatch,
 )
 from fivm_dbt.ir.node import Field, Item
-from fivm_dbt.ir.nodes import Scan
 from fivm_dbt.ir.part_columns import part_of
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.patterns.automaton import ACCEPT, Automaton

@@ -8,7 +8,8 @@ from fivm_dbt.delta.key_sets import lookups
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.node import Node, Side
-from fivm_dbt.ir.nodes import Filter, Join, Map, Scan, Values
+from fivm_dbt.ir.nodes import Filter, Join, Map, Values
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.naming import old_rows
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.steps.order import key_sets

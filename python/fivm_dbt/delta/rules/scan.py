@@ -6,7 +6,8 @@ from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.delta.rule import delta_of
 from fivm_dbt.delta.term import Derive, Term
 from fivm_dbt.ir.node import Side
-from fivm_dbt.ir.nodes import Scan, Values
+from fivm_dbt.ir.nodes import Values
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.nodes import Map
-from fivm_dbt.ir.window import Window
 from fivm_dbt.plan.keep.helper_views import HelperViews
 from fivm_dbt.plan.keep.inequality.choose import InequalityHelpers
 from fivm_dbt.plan.keep.inequality.correlation import Correlation, correlation_of
@@ -56,7 +56,7 @@ class CorrelatedAggregates:
         if isinstance(node, Aggregate):
             found = self._correlation(node)
             return found is not None and self.inequality.is_on_demand(found)
-        return not isinstance(node, Window) and any(self._will_be_on_demand(child) for child in node.inputs)
+        return not isinstance(node, Local) and any(self._will_be_on_demand(child) for child in node.inputs)
 
     def _correlation(self, node: Aggregate) -> Correlation | None:
         """``node`` if it is correlated by an inequality and more than a join is kept of it."""

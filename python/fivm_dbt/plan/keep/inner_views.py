@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 from fivm_dbt.catalog import Dependency
 from fivm_dbt.errors import FivmError
@@ -38,12 +38,12 @@ from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import Filter, Join, Map, Scan, UnionAll
+from fivm_dbt.ir.nodes import Filter, Join, Map, UnionAll
 from fivm_dbt.ir.on_demand import OnDemand, is_on_demand
 from fivm_dbt.ir.one_sided import OneSided
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.rename import substituted
 from fivm_dbt.ir.sessions import Sessions
-from fivm_dbt.ir.window import Window
 from fivm_dbt.naming import unique_name
 from fivm_dbt.plan.keep.correlated import CorrelatedAggregates
 from fivm_dbt.plan.keep.helper_views import HelperViews, Topmost, Wanted
@@ -53,11 +53,9 @@ from fivm_dbt.plan.keep.kept_rows import KeptRows, Meaning, shown_whole
 from fivm_dbt.plan.keep.kept_views import InnerView, KeptViews
 from fivm_dbt.plan.keep.match_marks import by_marks
 from fivm_dbt.plan.keep.time.near_views import NearViews
-from fivm_dbt.plan.keep.time.reach import with_reach
-from fivm_dbt.plan.keep.time.running import split_running, with_running
-from fivm_dbt.plan.keep.time.sequences import with_days
+from fivm_dbt.plan.keep.time.running import with_running
 from fivm_dbt.plan.keep.trees.factorise import GivenOrder
-from fivm_dbt.plan.layout.root import leads_to
+from fivm_dbt.plan.layout.root import local_under
 from fivm_dbt.plan.model.shown import InequalityHelper, ViewTree
 from fivm_dbt.suggest import did_you_mean
 
@@ -188,7 +186,7 @@ class _Keeper:
 
     def top(self, node: Node) -> Node:
         """The query with everything below its topmost operator taken care of; that operator is the root's own."""
-        if isinstance(node, (Map, Filter)) and leads_to(node, Local):
+        if isinstance(node, (Map, Filter)) and local_under(node) is not None:
             return node.with_inputs((self.top(node.inputs[0]),))
         if isinstance(node, Aggregate) and (over := self._over_sums(node)) is not None:
             return over
@@ -206,8 +204,9 @@ class _Keeper:
         if isinstance(node, Aggregate):
             _check_repeatable(node)
             return self._aggregate(self.correlated.over_kept(node) or self._local(node)), {}
-        if isinstance(node, (Map, Filter, Window, Match)) and leads_to(node, Window, Match):
-            return self._window(node), {}
+        local = local_under(node)
+        if local is not None and not local.has_row_per_key:
+            return self._rows_of(node, local), {}
         if isinstance(node, UnionAll):
             return self._union(node), {}
         is_one_sided = isinstance(node, OneSided)
@@ -279,10 +278,8 @@ class _Keeper:
             marked = by_marks(self.kept, over, self.wanted.part_length, self.wanted.buckets)
             if marked is not None:
                 return marked
-        reaching = with_running(with_days(with_reach(over))) if isinstance(over, Window) else over
-        split = None
-        if isinstance(reaching, Window):
-            split = self.kept.tried(partial(split_running, reaching))
+        reaching = self.near.reaching(over)
+        split = self.near.split(reaching)
         if split is not None:
             running, shown = split
             return shown.with_inputs((self._by_key(with_running(running), running),))
@@ -320,22 +317,21 @@ class _Keeper:
         how = "by addition" if node.adds_up else "recomputed per affected group"
         return self.kept.keep(node, (), f"an aggregate below other operators, {how}")
 
-    def _window(self, node: Node) -> Node:
+    def _rows_of(self, node: Node, local: Local) -> Node:
         """Projections and filters over windows or matches, as one view; of sessions all rows are kept."""
-        if leads_to(node, Sessions):
-            if isinstance(node, Sessions):
-                return self.near.of_sessions(node)
-            return node.with_inputs((self._window(node.inputs[0]),))
-        inner = self._window_below(node)
+        if isinstance(local, Sessions):
+            if node is local:
+                return self.near.of_sessions(local)
+            return node.with_inputs((self._rows_of(node.inputs[0], local),))
+        inner = self._over_local(node, local)
         if not all(f.type.is_groupable for f in inner.fields):
             return inner
-        what = "window functions" if leads_to(node, Window) else "matches"
-        return self.kept.keep(inner, (), f"{what} below other operators")
+        return self.kept.keep(inner, (), f"{local.kind} below other operators")
 
-    def _window_below(self, node: Node) -> Node:
-        if isinstance(node, (Window, Match)):
-            return self._local(node)
-        return node.with_inputs((self._window_below(node.inputs[0]),))
+    def _over_local(self, node: Node, local: Local) -> Node:
+        if node is local:
+            return self._local(local)
+        return node.with_inputs((self._over_local(node.inputs[0], local),))
 
 
 def _check_repeatable(node: Aggregate) -> None:

@@ -11,8 +11,9 @@ from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.clock import kinds_below
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import Filter, Map, Scan, UnionAll, Values
+from fivm_dbt.ir.nodes import Filter, Map, UnionAll, Values
 from fivm_dbt.ir.on_demand import is_on_demand
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.rename import renamed
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import sibling, split_name, storable, unique_name

@@ -19,8 +19,9 @@ from fivm_dbt.config import Config
 from fivm_dbt.delta.match_marks import MarksDelta, marks_of, runs_in
 from fivm_dbt.ir.match import KEYS, Match
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import Explode, Map, Scan
+from fivm_dbt.ir.nodes import Explode, Map
 from fivm_dbt.ir.part_columns import is_shorter_than_period, part_of, period_of
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.runs import DECIDED, OPEN, PART, SLOT, Runs
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import split_name, storable, unique_name

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from fivm_dbt.delta.key_sets import equalities
 from fivm_dbt.delta.term import scans
-from fivm_dbt.ir.nodes import Join, Scan
+from fivm_dbt.ir.nodes import Join
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.plan.model.view import View
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from fivm_dbt.catalog import Relation
 from fivm_dbt.delta.key_sets import equalities
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import Filter, Join, Map, Scan
+from fivm_dbt.ir.nodes import Filter, Join, Map
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import ColumnId
 
 Promised = Mapping[str, Relation]

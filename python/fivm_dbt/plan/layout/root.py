@@ -23,7 +23,6 @@ from fivm_dbt.ir.node import Field, Item, Node
 from fivm_dbt.ir.nodes import Filter, Map
 from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.scalar import ColumnId, Scalar, identifier
-from fivm_dbt.ir.window import Window
 from fivm_dbt.naming import COUNT, PARTITION, PREFIX, storable, unique_name
 from fivm_dbt.plan.model.state import PayloadColumn
 from fivm_dbt.rings import Component, components, finish
@@ -93,7 +92,7 @@ def find_root(query: Node, names: tuple[str, ...]) -> Root:
             filters += node.predicates
             node = node.input
             continue
-        if not leads_to(node, Local):
+        if local_under(node) is None:
             break
         meaning = {(node.alias, i.name): i.value for i in node.items}
         outputs = {key: value.substitute(meaning.get) for key, value in outputs.items()}
@@ -123,19 +122,16 @@ def _with_own_columns(root: Root) -> Root:
     return replace(root, core=Map(root.core, STORED, root.keys), keys=keys)
 
 
-def leads_to(node: Node, *kinds: type[Node]) -> bool:
-    """Whether projections and filters, if any, stand over an operator of one of these kinds."""
+def local_under(node: Node) -> Local | None:
+    """The operator that is local to a key under projections and filters, if any stand over one."""
     while isinstance(node, (Map, Filter)):
         node = node.input
-    return isinstance(node, kinds)
+    return node if isinstance(node, Local) else None
 
 
 def _local_root(node: Local, outputs: tuple[tuple[str, Scalar], ...], filters: tuple[Scalar, ...]) -> Root:
     """A bag whose rows carry the key of the operator that makes them: those of an affected key are replaced."""
-    if isinstance(node, Window):
-        node, local_fields = _with_partition(node)
-    else:
-        local_fields = tuple(Field(node.alias, k.name, k.type) for k in node.key)
+    node, local_fields = node.with_key_shown()
     taken = {COUNT, PARTITION}
     items: list[Item] = []
     column_of: dict[Scalar, str] = {}
@@ -159,7 +155,7 @@ def _local_root(node: Local, outputs: tuple[tuple[str, Scalar], ...], filters: t
     keys = tuple(Item(i.name, Scalar.column(rows.alias, i.name), i.type) for i in items)
     if not keys:
         keys = (Item(f"{PREFIX}row", Scalar.number(1), INT),)
-    one_each = isinstance(node, Aggregate)
+    one_each = node.has_row_per_key
     meant = tuple(k.value for k in node.key) if one_each else ()
     return Root(
         rows,
@@ -179,19 +175,6 @@ def _local_root(node: Local, outputs: tuple[tuple[str, Scalar], ...], filters: t
 def _used_fields(node: Local, outputs: tuple[tuple[str, Scalar], ...]) -> tuple[Field, ...]:
     used = {c for _, value in outputs for c in value.columns}
     return tuple(f for f in node.fields if f.id in used)
-
-
-def _with_partition(node: Window) -> tuple[Window, tuple[Field, ...]]:
-    """The window with what it partitions by among its columns."""
-    items = list(node.items)
-    fields = []
-    for key in node.partition:
-        found = next((i for i in items if i.value == key.value), None)
-        if found is None:
-            found = Item(unique_name(key.name, {i.name.lower() for i in items}), key.value, key.type)
-            items.append(found)
-        fields.append(Field(node.alias, found.name, found.type))
-    return replace(node, items=tuple(items)), tuple(fields)
 
 
 def _aggregate_root(

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from fivm_dbt.catalog import EventTime
-from fivm_dbt.delta.distances import NOW, ORIGIN, TODAY, Distances, Read, TooMany, Unknown, Way
+from fivm_dbt.delta.distances import NOW, ORIGIN, TODAY, Distances, PlacedRead, TooMany, Unknown, Way
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.moments import kind_of
 from fivm_dbt.ir.node import Field, Node
-from fivm_dbt.ir.nodes import Scan
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.naming import split_name
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.moved import default_length, length, reference
@@ -172,7 +172,7 @@ class _Seen:
         )
 
 
-def _variable(read: Read, column: str) -> int:
+def _variable(read: PlacedRead, column: str) -> int:
     return read.columns[read.scan.alias, column][0]
 
 

@@ -21,8 +21,9 @@ from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.functions.nothing import named_over_nothing
 from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.node import Field, Item, Node
-from fivm_dbt.ir.nodes import Distinct, Join, Map, Scan, UnionAll, Values
+from fivm_dbt.ir.nodes import Distinct, Join, Map, UnionAll
 from fivm_dbt.ir.one_sided import OneSided, OuterJoin
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.window import Window
 
@@ -61,7 +62,7 @@ def _by_part(node: Node, references: frozenset[str], column: str) -> _Parted:
         return _Parted(
             replace(node, columns=(*node.columns, (column, BIGINT))), Field(node.alias, column, BIGINT)
         )
-    if isinstance(node, Values):
+    if not node.inputs:
         return _Parted(node, None)
     below = [_by_part(child, references, column) for child in node.inputs]
     if all(b.part is None for b in below):

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import Map, Scan, UnionAll
+from fivm_dbt.ir.nodes import Map, UnionAll
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.parts.reference import Bound
 from fivm_dbt.plan.model.part_plan import PART, Cumulative, PartQuery, Together

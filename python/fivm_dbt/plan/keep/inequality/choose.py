@@ -27,8 +27,9 @@ from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.buckets import LEVEL, PARENT
 from fivm_dbt.ir.node import Node
-from fivm_dbt.ir.nodes import Filter, Join, Map, Scan
+from fivm_dbt.ir.nodes import Filter, Join, Map
 from fivm_dbt.ir.on_demand import OnDemand
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.rename import with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.plan.keep.inequality.correlation import Correlation

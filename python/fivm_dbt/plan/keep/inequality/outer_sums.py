@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import Filter, Join, Map, Scan
+from fivm_dbt.ir.nodes import Filter, Join, Map
 from fivm_dbt.ir.on_demand import OnDemand
 from fivm_dbt.ir.one_sided import OuterJoin, SemiJoin
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.rename import substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.plan.keep.inequality.aggregate_parts import parts_of, shown, summed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from fivm_dbt.catalog import SparkType
@@ -12,8 +13,9 @@ from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.near import block_of
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import Scan
 from fivm_dbt.ir.on_demand import is_on_demand
+from fivm_dbt.ir.nodes import Map
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.rename import moved, substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.sessions import Sessions
@@ -21,7 +23,9 @@ from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.ir.window import Window
 from fivm_dbt.plan.keep.kept_views import KeptViews, column_of
 from fivm_dbt.plan.keep.time.panes import has_plain_keys, near_windows, over_panes
-from fivm_dbt.plan.keep.time.running import part_calls
+from fivm_dbt.plan.keep.time.reach import with_reach
+from fivm_dbt.plan.keep.time.running import part_calls, split_running, with_running
+from fivm_dbt.plan.keep.time.sequences import with_days
 from fivm_dbt.plan.keep.time.sessions import near_sessions, over_sessions
 
 Meaning = dict[ColumnId, Scalar]
@@ -52,19 +56,20 @@ class NearViews:
 
     def of_windows(self, node: Aggregate) -> Aggregate | None:
         """An aggregate of sliding windows, over panes that are kept, or over rows by their time; None for others."""
-        if node.adds_up or not isinstance(node.input, TimeWindows):
+        windows = node.input
+        if node.adds_up or not isinstance(windows, TimeWindows):
             return None
-        over = over_panes(node, self.kept.alias())
+        over = over_panes(node, windows, self.kept.alias())
         if over is not None and all(f.type.is_groupable for f in over.input.fields):
             (panes,) = over.input.inputs
             inner, _ = self.visit(panes)
             return replace(over, input=over.input.with_inputs((inner,)))
-        if not has_plain_keys(node):
+        if not has_plain_keys(node, windows):
             return None
-        (rows,) = node.input.inputs
+        (rows,) = windows.inputs
         inner, meaning = self.visit(rows)
-        windows = substituted(node.input, (inner,), meaning)
-        return self._over_rows(substituted(node, (windows,), meaning))
+        over_inner = substituted(windows, (inner,), meaning)
+        return self._over_rows(substituted(node, (over_inner,), meaning))
 
     def _over_rows(self, node: Node) -> Aggregate:
         """An aggregate of sliding windows over kept rows, placed by the block of time in which they lie."""
@@ -99,6 +104,14 @@ class NearViews:
         if is_on_demand(over) or not all(f.type.is_groupable for f in near.fields):
             return over
         return self.kept.keep(near, (), "sessions, by the time of their rows")
+
+    def reaching(self, node: Local) -> Local:
+        """``node``, local to blocks of time or to days too where what it looks at is near in time."""
+        return with_running(with_days(with_reach(node))) if isinstance(node, Window) else node
+
+    def split(self, node: Local) -> tuple[Window, Map] | None:
+        """A window that goes on from day to day, and what makes ``node`` of it; None if there is none."""
+        return self.kept.tried(partial(split_running, node)) if isinstance(node, Window) else None
 
     def over_sessions(self, node: Local) -> Aggregate | None:
         """An aggregate of kept sessions over these, where their rows can be looked up; None for others."""

@@ -27,10 +27,9 @@ _DIGITS = 28
 """Decimals of more digits may have sums that overflow in a pane and not in a window, where others make up for it."""
 
 
-def over_panes(node: Aggregate, alias: str) -> Aggregate | None:
+def over_panes(node: Aggregate, windows: TimeWindows, alias: str) -> Aggregate | None:
     """``node`` over windows of panes, an aggregate under ``alias``; None where some call needs the rows."""
-    windows = node.input
-    if not isinstance(windows, TimeWindows) or not has_plain_keys(node):
+    if not has_plain_keys(node, windows):
         return None
     if any(s is not None and windows.alias in s.tables for c in node.calls for s in (c.argument, c.written)):
         return None  # a pane does not know of which windows it is a part
@@ -59,10 +58,8 @@ def near_windows(block: Scalar, day: Scalar, length: int) -> Near:
     return Near(block, day, length, (-1, 1), (-1, 1))
 
 
-def has_plain_keys(node: Aggregate) -> bool:
+def has_plain_keys(node: Aggregate, windows: TimeWindows) -> bool:
     """Whether each key is of the rows or of the windows, and not of both."""
-    windows = node.input
-    assert isinstance(windows, TimeWindows)
     return all(
         windows.alias not in k.value.tables or k.value.tables == frozenset({windows.alias}) for k in node.keys
     )

@@ -16,7 +16,6 @@ from fivm_dbt.ir.instants import HOUR, micros_of
 from fivm_dbt.ir.near import Near, block_of
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.window import Window
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.intervals import microseconds
@@ -36,7 +35,7 @@ class _Reach:
 
 def with_reach(node: Window) -> Window:
     """``node``, local to blocks of time too where all its window functions reach a fixed time; else as it is."""
-    reach = None if isinstance(node, Sessions) else _reach_of(node)
+    reach = _reach_of(node) if node.has_frames else None
     if reach is None:
         return node
     length = max(-reach.first, reach.last, _SHORTEST)

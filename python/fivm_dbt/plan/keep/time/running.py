@@ -22,7 +22,6 @@ from fivm_dbt.ir.near import Near, Part, Running
 from fivm_dbt.ir.nodes import Map
 from fivm_dbt.ir.rename import moved
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.window import Window
 from fivm_dbt.plan.keep.time.plain_windows import plain_windows
 from fivm_dbt.plan.keep.time.sequences import by_day, time_order
@@ -37,7 +36,7 @@ def with_running(node: Window) -> Window:
 
     What keeps the parts of days is still to be said.
     """
-    is_out = isinstance(node, Sessions) or node.near is not None or not node.partition
+    is_out = not node.has_frames or node.near is not None or not node.partition
     found = None if is_out else _running(node)
     if found is None:
         return node
@@ -48,7 +47,7 @@ def with_running(node: Window) -> Window:
 
 def split_running(node: Window, alias: Callable[[], str]) -> tuple[Window, Map] | None:
     """A window that :func:`with_running` takes, and a projection that makes ``node`` of it; None if there is none."""
-    if node.near is not None or not node.partition or isinstance(node, Sessions):
+    if node.near is not None or not node.partition or not node.has_frames:
         return None
     split = plain_windows(node, alias)
     return split if split is not None and _running(split[0]) is not None else None

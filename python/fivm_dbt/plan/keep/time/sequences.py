@@ -16,7 +16,6 @@ from fivm_dbt.ir.instants import DAY, day_of, micros_of
 from fivm_dbt.ir.near import Beside, Near, block_of
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.window import Window
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.functions import function_name
@@ -40,7 +39,7 @@ def with_days(node: Window) -> Window:
 
     What keeps the days is still to be said.
     """
-    look = None if isinstance(node, Sessions) else _look_of(node)
+    look = _look_of(node) if node.has_frames else None
     if look is None:
         return node
     placed, block, day = by_day(node, look.at, nulls_are_low=look.nulls_are_low)

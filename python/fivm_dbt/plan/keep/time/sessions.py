@@ -15,7 +15,7 @@ from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.instants import aligned, timestamp, utc_day, utc_day_number
 from fivm_dbt.ir.near import Days, Near
 from fivm_dbt.ir.node import Item
-from fivm_dbt.ir.nodes import Scan
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.sessions import SESSION_END, SESSION_START, Sessions
 from fivm_dbt.naming import unique_name

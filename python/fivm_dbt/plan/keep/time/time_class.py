@@ -15,10 +15,10 @@ from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.near import Days, Near
 from fivm_dbt.ir.node import Node
-from fivm_dbt.ir.nodes import Filter, Map, Scan
+from fivm_dbt.ir.nodes import Filter, Map
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.plan.layout.partitioning import is_bound_of_window
 from fivm_dbt.plan.model.view import TimeClass, View
@@ -78,7 +78,7 @@ def _is_bound(value: Scalar, node: Node, bounds: Collection[tuple[str, str]]) ->
 def _reads(node: Local, near: Near | Days) -> str:
     if isinstance(near, Days):
         return "the rows of an affected session"
-    if isinstance(node, Sessions):
+    if node.is_of_own_rows:
         return (
             f"the sessions that have rows within {in_words(near.length)} of the change, from their own rows"
         )

@@ -9,7 +9,7 @@ from fivm_dbt.delta.foreign_keys import Reference
 from fivm_dbt.delta.orphans import Orphans
 from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.node import Node
-from fivm_dbt.ir.nodes import Scan
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.naming import sibling, split_name, storable
 from fivm_dbt.viewtree.choice import UPKEEP
 from fivm_dbt.viewtree.statistics import Statistics

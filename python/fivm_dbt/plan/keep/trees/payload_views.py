@@ -18,7 +18,8 @@ from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.factored import Factored, Product
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import Join, Scan
+from fivm_dbt.ir.nodes import Join
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar, replaced
 from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.plan.keep.kept_views import KeptViews

@@ -17,7 +17,8 @@ from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.factored import Factored, Product
 from fivm_dbt.ir.higher_order import HigherOrder, Total, Trigger
 from fivm_dbt.ir.node import Item, Node, Side
-from fivm_dbt.ir.nodes import Filter, Join, Map, Scan, UnionAll
+from fivm_dbt.ir.nodes import Filter, Join, Map, UnionAll
+from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.rename import renamed
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import STEP, unique_name

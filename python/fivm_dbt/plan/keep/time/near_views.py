@@ -13,8 +13,8 @@ from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.near import block_of
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.nodes import Map
+from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.rename import moved, substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar

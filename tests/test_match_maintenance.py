@@ -110,7 +110,7 @@ def _replay(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Scenar
 
     if seed % 2:
         # Keys with more parts than a fold goes over at a time.
-        monkeypatch.setattr("fivm_dbt.spark.match_runs.PARTS_AT_ONCE", 2)
+        monkeypatch.setattr("fivm_dbt.features.match.spark.runs.PARTS_AT_ONCE", 2)
     cache_statements(monkeypatch)
     path = tmp_path / "match.jsonl"
     path.write_text(json.dumps(_scenario(seed)), encoding="utf-8")

@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from fivm_dbt.declares import Declares
 from fivm_dbt.errors import FivmError, expected_one_of
+from fivm_dbt.parts.length import DAY, Length
 from fivm_dbt.suggest import did_you_mean
 
 Granularity = Literal["hour", "day", "month", "year"]
@@ -77,6 +78,11 @@ class Config(BaseModel):
     fivm_retention: str | int | None = None
     fivm_rollup: str | int | None = None
     fivm_dropped_parts: Literal["keep", "retract"] = "keep"
+
+    @property
+    def part_length(self) -> Length:
+        """``fivm_part_length``, a day if it is not given. Raises FIVM201."""
+        return Length.of(self.fivm_part_length) if self.fivm_part_length is not None else DAY
 
     def check_maintained(self) -> None:
         """Raise FIVM201 for keys that mean something of viewdf models alone."""

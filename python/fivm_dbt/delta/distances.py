@@ -17,7 +17,7 @@ from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.clock_nodes import ClockFilter, ClockMap, Crossing
 from fivm_dbt.ir.frames import Reach, reach_of
-from fivm_dbt.ir.match import Match
+from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.moments import differences, kind_of, moment, written_distance
 from fivm_dbt.ir.node import Item, Node, Side
 from fivm_dbt.ir.nodes import Distinct, Explode, Filter, Join, Map, UnionAll
@@ -239,7 +239,7 @@ class Distances:
             ways.append(replace(shown, columns=columns, edges=edges))
         return ways
 
-    def _matched(self, node: Match, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
+    def _by_key(self, node: Local, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
         return [replace(w, columns={}) for w in self._child(node, 0, target, place)]
 
     def _joined(self, node: Join, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
@@ -351,7 +351,7 @@ _RULES: tuple[tuple[type[Node] | tuple[type[Node], ...], Callable[..., list[Way]
     ((Map, ClockMap), Distances._mapped),
     (Aggregate, Distances._grouped),
     (Window, Distances._windowed),
-    (Match, Distances._matched),
+    (Local, Distances._by_key),
     (Join, Distances._joined),
     (OneSided, Distances._looked_up),
     (Restrict, Distances._restricted),

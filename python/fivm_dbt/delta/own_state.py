@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.delta.derive import derive
 from fivm_dbt.delta.local import affected_keys, recomputed
-from fivm_dbt.delta.sessions import delta_of_sessions
 from fivm_dbt.delta.term import Term, at_side
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.local import Local
@@ -14,10 +16,17 @@ from fivm_dbt.ir.nodes import Filter, Map
 from fivm_dbt.ir.one_sided import Restrict
 from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.naming import COUNT
+from fivm_dbt.registry import Registry
 
 _ALIAS = "own_state"
+
+OwnRowsRule = Callable[[Map, Any, str, tuple[str, ...], tuple[Term, ...]], tuple[Term, ...]]
+DELTAS_OF_OWN_ROWS: Registry[OwnRowsRule] = Registry()
+"""By class, the delta of an operator that is made anew from its own rows.
+
+It is given the rows that the state keeps, the operator, the state's relation, the columns of its key there, and ``ΔR``.
+"""
 
 
 def delta_over_own_state(
@@ -31,8 +40,11 @@ def delta_over_own_state(
     changed = derive(local.input, static)
     if not changed:
         return ()
-    if isinstance(local, Sessions) and local.near is not None:
-        return delta_of_sessions(rows, local, state, keys, changed)
+    if local.is_of_own_rows:
+        rule = DELTAS_OF_OWN_ROWS.of(local)
+        if rule is None:
+            raise TypeError(f"no delta rule for the own rows of {type(local).__name__}")
+        return rule(rows, local, state, keys, changed)
     affected = affected_keys(local, changed)
     if isinstance(local, Aggregate) and local.is_global:
         again: Node = Restrict(local.with_inputs((at_side(local.input, Side.NEW),)), affected, ())

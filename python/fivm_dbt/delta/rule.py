@@ -7,15 +7,15 @@ from typing import Any, TypeVar
 
 from fivm_dbt.delta.term import Derive, Term
 from fivm_dbt.ir.node import Node
+from fivm_dbt.registry import Registry
 
 DeltaRule = Callable[[Any, Derive], tuple[Term, ...]]
 Told = Callable[[Any, bool], str]
 R = TypeVar("R", bound=DeltaRule)
-T = TypeVar("T", bound=Told)
 
-DELTAS: dict[type[Node], DeltaRule] = {}
+DELTAS: Registry[DeltaRule] = Registry()
 """``Δ Op`` by operator, filled by :func:`delta_of`."""
-_TOLD: dict[type[Node], Told] = {}
+_TOLD: Registry[Told] = Registry()
 _LINEAR = "ring delta, linear"
 
 
@@ -31,22 +31,16 @@ def delta_of(*operators: type[Node], how: str | None = None) -> Callable[[R], R]
     return registered
 
 
-def told_of(*operators: type[Node]) -> Callable[[T], T]:
-    """Makes a function tell people how these operators are maintained.
+told_of = _TOLD.add
+"""Makes a function tell people how operators of these classes are maintained.
 
-    It is given the operator, and whether its old rows are those of the view's own state.
-    """
-
-    def registered(told: T) -> T:
-        _TOLD.update(dict.fromkeys(operators, told))
-        return told
-
-    return registered
+It is given the operator, and whether its old rows are those of the view's own state.
+"""
 
 
 def rule_of(node: Node) -> DeltaRule:
     """The delta rule of an operator. Raises TypeError where there is none."""
-    rule = next((DELTAS[kind] for kind in type(node).__mro__ if kind in DELTAS), None)
+    rule = DELTAS.of(node)
     if rule is None:
         raise TypeError(f"no delta rule for {type(node).__name__}")
     return rule
@@ -54,7 +48,7 @@ def rule_of(node: Node) -> DeltaRule:
 
 def told(node: Node, *, is_own: bool) -> str:
     """How an operator is maintained, for people; ``is_own`` says that its old rows are those of the own state."""
-    found = next((_TOLD[kind] for kind in type(node).__mro__ if kind in _TOLD), None)
+    found = _TOLD.of(node)
     if found is not None:
         return found(node, is_own)
     return _LINEAR if node.is_linear else "re-evaluated"

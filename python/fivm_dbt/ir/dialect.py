@@ -9,7 +9,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import DialectType
 from sqlglot.dialects.spark import Spark
 
-from fivm_dbt.ir.match_tokens import in_brackets
+from fivm_dbt.ir.clauses import clauses_in
 
 _AS_WRITTEN = frozenset(
     "COLLATE DATE_FORMAT FROM_UNIXTIME LISTAGG LOG10 MAX_BY MIN_BY PARSE_JSON PERCENTILE_CONT PERCENTILE_DISC "
@@ -54,7 +54,10 @@ class SparkText(Spark):
 
     def parse(self, sql: str, **opts: Any) -> list[exp.Expr | None]:
         """The trees, with those functions under their own names again."""
-        return _named_again(self.parser(**opts).parse(in_brackets(self.tokenize(sql)), sql))
+        tokens = self.tokenize(sql)
+        for clause in clauses_in(sql):
+            tokens = clause.as_read(tokens)
+        return _named_again(self.parser(**opts).parse(tokens, sql))
 
     def parse_into(self, expression_type: Any, sql: str, **opts: Any) -> list[exp.Expr | None]:
         return _named_again(super().parse_into(expression_type, sql, **opts))

@@ -22,6 +22,7 @@ class Sessions(Window):
     row and the day of that stand behind the ``keys`` there, and sessions go on across blocks.
     """
 
+    kind = "sessions"
     has_frames = False
 
     at: Scalar

@@ -17,7 +17,6 @@ from fivm_dbt.ir.node import Node
 from fivm_dbt.naming import PREFIX, canonical, sibling, split_name
 from fivm_dbt.plan.keep.helper_views import Wanted
 from fivm_dbt.plan.keep.inner_views import Kept, keep_inner_views
-from fivm_dbt.plan.keep.match_marks import part_length
 from fivm_dbt.plan.keep.time.time_class import with_time_classes
 from fivm_dbt.plan.keep.trees.factorise import GivenOrder
 from fivm_dbt.plan.keep.trees.orphans import worthwhile_orphans
@@ -34,7 +33,7 @@ from fivm_dbt.plan.views import Given, PlannedViews, Topmost, plan_views
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.sql.depth import within_the_stack
 from fivm_dbt.sql.lower import Lowered, lower
-from fivm_dbt.sql.parse import has_match
+from fivm_dbt.sql.parse import is_beyond_spark
 from fivm_dbt.sql.typing import Describe, Typer
 from fivm_dbt.viewtree.nested import nested_order
 
@@ -74,7 +73,7 @@ def _by_policy(
             with within_the_stack(request.sql):
                 return _Planning(relation, request, describe).plan()
         except FivmError as error:
-            if policy != "auto" or error.code.fault != "query" or has_match(request.sql):
+            if policy != "auto" or error.code.fault != "query" or is_beyond_spark(request.sql):
                 raise
             reason = error
     with within_the_stack(request.sql):
@@ -98,7 +97,7 @@ def _columns_offline(request: ModelRequest, reason: FivmError | None) -> Describ
 
 def columns_as_read(request: ModelRequest) -> tuple[Column, ...]:
     """The columns of a model by its text alone. Raises FivmError where this cannot be read, or maintained."""
-    return lower(request.sql, request.catalog, part_length=part_length(request.config)).columns
+    return lower(request.sql, request.catalog, part_length=request.config.part_length).columns
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ class _Planning:
             self.request.catalog,
             self.describe,
             approximate=self._config.fivm_float == "approximate",
-            part_length=part_length(self._config),
+            part_length=self._config.part_length,
         )
 
     @cached_property
@@ -153,7 +152,7 @@ class _Planning:
             inequality=self._config.fivm_inequality,
             buckets=self._config.fivm_buckets,
             is_factorized=self._is_factorized,
-            part_length=part_length(self._config),
+            part_length=self._config.part_length,
             by_time="time_ranges" not in self._config.fivm_without,
             is_utc=is_utc(self.request.session),
         )
@@ -182,12 +181,12 @@ class _Planning:
             is_utc=is_utc(self.request.session),
             dropped=self.dropped,
         )
-        has_marks = any(view.slot is not None for view in kept.views)
+        has_periods = any(view.slot is not None for view in kept.views)
         top = Topmost(
             sibling(self.relation, "root"),
             kept.over,
             self.lowered.names,
-            of_matches=part_length(self._config) if has_marks else None,
+            part_length=self._config.part_length if has_periods else None,
             is_joined_on_read=self._is_factorized,
             is_grouped=kept.is_grouped,
         )

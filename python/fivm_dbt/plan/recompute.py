@@ -17,7 +17,6 @@ from fivm_dbt.ir.moments import is_utc
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import split_name, storable, unique_name
-from fivm_dbt.plan.keep.match_marks import part_length
 from fivm_dbt.plan.layout.partitioning import by_period, choose_partitioning
 from fivm_dbt.plan.layout.written import written_view
 from fivm_dbt.plan.model.inputs import PlanInput
@@ -29,7 +28,7 @@ from fivm_dbt.plan.recomputed_parts import recomputed_parts
 from fivm_dbt.plan.retention import not_kept, retained
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.sql.lower import lower
-from fivm_dbt.sql.parse import has_match, parse
+from fivm_dbt.sql.parse import is_beyond_spark, parse
 from fivm_dbt.sql.relations import relations_read
 from fivm_dbt.sql.repeatable import clock_read, reads_a_past, why_not_repeatable, why_other_each_time
 from fivm_dbt.sql.splice import over_no_rows
@@ -63,7 +62,7 @@ def recompute_plan(
     inputs = _inputs(sql, catalog, reason)
     for name in retained(catalog, config):
         raise not_kept(split_name(relation)[-1], name, "is recomputed as a whole")
-    lowered = lower(sql, catalog, part_length=part_length(config)) if has_match(sql) else None
+    lowered = lower(sql, catalog, part_length=config.part_length) if is_beyond_spark(sql) else None
     output = (
         lowered.columns
         if lowered is not None

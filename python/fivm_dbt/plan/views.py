@@ -11,9 +11,9 @@ from fivm_dbt.config import Config
 from fivm_dbt.delta import derive
 from fivm_dbt.delta.foreign_keys import Reference, parents_first, without_new_parents
 from fivm_dbt.delta.key_sets import KeySet, Placed, bound_reads
-from fivm_dbt.delta.match_marks import determined
 from fivm_dbt.delta.near_changes import Sources, bound_by_time
 from fivm_dbt.delta.orphans import Orphans, meeting_orphans
+from fivm_dbt.delta.own_delta import own_delta
 from fivm_dbt.delta.own_state import delta_over_own_state
 from fivm_dbt.delta.products import ProductDelta
 from fivm_dbt.delta.reevaluation import delta_by_reevaluation
@@ -27,10 +27,9 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import STEP, split_name
 from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.keep.kept_views import InnerView
-from fivm_dbt.plan.keep.match_marks import by_slot, marks_delta
 from fivm_dbt.plan.keep.trees.payload_views import is_payload_view
 from fivm_dbt.plan.keep.trees.product_deltas import ProductDeltas
-from fivm_dbt.plan.layout.partitioning import choose_partitioning
+from fivm_dbt.plan.layout.partitioning import by_number, choose_partitioning
 from fivm_dbt.plan.layout.promised_keys import Promised, determined_keys, is_set
 from fivm_dbt.plan.layout.root import Root, find_root
 from fivm_dbt.plan.model.state import StateTable
@@ -64,14 +63,14 @@ class Given:
 class Topmost:
     """The query over the inner views, under the name of its relation, and the names that its columns are shown by.
 
-    ``of_matches`` are the parts of the pattern whose matches the rows are. Where it ``is_joined_on_read`` it is no
+    Where rows come from periods, ``part_length`` is that of their parts. Where it ``is_joined_on_read`` it is no
     table: its query runs when the model is read. It ``is_grouped`` where its rows have different keys already.
     """
 
     name: str
     node: Node
     names: tuple[str, ...]
-    of_matches: Length | None
+    part_length: Length | None
     is_joined_on_read: bool
     is_grouped: bool
 
@@ -131,7 +130,7 @@ class _Views:
             reason=f"the model itself{', joined when it is read' if top.is_joined_on_read else ''}",
             by=None,
             delta=(lambda root, state: ()) if top.is_joined_on_read else self._terms,
-            of_matches=top.of_matches,
+            part_length=top.part_length,
         )
         if top.is_joined_on_read:
             view = self.views[-1]
@@ -147,7 +146,7 @@ class _Views:
         delta: Callable[[Root, StateTable], tuple[Term, ...]],
         slot: str | None = None,
         bounded_by: str | None = None,
-        of_matches: Length | None = None,
+        part_length: Length | None = None,
     ) -> None:
         root = find_root(node, names)
         check_kept(split_name(name)[-1], node, names, root, self._given.dropped, is_utc=self._given.is_utc)
@@ -155,27 +154,27 @@ class _Views:
         grouped_by = (
             tuple(by) if by and set(by) <= set(root.local_keys) else root.local_keys or tuple(by or ())
         )
-        state = self._state(name, root, grouped_by, of_matches, is_root=by is None)
+        state = self._state(name, root, grouped_by, part_length, is_root=by is None)
         if slot is not None:
-            state = replace(state, partitioning=by_slot(slot), bounded_by=bounded_by)
-        marks = marks_delta(root.core, name)
-        if marks is not None:
-            state = replace(state, determined=determined(marks.runs))
-        if marks is None and _step(root.core) is None:
+            state = replace(state, partitioning=by_number(slot), bounded_by=bounded_by)
+        own = own_delta(root.core, name)
+        if own is not None:
+            state = replace(state, determined=own.determined)
+        if own is None and _step(root.core) is None:
             state = replace(state, determined=determined_keys(root.core, root.keys, self._given.promised))
         if root.is_bag and by is None and root.local is None and root.rows is None:
             state = replace(state, is_set=is_set(root.core, root.keys, self._given.promised))
-        flat = delta(root, state) if marks is None else marks.terms()
+        flat = delta(root, state) if own is None else own.terms()
         terms = tuple(Term(self._ordered(t.node), t.multiplicity) for t in flat)
-        own = Placed(tuple((c, c, t) for c, t in _placing(state)))
-        placed = {} if "look_ups" in self._given.config.fivm_without else {**self._placed, name: own}
+        rows = Placed(tuple((c, c, t) for c, t in _placing(state)))
+        placed = {} if "look_ups" in self._given.config.fivm_without else {**self._placed, name: rows}
         terms, key_sets = bound_reads(terms, placed, split_name(name)[-1])
         terms, key_sets = self._near_changes(terms, key_sets)
         view = View(
             state=state,
             core=root.core,
             terms=terms,
-            key_sets=key_sets if marks is None else (*marks.key_sets(), *key_sets),
+            key_sets=key_sets if own is None else (*own.key_sets(), *key_sets),
             columns=tuple(Column(n, f.type) for n, f in zip(names, node.fields, strict=True)),
             presentation=Presentation(
                 name, root.presentation(name, is_set=state.is_set).sql(dialect="spark")
@@ -256,7 +255,7 @@ class _Views:
         name: str,
         root: Root,
         grouped_by: tuple[str, ...],
-        of_matches: Length | None,
+        part_length: Length | None,
         *,
         is_root: bool,
     ) -> StateTable:
@@ -269,7 +268,7 @@ class _Views:
         keys = tuple(replace(k, value=meant.get(k.name, k.value)) for k in keys)
         shown = {n.lower(): k for n, k in root.shown}
         partitioning = choose_partitioning(
-            keys, shown, config, self._given.typer, root.has_one_row, of_matches=of_matches
+            keys, shown, config, self._given.typer, root.has_one_row, part_length=part_length
         )
         state = StateTable(
             name,
@@ -280,7 +279,7 @@ class _Views:
             grouped_by=grouped_by,
             rows=root.rows,
         )
-        has_many = of_matches is not None and is_shorter_than_period(of_matches)
+        has_many = part_length is not None and is_shorter_than_period(part_length)
         return replace(state, bounded_by=_time_of(state)) if has_many and root.is_bag else state
 
     def _meant(self, root: Root) -> Iterator[Scalar]:

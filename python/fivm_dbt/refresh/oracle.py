@@ -15,8 +15,8 @@ from sqlglot import exp
 
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.plan.model.plan import Plan
-from fivm_dbt.spark.match_text import written_out
 from fivm_dbt.spark.reads import read_version, whole_as_text
+from fivm_dbt.spark.written_out import written_out
 from fivm_dbt.sql.splice import splice_clock, splice_inputs
 
 

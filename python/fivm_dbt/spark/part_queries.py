@@ -17,11 +17,11 @@ from fivm_dbt.parts.reference import Bound, PartReference
 from fivm_dbt.plan.model.part_plan import PART, PartInput, PartQuery, PartRead, Together
 from fivm_dbt.plan.model.plan import ViewdfPlan
 from fivm_dbt.plan.viewdf.by_part import WANTED
-from fivm_dbt.spark.match_text import written_out
 from fivm_dbt.spark.part_time import floored, in_numbers, in_parts, instant, number_of, whole
 from fivm_dbt.spark.pieces import pinned, table, union_all
 from fivm_dbt.spark.reads import presented, read_version, whole_as_text, written
 from fivm_dbt.spark.select import select
+from fivm_dbt.spark.written_out import written_out
 from fivm_dbt.sql.splice import splice_inputs
 
 MAX_RANGES = 50

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from sqlglot import exp
 
@@ -11,19 +12,18 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.buckets import BITS, BUCKET, LEVEL, PARENT, Buckets
-from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Distinct, Explode, Filter, Join, Map, UnionAll, Values
 from fivm_dbt.ir.one_sided import OneSided, Restrict
 from fivm_dbt.ir.reads import Read
-from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.scalar import Scalar, as_type, column_ast, grouped, identifier
-from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.window import Window
-from fivm_dbt.spark.match_recognize import select_matches
-from fivm_dbt.spark.match_runs import select_runs
+from fivm_dbt.registry import Registry
 from fivm_dbt.spark.pieces import union_all
-from fivm_dbt.spark.sessions import select_sessions
+
+Writer = Callable[[Any, "Reader"], exp.Query]
+WRITERS: Registry[Writer] = Registry()
+"""The query of an operator that features add, by its class."""
 
 Reader = Callable[[Read], exp.Expr]
 """The table expression of a read, aliased: a pinned table, a presented state (or a part of it), a staged delta."""
@@ -51,17 +51,12 @@ class _From:
 
 def select(node: Node, reader: Reader) -> exp.Query:
     """The query whose rows are those of ``node``, columns in the order of its fields."""
-    if isinstance(node, Sessions):
-        return select_sessions(node, lambda columns: select_columns(columns, node.input, reader))
+    writer = WRITERS.of(node)
+    if writer is not None:
+        return writer(node, reader)
     if isinstance(node, (Map, Window)):
         columns = [_aliased(i.value.ast(), i.name) for i in node.items] or [exp.Literal.number(1)]
         return select_columns(columns, node.input, reader)
-    if isinstance(node, Match):
-        return select_matches(node, lambda columns: select_columns(columns, node.input, reader))
-    if isinstance(node, Runs):
-        source, *began = node.inputs
-        beginnings = select(began[0], reader) if began else None
-        return select_runs(node, lambda columns: select_columns(columns, source, reader), beginnings)
     if isinstance(node, Aggregate):
         columns = [_aliased(k.value.ast(), k.name) for k in node.keys]
         columns += [_aliased(_call(c), c.name) for c in node.calls]

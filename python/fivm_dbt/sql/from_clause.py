@@ -12,10 +12,10 @@ from fivm_dbt.ir.node import Field, Node
 from fivm_dbt.ir.reads import Scan
 from fivm_dbt.naming import canonical, relation_name
 from fivm_dbt.sql.bound_parts import BoundParts
+from fivm_dbt.sql.clause_reader import readers
 from fivm_dbt.sql.column_names import column_names
 from fivm_dbt.sql.generators import lateral_view
 from fivm_dbt.sql.joins import Joins, join_kind
-from fivm_dbt.sql.match_recognize import matched
 from fivm_dbt.sql.membership import has_subquery
 from fivm_dbt.sql.number_ranges import is_range, number_range
 from fivm_dbt.sql.outer_joins import behind_generators
@@ -48,12 +48,9 @@ def from_clause(lowering: Lowering, node: exp.Select, ctes: Ctes, domain: Domain
         part = Part((), (), (one_row(lowering),))
     else:
         part = clause.source(node.args["from_"].this)
-    if node.args.get("match") is not None:
-        # It stands alone in its FROM clause: fivm_dbt.ir.match_tokens.
-        if part.carried:
-            what = "MATCH_RECOGNIZE over a query that depends on the query around the subquery"
-            raise unsupported(node.args["match"], what, "match in a model of its own")
-        part = matched(lowering, part, node.args["match"])
+    for reader in readers():
+        if node.args.get(reader.argument) is not None:
+            part = reader.lower(lowering, part, node.args[reader.argument])
     for join in node.args.get("joins") or []:
         part = clause.join(part, join)
     for lateral in node.args.get("laterals") or []:

@@ -13,10 +13,10 @@ from sqlglot import exp
 from fivm_dbt.catalog import Catalog, Column
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.aggregate import Aggregate
-from fivm_dbt.ir.match import WrittenMatch
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Filter, Map
 from fivm_dbt.ir.scalar import ColumnId, Scalar, conjuncts
+from fivm_dbt.ir.written import WrittenClause
 from fivm_dbt.naming import unique_name
 from fivm_dbt.parts.length import DAY, Length
 from fivm_dbt.sql.aggregation import aggregated
@@ -72,7 +72,7 @@ class Lowered:
     node: Node
     names: tuple[str, ...]
     completions: tuple[Edit, ...] = ()
-    matches: tuple[WrittenMatch, ...] = ()
+    matches: tuple[WrittenClause, ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -186,7 +186,7 @@ class Lowering:
         self.approximate = approximate
         self.part_length = part_length
         self.taken: set[str] = set()
-        self.matches: dict[int, WrittenMatch] = {}
+        self.matches: dict[int, WrittenClause] = {}
 
     def alias(self, wanted: str) -> str:
         name = unique_name(wanted, self.taken)

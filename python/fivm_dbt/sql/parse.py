@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 
 import sqlglot
-from sqlglot import Token, TokenType, exp
+from sqlglot import Token, exp
 from sqlglot.errors import ParseError, TokenError
 
 from fivm_dbt.errors import FivmError, Span
+from fivm_dbt.ir.clauses import clauses_in
 from fivm_dbt.ir.dialect import SparkText
-from fivm_dbt.ir.match_tokens import is_per_part, match_tokens
+from fivm_dbt.sql.clause_reader import readers_in
 from fivm_dbt.sql.depth import within_the_stack
 
 
@@ -21,7 +21,9 @@ def parse(sql: str) -> exp.Query:
     >>> parse("select 1 as a").sql("spark")
     'SELECT 1 AS a'
     """
-    _refuse_in_matches(sql)
+    found = readers_in(sql)
+    for reader in found:
+        reader.check(sql)
     try:
         with within_the_stack(sql):
             parsed = sqlglot.parse(sql, dialect=SparkText)
@@ -48,7 +50,8 @@ def parse(sql: str) -> exp.Query:
         )
     _join_in_select(statements[0])
     _place_clocks(statements[0], sql)
-    _place_matches(statements[0], sql)
+    for reader in found:
+        reader.place(statements[0], sql)
     return statements[0]
 
 
@@ -92,87 +95,18 @@ def _join_in_select(query: exp.Query) -> None:
             table.set("joins", None)
 
 
-def has_match(sql: str) -> bool:
-    """Whether MATCH_RECOGNIZE stands in a text, which Spark cannot run then.
+def is_beyond_spark(sql: str) -> bool:
+    """Whether a clause stands in a text that Spark does not know, so that it cannot run it.
 
-    >>> has_match("select * from r match_recognize (order by t pattern (a))"), has_match("select 'match_recognize'")
-    (True, False)
+    >>> is_beyond_spark("select * from r match_recognize (order by t pattern (a))")
+    True
+    >>> is_beyond_spark("select 'match_recognize'")
+    False
     """
-    if "match_recognize" not in sql.lower():
-        return False
-    return any(token.token_type is TokenType.MATCH_RECOGNIZE for token in _tokens(sql))
+    return any(clause.stands_in(tokens_of(sql)) for clause in clauses_in(sql))
 
 
-def _refuse_in_matches(sql: str) -> None:
-    """FIVM105 for SUBSET, of which sqlglot knows nothing, and for the offsets of FIRST and LAST, which it drops."""
-    if not has_match(sql):
-        return
-    tokens = _tokens(sql)
-    for found in match_tokens(tokens):
-        for before, token in pairwise(tokens[found.keyword : found.closing]):
-            if token.text.upper() == "SUBSET" and before.text == ")":
-                raise _in_match(sql, token, "SUBSET is not maintained", "ask for the rows of each variable")
-        for number in range(found.keyword, found.closing):
-            if _has_offset(tokens, number):
-                what = f"an offset in {tokens[number].text.upper()} is not maintained"
-                raise _in_match(sql, tokens[number], what, "leave it out, or use PREV or NEXT")
-
-
-def _in_match(sql: str, token: Token, what: str, remedy: str) -> FivmError:
-    return FivmError("FIVM105", what, sql=sql, span=Span(token.start, token.end + 1), remedy=remedy)
-
-
-def _has_offset(tokens: list[Token], number: int) -> bool:
-    """Whether a call of FIRST or LAST begins here and has a second argument."""
-    if tokens[number].text.upper() not in ("FIRST", "LAST") or tokens[number + 1].text != "(":
-        return False
-    depth = 0
-    for token in tokens[number + 1 :]:
-        depth += {"(": 1, ")": -1}.get(token.text, 0)
-        if depth == 0:
-            break
-        if depth == 1 and token.token_type is TokenType.COMMA:
-            return True
-    return False
-
-
-def _place_matches(query: exp.Query, sql: str) -> None:
-    """Note where each MATCH_RECOGNIZE stands, with the relation that it reads, and where its pattern does."""
-    nodes = list(query.find_all(exp.MatchRecognize))
-    if not nodes:
-        return
-    for node in nodes:
-        for key in ("measures", "define"):
-            node.set(key, node.args.get(key) or [])  # sqlglot cannot write one without
-    tokens = _tokens(sql)
-    for found in match_tokens(tokens):
-        first, last = tokens[found.keyword].start, tokens[found.closing].end
-        for node in nodes:
-            inner = span_of(node)
-            if inner is None or not (first <= inner.start and inner.end <= last + 1):
-                continue
-            texts = (t.end + 2 for t in tokens[found.keyword : found.closing] if t.text.upper() == "PATTERN")
-            node.meta.update(
-                start=first,
-                end=last,
-                relation_start=tokens[found.relation].start,
-                relation_end=tokens[found.keyword - 1].end + 1,
-                pattern=next(
-                    (p for t in texts if (p := sql.find(node.args["pattern"].name, t - 1)) >= 0), first
-                ),
-            )
-            nodes.remove(node)
-            if _is_per_part(tokens[found.keyword : found.closing]):
-                node.meta["per_part"] = True
-            break
-
-
-def _is_per_part(tokens: list[Token]) -> bool:
-    """Whether ONE ROW PER PART, which is read as ONE ROW PER MATCH, stands in a clause."""
-    return any(is_per_part(tokens, number) for number in range(len(tokens)))
-
-
-def _tokens(sql: str) -> list[Token]:
+def tokens_of(sql: str) -> list[Token]:
     """The tokens of a text; none of one that cannot be read, about which the parser says more."""
     try:
         return SparkText().tokenize(sql)

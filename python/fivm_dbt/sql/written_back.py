@@ -16,8 +16,9 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from fivm_dbt.errors import FivmError, Span
+from fivm_dbt.ir.clauses import clauses_in
 from fivm_dbt.ir.dialect import SparkText
-from fivm_dbt.ir.match_tokens import match_tokens
+from fivm_dbt.sql.clause_reader import without_clauses
 
 _SAME = {
     "<=>": "DISTINCT",
@@ -88,7 +89,7 @@ def check_written_back(query: exp.Query, sql: str) -> None:
     what to do: leave it out, or write it as Spark SQL does
     see docs/errors.md#fivm105
     """
-    tokens = _outside_of_patterns(SparkText().tokenize(sql))
+    tokens = _outside_of_clauses(SparkText().tokenize(sql), sql)
     _check_neighbours(tokens, sql)
     words = _words(tokens)
     missing = Counter(word for word, _ in words)
@@ -134,7 +135,7 @@ def _spark(query: exp.Query) -> str:
     """A query as Spark SQL without what is rewritten as a whole: QUALIFY is a HAVING, and patterns are left out."""
     query = query.copy()
     for select in list(query.find_all(exp.Select)):
-        select.set("match", None)
+        without_clauses(select)
         qualify = select.args.get("qualify")
         if qualify is not None:
             having = select.args.get("having")
@@ -159,10 +160,8 @@ def _first_line(error: SqlglotError) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", str(error)).split("\n")[0]
 
 
-def _outside_of_patterns(tokens: list[Token]) -> list[Token]:
-    inside: set[int] = set()
-    for found in match_tokens(tokens):
-        inside |= set(range(found.keyword, found.closing + 1))
+def _outside_of_clauses(tokens: list[Token], sql: str) -> list[Token]:
+    inside = {number for clause in clauses_in(sql) for span in clause.spans(tokens) for number in span}
     return [token for number, token in enumerate(tokens) if number not in inside]
 
 

@@ -21,8 +21,8 @@ from fivm_dbt.plan.model.plan import ViewdfPlan
 from fivm_dbt.refresh.engine import Engine
 from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.known_parts import KnownParts
-from fivm_dbt.spark.match_text import written_out
 from fivm_dbt.spark.part_time import in_parts, instant
+from fivm_dbt.spark.written_out import written_out
 from fivm_dbt.sql.splice import splice_inputs
 
 

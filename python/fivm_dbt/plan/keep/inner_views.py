@@ -36,14 +36,12 @@ from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.clock_nodes import ClockMap
 from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.local import Local
-from fivm_dbt.ir.match import Match
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Filter, Join, Map, UnionAll
 from fivm_dbt.ir.on_demand import OnDemand, is_on_demand
 from fivm_dbt.ir.one_sided import OneSided
 from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.rename import substituted
-from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.naming import unique_name
 from fivm_dbt.plan.keep.correlated import CorrelatedAggregates
 from fivm_dbt.plan.keep.helper_views import HelperViews, Topmost, Wanted
@@ -51,10 +49,10 @@ from fivm_dbt.plan.keep.inequality.choose import InequalityHelpers
 from fivm_dbt.plan.keep.joins import KeptJoins
 from fivm_dbt.plan.keep.kept_rows import KeptRows, Meaning, shown_whole
 from fivm_dbt.plan.keep.kept_views import InnerView, KeptViews
-from fivm_dbt.plan.keep.match_marks import by_marks
 from fivm_dbt.plan.keep.time.near_views import NearViews
 from fivm_dbt.plan.keep.time.running import with_running
 from fivm_dbt.plan.keep.trees.factorise import GivenOrder
+from fivm_dbt.plan.keep.ways import kept_as, with_own_rows
 from fivm_dbt.plan.layout.root import local_under
 from fivm_dbt.plan.model.shown import InequalityHelper, ViewTree
 from fivm_dbt.suggest import did_you_mean
@@ -271,13 +269,12 @@ class _Keeper:
             return self.helpers.aggregate(over, topmost) or over
         if is_on_demand(over):
             return over
-        of_sessions = self.near.over_sessions(over)
-        if of_sessions is not None or self.wanted.only_needed:
-            return of_sessions or over
-        if isinstance(over, Match):
-            marked = by_marks(self.kept, over, self.wanted.part_length, self.wanted.buckets)
-            if marked is not None:
-                return marked
+        placed = self.near.over_kept(over)
+        if placed is not None or self.wanted.only_needed:
+            return placed or over
+        special = kept_as(over, self.kept, self.wanted.part_length, self.wanted.buckets)
+        if special is not None:
+            return special
         reaching = self.near.reaching(over)
         split = self.near.split(reaching)
         if split is not None:
@@ -318,10 +315,10 @@ class _Keeper:
         return self.kept.keep(node, (), f"an aggregate below other operators, {how}")
 
     def _rows_of(self, node: Node, local: Local) -> Node:
-        """Projections and filters over windows or matches, as one view; of sessions all rows are kept."""
-        if isinstance(local, Sessions):
+        """Projections and filters over windows or matches, as one view, or over one of an operator's own rows."""
+        if with_own_rows(local) is not None:
             if node is local:
-                return self.near.of_sessions(local)
+                return self.near.of_own_rows(local)
             return node.with_inputs((self._rows_of(node.inputs[0], local),))
         inner = self._over_local(node, local)
         if not all(f.type.is_groupable for f in inner.fields):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.catalog.types import BINARY, DATE, INT, STRING, TIMESTAMP
+from fivm_dbt.catalog.types import BIGINT, BINARY, DATE, INT, STRING, TIMESTAMP
 from fivm_dbt.config import Config
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.ir.node import Item
@@ -35,9 +35,9 @@ def choose_partitioning(
     typer: Typer,
     is_global: bool,
     *,
-    of_matches: Length | None = None,
+    part_length: Length | None = None,
 ) -> Partitioning:
-    """The partitioning of a state with these keys; ``of_matches`` are the parts of the pattern whose rows they are.
+    """The partitioning of a state with these keys; ``part_length`` are the parts of the pattern whose rows they are.
 
     ``outputs`` maps each output column (lower case) to the key that it shows, or None where it shows something else.
     Raises FIVM202 when ``fivm_partition_by`` names something that is no key.
@@ -50,9 +50,9 @@ def choose_partitioning(
         if is_period(key.type, key.value):
             return by_period(key, config.batch_size or "month")
     for key in keys:
-        if of_matches is not None and key.type.is_temporal:
+        if part_length is not None and key.type.is_temporal:
             return by_period(
-                key, config.batch_size or ("day" if is_shorter_than_period(of_matches) else "month")
+                key, config.batch_size or ("day" if is_shorter_than_period(part_length) else "month")
             )
     return Partitioning(
         "bucket", None, INT, "hash of the key: no key is a date or a truncated time", config.fivm_buckets
@@ -127,3 +127,8 @@ def _given(text: str, keys: tuple[Item, ...], outputs: dict[str, str | None], ty
         # Bytes need not be text.
         scalar, type_ = Scalar(exp.Anonymous(this="HEX", expressions=[scalar.ast()])), STRING
     return Partitioning("value", scalar, type_, f"fivm_partition_by: {text}")
+
+
+def by_number(column: str) -> Partitioning:
+    """A state that is partitioned by a number which its rows have."""
+    return Partitioning("value", Scalar.column("", column), BIGINT, f"the value of {column}")

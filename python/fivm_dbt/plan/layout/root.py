@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import INT
-from fivm_dbt.delta.match_marks import STORED, runs_in
+from fivm_dbt.delta.own_delta import STORED, has_own_delta
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.copies import Copies
@@ -111,7 +111,7 @@ def find_root(query: Node, names: tuple[str, ...]) -> Root:
         return replace(listed, rows=query.times)
     if is_reevaluated:
         return replace(_with_own_columns(_bag_root(query, names)), is_reevaluated=True)
-    if runs_in(query) is not None:
+    if has_own_delta(query):
         return _with_own_columns(_bag_root(query, names))
     return _bag_root(query, names)
 

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Literal
 
 from fivm_dbt.catalog import Column, SparkType
-from fivm_dbt.ir.match import WrittenMatch
 from fivm_dbt.ir.node import Node
+from fivm_dbt.ir.written import WrittenClause
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.reference import PartReference
 from fivm_dbt.parts.schedule import Recurrence, Start
@@ -75,7 +75,7 @@ class PartQuery:
     sql: str
     reads: tuple[PartRead, ...]
     names: tuple[str, ...]
-    matches: tuple[WrittenMatch, ...] = ()
+    matches: tuple[WrittenClause, ...] = ()
 
 
 @dataclass(frozen=True)

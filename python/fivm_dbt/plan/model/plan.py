@@ -12,8 +12,8 @@ from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.config import Config
 from fivm_dbt.delta.near_changes import times_read
 from fivm_dbt.ir.clock import kinds_below
-from fivm_dbt.ir.match import WrittenMatch
 from fivm_dbt.ir.node import Node
+from fivm_dbt.ir.written import WrittenClause
 from fivm_dbt.naming import digest, sibling, split_name
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import PART_TIMESTAMP
@@ -50,7 +50,7 @@ class Plan:
     views: tuple[View, ...]
     output: tuple[Column, ...]
     completions: tuple[Edit, ...] = ()
-    matches: tuple[WrittenMatch, ...] = ()
+    matches: tuple[WrittenClause, ...] = ()
     project: str = ""
     """The dbt project of the model, where there is one."""
     is_read: bool = False

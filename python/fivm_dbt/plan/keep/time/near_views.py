@@ -16,9 +16,8 @@ from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Map
 from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.reads import Scan
-from fivm_dbt.ir.rename import moved, substituted, with_meaning
+from fivm_dbt.ir.rename import moved, rebuilt, substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
-from fivm_dbt.ir.sessions import Sessions
 from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.ir.window import Window
 from fivm_dbt.plan.keep.kept_views import KeptViews, column_of
@@ -26,7 +25,7 @@ from fivm_dbt.plan.keep.time.panes import has_plain_keys, near_windows, over_pan
 from fivm_dbt.plan.keep.time.reach import with_reach
 from fivm_dbt.plan.keep.time.running import part_calls, split_running, with_running
 from fivm_dbt.plan.keep.time.sequences import with_days
-from fivm_dbt.plan.keep.time.sessions import near_sessions, over_sessions
+from fivm_dbt.plan.keep.ways import over_kept, with_own_rows
 
 Meaning = dict[ColumnId, Scalar]
 
@@ -95,15 +94,14 @@ class NearViews:
             near=near_windows(kept.keys[block], kept.keys[day], windows.length),
         )
 
-    def of_sessions(self, node: Sessions) -> Node:
-        """Sessions as a view from whose own rows they are recomputed; as they are where that cannot be kept."""
+    def of_own_rows(self, node: Local) -> Node:
+        """A view from whose own rows ``node`` is made anew, or ``node`` as it is where that cannot be kept."""
         inner, meaning = self.visit(node.input)
-        over = substituted(node, (inner,), meaning)
-        assert isinstance(over, Sessions)
-        near = near_sessions(over)
-        if is_on_demand(over) or not all(f.type.is_groupable for f in near.fields):
+        over = rebuilt(node, (inner,), lambda scalar: scalar.substitute(meaning.get))
+        near = with_own_rows(over)
+        if near is None or is_on_demand(over) or not all(f.type.is_groupable for f in near.fields):
             return over
-        return self.kept.keep(near, (), "sessions, by the time of their rows")
+        return self.kept.keep(near, (), f"{over.kind}, by the time of their rows")
 
     def reaching(self, node: Local) -> Local:
         """``node``, local to blocks of time or to days too where what it looks at is near in time."""
@@ -113,12 +111,10 @@ class NearViews:
         """A window that goes on from day to day, and what makes ``node`` of it; None if there is none."""
         return self.kept.tried(partial(split_running, node)) if isinstance(node, Window) else None
 
-    def over_sessions(self, node: Local) -> Aggregate | None:
-        """An aggregate of kept sessions over these, where their rows can be looked up; None for others."""
+    def over_kept(self, node: Local) -> Aggregate | None:
+        """An aggregate over a kept view that says where its rows lie; None for others."""
         view = self.kept.scanned(node.input) if isinstance(node, Aggregate) else None
-        if view is None or not isinstance(node, Aggregate) or not isinstance(view.node, Sessions):
-            return None
-        return over_sessions(node, view.node)
+        return over_kept(node, view.node) if view is not None and isinstance(node, Aggregate) else None
 
     def with_days(self, node: Local) -> Local:
         """An operator over kept rows, with the days that these have if it looks for the nearest."""

@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from typing import Any
 
 from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.aggregate import Aggregate
@@ -17,16 +18,20 @@ from fivm_dbt.ir.near import Days, Near
 from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.nodes import Filter, Map
 from fivm_dbt.ir.reads import Scan
-from fivm_dbt.ir.runs import Runs
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.plan.layout.partitioning import is_bound_of_window
 from fivm_dbt.plan.model.view import TimeClass, View
+from fivm_dbt.registry import Registry
 
 _UNITS = (
     ("week", 604_800_000_000), ("day", 86_400_000_000), ("hour", 3_600_000_000), ("minute", 60_000_000),
     ("second", 1_000_000), ("millisecond", 1_000), ("microsecond", 1),
 )  # fmt: skip
+
+
+TIME_CLASSES: Registry[Callable[[Any], TimeClass]] = Registry()
+"""The class of a view over an operator that a feature adds, by its class."""
 
 
 def with_time_classes(views: tuple[View, ...]) -> tuple[View, ...]:
@@ -49,9 +54,9 @@ def time_class(view: View, bounds: Collection[tuple[str, str]] = ()) -> TimeClas
         return TimeClass("constant extra state", why)
     if isinstance(node, Local) and node.near is not None:
         return TimeClass("windowed", _reads(node, node.near))
-    if isinstance(node, Runs):
-        kept = "what is undecided, with its rows," if node.recognizer.all_rows else "its state"
-        return TimeClass("constant extra state", f"rows advance the pattern from {kept}, kept of each key")
+    special = TIME_CLASSES.of(node)
+    if special is not None:
+        return special(node)
     if isinstance(node, Local) and node.goes_by_time:
         keys = ", ".join(_name(k.value) for k in node.key)
         return TimeClass(

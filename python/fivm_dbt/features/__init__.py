@@ -1,0 +1,8 @@
+"""What is optional: each feature registers with the core what it adds, and nothing of it runs for models without it.
+
+In a feature the packages are called like the layers of the core, and import what these may.
+"""
+
+from fivm_dbt.features import match, sessions
+
+__all__ = ["match", "sessions"]

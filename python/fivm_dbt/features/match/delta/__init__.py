@@ -1,0 +1,1 @@
+"""How kept marks of a pattern change."""

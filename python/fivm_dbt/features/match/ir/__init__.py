@@ -1,0 +1,1 @@
+"""Row patterns: their text, their automata, and the operators that find matches and keep marks."""

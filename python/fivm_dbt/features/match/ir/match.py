@@ -1,0 +1,187 @@
+"""MATCH_RECOGNIZE as an operator: it is local to its PARTITION BY, like windows.
+
+``M(R) = ⊎_k M(R[PARTITION BY = k])``, and of one partition M finds the matches of a row pattern in its ordered rows.
+
+What is evaluated while a match grows are *registers*: of the rows that a thread has taken, the first or last value for
+a variable, a count, a sum. Expressions name them, and the columns of a row, as columns of the relations below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from fivm_dbt.catalog.types import SparkType
+from fivm_dbt.features.match.ir.automaton import Automaton
+from fivm_dbt.ir.local import Local
+from fivm_dbt.ir.node import Field, Item, named, used
+from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.naming import PREFIX
+
+ROW = f"{PREFIX}row"
+"""The columns of one row of the partition."""
+TESTED = f"{PREFIX}tested"
+"""The registers that conditions read, the row that is tried included."""
+FINAL = f"{PREFIX}match"
+"""The registers at the last row of the match."""
+RUNNING = f"{PREFIX}step"
+"""The registers at a row of the match."""
+FOUND = f"{PREFIX}found"
+"""What is known of a match as a whole: NUMBER."""
+ROW_PART = f"{PREFIX}part"
+"""The number of a row's time part."""
+KEYS = f"{PREFIX}keys"
+"""The columns of PARTITION BY."""
+
+NUMBER = "number"
+POSITION = f"{PREFIX}position"
+"""The number of a row in its partition, from 1; also the register that has that of the last row."""
+
+Kind = Literal["first", "last", "count", "sum", "min", "max", "classifier"]
+Mode = Literal["past last row", "to next row", "to first", "to last"]
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A column of the row that is ``offset`` further in the partition (before, if negative): PREV and NEXT."""
+
+    name: str
+    column: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class Register:
+    """``kind`` of ``value``, which is over ROW, for the rows of ``variable`` (None: for all rows of the match).
+
+    A count without a value counts rows. ``counter`` is the register that tells whether there was a value before.
+    """
+
+    name: str
+    kind: Kind
+    variable: str | None
+    value: Scalar | None
+    type: SparkType
+    counter: str | None = None
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """An item of ORDER BY over the rows' columns."""
+
+    column: str
+    desc: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class Skip:
+    """AFTER MATCH SKIP; ``target`` is the register that has the position of the row to skip to."""
+
+    mode: Mode
+    target: str | None = None
+    written: str = ""
+
+
+@dataclass(frozen=True)
+class Recognizer:
+    """How the ordered rows of a partition become matches.
+
+    ``conditions`` are over ROW and TESTED. A variable without one takes every row. ``per_part``: the pattern is a chain
+    of states that a key goes along with its row of each part, and a match is reported in every part in which it holds.
+    """
+
+    pattern: str
+    automaton: Automaton
+    conditions: tuple[tuple[str, Scalar], ...]
+    tested: tuple[Register, ...]
+    held: tuple[Register, ...]
+    skip: Skip
+    all_rows: bool
+    per_part: bool = False
+
+
+@dataclass(frozen=True)
+class Match(Local):
+    """The matches of a pattern: a row for each, or for each row of each.
+
+    ``columns`` are what a row of the input is to the recognizer, ``order`` tells all rows of a partition apart that
+    differ in them. The fields are PARTITION BY and the ``items``, which are over KEYS, FINAL, RUNNING and FOUND.
+    ``part`` is the time part of a row, over ROW, where the recognizer is ``per_part``.
+    """
+
+    kind = "matches"
+
+    partition: tuple[Item, ...]
+    columns: tuple[Item, ...]
+    order: tuple[Ordering, ...]
+    shifts: tuple[Shift, ...]
+    recognizer: Recognizer
+    items: tuple[Item, ...]
+    part: Scalar | None = None
+
+    def __post_init__(self) -> None:
+        self._check(*(i.value for i in (*self.partition, *self.columns)))
+
+    @property
+    def key(self) -> tuple[Item, ...]:
+        return self.partition
+
+    @property
+    def used(self) -> frozenset[ColumnId]:
+        return used(i.value for i in self.columns)
+
+    @property
+    def goes_by_time(self) -> bool:
+        types = {i.name: i.type for i in self.columns}
+        return any(types[o.column].is_temporal for o in self.order if o.column in types)
+
+    def only(self, needed: frozenset[ColumnId]) -> Match:
+        """All its columns order the rows, so that none of them can be spared."""
+        items = tuple(i for i in self.items if (self.alias, i.name) in needed)
+        over = used(i.value for i in self.partition) | self.used
+        return replace(self, input=self.input.only(over), items=items)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(Field(self.alias, i.name, i.type) for i in (*self.partition, *self.items))
+
+    @property
+    def described(self) -> str:
+        by = ", ".join(i.value.sql for i in self.partition) or "nothing"
+        return f"Match {self.alias} by {by} {recognized(self.recognizer, self.order, self.items)}"
+
+
+def recognized(rec: Recognizer, order: Sequence[Ordering], items: Sequence[Item]) -> str:
+    """What is looked for, in which order of rows, and what is shown of it, for people."""
+    by = ", ".join(f"{o.column}{' desc' if o.desc else ''}" for o in order)
+    where = ", ".join(f"{name}: {_registers(condition, rec.tested)}" for name, condition in rec.conditions)
+    columns = ", ".join(named(i.name, _registers(i.value, rec.held)) for i in items)
+    rows = "all rows" if rec.all_rows else "one row per part" if rec.per_part else "one row"
+    skip = f"skip {rec.skip.mode}{f' {rec.skip.written}' if rec.skip.written else ''}"
+    pattern = f"({rec.pattern}) where {where}" if where else f"({rec.pattern})"
+    return f"order {by}: {pattern}, {rows}, {skip} [{columns}]"
+
+
+def _registers(value: Scalar, registers: tuple[Register, ...]) -> str:
+    """An expression with what its registers mean."""
+    meanings = {r.name: _register(r) for r in registers}
+
+    def meaning(column: ColumnId) -> Scalar | None:
+        table, name = column
+        if table in (TESTED, FINAL, RUNNING) and name in meanings:
+            return Scalar.column("", meanings[name])
+        return Scalar.column("", name)
+
+    return value.substitute(meaning).sql.replace("`", "")
+
+
+def _register(register: Register) -> str:
+    of = f"{register.variable}." if register.variable is not None else ""
+    if register.kind == "classifier":
+        return "classifier()"
+    if register.value is None:
+        return f"count({of}*)"
+    value = register.value.substitute(lambda column: Scalar.column("", f"{of}{column[1]}")).sql
+    return f"{register.kind}({value})".replace("`", "")

@@ -1,0 +1,1 @@
+"""Which patterns are advanced part by part, and what is kept for them."""

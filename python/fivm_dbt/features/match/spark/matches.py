@@ -1,0 +1,109 @@
+"""The matches of a pattern as a SELECT: the rows of a partition become an array, and a fold makes its matches of it.
+
+``SELECT items FROM (SELECT keys, fold(rows) AS matches FROM (SELECT keys, SORT_ARRAY(COLLECT_LIST(row)) AS rows
+FROM (numbered rows) GROUP BY keys)) LATERAL VIEW EXPLODE(matches)``, and with ALL ROWS PER MATCH also over the steps of
+each match. The fold is in :mod:`fivm_dbt.features.match.spark.fold`.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from fivm_dbt.features.match.ir.match import FINAL, FOUND, KEYS, POSITION, ROW_PART, RUNNING, Match
+from fivm_dbt.features.match.spark.fold import fold_of
+from fivm_dbt.features.match.spark.fold_sql import field
+from fivm_dbt.ir.node import Item
+from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, identifier
+from fivm_dbt.spark.select import WRITERS, Reader, select_columns
+
+_ROWS, _MATCHES = "sorted_rows", "matches"
+
+
+@WRITERS.add(Match)
+def select_matches(node: Match, reader: Reader) -> exp.Select:
+    """The query whose rows are those of ``node``."""
+    keys = [f"key_{number}" for number in range(1, len(node.partition) + 1)]
+    numbered = select_columns(_numbered(node, keys), node.input, reader).subquery("numbered_rows", copy=False)
+    row = exp.Struct(
+        expressions=[_named(name, column_ast("", name)) for name in (POSITION, *_row_columns(node))]
+    )
+    rows = exp.func("SORT_ARRAY", exp.func("COLLECT_LIST", row, dialect="spark"), dialect="spark")
+    by_key = exp.select(*(exp.column(k) for k in keys), _aliased(rows, _ROWS), copy=False)
+    by_key = by_key.from_(numbered, copy=False)
+    if keys:
+        by_key = by_key.group_by(*(exp.column(k) for k in keys), copy=False)
+    fold = fold_of(node.recognizer).matches(exp.column(_ROWS))
+    matched = exp.select(*(exp.column(k) for k in keys), _aliased(fold, _MATCHES), copy=False)
+    matched = matched.from_(by_key.subquery("partitions", copy=False), copy=False)
+    query = exp.select(*_shown(node, keys), copy=False).from_(
+        matched.subquery("matched", copy=False), copy=False
+    )
+    query = query.lateral(_exploded(exp.column(_MATCHES), FOUND), copy=False)
+    if node.recognizer.all_rows:
+        query = query.lateral(_exploded(field(FOUND, "match", "path"), RUNNING), copy=False)
+    return query
+
+
+def _numbered(node: Match, keys: list[str]) -> list[exp.Expr]:
+    """The columns of a row, with its number in the partition and what PREV and NEXT ask for."""
+    values = {i.name: i.value for i in node.columns}
+
+    def window(call: exp.Expr) -> exp.Window:
+        order = [
+            exp.Ordered(this=values[o.column].ast(), desc=o.desc, nulls_first=o.nulls_first)
+            for o in node.order
+        ]
+        by = [i.value.ast() for i in node.partition]
+        return exp.Window(this=call, partition_by=by, order=exp.Order(expressions=order))
+
+    columns = [_aliased(i.value.ast(), key) for i, key in zip(node.partition, keys, strict=True)]
+    columns.append(_aliased(window(exp.RowNumber()), POSITION))
+    columns += [_aliased(i.value.ast(), i.name) for i in node.columns]
+    if node.part is not None:
+        of_row = node.part.substitute(lambda c: values.get(c[1]))
+        columns.append(_aliased(of_row.ast(), ROW_PART))
+    for shift in node.shifts:
+        call = exp.func(
+            "LEAD" if shift.offset > 0 else "LAG",
+            values[shift.column].ast(),
+            exp.Literal.number(abs(shift.offset)),
+            dialect="spark",
+        )
+        columns.append(_aliased(window(call), shift.name))
+    return columns
+
+
+def _row_columns(node: Match) -> list[str]:
+    part = [ROW_PART] if node.part is not None else []
+    return [*part, *(i.name for i in node.columns), *(s.name for s in node.shifts)]
+
+
+def _shown(node: Match, keys: list[str]) -> list[exp.Expr]:
+    shown = [_aliased(exp.column(k), i.name) for k, i in zip(keys, node.partition, strict=True)]
+    columns = shown + [_aliased(_value(item), item.name) for item in node.items]
+    return columns or [exp.alias_(exp.Literal.number(1), "one")]
+
+
+def _value(item: Item) -> exp.Expr:
+    """An item over the exploded matches, and their steps."""
+
+    def place(column: ColumnId) -> Scalar | None:
+        relation, name = column
+        if relation == FINAL:
+            return Scalar(field(FOUND, "match", "held", name))
+        return Scalar(field(relation, name)) if relation in (RUNNING, FOUND, KEYS) else None
+
+    return item.value.substitute(place).ast()
+
+
+def _exploded(array: exp.Expr, name: str) -> exp.Lateral:
+    alias = exp.TableAlias(this=identifier(f"{name}_rows"), columns=[identifier(name)])
+    return exp.Lateral(this=exp.func("EXPLODE", array, dialect="spark"), view=True, alias=alias)
+
+
+def _aliased(value: exp.Expr, name: str) -> exp.Expr:
+    return exp.alias_(value, identifier(name), copy=False)
+
+
+def _named(name: str, value: exp.Expr) -> exp.PropertyEQ:
+    return exp.PropertyEQ(this=identifier(name), expression=value)

@@ -1,0 +1,1 @@
+"""Reads MATCH_RECOGNIZE."""

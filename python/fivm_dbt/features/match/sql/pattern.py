@@ -1,0 +1,79 @@
+"""PATTERN of a MATCH_RECOGNIZE: its text as an automaton, with positions in the query for what is wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from fivm_dbt.errors import FivmError, Span
+from fivm_dbt.features.match.ir.automaton import MAX_STATES, Automaton, TooManyStates, automaton
+from fivm_dbt.features.match.ir.syntax import (
+    PatternError,
+    Repetition,
+    Sequence,
+    Variable,
+    parse_pattern,
+    variables,
+    written,
+)
+
+
+@dataclass(frozen=True)
+class WrittenPattern:
+    """The pattern of a clause."""
+
+    node: exp.MatchRecognize
+
+    @property
+    def is_per_part(self) -> bool:
+        """Whether ONE ROW PER PART is asked for."""
+        return bool(self.node.meta.get("per_part"))
+
+    @property
+    def text(self) -> str:
+        """The pattern as it is shown."""
+        found = parse_pattern(self._text)
+        return f"{'^ ' * found.at_start}{written(found.pattern)}{' $' * found.at_end}"
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """All that stand in the pattern. The automaton lacks those behind an alternative that always does."""
+        return variables(parse_pattern(self._text).pattern)
+
+    @property
+    def _text(self) -> str:
+        return str(self.node.args["pattern"].name)
+
+    def automaton(self) -> Automaton:
+        """Raises FIVM101 for what is no pattern, FIVM105 for what is not maintained."""
+        try:
+            found = automaton(parse_pattern(self._text))
+        except PatternError as error:
+            code = "FIVM105" if error.is_refused else "FIVM101"
+            raise FivmError(
+                code, error.what, span=self._within(error.start, error.end), remedy=error.remedy
+            ) from None
+        except TooManyStates:
+            what = f"the pattern has more than {MAX_STATES} places for rows, once its bounds are written out"
+            raise self._refused(what, "make the bounds smaller, or use + and count in a condition") from None
+        if found.is_nullable:
+            what = "the pattern matches no row at all: there would be a match before each row"
+            raise self._refused(what, "let it take one row at least, as A+ instead of A*")
+        return found
+
+    def check_chain(self) -> None:
+        """FIVM105 for a pattern that is no chain of variables, each with a plus sign or without."""
+        found = parse_pattern(self._text)
+        parts = found.pattern.parts if isinstance(found.pattern, Sequence) else (found.pattern,)
+        plain = (p.part if isinstance(p, Repetition) and (p.least, p.most) == (1, None) else p for p in parts)
+        if found.at_start or found.at_end or not all(isinstance(p, Variable) for p in plain):
+            what = "ONE ROW PER PART is for variables in a row, each with + or without"
+            raise self._refused(what, "write such a pattern, or leave ONE ROW PER PART out")
+
+    def _refused(self, what: str, remedy: str) -> FivmError:
+        return FivmError("FIVM105", what, span=self._within(0, len(self._text)), remedy=remedy)
+
+    def _within(self, start: int, end: int) -> Span | None:
+        begin = self.node.meta.get("pattern")
+        return Span(begin + start, begin + max(end, start + 1)) if begin is not None else None

@@ -1,0 +1,1 @@
+"""How kept sessions change."""

@@ -1,0 +1,56 @@
+"""Sessions as window functions: the time before, the start of the session since which none was too long, its end."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from fivm_dbt.ir.scalar import column_ast, identifier
+from fivm_dbt.ir.sessions import SESSION_END, SESSION_START, Sessions
+from fivm_dbt.naming import PREFIX
+from fivm_dbt.spark.select import WRITERS, Reader, select_columns
+
+_AT, _BEFORE = f"{PREFIX}at", f"{PREFIX}before"
+
+
+@WRITERS.add(Sessions)
+def select_sessions(node: Sessions, reader: Reader) -> exp.Select:
+    """The rows with their sessions.
+
+    A session starts at a row whose predecessor, if there is any, is more than a gap ago; the latest start up to a row
+    is that of its session, and the latest row with that start ends it.
+    """
+    keys = [f"{PREFIX}key_{i + 1}" for i in range(len(node.keys))]
+    columns = [exp.alias_(i.value.ast(), identifier(i.name)) for i in node.items]
+    columns += [exp.alias_(k.value.ast(), name) for k, name in zip(node.keys, keys, strict=True)]
+    columns += [exp.alias_(node.at.ast(), _AT)]
+    partition = [k.value.ast() for k in node.keys]
+    before = exp.Anonymous(this="LAG", expressions=[node.at.ast()])
+    columns += [exp.alias_(_over(before, partition, node.at.ast()), _BEFORE)]
+    inner = select_columns(columns, node.input, reader)
+
+    kept = [column_ast("", i.name) for i in node.items]
+    named: list[exp.Expr] = [column_ast("", name) for name in keys]
+    at = column_ast("", _AT)
+    since = exp.Add(this=column_ast("", _BEFORE), expression=exp.Literal.number(node.gap))
+    starts = exp.or_(
+        exp.Is(this=column_ast("", _BEFORE), expression=exp.Null()), exp.GT(this=at.copy(), expression=since)
+    )
+    start = exp.Max(this=exp.Case(ifs=[exp.If(this=starts, true=at.copy())]))
+    started = exp.select(*_copies(kept), *_copies(named), at.copy(), copy=False)
+    started = started.select(exp.alias_(_over(start, named, at.copy()), SESSION_START), copy=False)
+    started = started.from_(inner.subquery("ordered_rows", copy=False), copy=False)
+
+    last = _over(exp.Max(this=at.copy()), [*named, column_ast("", SESSION_START)], None)
+    end = exp.Add(this=last, expression=exp.Literal.number(node.gap))
+    ended = exp.select(*_copies(kept), column_ast("", SESSION_START), copy=False)
+    ended = ended.select(exp.alias_(end, SESSION_END), copy=False)
+    return ended.from_(started.subquery("started_rows", copy=False), copy=False)
+
+
+def _copies(columns: list[exp.Column] | list[exp.Expr]) -> list[exp.Expr]:
+    return [c.copy() for c in columns]
+
+
+def _over(function: exp.Expr, partition: list[exp.Expr], order: exp.Expr | None) -> exp.Window:
+    by = exp.Order(expressions=[exp.Ordered(this=order, nulls_first=True)]) if order is not None else None
+    return exp.Window(this=function, partition_by=[p.copy() for p in partition], order=by, over="OVER")

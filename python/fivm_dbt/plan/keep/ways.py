@@ -1,0 +1,47 @@
+"""Ways to keep an operator that features know, beside its rows by key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.local import Local
+from fivm_dbt.ir.node import Node
+from fivm_dbt.parts.length import Length
+from fivm_dbt.plan.keep.kept_views import KeptViews
+from fivm_dbt.registry import Registry
+
+KEPT_AS: Registry[Callable[[KeptViews, Any, Length | None, int | None], Node | None]] = Registry()
+"""By class: the rows of an operator over views that are kept for it; None where that is not possible.
+
+It is given the views, the operator over them, the length of time parts, and the number of buckets, where these are.
+"""
+
+
+def kept_as(node: Local, kept: KeptViews, length: Length | None, buckets: int | None) -> Node | None:
+    """The rows of ``node`` from what a feature keeps for it, if one does."""
+    way = KEPT_AS.of(node)
+    return way(kept, node, length, buckets) if way is not None else None
+
+
+WITH_OWN_ROWS: Registry[Callable[[Any], Local]] = Registry()
+"""By class: the operator with what finds its own rows near a change, where a view of it is made anew from these."""
+
+OVER_KEPT: Registry[Callable[[Aggregate, Any], Aggregate | None]] = Registry()
+"""By class of the operator whose rows a view keeps: an aggregate over a scan of the view that says where its rows lie.
+
+None where the aggregate does not tell.
+"""
+
+
+def with_own_rows(node: Local) -> Local | None:
+    """``node`` where a view of it is made anew from its own rows; None for others."""
+    way = WITH_OWN_ROWS.of(node)
+    return way(node) if way is not None else None
+
+
+def over_kept(node: Aggregate, below: Node) -> Aggregate | None:
+    """``node`` over a scan of a view of ``below``, with where the rows of its groups lie; None if it does not tell."""
+    way = OVER_KEPT.of(below)
+    return way(node, below) if way is not None else None

@@ -14,7 +14,8 @@ A fenced block is tested when an HTML comment stands above it:
                                of the last scenario
 ``<!-- test: tree F ... -->``   of ``fivm explain F ...`` the view tree
 ``<!-- test: products F ... -->``  of ``fivm explain F ...`` what is made of changes that are products
-``<!-- test: scenario -->``     a scenario that is replayed: no refusal, no rebuild, an expectation in each step
+``<!-- test: scenario -->``     a scenario that is replayed: no refusal, no rebuild, an expectation in each step; with a
+                               NAME it is written to that file
 ``<!-- test: deltas -->``       what the last scenario staged in each step
 ``<!-- test: model NAME -->``   a viewdf model, as it stands in its file
 ``<!-- test: stream -->``       tables and steps that such models are run over, and compared with all parts from scratch
@@ -133,7 +134,7 @@ class Reader:
             explained = self._ran(f"fivm explain {rest}").partition("\n")[2]
             self.outputs[example.line] = _part(explained, ["changes", "products"], example.place)
         elif verb == "scenario":
-            self.deltas = self._replayed(example)
+            self.deltas = self._replayed(example, rest or "scenario.yml")
         elif verb == "model":
             self.models[rest] = example.text
         elif verb == "stream":
@@ -177,8 +178,8 @@ class Reader:
             self.explained[name] = self._ran(f"fivm explain {name}").partition("\n")[2]
         return self.explained[name]
 
-    def _replayed(self, example: Example) -> str:
-        file = self.directory / "scenario.yml"
+    def _replayed(self, example: Example, name: str) -> str:
+        file = self.directory / name
         file.write_text(example.text, encoding="utf-8")
         (located,) = load_scenarios([file])
         plans, deltas = staged_deltas(located.scenario, example.place)
@@ -266,7 +267,8 @@ def _rewrite(page: Path, drifted: list[Example], outputs: dict[int, str]) -> Non
 
 def test_examples_are_found() -> None:
     counts = {page.relative_to(ROOT).as_posix(): len(list(examples(page))) for page in MARKED}
-    assert counts.get("docs/architecture.md", 0) >= 2
+    assert counts.get("docs/tutorial.md", 0) >= 10
+    assert counts.get("docs/worked-example.md", 0) >= 2
     assert counts.get("docs/replay.md", 0) >= 2
     assert counts.get("docs/errors.md", 0) >= 30
     assert counts.get("docs/limitations.md", 0) >= 3

@@ -86,3 +86,19 @@ def test_architecture_names_every_directory() -> None:
     tree = ARCHITECTURE[ARCHITECTURE.index("python/fivm_dbt/\n") :].partition("python/dbt_fivm/")[0]
     packages = {p.parent.name for p in (ROOT / "python" / "fivm_dbt").rglob("__init__.py")}
     assert set(re.findall(r"\b([a-z_]+)/", tree)) == packages | {"python"}
+
+
+def test_modules_that_pages_name_are_there() -> None:
+    known = {
+        p.relative_to(ROOT / "python" / "fivm_dbt").as_posix() for p in ROOT.glob("python/fivm_dbt/**/*.py")
+    }
+    known |= {
+        p.relative_to(ROOT).as_posix() for p in (*ROOT.glob("tests/**/*.py"), *ROOT.glob("benchmarks/*.py"))
+    }
+    named = [
+        (page.name, name)
+        for page in PAGES
+        for name in re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)`", page.read_text())
+    ]
+    assert len(named) > 40
+    assert [(page, name) for page, name in named if name not in known] == []

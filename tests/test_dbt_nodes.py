@@ -94,7 +94,7 @@ def test_helpers_of_a_model_that_was_never_run(project: Path, capsys: pytest.Cap
     assert rows["depends_on"]["nodes"] == [orders["unique_id"], customers["unique_id"]]
     assert orders["relation_name"] == "shop.amounts__fivm_view_1_orders_by_customer_id"
     assert orders["description"] == (
-        "helper of amounts: the left rows of a join, by its key; key customer_id, amount; payload count; "
+        "inner view of amounts: the left rows of a join, by its key; key customer_id, amount; payload count; "
         "as the query's shape has it, sizes may choose otherwise when it is built"
     )
     columns = {c["name"]: (c["data_type"], c["description"]) for c in orders["columns"].values()}

@@ -470,7 +470,7 @@ def test_ways_that_cannot_be_are_refused() -> None:
     sql = "select l.c, (select sum(r.v) from r where r.x + 1 > l.c) as s from l"
     with pytest.raises(FivmError, match="ranges do not apply: an expression is compared"):
         _plan(sql, TWO, fivm_inequality="ranges")
-    with pytest.raises(FivmError, match="fivm_strategy: first_order keeps no helper views"):
+    with pytest.raises(FivmError, match="fivm_strategy: first_order keeps no inner views"):
         _plan(sql, TWO, fivm_inequality="parameterised", fivm_strategy="first_order")
     with pytest.raises(FivmError, match="outer values that change"):
         _plan(sql, TWO, fivm_inequality="parameterised", fivm_static=["l"])

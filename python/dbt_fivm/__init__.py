@@ -1,4 +1,4 @@
-"""dbt finds this package by its name and lets it add fivm's methods to the adapter that the profile loaded.
+"""dbt finds this package by its name, and the package adds fivm's methods to the adapter of the profile.
 
 It imports nothing but dbt: an exception here would stop every dbt command of everyone who has it installed.
 """

@@ -1,4 +1,4 @@
-"""``python -m fivm_dbt`` is the command ``fivm``."""
+"""``python -m fivm_dbt`` runs the command ``fivm``."""
 
 from fivm_dbt.cli import main
 

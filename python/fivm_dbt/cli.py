@@ -1,4 +1,4 @@
-"""The command ``fivm``: explain, replay, doctor, jars."""
+"""The command ``fivm`` has the commands explain, replay, doctor and jars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ``fivm_*`` keys of a model, validated all at once.
+"""The ``fivm_*`` keys of a model are validated all at once.
 
 Keys stand under ``meta`` (flat), because dbt drops or rejects unknown top-level keys. A value of a later version
 is refused as not available yet, never ignored.

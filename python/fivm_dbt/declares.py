@@ -1,4 +1,4 @@
-"""What a relation declares of itself in dbt's ``meta``: keys, foreign keys and functional dependencies.
+"""A relation declares keys, foreign keys and functional dependencies in dbt's ``meta``.
 
 For what dbt's constraints and tests cannot say, or are not there to say::
 

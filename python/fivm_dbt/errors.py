@@ -1,4 +1,4 @@
-"""Every error a user can meet: a code, whose fault it is, where, and what to do next.
+"""Every error that a user can meet has a code, a fault, a place, and a next thing to do.
 
 ``docs/errors.md`` lists the same codes; a test compares the two and another triggers every code.
 """

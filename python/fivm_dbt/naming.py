@@ -1,4 +1,4 @@
-"""Names of everything fivm creates, and how SQL identifiers are written. No other module invents a name."""
+"""Everything that fivm creates gets its name here, quoted for SQL; no other module invents a name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The name that was probably meant, for errors about a name that does not exist."""
+"""An error about a name that does not exist suggests the name that was probably meant."""
 
 from __future__ import annotations
 

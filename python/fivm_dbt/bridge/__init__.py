@@ -1,1 +1,1 @@
-"""The only modules that import dbt: what its adapter calls (adapter), and dbt commands to run (commands)."""
+"""The modules of this package alone import dbt: methods for its adapter, and dbt commands to run."""

@@ -1,4 +1,4 @@
-"""dbt commands that ``fivm`` runs in this process, so that a project is read exactly as dbt reads it."""
+"""``fivm`` runs dbt commands in this process, so that a project is read exactly as dbt reads it."""
 
 from __future__ import annotations
 

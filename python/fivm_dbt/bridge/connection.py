@@ -1,4 +1,4 @@
-"""Spark behind dbt's connection: statements, the session, and its settings."""
+"""A connection of dbt gives statements, the session and its settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warnings as dbt's own, which ``--warn-error`` and ``warn_error_options`` know."""
+"""Warnings about keys are dbt's own, which ``--warn-error`` and ``warn_error_options`` know."""
 
 from __future__ import annotations
 

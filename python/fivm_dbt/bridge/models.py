@@ -1,4 +1,4 @@
-"""The models of a dbt project, their configuration and their plans."""
+"""A dbt project has models, with their configuration and their plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that the relations of a project may not have: those of fivm's own tables, which would be written over."""
+"""Relations of a project may not have the names of fivm's own tables, which would be written over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inner views as nodes of dbt: in the manifest, ``dbt ls``, lineage, docs and catalog, and never run on their own.
+"""Inner views become nodes of dbt in the manifest, ``dbt ls``, lineage, docs and catalog; dbt never runs them.
 
 dbt hands the adapter the finished manifest in every command, and nodes added there are everybody's. They have no code,
 so that no command selects them for running. Which helpers a model has is known from its last run; what was not run in
@@ -136,7 +136,7 @@ class Compiled:
             return helpers_of(plan_of_compiled(model, code, nodes), is_default=True)
         except Exception as error:
             # dbt compiles anybody's Jinja here, in every command: no error of it may stop one.
-            logger.debug("no helpers are shown of %s: %s", model.name, error)
+            logger.debug("no inner views are shown of %s: %s", model.name, error)
             return None
 
     def _chain(self, model: Any) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""What can be said against the parts of viewdf models while dbt parses: before anything runs, without a connection."""
+"""While dbt parses, these checks tell what is wrong with the parts of viewdf models, without a connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What dbt tells its user: errors as dbt's own, and progress."""
+"""dbt's user gets errors as dbt's own, and progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the planner knows about relations: columns, types, keys. Frozen, and free of any connection."""
+"""The planner knows relations by their columns, types and keys: frozen data, free of any connection."""
 
 from fivm_dbt.catalog.relation import (
     Catalog,

@@ -1,4 +1,4 @@
-"""Relations that a model reads, and the catalog that holds them."""
+"""A model reads relations, and a catalog holds them."""
 
 from __future__ import annotations
 

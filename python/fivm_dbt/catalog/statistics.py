@@ -1,4 +1,4 @@
-"""What was measured of the inputs of a model when it was built: costs are estimated from it until it is rebuilt."""
+"""A build measures the inputs of a model, and costs are estimated from these sizes until the next build."""
 
 from __future__ import annotations
 

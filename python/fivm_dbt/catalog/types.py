@@ -1,4 +1,4 @@
-"""Spark's data types, with just the structure that maintenance needs: integral, decimal, floating, groupable."""
+"""Spark's data types have the structure that maintenance needs: integral, decimal, floating, groupable."""
 
 from __future__ import annotations
 

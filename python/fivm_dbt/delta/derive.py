@@ -1,4 +1,4 @@
-"""The delta of a query for the changes of all its inputs at once, bottom-up, one rule per operator."""
+"""The delta of a query is derived bottom-up, for all changed inputs at once, by one rule per operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far in time a row can be from the changes that it meets: the distances between columns that a query implies.
+"""The distances between columns tell how far in time a row can be from the changes that it meets.
 
 Every condition ``x − y ≤ c`` between time columns (an equality, a band, a truncation, a projection) is an edge, and
 what follows from several of them is a shortest path. A row that is farther from all changes takes part in nothing.

@@ -1,4 +1,4 @@
-"""What foreign keys say about deltas, where they are promised to hold (``fivm_trust_keys``).
+"""Foreign keys that are promised to hold (``fivm_trust_keys``) make deltas smaller.
 
 With ``C.k → P.k`` no old row of ``C`` has a partner that was not in ``P`` before: new parents meet new children alone.
 In ``Δ(P ⋈ C) = ΔP ⋈ old(C) + new(P) ⋈ ΔC`` the first term therefore needs of ``ΔP`` just the rows whose key a row has

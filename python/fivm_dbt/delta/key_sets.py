@@ -1,4 +1,4 @@
-"""Reads of kept views bounded by the keys that a change affects.
+"""The keys that a change affects bound reads of inner views.
 
 A delta joins rows of kept views with changed rows, or restricts them to affected keys. The state of a kept view is
 partitioned by a period or by hash buckets of key columns, so once the values of those columns are known, the partitions

@@ -1,4 +1,4 @@
-"""What operators have in common that are local to a key K: ``Op(R) = ⊎_k Op(R[K = k])``.
+"""Operators that are local to a key K have this in common: ``Op(R) = ⊎_k Op(R[K = k])``.
 
 Their delta recomputes the affected keys, on both sides:
 ``ΔOp = Op(new R ⋉ keys(ΔR)) − Op(old R ⋉ keys(ΔR))``.

@@ -1,4 +1,4 @@
-"""Reads of whole relations bounded by the times of the changes that they meet.
+"""The times of changes bound reads of the whole relations that the changes meet.
 
 In ``Δa ⋈ b`` with ``b.ts between a.ts - interval '5' minutes and a.ts`` a row of b that is more than five minutes
 before all changed rows of a, or after them, has no partner. The times of a staged change are known before b is read; as

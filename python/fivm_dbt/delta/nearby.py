@@ -1,4 +1,4 @@
-"""Rows that are near a change in time: the blocks of their key that it can reach (:mod:`fivm_dbt.ir.near`)."""
+"""A change can reach rows that are near it in time: these blocks of their key (:mod:`fivm_dbt.ir.near`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nearest blocks of time that have rows of a key, before and after those of a set."""
+"""A set of blocks has neighbours: the nearest blocks of time with rows of a key, before and after."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Old rows of an input as its new rows less its change: ``old R = new R ⊎ −ΔR``, ordinary algebra of bags.
+"""Old rows of an input are its new rows less its change: ``old R = new R ⊎ −ΔR``.
 
 Delta computes an old version of a table anew in each statement that reads one, and ΔR lies staged. An operator that is
 linear in R has the same rows over either side of the equation, if multiplicities are multiplied (F-IVM, section 4).

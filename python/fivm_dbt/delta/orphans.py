@@ -1,4 +1,4 @@
-"""Orphans: rows of a child whose foreign key no row of the parent has, kept so that new parents meet them alone.
+"""Orphans are rows of a child without a parent; they are kept so that new parents meet them alone.
 
 Of ``ΔP ⋈ old(C)`` the rows of ``ΔP`` whose key ``P`` had before need all of ``C``; those whose key is new have partners
 among the orphans alone: ``ΔP ⋈ old(C) = (ΔP ⋉ old P) ⋈ old(C) + ΔP ⋈ old(orphans)``. It holds for any changes, whether

@@ -1,4 +1,4 @@
-"""The delta of a state whose topmost operator is recomputed per key: its old rows are read from the state itself."""
+"""A state whose topmost operator is recomputed per key reads its old rows from itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deltas that are products, and how a join's delta stays one (F-IVM article, section 6).
+"""Deltas may be products, and a join's delta stays one (F-IVM article, section 6).
 
 A change of many rows is often a sum of few products: the same items for all stores, a column of a matrix added to
 others. Kept as its factors it has the sum of their sizes instead of the product, and a marginalisation goes into the

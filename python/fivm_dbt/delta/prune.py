@@ -1,4 +1,4 @@
-"""Binding a delta to what did change: terms over an unchanged input's delta, or due to the clock, vanish."""
+"""A delta is bound to what did change: terms of unchanged inputs, and of a clock that stood still, vanish."""
 
 from __future__ import annotations
 

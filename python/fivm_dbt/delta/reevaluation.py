@@ -1,4 +1,4 @@
-"""The delta of a view that is evaluated as a whole over helper views: its old rows are read from its own state."""
+"""A view that is evaluated as a whole over inner views reads its old rows from its own state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rule an operator has: that of its class, or of the nearest class above it that has one."""
+"""An operator has the rule of its class, or of the nearest class above it that has one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running window functions from the first changed block of a key on: what they are before it is known from parts.
+"""Running window functions are computed from the first changed block of a key on; parts tell their values before.
 
 With K the key, D the blocks that are kept with a part of each function over their rows, and b(K) the first changed one:
 

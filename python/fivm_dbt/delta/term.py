@@ -1,4 +1,4 @@
-"""A term of a delta: a relation whose rows count with a multiplicity."""
+"""A term of a delta is a relation whose rows count with a multiplicity."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Databases that run plans, and what is needed to reach them."""
+"""Databases run plans; each package has one, and what is needed to reach it."""

@@ -1,1 +1,1 @@
-"""What a plan will do, in words: made from the very plan and statements that run, so that it cannot drift."""
+"""Explaining says what a plan will do; it reads the plan and statements that run, so it cannot drift."""

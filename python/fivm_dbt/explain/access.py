@@ -1,4 +1,4 @@
-"""How the table of a helper view is read and written: its access paths, as remark 2 of the F-IVM article lists indexes.
+"""Access paths read and write the table of an inner view, as remark 2 of the F-IVM article lists indexes.
 
 Delta has no indexes. A path is served by the partition column where that is a function of the path's columns, and the
 one of readers by the sequence of the rows in a partition.

@@ -1,4 +1,4 @@
-"""What a picture of a view tree shows, and where it stands: boxes with lines of text, and edges, laid out in layers.
+"""A picture of a view tree has boxes with lines of text, and edges, laid out in layers.
 
 As in section 4.10 of the thesis on the compiler from SQL to M3: a colour per relation, a shape for static and for
 updatable ones, a double border for what is kept. Pages (:mod:`fivm_dbt.explain.page`) and PDF

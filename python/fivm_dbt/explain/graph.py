@@ -1,4 +1,4 @@
-"""A plan as a graph in DOT: inputs, inner views, the model, and the ways that changes take."""
+"""A plan becomes a graph in DOT: inputs, inner views, the model, and the ways that changes take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model's inner views as other tools show them: a description, the columns, and what each is computed from."""
+"""Other tools show a model's inner views: a description, the columns, and what each is computed from."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _helper(plan: Plan, view: View, note: str) -> Helper:
     columns += [HelperColumn(p.name, p.type.text, f"sum of {p.lift_sql}") for p in state.payload]
     return Helper(
         view.name,
-        f"helper of {plan.model}: {view.reason}; key {keys}; payload {payload}{note}",
+        f"inner view of {plan.model}: {view.reason}; key {keys}; payload {payload}{note}",
         tuple(columns),
         tuple(dict.fromkeys(scan.relation for scan in scans(view.core))),
     )

@@ -1,4 +1,4 @@
-"""What is kept of an aggregate that is correlated by an inequality, why, and what the other ways were taken to cost."""
+"""These lines say what is kept of an aggregate correlated by an inequality, why, and what other ways would cost."""
 
 from __future__ import annotations
 

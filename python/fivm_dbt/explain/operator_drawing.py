@@ -1,4 +1,4 @@
-"""The picture of a model without a view tree: inputs below, operators above them, each kept view, the model on top.
+"""A model without a view tree has a picture too: inputs, operators above them, inner views, the model on top.
 
 Where a view tree shows how a join is kept, this shows what a change goes through: at each operator its rule.
 """

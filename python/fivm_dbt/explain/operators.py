@@ -1,4 +1,4 @@
-"""How each operator of a plan is maintained: by a ring delta, by affected keys, or re-evaluated over which views."""
+"""These lines say how each operator is maintained: by a ring delta, by affected keys, or re-evaluated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan as one self-contained page: query, variable orders, view trees, and the path of each relation's changes.
+"""A plan becomes one self-contained page: query, variable orders, view trees, and the paths of changes.
 
 A model without a view tree has its operators instead, with what each change makes and the statements.
 """

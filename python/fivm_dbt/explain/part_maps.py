@@ -1,4 +1,4 @@
-"""Which parts of the inputs a part of a view is computed from, in words and in part numbers."""
+"""These lines say from which parts of the inputs a part of a view is computed, in words and numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a viewdf model is computed, as text: which parts are read for a part, at once or in turn, and the statements."""
+"""This text says how a viewdf model is computed: the parts read for a part, the order, and the statements."""
 
 from __future__ import annotations
 

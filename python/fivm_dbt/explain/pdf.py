@@ -1,4 +1,4 @@
-"""The pictures of :mod:`fivm_dbt.explain.page` as PDF, a page for each variable order and view tree."""
+"""The pictures of :mod:`fivm_dbt.explain.page` become a PDF, a page for each variable order and view tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan does with changes that are products, for people."""
+"""These lines say what a plan does with changes that are products."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan as text: query → operators → state → delta per updatable input → statements. Stable across processes."""
+"""A plan becomes text, stable across processes: query, operators, states, deltas, statements."""
 
 from __future__ import annotations
 

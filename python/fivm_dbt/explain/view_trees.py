@@ -1,4 +1,4 @@
-"""View trees for people: the variables, the order, each view with its keys and payload, and why it is kept or not."""
+"""These lines show view trees: variables, the order, and each view with keys, payload and why it is kept."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The one table of functions: what Spark's functions give, and what of that an exact refresh may count on."""
+"""One table of functions says what Spark's functions give, and what of that an exact refresh may count on."""

@@ -1,4 +1,4 @@
-"""Spark's aggregate functions."""
+"""These rows describe Spark's aggregate functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of arithmetic, by numbers, times and intervals."""
+"""Arithmetic has types by numbers, times and intervals."""
 
 from __future__ import annotations
 

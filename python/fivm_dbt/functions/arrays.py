@@ -1,4 +1,4 @@
-"""Functions of arrays, maps, structs, and of what may be of any type."""
+"""These rows describe functions of arrays, maps and structs, and of values of any type."""
 
 from __future__ import annotations
 

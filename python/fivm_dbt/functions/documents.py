@@ -1,4 +1,4 @@
-"""Functions of JSON, CSV, XML, Avro, Protobuf and variants."""
+"""These rows describe functions of JSON, CSV, XML, Avro, Protobuf and variants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a function: one row of the table."""
+"""A function is one row of the table: what is known of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of functions that take a function of the user's."""
+"""Functions that take a function of the user's have these types."""
 
 from __future__ import annotations
 

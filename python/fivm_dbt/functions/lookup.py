@@ -1,4 +1,4 @@
-"""From a node of the syntax tree to the function that it calls."""
+"""A node of the syntax tree calls a function; this module finds its row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The value of an aggregate over no rows."""
+"""An aggregate over no rows has a value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of numbers, and operators that have names."""
+"""These rows describe functions of numbers, and operators that have names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of sketches that are in a column. The aggregates that make them are refused."""
+"""These rows describe functions of sketches in a column; the aggregates that make sketches are refused."""
 
 from __future__ import annotations
 

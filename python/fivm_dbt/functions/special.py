@@ -1,4 +1,4 @@
-"""Functions that are not of one row (of a window, generators, in FROM), and those that are another each time."""
+"""These rows describe functions that are not of one row, and functions with another value each time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of strings and binaries."""
+"""These rows describe functions of strings and binaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of dates, times and intervals."""
+"""These rows describe functions of dates, times and intervals."""
 
 from __future__ import annotations
 

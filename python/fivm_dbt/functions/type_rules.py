@@ -1,4 +1,4 @@
-"""Rules for the types of results, after Spark's own (ANSI off, decimal arithmetic with precision loss allowed)."""
+"""Rules give the types of results, after Spark's own (ANSI off, decimals with precision loss allowed)."""
 
 from __future__ import annotations
 

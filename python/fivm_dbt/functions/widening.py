@@ -1,4 +1,4 @@
-"""The types to which Spark widens several, and those of decimal arithmetic."""
+"""Spark widens several types to one, and gives decimal arithmetic its types."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The relational algebra that everything between SQL in and SQL out works on: frozen nodes over scalar expressions."""
+"""The relational algebra lies between SQL in and SQL out: frozen nodes over scalar expressions."""

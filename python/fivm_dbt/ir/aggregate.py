@@ -1,4 +1,4 @@
-"""GROUP BY, and its calls."""
+"""An aggregate has group keys and calls."""
 
 from __future__ import annotations
 

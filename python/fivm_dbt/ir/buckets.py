@@ -1,4 +1,4 @@
-"""Ranges of an ordered value as buckets on several levels, so that an inequality becomes equalities of few buckets."""
+"""Buckets on several levels turn an inequality of ordered values into equalities of few buckets."""
 
 from __future__ import annotations
 

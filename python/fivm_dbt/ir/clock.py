@@ -1,4 +1,4 @@
-"""The clock as a relation of one row, whose columns the date and time functions of a query become.
+"""The clock is a relation of one row; the date and time functions of a query become its columns.
 
 ``current_date()`` is the column ``__fivm_clock.date``. On one side of a refresh it is the clock of that side,
 ``__fivm_clock_old.date`` or ``__fivm_clock_new.date``, and a statement has a literal in its place. So the clock is

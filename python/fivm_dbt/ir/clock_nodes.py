@@ -1,4 +1,4 @@
-"""Operators that read the clock, so that their rows come, go and change with time."""
+"""Some operators read the clock, so that their rows come, go and change with time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a query without an aggregate, over views that have added rows up."""
+"""A query without an aggregate needs rows again where views have added rows up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How Spark SQL text is read. It is written with sqlglot's own ``spark`` dialect."""
+"""Spark SQL text is read by this dialect; sqlglot's own ``spark`` dialect writes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payloads of a factorised aggregate: sums of products of what its inputs have added up already."""
+"""A factorised aggregate has payloads: sums of products of what its inputs have added up already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far the rows of a window function lie from its own row, by the column that orders them."""
+"""A frame says how far the rows of a window function lie from its own row, in its order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A join whose change has been planned one relation at a time, over maps of the others (DBToaster, section 3)."""
+"""A join's change may be planned one relation at a time, over maps of the others (DBToaster, section 3)."""
 
 from __future__ import annotations
 

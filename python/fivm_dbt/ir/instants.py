@@ -1,4 +1,4 @@
-"""Times as microseconds since 1970, which know nothing of clocks that change."""
+"""Instants are microseconds since 1970, which know nothing of clocks that change."""
 
 from __future__ import annotations
 

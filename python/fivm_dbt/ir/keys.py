@@ -1,4 +1,4 @@
-"""Columns that tell the rows of an operator apart: those of its inputs, as far as it shows them."""
+"""An operator's keys tell its rows apart: keys of its inputs, as far as it shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that are local to a key K: ``Op(R) = ⊎_k Op(R[K = k])``, so that a change concerns its keys alone."""
+"""Some operators are local to a key K, ``Op(R) = ⊎_k Op(R[K = k])``: a change concerns its keys alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where on the time line a value lies, seen from a column: shifts, truncations, casts, and comparisons of them.
+"""Shifts, truncations, casts and comparisons say where on the time line a value lies, seen from a column.
 
 The line is in microseconds: of instants for TIMESTAMP, of the local time as if it were UTC for DATE and TIMESTAMP_NTZ.
 In a session in UTC the two are one. In another zone they are up to 18 hours apart, days have 23 or 25 hours, and some

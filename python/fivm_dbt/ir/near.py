@@ -1,4 +1,4 @@
-"""Operators of which a result depends on rows of the same key that are near it in time.
+"""The result of some operators depends on rows of the same key that are near in time.
 
 Time is cut into blocks. Where an operator reaches a fixed time, blocks are that long: what a changed row changes lies
 in its own block and in those beside it, and so does what these are computed from. Where it looks at a number of rows

@@ -1,4 +1,4 @@
-"""What all relational operators have in common: fields, what is below them, and a line for people."""
+"""All relational operators have fields, what is below them, and a line for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relational nodes: immutable, hashable, with derived fields and checks at construction.
+"""Relational nodes are immutable and hashable, with derived fields and checks at construction.
 
 A field is ``(alias, name)`` with a type, as in SQL: ``f.dep_delay``. Aliases are unique within a query, so that any
 inner part can be merged into the SELECT around it. Relations are bags (section 3 of docs/architecture.md).

@@ -1,4 +1,4 @@
-"""A part of a query of which nothing is kept: whoever reads it evaluates it over what is kept below it."""
+"""Of some parts of a query nothing is kept: their readers evaluate them over what is kept below."""
 
 from __future__ import annotations
 

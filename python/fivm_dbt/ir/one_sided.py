@@ -1,4 +1,4 @@
-"""Joins that keep or drop rows of their left side by the partners that these have on the right."""
+"""One-sided joins keep or drop rows of their left side by the partners that these have on the right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The number of the time part in which a row lies, as an expression over its time."""
+"""An expression over a row's time gives the number of the time part in which the row lies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relational nodes as an indented tree, for ``explain`` and logs."""
+"""Relational nodes print as an indented tree, for ``explain`` and logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a relation is read: all of it, where keys lie, or near the times of changed rows."""
+"""A relation is read as a whole, where keys lie, or near the times of changed rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same operators under other aliases: a query that uses a relation twice needs each use under a name of its own."""
+"""A query that uses a relation twice needs the same operators under other aliases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scalar expressions: immutable values around a sqlglot expression whose columns are all qualified."""
+"""Scalar expressions are immutable values around a sqlglot expression whose columns are all qualified."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows with the session that they lie in: rows of a key between which no more than a gap of time goes by."""
+"""A session holds rows of a key between which no more than a gap of time goes by."""
 
 from __future__ import annotations
 

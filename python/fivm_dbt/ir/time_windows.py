@@ -1,4 +1,4 @@
-"""Rows with every window of time that they lie in, where a row lies in several: sliding windows."""
+"""A row may lie in several sliding windows of time; this operator repeats it for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A projection with window functions."""
+"""A window operator is a projection with window functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far from the times of changed rows a time lies: with literals for it, files are skipped."""
+"""A time lies within a distance of the times of changed rows: literals let Delta skip files."""
 
 from __future__ import annotations
 

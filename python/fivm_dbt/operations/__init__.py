@@ -1,1 +1,1 @@
-"""What is done beside a refresh: checks, cleaning up, dropping old parts."""
+"""Operations run beside refreshes: checks, cleaning up, dropping old parts."""

@@ -1,4 +1,4 @@
-"""What can be said about a project's inputs without changing them: Delta or not, change feed or not."""
+"""Checks tell what is wrong with a project's inputs without changing them: Delta or not, change feed or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What models that a project no longer has have left behind: their view, its states, own snapshots."""
+"""Models that a project no longer has leave things behind: their view, its states, own snapshots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fivm doctor``: is everything here that fivm needs, and if not, what to type."""
+"""``fivm doctor`` tells what fivm needs that is missing here, and what to type."""
 
 from __future__ import annotations
 

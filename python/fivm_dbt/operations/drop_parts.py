@@ -1,4 +1,4 @@
-"""Old parts of sources, seeds and other people's models: dropped when every model that reads them has seen them.
+"""Old parts of sources, seeds and other models are dropped once every model that reads them has seen them.
 
 Viewdf models drop their own in their runs. Tables that fivm does not write are only touched when somebody asks for it
 (``dbt run-operation fivm_drop_parts``).

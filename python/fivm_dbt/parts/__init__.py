@@ -1,1 +1,1 @@
-"""Time parts of relations (ViewDF): their lengths, which parts others are computed from, and when these are there."""
+"""Relations have time parts (ViewDF): lengths, which parts others are computed from, and when these are there."""

@@ -1,4 +1,4 @@
-"""Sets of part numbers as ranges that do not touch: years of minutes are one range, and a gap makes two."""
+"""Sets of part numbers are ranges that do not touch: years of minutes are one range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long the time parts of a relation are, and which part an instant lies in (ViewDF, sections 2 and 4).
+"""Time parts of a relation have a length, and an instant lies in one part (ViewDF, sections 2 and 4).
 
 A part of fixed length has the number ``⌊unix time / length⌋``. Months, quarters and years, and days and weeks of a time
 zone, are not equally long: they are counted from 1970 in local time, so that a day on which clocks change has 23 or 25

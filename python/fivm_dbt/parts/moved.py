@@ -1,4 +1,4 @@
-"""Part numbers from distances in time: which parts of one length lie between two shifts from a part of another one."""
+"""Distances in time give part numbers: the parts of one length between two shifts from a part of another."""
 
 from __future__ import annotations
 

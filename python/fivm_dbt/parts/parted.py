@@ -1,4 +1,4 @@
-"""How a relation is divided into time parts, as its project declares it (ViewDF, section 4.1)."""
+"""A project declares how a relation is divided into time parts (ViewDF, section 4.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which parts of an input a part of a model is computed from: ``M[j*60 .. j*60+59]`` (ViewDF, sections 2 and 4.2)."""
+"""A reference names the parts of an input for a part of a model: ``M[j*60 .. j*60+59]`` (ViewDF, sections 2, 4.2)."""
 
 from __future__ import annotations
 

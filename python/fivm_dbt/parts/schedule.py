@@ -1,4 +1,4 @@
-"""Which parts of a model are ready, and which have to be computed again after late data (ViewDF, sections 4.1 and 4.3).
+"""Parts of a model are ready, or computed again after late data (ViewDF, sections 4.1 and 4.3).
 
 A part is ready when all parts that it is computed from are there, whatever the order in which these arrived. With
 ``missing`` the parts of an input that are not there,

@@ -1,4 +1,4 @@
-"""Distances in time, as upper bounds: what lies how much later than what at the most (ViewDF, section 4)."""
+"""Distances in time are upper bounds: what lies how much later than what at the most (ViewDF, section 4)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The frozen Plan: every decision about how a model is built and refreshed, printable and deterministic."""
+"""The frozen Plan has every decision about how a model is built and refreshed, printable and deterministic."""

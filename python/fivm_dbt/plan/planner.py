@@ -1,4 +1,4 @@
-"""From a model's SQL to its Plan: lower, rewrite, find the root, derive the delta. Every decision is made here."""
+"""The planner goes from SQL to a Plan, and decides everything: lower, rewrite, find the root, derive the delta."""
 
 from __future__ import annotations
 

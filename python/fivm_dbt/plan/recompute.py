@@ -1,4 +1,4 @@
-"""The Plan of a model that is not maintained: its own text, run anew whenever an input moved (``fivm_policy``).
+"""A model that is not maintained has a Plan too: its own text runs anew whenever an input moved (``fivm_policy``).
 
 The state has the user's columns and no multiplicity: rows are kept as the text gives them, also such that cannot be
 grouped. Everything else is as for other plans: pinned versions, the head, the view, models over this one.

@@ -1,4 +1,4 @@
-"""How far a change of an input reaches in the result of a model that is recomputed, in time.
+"""A change of an input reaches a range of time in the result of a recomputed model.
 
     ``result[t] ← input[t + low .. t + high]``, so a row of the input at u has a part in ``result[u − high .. u − low]``
 

@@ -1,4 +1,4 @@
-"""What the planner is asked."""
+"""A request is what the planner is asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs whose old parts are dropped: their rows do not count as deleted, so no view may need them again.
+"""Inputs may drop old parts: their rows do not count as deleted, so no view may need them again.
 
 Of a view ``V = Q(R, …)`` that is linear in ``R`` what a dropped part ``D`` has contributed stands by itself:
 ``Q(R − D) = Q(R) − Q(D)``, and to leave out the change ``−D`` leaves ``Q(D)`` in the view. Whatever is computed anew

@@ -1,4 +1,4 @@
-"""A view's definition to how it is kept: state, partitioning, delta terms, key sets."""
+"""A view's definition becomes what is kept of it: state, partitioning, delta terms, key sets."""
 
 from __future__ import annotations
 

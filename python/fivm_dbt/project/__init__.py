@@ -1,1 +1,1 @@
-"""What a dbt project says of a model and of what it reads."""
+"""A dbt project describes a model and what the model reads."""

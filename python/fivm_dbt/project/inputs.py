@@ -1,4 +1,4 @@
-"""The catalog of a model: the relations that its SQL names, as database and dbt project describe them."""
+"""The catalog of a model has the relations that its SQL names, as database and dbt project describe them."""
 
 from __future__ import annotations
 

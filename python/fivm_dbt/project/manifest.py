@@ -1,4 +1,4 @@
-"""What dbt's manifest declares about the relations of a model: keys, foreign keys, seeds, declared types.
+"""dbt's manifest declares things about the relations of a model: keys, foreign keys, seeds, types.
 
 Manifest nodes are used by their attributes alone, so that this module needs no dbt.
 """

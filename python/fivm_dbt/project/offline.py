@@ -1,4 +1,4 @@
-"""Plans without a database: of a file, and of a compiled model whose inputs are declared."""
+"""Plans without a database come from a file, or from a compiled model whose inputs are declared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys in a model's config that do nothing there, and where what they mean belongs. They are told, and harm nothing."""
+"""Some keys in a model's config do nothing there; a warning says where they belong."""
 
 from __future__ import annotations
 

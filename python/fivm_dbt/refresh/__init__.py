@@ -1,1 +1,1 @@
-"""Running a plan: observe versions, stage deltas, apply them, and survive being interrupted."""
+"""A refresh runs a plan: it observes versions, stages deltas, applies them, and survives interruptions."""

@@ -1,4 +1,4 @@
-"""Versions to a binding: which capture each input gets, and its staged net change."""
+"""Versions become a binding: each input gets a capture, and its net change is staged."""
 
 from __future__ import annotations
 

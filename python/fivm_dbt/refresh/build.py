@@ -1,4 +1,4 @@
-"""A run builds or rebuilds a maintained model, and keeps count of its states."""
+"""A build writes a maintained model's states anew, and counts them."""
 
 from __future__ import annotations
 

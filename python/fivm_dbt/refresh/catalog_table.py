@@ -1,4 +1,4 @@
-"""Creating the catalog of parts, a table that all models of a schema share: others may be about to do the same."""
+"""All models of a schema share the catalog of parts, and several of them may create it at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time of a refresh: read once, before versions are pinned, and recorded with them in the head."""
+"""The time of a refresh is read once, before versions are pinned, and recorded with them in the head."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model against its full recompute, as one query: the generic test ``fivm_exact``."""
+"""One query compares a model with its full recompute, for the generic test ``fivm_exact``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a state can be gone on with, and the reason in words where it has to be rebuilt."""
+"""This module decides whether a state can be continued, and says why it has to be rebuilt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which parts of an input have been dropped since the last refresh.
+"""Parts of an input may have been dropped since the last refresh.
 
 A viewdf model has written down which of its parts it has dropped. Of other relations it is old parts that have lost
 all the rows they had. Either follows from the two versions alone, so that a refresh that is begun again finds the same:

@@ -1,4 +1,4 @@
-"""What a refresh needs from a database. The executor speaks Spark SQL; an engine runs it where it lives.
+"""An engine runs the executor's Spark SQL: this is what a refresh needs from a database.
 
 Two engines exist: Spark (through dbt's connection or a SparkSession) and DuckDB, which transpiles every statement
 and keeps copies of old versions, so that thousands of refreshes can be tested in seconds.

@@ -1,4 +1,4 @@
-"""A refresh of a model: which kind of run its plan asks for, alone in this process and among others."""
+"""The executor runs the kind of refresh that a plan asks for, alone in this process and among others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a staged delta is a sum of few products, and its factors, staged (F-IVM article, section 6, examples 9, 10).
+"""A staged delta may be a sum of few products, and its factors are staged (F-IVM article, section 6).
 
 It is read as a matrix whose rows have one block of keys and whose columns the others. Rows that are multiples of each
 other are one term ``u ⊗ v``: v is such a row divided by the divisor of all its entries, u how many times v each row is.

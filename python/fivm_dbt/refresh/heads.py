@@ -1,4 +1,4 @@
-"""The heads of tables of states: what they say about a model, and the next one (ADR 0028, 0033)."""
+"""Heads of tables of states say what is known of a model; a commit sets the next (ADR 0028, 0033)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the last refreshes of a model have done, as the commits of its table of states tell it: for people."""
+"""The commits of a table of states tell people what the last refreshes of a model have done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a viewdf model knows of parts, between one refresh and the next: kept in the head as ranges of numbers.
+"""The head keeps what a viewdf model knows of parts between refreshes, as ranges of numbers.
 
 Years of minutes are one range, so that a refresh does not read the history of its parts to go on with it.
 """

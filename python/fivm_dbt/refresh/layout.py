@@ -1,4 +1,4 @@
-"""The layout of a model's state, which views are kept: decided when it is built, by sizes that are measured then."""
+"""A build measures sizes and decides which inner views a model keeps; later refreshes use the same layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The refresh of a maintained model: observe, pin, stage, compute, write with the head (docs/architecture.md).
+"""A maintained model is refreshed: observe, pin, stage, compute, write with the head (docs/refresh.md).
 
 The plan has decided everything; here versions and literals are bound and statements run in their order. Whatever stops
 it, nothing is half done: a refresh is one commit, which is made if the head is still the one that was read.

@@ -1,4 +1,4 @@
-"""The time partitions of a fivm model in the catalog of parts, where ``fivm_part_timestamp`` asks for them."""
+"""``fivm_part_timestamp`` puts the time partitions of a fivm model into the catalog of parts."""
 
 from __future__ import annotations
 

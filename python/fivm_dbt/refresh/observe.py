@@ -1,4 +1,4 @@
-"""What is there when a refresh begins: the state that was left, and the version of every input."""
+"""A refresh observes what is there: the state that was left, and the version of every input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The full recompute that everything is compared with: the user's own text over the inputs at pinned versions.
+"""The full recompute is the user's own text over inputs at pinned versions; everything is compared with it.
 
 It shares nothing with the planner but the completions of the text, without which a recompute would have no single
 answer where rows tie. The text is taken as it stands otherwise, and only the names of the inputs and the functions that

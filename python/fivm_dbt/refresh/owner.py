@@ -1,4 +1,4 @@
-"""That a model is refreshed by one thread of this process at a time."""
+"""One thread of this process at a time refreshes a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a refresh of a viewdf model looks at first: which parts its inputs have, and where rows have changed."""
+"""A refresh of a viewdf model first looks at its inputs: which parts are there, and where rows have changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which order parts are computed, and how many in one statement (ViewDF, sections 4.1 and 4.3).
+"""Parts are computed in an order, and several in one statement (ViewDF, sections 4.1 and 4.3).
 
 Parts that do not depend on each other are computed many at once. Those of a model that reads itself go one after the
 other, and what follows from a part that has changed is computed too, until nothing changes.

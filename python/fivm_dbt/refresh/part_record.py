@@ -1,4 +1,4 @@
-"""Writing down in the catalog of parts what a refresh has done, once its head says that it is finished.
+"""The catalog of parts records what a refresh has done, once its head says that it is finished.
 
 The catalog is a table of its own, for people: a refresh that is cut off before it is written has that done by the next
 one. The head has what is to be recorded, as ranges of parts, and whether it is shows the part that is recorded last.

@@ -1,4 +1,4 @@
-"""What a refresh of a viewdf model does with what it has found: compute parts, put old ones away, set the head.
+"""A refresh of a viewdf model acts on what it found: compute parts, drop old ones, set the head.
 
 Each statement is one commit with a head. While others are to come it says what the last finished refresh covers, and
 what has been written since: whoever goes on after an interruption computes these parts again. The last one says what

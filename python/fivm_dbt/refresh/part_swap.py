@@ -1,4 +1,4 @@
-"""Building a viewdf model anew beside what is shown, so that readers never see some of its parts.
+"""A viewdf model is built anew beside what is shown, so that readers never see some of its parts.
 
 Its parts are many statements. They go into a table of their own, and in one commit the state becomes what this has.
 Where nothing is shown yet, the state itself is filled, and shown in the end.

@@ -1,4 +1,4 @@
-"""The table that a refresh of a viewdf model writes part by part, each time with the head (ADR 0028, 0037)."""
+"""A refresh of a viewdf model writes its table part by part, each time with the head (ADR 0028, 0037)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing parts of a viewdf model, those that are new or have changed (ViewDF, sections 4.1, 4.3).
+"""The writer writes parts of a viewdf model that are new or have changed (ViewDF, sections 4.1, 4.3).
 
 A part that is new is one statement, which appends it straight from its query. One that was there is staged and
 compared first, so that it stays as it is, with its ``last_updated``, where its rows are the same.

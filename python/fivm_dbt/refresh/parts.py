@@ -1,4 +1,4 @@
-"""A refresh of a viewdf model: which parts are ready, which late data has changed, and computing them (ViewDF, 4).
+"""A refresh of a viewdf model finds ready parts and parts that late data changed, and computes them (ViewDF, 4).
 
 Computing a part again gives the same rows, so that an interrupted refresh needs no more than to be begun anew: from the
 versions of the last finished one. What it had written already, its last head tells; these parts are computed again with

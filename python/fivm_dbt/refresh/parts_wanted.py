@@ -1,4 +1,4 @@
-"""Which parts a refresh of a viewdf model computes: those that are ready, and those that late data has changed."""
+"""A refresh of a viewdf model wants some parts: those that are ready, and those that late data has changed."""
 
 from __future__ import annotations
 

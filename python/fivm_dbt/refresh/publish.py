@@ -1,4 +1,4 @@
-"""What stands around the states: own snapshots, the view that shows the model, tables that nothing reads any more."""
+"""Other relations stand around the states: own snapshots, the model's view, tables that nothing reads any more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing the state of a model that is recomputed: the user's own text over pinned inputs, in one commit."""
+"""A recomputed model's state is written from the user's own text over pinned inputs, in one commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The refresh of a model that is not maintained: its text is run again when an input has moved."""
+"""A model that is not maintained is refreshed: its text runs again when an input has moved."""
 
 from __future__ import annotations
 

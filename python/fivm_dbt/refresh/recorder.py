@@ -1,4 +1,4 @@
-"""The engine as one refresh sees it: every statement is recorded, checked before it runs, and measured."""
+"""One refresh sees the engine through a recorder: every statement is recorded, checked before it runs, and measured."""
 
 from __future__ import annotations
 

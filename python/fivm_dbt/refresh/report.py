@@ -1,4 +1,4 @@
-"""What a refresh did, for the log line, for ``run_results.json`` and for ``fivm replay``."""
+"""A report says what a refresh did, for the log line, for ``run_results.json`` and for ``fivm replay``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an interrupted refresh was about to read: whether it is still there, and how it is read now."""
+"""An interrupted refresh was about to read versions: they are still there, or the model is rebuilt."""
 
 from __future__ import annotations
 

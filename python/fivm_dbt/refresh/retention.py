@@ -1,4 +1,4 @@
-"""Which old parts of a viewdf model may go: those from which nothing is computed any more.
+"""Old parts of a viewdf model may go when nothing is computed from them any more.
 
 A late row may still change the parts from a model's *watermark* on, and so those that are computed from them. Of its
 inputs and of itself a model needs what the parts from ``open`` on are computed from,

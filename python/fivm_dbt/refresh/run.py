@@ -1,4 +1,4 @@
-"""One call of a refresh: what was left, the heads that it sets, what it shows, and its report.
+"""A run is one call of a refresh: what was left, its heads, what it shows, and its report.
 
 Each commit of a refresh compares and sets the head of the model's table (ADR 0028, 0033). Nobody claims a model. Who
 comes too late finds that the head is another one, and has written nothing.

@@ -1,4 +1,4 @@
-"""Runs the steps of a build and of a refresh, and keeps what is learnt between them.
+"""The runner runs the steps of a build and of a refresh, and keeps what is learnt between them.
 
 The steps and their order are :mod:`fivm_dbt.steps`, their statements :mod:`fivm_dbt.spark.statements`. What a step
 finds, which keys there are, in which partitions, what a view's change is, comes into the binding of those after it.

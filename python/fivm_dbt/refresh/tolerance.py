@@ -1,4 +1,4 @@
-"""When two doubles count as equal, in Python for ``fivm replay`` and in SQL for the test ``fivm_exact``.
+"""Two doubles count as equal within a tolerance, in Python for ``fivm replay`` and in SQL for ``fivm_exact``.
 
 Engines add doubles in any order, so the last digits of a result are nobody's. NaN equals NaN, an infinity itself,
 0.0 equals -0.0, NULL only NULL.

@@ -1,4 +1,4 @@
-"""By which statements staged deltas reach their states: one, or one per partition of the result."""
+"""Staged deltas reach their states by one statement, or by one per partition of the result."""
 
 from __future__ import annotations
 

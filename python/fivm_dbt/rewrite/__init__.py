@@ -1,1 +1,1 @@
-"""Rewrites of a query before deltas are derived: one pass per file, node in, equivalent node out."""
+"""Passes rewrite a query before deltas are derived: one per file, node in, equivalent node out."""

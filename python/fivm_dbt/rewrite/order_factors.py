@@ -1,4 +1,4 @@
-"""The order of a join's factors: the change first, then whatever is connected to what is already there."""
+"""A join's factors are put in order: the change first, then whatever is connected to what is already there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last value up to the own row is the own one: ``LAST_VALUE(x) OVER (… ROWS/RANGE UNBOUNDED PRECEDING) = x``.
+"""The last value up to the own row is the own one: ``LAST_VALUE(x) OVER (… UNBOUNDED PRECEDING) = x``.
 
 Where rows are equal in the order of the window they are equal in ``x`` too, else the query is refused as one that has
 several right results.

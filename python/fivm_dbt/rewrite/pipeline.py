@@ -1,4 +1,4 @@
-"""The passes in their order, as data."""
+"""The pipeline lists the passes in their order, as data."""
 
 from __future__ import annotations
 

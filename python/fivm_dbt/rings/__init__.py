@@ -1,4 +1,4 @@
-"""Payload rings: what a state keeps per key, one ring per file, and the registry SQL aggregate → ring."""
+"""A state keeps payloads of rings per key: one ring per file, and the registry SQL aggregate → ring."""
 
 from fivm_dbt.rings.registry import Component, components, finish
 

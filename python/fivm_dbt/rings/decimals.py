@@ -1,4 +1,4 @@
-"""Decimals of a fixed scale, kept with 38 digits: sums of decimals, and exact sums of bigints for averages.
+"""Decimals of a fixed scale are kept with 38 digits: sums of decimals, and exact sums of bigints for averages.
 
 Overflow of 38 digits gives NULL with ANSI off. Inside a state NULL therefore means *overflowed*; the refresh notices
 it (FIVM402) and rebuilds, because addition never recovers from NULL.

@@ -1,4 +1,4 @@
-"""Finite doubles under addition, for ``fivm_float: approximate``: sums that come and go without a recompute.
+"""Finite doubles are added for ``fivm_float: approximate``: sums that come and go without a recompute.
 
 Addition cannot take an infinity or a NaN away again, so only finite values are added here, and those three are counted
 beside (:func:`is_nan`, :func:`is_above`, :func:`is_below`): exact integers that come back to zero. Values are kept

@@ -1,4 +1,4 @@
-"""The integers modulo 2⁶⁴, as Spark's bigint adds them with ANSI off: counts, and sums of integers."""
+"""Integers are added modulo 2⁶⁴, as Spark's bigint with ANSI off: counts, and sums of integers."""
 
 from __future__ import annotations
 

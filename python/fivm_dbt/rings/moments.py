@@ -1,5 +1,6 @@
-"""The degree-2 ring of F-IVM (section 5.2): count, sums and products of m variables, from which every variance,
-covariance and regression follows.
+"""The degree-2 ring of F-IVM (section 5.2) has count, sums and products of m variables.
+
+Every variance, covariance and regression follows from them.
 
 ``(c, s, Q) + (c′, s′, Q′)`` adds up everything, and
 ``(c, s, Q) × (c′, s′, Q′) = (c·c′, c′·s + c·s′, c′·Q + c·Q′ + s s′ᵀ + s′ sᵀ)`` is the payload of a product of

@@ -1,4 +1,4 @@
-"""A lifted value as a sum of products whose factors each belong to one relation of a join.
+"""A lifted value is a sum of products whose factors each belong to one relation of a join.
 
 ``SUM(a.p * (1 - b.d))`` over ``a ⋈ b`` is ``SUM(a.p) × COUNT(b) − SUM(a.p) × SUM(b.d)`` per join key, so that neither
 relation has to keep rows apart that differ in ``p`` or ``d`` only. Only what is exact is split: products and sums of

@@ -1,4 +1,4 @@
-"""Sums of products of payloads in Spark SQL: exact, with an error in place of a product that has too many digits."""
+"""Sums of products of payloads are exact in Spark SQL: a product with too many digits is an error."""
 
 from __future__ import annotations
 

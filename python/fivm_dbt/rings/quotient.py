@@ -1,4 +1,4 @@
-"""AVG of decimals, to the last digit as Spark computes it.
+"""AVG of decimals is computed to the last digit as Spark computes it.
 
 Spark divides sum by count with 39 digits after the point and rounds half up to the result's scale, while its ``/``
 operator rounds first to a scale of as few as 6 digits. Casting the sum to its batch type decimal(p+10, s) leaves a

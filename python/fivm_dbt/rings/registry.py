@@ -1,4 +1,4 @@
-"""SQL aggregates as payloads: which components a call needs, and how its result is computed from them.
+"""The registry turns SQL aggregates into payloads: the components of a call, and its result computed from them.
 
 ========== ======================================== =================================================
 call       components (Σ multiplicity × lift)       result

@@ -1,4 +1,4 @@
-"""A ring of payloads (F-IVM, section 2): addition, negation and the action of multiplicities, in Python and SQL.
+"""A ring of payloads has addition, negation and the action of multiplicities (F-IVM, section 2).
 
 A state keeps per key ``Σ multiplicity × lift(row)`` over the rows of the key. Rows come and go by adding the payload
 of a signed delta, so a ring needs an additive inverse; without one, deletes would have to recompute.

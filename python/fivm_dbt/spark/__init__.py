@@ -1,1 +1,1 @@
-"""The edge where SQL goes out: plan + binding → Spark SQL. It decides nothing."""
+"""SQL goes out here: plan and binding become Spark SQL, and nothing is decided."""

@@ -1,4 +1,4 @@
-"""A state with its staged delta, before that is written, and with its tail: rows of a key are added up."""
+"""Rows of a key are added up: a state with its tail, and with its staged delta."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors that a write raises before anything is committed."""
+"""A write raises errors before anything is committed."""
 
 from __future__ import annotations
 

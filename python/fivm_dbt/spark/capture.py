@@ -1,4 +1,4 @@
-"""The net change of an input between two versions, as a query: columns read by the plan, and a signed multiplicity.
+"""A query captures the net change of an input: the columns that the plan reads, and a signed multiplicity.
 
 Net means grouped over those columns: a row that is rewritten unchanged, or changed only in columns that the model
 does not read, cancels out (``HAVING SUM(sign) <> 0``).

@@ -1,4 +1,4 @@
-"""Validation of a new plan: every kind of statement that it can emit, with all inputs changed at once."""
+"""A new plan is validated: every kind of statement that it can emit, with all inputs changed at once."""
 
 from __future__ import annotations
 

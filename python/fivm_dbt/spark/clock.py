@@ -1,4 +1,4 @@
-"""The clock in a statement: literals of the refresh's recorded times, never a function that tells the time."""
+"""Statements have the clock as literals of the recorded times, never as a function that tells the time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dropped parts of an input in its staged change: which they are, and the change without them (:class:`Retention`)."""
+"""Dropped parts of an input are found in its staged change, and taken out of it (:class:`Retention`)."""
 
 from __future__ import annotations
 

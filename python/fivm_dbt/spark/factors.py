@@ -1,4 +1,4 @@
-"""Statements that look for a product in a staged delta, and that write its factors (:mod:`fivm_dbt.refresh.factorise`).
+"""Statements look for a product in a staged delta, and write its factors (:mod:`fivm_dbt.refresh.factorise`).
 
 A delta is a matrix: its rows by some keys (*left*), its columns by the others (*right*), a payload in each cell. Rows
 that are multiples of each other are one product of a column and a row: a term of the sum.

@@ -1,4 +1,4 @@
-"""The head of a table of states: what they cover, set by every commit (ADR 0028).
+"""Every commit sets the head of a table of states, which says what the states cover (ADR 0028).
 
 A writer has read the head that it starts from. Delta lets one commit have the next number, and passes over who comes
 later (ADR 0033). A MERGE, which meets the head's row, raises besides where that is another one.

@@ -1,4 +1,4 @@
-"""The staged deltas of all views into their table, in one statement: by MERGE, or by writing partitions anew."""
+"""One statement writes the staged deltas of all views into their table: a MERGE, or partitions written anew."""
 
 from __future__ import annotations
 

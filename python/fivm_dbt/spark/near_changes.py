@@ -1,4 +1,4 @@
-"""Times of staged changes: asked for in few rows, and put as literals into the reads that are bounded by them."""
+"""The times of staged changes are asked for in few rows, and bound reads as literals."""
 
 from __future__ import annotations
 

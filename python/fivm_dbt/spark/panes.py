@@ -1,4 +1,4 @@
-"""What rows contribute to sliding windows, added up by pane before it is given to each window that has the pane.
+"""Rows contribute to sliding windows by pane: they are added up before each window gets the pane.
 
 ``Σ_{r ∈ ΔR, t(r) ∈ w} payload(r) = Σ_{p ∈ w} (Σ_{r ∈ ΔR ∩ p} payload(r))``: the pane's own sum is what each of its
 ``length / slide`` windows gets, so that a row is looked at once and not once per window (ViewDF, section 5.2.1).

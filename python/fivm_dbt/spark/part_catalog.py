@@ -1,4 +1,4 @@
-"""The catalog of parts: one table per schema, a row for each part of each relation that a viewdf model knows.
+"""The catalog of parts has one table per schema, with a row for each part that a viewdf model knows.
 
 Rows of a model lie in a partition of their own, those of its inputs as this model has seen them among them: so models
 that run side by side never write to the same files.

@@ -1,4 +1,4 @@
-"""The rows of parts: of the relations that are read, and what INITIALIZE and UPDATE give for them (ViewDF, 4)."""
+"""Queries give the rows of parts: of relations that are read, and of INITIALIZE and UPDATE (ViewDF, 4)."""
 
 from __future__ import annotations
 

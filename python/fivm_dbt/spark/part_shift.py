@@ -1,4 +1,4 @@
-"""Adding what a part has changed by to all later parts of a model that only adds up, in one statement.
+"""One statement adds the change of a part to all later parts of a model that only adds up.
 
 With the part's rows before and after, by key: its change d = after − before is that of every later part too, which has
 all keys of the part. A key that has gone may be in later parts for other rows, or not; a sum that has become NULL as

@@ -1,4 +1,4 @@
-"""Many parts of a model that only adds up in one statement: running sums of what each part adds to the one before.
+"""One statement computes many parts of a model that only adds up, as running sums.
 
     ``V[j] = γ_{K; SUM}(V[a-1] ⊎ Q(a) ⊎ ... ⊎ Q(j))``
 

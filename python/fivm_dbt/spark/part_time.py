@@ -1,4 +1,4 @@
-"""Time parts in SQL: the part that a row is in, as a number, and the rows of a part, as a condition with literals."""
+"""SQL knows time parts: the number of a row's part, and a part's rows as a condition with literals."""
 
 from __future__ import annotations
 

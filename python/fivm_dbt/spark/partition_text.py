@@ -1,4 +1,4 @@
-"""Values of partitions as text: one for each value, also for NULL, '' and what a path cannot hold (ADR 0028).
+"""Values of partitions are written as text, also NULL, '' and what a path cannot hold (ADR 0028).
 
 A letter comes first: ``n`` is NULL, ``v`` a value. So no text is empty or Hive's name for NULL, which Delta confuses,
 and none is ``-``, the partition of the tail. Integers, dates and times sort as they do. Dates before the year 0 have

@@ -1,4 +1,4 @@
-"""Statements of viewdf models: what changed of parts, and writing them (ViewDF, section 4).
+"""Statements of viewdf models tell what changed of parts, and write parts (ViewDF, section 4).
 
 A part is a range of time, so a condition on parts is one on the time column, with literals by which Delta finds files.
 """

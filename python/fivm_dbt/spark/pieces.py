@@ -1,4 +1,4 @@
-"""Pieces of statements: tables by name, at a version and by their changes, and the union of queries."""
+"""Statements have pieces: tables by name, at a version and by their changes, and the union of queries."""
 
 from __future__ import annotations
 

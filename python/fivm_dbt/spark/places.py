@@ -1,4 +1,4 @@
-"""Where the rows of a staged delta go in the table of all states."""
+"""Each row of a staged delta has a place in the table of all states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table properties of what is kept."""
+"""Tables and views that are kept have table properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a scan is read: pinned by VERSION AS OF, as a presented state, from an own snapshot, or from a staged delta.
+"""A scan is read by version, as a presented state, from an own snapshot, or from a staged delta.
 
 Old rows are those of the old version, or, counted, those of the new one less the staged delta.
 

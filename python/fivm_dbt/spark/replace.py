@@ -1,4 +1,4 @@
-"""Partitions of states written anew: the rows that they had and the staged deltas, added up in one pass."""
+"""Partitions of states are written anew: old rows and staged deltas are added up in one pass."""
 
 from __future__ import annotations
 

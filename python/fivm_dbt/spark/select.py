@@ -1,4 +1,4 @@
-"""Relational nodes to SELECT statements: as flat as the query was, with every read pinned by the reader."""
+"""Relational nodes become SELECT statements as flat as the query was, with every read pinned by the reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements on state tables: build, delta, touched partitions, MERGE, view."""
+"""State tables have statements: build, delta, touched partitions, MERGE, view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The statement of each step, with the versions and literals of a binding."""
+"""Each step has a statement, with the versions and literals of a binding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a view in the table of all states of its model: how they are read, and how they are written down."""
+"""The rows of a view are read from the table of all states of its model, and written down there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A last look at every statement before it runs: parsed again, pinned reads, one change range per table.
+"""Every statement is looked at before it runs: parsed again, pinned reads, one change range per table.
 
 Spark answers wrongly and without an error when a statement reads two change ranges of one table, or a change range
 beside the unpinned table; so no emitted statement may contain that, whatever the planner does.

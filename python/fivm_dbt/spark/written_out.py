@@ -1,4 +1,4 @@
-"""A query's text without MATCH_RECOGNIZE, which Spark does not know: each is written out as the SELECT that finds it.
+"""Spark does not know MATCH_RECOGNIZE: a query's text has the SELECT that finds the matches instead.
 
 Everything else of the text stays letter by letter, also the relation that a pattern reads. So it can be run where the
 user's own text cannot.

@@ -1,1 +1,1 @@
-"""The edge where SQL comes in: text → AST → typed relational nodes. Only ``lower`` and its scope look at query ASTs."""
+"""SQL comes in here: text → AST → typed nodes. Only ``lower`` and its scope look at query ASTs."""

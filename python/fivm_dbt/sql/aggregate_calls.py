@@ -1,4 +1,4 @@
-"""Each aggregate call of a SELECT is made a field of its groups: added up in a ring, or recomputed as it is written."""
+"""Each aggregate call of a SELECT becomes a field of its groups: added up in a ring, or recomputed."""
 
 from __future__ import annotations
 

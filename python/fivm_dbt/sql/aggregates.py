@@ -1,4 +1,4 @@
-"""Calls of aggregate functions: which are sums in a ring, and which are recomputed per group as they are written."""
+"""Calls of aggregate functions are sums in a ring, or are recomputed per group as they are written."""
 
 from __future__ import annotations
 

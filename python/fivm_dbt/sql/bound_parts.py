@@ -1,4 +1,4 @@
-"""Parts of the FROM clause of a correlated subquery: when they are computed for each value of its domain."""
+"""Parts of a correlated subquery's FROM clause may be computed for each value of its domain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One pass over what was read: every argument of every node is one that lowering reads, or the query is refused."""
+"""One pass checks what was read: lowering reads every argument of every node, or the query is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clauses of a SELECT stand in Spark's order, and those of rows behind a SELECT; sqlglot reads them in any."""
+"""The clauses of a SELECT, and of rows behind one, stand in Spark's order; sqlglot takes any order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names that an alias gives to columns, as in ``(SELECT ...) AS t(a, b)``."""
+"""An alias may give names to columns, as in ``(SELECT ...) AS t(a, b)``."""
 
 from __future__ import annotations
 

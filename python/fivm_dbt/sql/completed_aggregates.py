@@ -1,4 +1,4 @@
-"""A call of an aggregate function is completed in the text, so that it has one result whatever row is read first."""
+"""A call of an aggregate function is completed in the text, to have one result in any order of rows."""
 
 from __future__ import annotations
 

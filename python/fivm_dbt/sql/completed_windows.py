@@ -1,4 +1,4 @@
-"""The ORDER BY of a window is completed in the text, so that rows which are equal in it have one order."""
+"""The ORDER BY of a window is completed in the text, so that equal rows have one order."""
 
 from __future__ import annotations
 

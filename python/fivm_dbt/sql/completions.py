@@ -1,4 +1,4 @@
-"""Completions: edits of a query's text after which its result depends on no tie and no order of reading.
+"""Completions edit a query's text, so that its result depends on no tie and no order of reading.
 
 Spark may answer ``row_number() over (order by ts)`` in several ways where two rows have one ts. Each way is right, but
 two evaluations need not agree. So the text is completed to ask for one of them, always one that the text as written

@@ -1,4 +1,4 @@
-"""What stands inside and behind the brackets of a call: which functions Spark lets have it."""
+"""Words inside and behind the brackets decorate a call: this table says which functions may have them."""
 
 from __future__ import annotations
 

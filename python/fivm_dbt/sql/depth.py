@@ -1,4 +1,4 @@
-"""Queries that are nested deeper than Python's stack."""
+"""Queries may be nested deeper than Python's stack."""
 
 from __future__ import annotations
 

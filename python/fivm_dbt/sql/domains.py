@@ -1,5 +1,4 @@
-"""The domain of a correlation inside a subquery: for which values of the outer columns it is computed, and where these
-values come from.
+"""A correlation inside a subquery has a domain: the values of the outer columns for which it is computed.
 
 ``D = δ(π_c(L))`` are the values c of the outer columns in the relation L around a subquery Q. Q is lowered to one
 relation ``{(r, d) : d ∈ D', r ∈ Q(d)}`` with ``D' ⊇ D`` whose last columns, those that are *carried*, are d. A SELECT

@@ -1,4 +1,4 @@
-"""Edits of a query's text: what is put in where, everything else staying letter by letter."""
+"""Edits of a query's text say what is put in where; everything else stays letter by letter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""User expressions to scalars: names resolved, everything that is not a row-level expression refused."""
+"""User expressions become scalars: names are resolved, and all but row-level expressions are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``last_value(x) IGNORE NULLS`` in a frame by RANGE, as text that has one answer where rows tie.
+"""``last_value(x) IGNORE NULLS`` in a frame by RANGE gets a text with one answer where rows tie.
 
 Of the rows that are equal in ORDER BY the frame holds all or none. So the order cannot be completed: that would give
 each of them a frame of its own. But with ``y`` the order, the last ``x`` of a frame that is not NULL is the ``x`` of

@@ -1,4 +1,4 @@
-"""The FROM clause of one SELECT: its relations, and the names they bring into scope."""
+"""The FROM clause of one SELECT has relations, and brings their names into scope."""
 
 from __future__ import annotations
 

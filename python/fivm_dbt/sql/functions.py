@@ -1,4 +1,4 @@
-"""Which functions are not plain row-level functions: non-deterministic, aggregating, generating, or of a window."""
+"""Some functions are not plain row-level ones: non-deterministic, aggregating, generating, or of a window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generators: LATERAL VIEW, LATERAL explode(...) and explode(...) in a select list, all as one operator."""
+"""LATERAL VIEW, LATERAL explode(...) and explode(...) in a select list become one operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ROLLUP, CUBE and GROUPING SETS: one aggregate over rows that are repeated for each set.
+"""ROLLUP, CUBE and GROUPING SETS become one aggregate over rows that are repeated for each set.
 
 Row r of R becomes (r, 0), (r, 1), ..., one for each grouping set; the group key is the number of the set, and each
 grouping expression where it belongs to that set, NULL where it does not. Repeating rows is linear, so the totals of all

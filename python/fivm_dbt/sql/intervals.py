@@ -1,4 +1,4 @@
-"""Lengths of time as strings, as Spark reads them: ``'1 hour 30 minutes'``, ``'interval 5 minutes'``."""
+"""Strings give lengths of time, as Spark reads them: ``'1 hour 30 minutes'``, ``'interval 5 minutes'``."""
 
 from __future__ import annotations
 

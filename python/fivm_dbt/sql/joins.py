@@ -1,4 +1,4 @@
-"""Joins of a FROM clause: their kinds, and what ON, USING and NATURAL say."""
+"""Joins of a FROM clause have kinds, and ON, USING and NATURAL give their conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LATERAL subqueries in FROM: computed for every row on their left, unnested like subqueries in expressions."""
+"""LATERAL subqueries in FROM are computed for every row on their left, and unnested as other subqueries are."""
 
 from __future__ import annotations
 

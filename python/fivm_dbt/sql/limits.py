@@ -1,4 +1,4 @@
-"""ORDER BY with LIMIT and OFFSET: the rows whose position, counted in that order, is within the limits."""
+"""ORDER BY with LIMIT and OFFSET keeps the rows whose position in that order is within the limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Query AST to relational nodes. The only module that looks at the shape of a query.
+"""A query's AST becomes relational nodes; no other module looks at the shape of a query.
 
 Whatever is not recognised is refused with its position: nothing falls through.
 """

@@ -1,4 +1,4 @@
-"""EXISTS and IN inside expressions, spelled out as scalar subqueries that count."""
+"""EXISTS and IN inside expressions are spelled out as scalar subqueries that count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fivm_float: approximate``: variances, covariances and regressions spelled out over COUNT and SUM.
+"""``fivm_float: approximate`` spells variances, covariances and regressions out over COUNT and SUM.
 
 They are the entries of the degree-2 ring (``rings/moments.py``). With n rows, sums Sx, Sy and products Qxx, Qxy:
 ``n·Σ(x − x̄)(y − ȳ) = n·Qxy − Sx·Sy``, from which each function follows.

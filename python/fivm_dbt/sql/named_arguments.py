@@ -1,4 +1,4 @@
-"""Named arguments: a call in which every argument stands at its place instead of behind its name."""
+"""A call with named arguments gets every argument at its place instead of behind its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``OVER w`` and ``WINDOW w AS (...)``: what a window's name stands for."""
+"""A window's name stands for its definition: ``OVER w`` and ``WINDOW w AS (...)``."""
 
 from __future__ import annotations
 

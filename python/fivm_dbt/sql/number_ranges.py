@@ -1,4 +1,4 @@
-"""``range(start, end, step)`` in FROM: a column ``id`` of numbers that stand in the query. They never change."""
+"""``range(start, end, step)`` in FROM is a column ``id`` of numbers that never change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a SELECT that may be equal in all that it uses, told apart by a number in the text.
+"""A number in the text tells rows of a SELECT apart that may be equal in all that it uses.
 
 Two windows that order rows in two ways give equal rows two places each, and which goes with which is open. So each
 relation ``r`` in FROM of which no key is known is read as::

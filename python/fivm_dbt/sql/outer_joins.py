@@ -1,4 +1,4 @@
-"""LEFT, RIGHT and FULL joins as nodes: all of them are made of LEFT joins, antijoins and UNION ALL."""
+"""LEFT, RIGHT and FULL joins become nodes: LEFT joins, antijoins and UNION ALL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a subquery sees of the query around it (correlation), and how a reference to it becomes a column inside.
+"""A subquery sees columns of the query around it, and a reference to one becomes a column inside.
 
 A subquery in an expression is lowered to a relation that is joined to the one around it. Where it names a column of the
 outer relation L, it is computed for each different value of those columns: ``D = δ(π_c(L))``, the *domain* of the

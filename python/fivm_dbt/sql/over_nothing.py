@@ -1,4 +1,4 @@
-"""Totals over nothing: an aggregate without GROUP BY has a row where there are no rows, and what stands in it.
+"""An aggregate without GROUP BY has a row where there are no rows; this module says what stands in it.
 
 A correlated total is grouped by the values d of its correlation, and a group without rows is no group. Its row is
 added by joining the groups to the domain, ``D ⟕ γ_d(R)``: where there is no partner, each aggregate has its value over

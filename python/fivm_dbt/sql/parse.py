@@ -1,4 +1,4 @@
-"""Text to AST, and where in the text a node stands."""
+"""Text becomes an AST, and each node knows where in the text it stands."""
 
 from __future__ import annotations
 

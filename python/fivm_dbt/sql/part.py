@@ -1,4 +1,4 @@
-"""A part of a FROM clause: the relations joined so far and the names that they bring into scope."""
+"""A part of a FROM clause has the relations joined so far and the names that they bring into scope."""
 
 from __future__ import annotations
 

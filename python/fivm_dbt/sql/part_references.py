@@ -1,4 +1,4 @@
-"""The references to parts in the text of a viewdf model, and its two queries.
+"""The text of a viewdf model has references to parts, and two queries.
 
 ``fivm.part(ref('m'), 'j-1')`` is compiled to ``(select /*+ fivm_part('j-1') */ * from m)``: to Spark a hint that it
 does not know, so that the compiled text is a query as it stands, over whole relations. ``fivm.span`` is the same with

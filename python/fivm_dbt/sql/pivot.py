@@ -1,4 +1,4 @@
-"""PIVOT and UNPIVOT, read as what they abbreviate: conditional aggregates, and a row per column."""
+"""PIVOT and UNPIVOT are read as what they abbreviate: conditional aggregates, and a row per column."""
 
 from __future__ import annotations
 

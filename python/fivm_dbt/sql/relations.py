@@ -1,4 +1,4 @@
-"""Which relations a query names, before anything is known about them."""
+"""A query names relations, before anything is known about them."""
 
 from __future__ import annotations
 

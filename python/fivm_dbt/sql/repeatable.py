@@ -1,4 +1,4 @@
-"""What can be said about a text that is run as it stands: is it answered anew at each run, does it have one answer?"""
+"""A text run as it stands may be answered anew at each run, or may not have one answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names in a FROM clause: which column a reference means, as Spark resolves it."""
+"""Names in a FROM clause mean columns, as Spark resolves them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file with CREATE TABLE statements and one query: a model with all that it reads, for ``fivm explain``.
+"""A file with CREATE TABLE statements and one query is a model with all that it reads, for ``fivm explain``.
 
 In a file that has CREATE STREAM too, as those of the papers' compilers have, streams change and tables are static.
 """

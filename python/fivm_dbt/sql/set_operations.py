@@ -1,4 +1,4 @@
-"""UNION, INTERSECT and EXCEPT as nodes: all of them count, per row, the copies on either side.
+"""UNION, INTERSECT and EXCEPT become nodes that count, per row, the copies on either side.
 
 ``L ∩ R`` and ``L ∖ R`` are groups of ``L ⊎ R`` by the whole row with a count for each side; the counts are sums, so a
 row comes and goes by addition.

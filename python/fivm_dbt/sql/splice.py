@@ -1,4 +1,4 @@
-"""A query's text with other relations in the place of those that it names; everything else stays letter by letter."""
+"""Other relations take the place of those that a query's text names; everything else stays letter by letter."""
 
 from __future__ import annotations
 

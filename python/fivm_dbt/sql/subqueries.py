@@ -1,4 +1,4 @@
-"""Subqueries in expressions: joined to the relation around them, as semijoins, antijoins or columns."""
+"""Subqueries in expressions are joined to the relation around them, as semijoins, antijoins or columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of syntax say what of sqlglot's trees is read: the arguments of each node, and where a node may stand.
+"""The tables of syntax list what of sqlglot's trees is read: arguments of nodes, and places of nodes.
 
 sqlglot reads the SQL of thirty systems. An argument that nobody reads would be dropped without a word, so all that is
 in no table is refused (:mod:`check_syntax`); functions and operators are written back as they are, and refused only

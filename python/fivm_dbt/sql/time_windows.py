@@ -1,4 +1,4 @@
-"""``window``, ``session_window`` and ``window_time``: groups of time, as Spark forms them.
+"""``window``, ``session_window`` and ``window_time`` form groups of time, as Spark does.
 
 A SELECT has windows of one kind (Spark's own limit). Each row lies in all windows that contain its time: in one where
 they do not overlap, else in ``⌈length / slide⌉`` or one less. Windows are counted in microseconds from 1970 in UTC, so

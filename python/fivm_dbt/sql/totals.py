@@ -1,4 +1,4 @@
-"""A correlated total joined to the rows around it: its columns, and whether HAVING lets its one row pass."""
+"""A correlated total is joined to the rows around it: its columns, and whether HAVING lets its one row pass."""
 
 from __future__ import annotations
 

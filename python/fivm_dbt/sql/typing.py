@@ -1,4 +1,4 @@
-"""Types of scalar expressions: Spark's own answer where there is a connection, Spark's rules where there is none.
+"""Scalar expressions have types: Spark's own answer with a connection, Spark's rules without one.
 
 Rules of implicit conversion with ANSI off (as dbt-spark runs) and of decimal arithmetic with precision loss allowed,
 after Spark's documentation of its data types.

@@ -1,4 +1,4 @@
-"""VALUES: rows that stand in the query itself. They never change."""
+"""VALUES has rows that stand in the query itself and never change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bounds of a SELECT's window of time, in place of its calls and of columns that are called like it."""
+"""The bounds of a SELECT's window of time replace its calls, and columns that are called like it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SELECT with window functions: the relation (or the groups), then the windows, then QUALIFY and the select list."""
+"""A SELECT with window functions is lowered in order: relation or groups, windows, QUALIFY, select list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the reader of SQL text drops before there is a tree: words of the text that the tree does not write back.
+"""The reader of SQL text drops some words before there is a tree, and the tree cannot write them back.
 
 sqlglot skips words that it knows and has no place for (ASYMMETRIC), and takes other systems' spellings for Spark's
 (``x AT TIME ZONE z``, ``k ISNULL``, ``CAST(x AS text)``). The tree is written as Spark SQL, and what of the text is

@@ -1,1 +1,1 @@
-"""The steps of a build and of a refresh, in their order: data that runner, explain and checker all read."""
+"""Builds and refreshes have steps in an order: data that runner, explain and checker all read."""

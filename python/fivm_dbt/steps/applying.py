@@ -1,4 +1,4 @@
-"""``fivm_apply``: whether a delta is merged into a state, its partitions are written anew, or it is appended."""
+"""``fivm_apply`` merges a delta into a state, writes its partitions anew, or appends it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a refresh adds to a plan: versions, the inputs that changed, names of staged deltas, the number of buckets."""
+"""A binding adds to a plan: versions, the inputs that changed, names of staged deltas, the number of buckets."""
 
 from __future__ import annotations
 

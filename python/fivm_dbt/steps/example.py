@@ -1,4 +1,4 @@
-"""A binding for statements that are only checked or shown."""
+"""An example binding serves statements that are only checked or shown."""
 
 from __future__ import annotations
 

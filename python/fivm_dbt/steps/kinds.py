@@ -1,4 +1,4 @@
-"""The kinds of steps. A step says what is done; :mod:`fivm_dbt.spark.statements` has its SQL."""
+"""A step says what is done; :mod:`fivm_dbt.spark.statements` has the SQL of each kind."""
 
 from __future__ import annotations
 

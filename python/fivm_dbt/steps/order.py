@@ -1,4 +1,4 @@
-"""The order of the statements of a build and of a refresh. It stands here alone."""
+"""The statements of a build and of a refresh have their order here alone."""
 
 from __future__ import annotations
 

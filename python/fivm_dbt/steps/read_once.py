@@ -1,4 +1,4 @@
-"""The change of a relation that one place in a refresh reads: it runs there, and is no statement of its own."""
+"""One place in a refresh may read a relation's change: the change runs there, and is no statement."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Scenarios and their replay (``fivm replay``), the random generator, and the comparison of bags."""
+"""Scenarios are replayed (``fivm replay``) and generated at random, and bags are compared."""

@@ -1,4 +1,4 @@
-"""``python -m fivm_dbt.testing``: random scenarios of one's own choice, with the tables of what they covered."""
+"""``python -m fivm_dbt.testing`` runs random scenarios of one's own choice, and tables what they covered."""
 
 from __future__ import annotations
 

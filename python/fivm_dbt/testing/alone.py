@@ -1,4 +1,4 @@
-"""Random queries alone: do they run, and is there one answer whatever the order of the rows?
+"""Random queries run alone: each must have one answer whatever the order of the rows.
 
 Where a text has several, its completed one must have one: that is what refresh and recompute run. What fails here is a
 mistake of the generator, of the translation to DuckDB or of the completion, not of maintenance.

@@ -1,4 +1,4 @@
-"""A stream of changes cut otherwise: all at once, or one row at a time. Where it ends must be the same."""
+"""A stream of changes may be cut otherwise, all at once or row by row, and must end the same."""
 
 from __future__ import annotations
 

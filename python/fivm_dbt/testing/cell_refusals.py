@@ -1,4 +1,4 @@
-"""What is refused in the table of positions and kinds: by Spark 4.2 itself, and by the planner as yet.
+"""Some cells of the table of positions and kinds are refused, by Spark 4.2 or by the planner.
 
 A test on Spark asks again for every cell: that those named here are refused so, and that no other one is. Another one
 fails as long as the list of what the planner refuses says too much.

@@ -1,4 +1,4 @@
-"""Running cells of the table of positions and kinds: inputs are emptied and refilled, keys go and become NULL.
+"""Cells of the table of positions and kinds run: inputs are emptied and refilled, keys go and become NULL.
 
 Cells are maintained together over the same tables, some at a time; where something goes wrong each of them by itself.
 """

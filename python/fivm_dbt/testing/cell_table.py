@@ -1,4 +1,4 @@
-"""The table of positions and kinds as text, and its holes."""
+"""The table of positions and kinds prints as text, with its holes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of positions and kinds: each cell a query of a kind in a position, correlated or not.
+"""The table of positions and kinds has a query of a kind in a position in each cell.
 
 Complete by construction: :func:`cells` is the product of both registries and of the ways to correlate, without what
 cannot be said (a position that sees no outer column holds no query that names one).

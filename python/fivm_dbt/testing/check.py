@@ -1,4 +1,4 @@
-"""What must fit together in a scenario: names, types, row widths, and that deleted rows are there."""
+"""A scenario must fit together: names, types, row widths, and deleted rows that are there."""
 
 from __future__ import annotations
 

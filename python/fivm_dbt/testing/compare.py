@@ -1,4 +1,4 @@
-"""Comparing two queries as bags: exactly, then with a tolerance for doubles on what is left."""
+"""Two queries are compared as bags: exactly, then with a tolerance for doubles on what is left."""
 
 from __future__ import annotations
 

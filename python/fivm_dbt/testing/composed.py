@@ -1,4 +1,4 @@
-"""Random queries of the table of positions and kinds: any kind in any position, over whatever relations there are.
+"""Random queries combine any kind with any position, over whatever relations there are.
 
 Where the systematic table has one query for each cell, over fixed tables, here relations, columns and conditions are
 random, what is read may be a random query itself, and positions stand in each other up to three levels deep.

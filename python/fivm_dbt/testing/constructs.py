@@ -1,4 +1,4 @@
-"""Every construct that random queries are made of: its name, how often it is chosen, and where it may stand.
+"""Random queries are made of constructs: a name, how often each is chosen, and where it may stand.
 
 To generate a new construct, add a line to ``CONSTRUCTS`` and, in the module of its slot, the text that it becomes.
 To have the planner maintain one, take it off ``NOT_YET``: a test fails as long as that list says too much.

@@ -1,4 +1,4 @@
-"""What a run of random scenarios exercised: shares of steps, construct by event, parent by child."""
+"""A run of random scenarios covers constructs: shares of steps, construct by event, parent by child."""
 
 from __future__ import annotations
 

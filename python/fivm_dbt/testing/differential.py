@@ -1,4 +1,4 @@
-"""Random scenarios against full recompute: run one, say what it covered, keep what fails as a saved case."""
+"""Random scenarios meet the full recompute: run one, say what it covered, save what fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutated SQL: texts that are nearly right, none of which may end in anything but a plan or a FivmError.
+"""Mutated SQL is nearly right, and must end in nothing but a plan or a FivmError.
 
 Tokens are dropped, doubled, swapped and inserted, clauses and parts of trees of other texts are spliced in, names and
 literals are changed, and queries are put where queries can stand. All of it follows from a seed.

@@ -1,4 +1,4 @@
-"""Random scenarios: tables, models over them and over other models, a stream of changes and its reverse."""
+"""Random scenarios have tables, models over them and over other models, a stream of changes and its reverse."""
 
 from __future__ import annotations
 

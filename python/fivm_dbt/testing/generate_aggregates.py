@@ -1,4 +1,4 @@
-"""Random aggregate calls, by the name of their construct."""
+"""Random aggregate calls are made by the name of their construct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random FROM clauses: joins of every kind over tables, subqueries, CTEs and VALUES."""
+"""Random FROM clauses have joins of every kind over tables, subqueries, CTEs and VALUES."""
 
 from __future__ import annotations
 

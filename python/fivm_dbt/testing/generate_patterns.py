@@ -1,4 +1,4 @@
-"""Random row patterns over a relation, to stand in FROM as any other source."""
+"""Random row patterns over a relation stand in FROM as any other source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A generated query with what it is made of, and the block that collects that while it is being made."""
+"""A generated query knows what it is made of; a block collects that while the query is being made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random constructs that make rows out of values or values out of rows: VALUES, LATERAL VIEW, PIVOT, UNPIVOT, pipes."""
+"""Random constructs make rows of values or values of rows: VALUES, LATERAL VIEW, PIVOT, UNPIVOT, pipes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random scalar expressions and predicates over typed columns, as Spark SQL text."""
+"""Random scalar expressions and predicates go over typed columns, as Spark SQL text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one SELECT does with the rows of its FROM clause: project, group, rank, cut off, explode."""
+"""A random SELECT does something with the rows of its FROM clause: project, group, rank, cut off, explode."""
 
 from __future__ import annotations
 

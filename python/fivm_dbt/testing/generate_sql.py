@@ -1,4 +1,4 @@
-"""Random queries: what a SELECT does with its rows, set operations, and how queries stand in each other."""
+"""Random queries have SELECTs and set operations, and stand in each other."""
 
 from __future__ import annotations
 

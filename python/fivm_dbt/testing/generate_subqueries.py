@@ -1,4 +1,4 @@
-"""Random subqueries in expressions: EXISTS, IN and their negations, scalar subqueries; correlated or not."""
+"""Random subqueries stand in expressions: EXISTS, IN and their negations, scalar ones; correlated or not."""
 
 from __future__ import annotations
 

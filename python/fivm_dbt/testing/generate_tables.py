@@ -1,4 +1,4 @@
-"""Random tables and random changes of them: few keys, small values, NULLs, duplicates."""
+"""Random tables and random changes of them have few keys, small values, NULLs and duplicates."""
 
 from __future__ import annotations
 

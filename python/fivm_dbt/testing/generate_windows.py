@@ -1,4 +1,4 @@
-"""Random window functions. Where the order among equal rows matters it is at times left to the planner to complete."""
+"""Random window functions leave orders with ties to the planner at times, which completes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kind of query that can stand where a query can: the rows of the table of kinds and positions.
+"""Kinds of queries can stand where a query can: they are the rows of the table of kinds and positions.
 
 To add a kind, add a line to ``KINDS`` with its writer. All positions then hold it, correlated and not, in the
 systematic table as well as in random queries.

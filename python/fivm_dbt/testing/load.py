@@ -1,4 +1,4 @@
-"""Reading scenario files: JSON, JSON lines, YAML. All problems of all scenarios are reported at once."""
+"""Scenario files are read from JSON, JSON lines or YAML; all problems of all scenarios are reported at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairs of queries that mean the same: both are maintained, and must be equal after every step.
+"""Pairs of queries that mean the same are both maintained, and must be equal after every step.
 
 Where a recompute and its maintained model err alike, because the engine or the translation to it does, a pair still
 differs: one meaning is reached by two constructs. All pairs are over the tables of ``cells``.

@@ -1,4 +1,4 @@
-"""Making a failing scenario smaller while it still fails: fewer models, steps and rows, smaller queries."""
+"""A failing scenario becomes smaller while it still fails: fewer models, steps and rows, smaller queries."""
 
 from __future__ import annotations
 

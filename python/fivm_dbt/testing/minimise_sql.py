@@ -1,4 +1,4 @@
-"""Smaller queries out of one: without a join, a predicate, a select item, an order item, a subquery."""
+"""One query gives smaller ones: without a join, a predicate, a select item, an order item, a subquery."""
 
 from __future__ import annotations
 

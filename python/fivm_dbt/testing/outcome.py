@@ -1,4 +1,4 @@
-"""What a replay found: per scenario, step and model."""
+"""A replay finds an outcome per scenario, step and model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Viewdf models from scratch: every computed part by a query of its own, from the first one on.
+"""Viewdf models are computed from scratch: every part by a query of its own, from the first one on.
 
 It shares with the refresh which parts have been computed, and knows nothing of what is stored: each part is computed
 from the rows of the tables, and from parts that have been computed here.

@@ -1,4 +1,4 @@
-"""The text of a viewdf model in a scenario, compiled as dbt does it: with ``ref``, ``source`` and fivm's macros."""
+"""A scenario's viewdf model is compiled as dbt does it: with ``ref``, ``source`` and fivm's macros."""
 
 from __future__ import annotations
 

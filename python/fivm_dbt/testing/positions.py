@@ -1,4 +1,4 @@
-"""Every position in which a query can stand: the columns of the table of kinds and positions.
+"""A query can stand in positions: they are the columns of the table of kinds and positions.
 
 To add a position, add a line to ``POSITIONS`` with its writer. It then holds every kind, in the systematic table as
 well as in random queries. A position of several levels is written as one too: ``a > b`` is a ``b`` inside of an ``a``.

@@ -1,4 +1,4 @@
-"""What a query of any kind reads: its relations, and how it hangs together with the query around it.
+"""A query of any kind reads relations, and hangs together with the query around it.
 
 A :class:`Reading` is all that the writers of ``kinds`` see, so that one text serves the systematic table of kinds
 and positions, where the relations are fixed, and random queries, where they are whatever stands there.

@@ -1,4 +1,4 @@
-"""Replaying a scenario: build its tables, refresh after each step, compare with full recompute.
+"""A replay builds a scenario's tables, refreshes after each step, and compares with full recompute.
 
 The models go through the same planner and executor as in dbt.
 """

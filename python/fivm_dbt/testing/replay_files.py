@@ -1,4 +1,4 @@
-"""``fivm replay``: all scenarios of some files, one line each, a summary, and a report for machines."""
+"""``fivm replay`` runs all scenarios of some files: a line each, a summary, a report for machines."""
 
 from __future__ import annotations
 

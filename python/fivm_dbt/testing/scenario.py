@@ -1,4 +1,4 @@
-"""The scenario format: tables, models over them, and steps that change the tables.
+"""A scenario has tables, models over them, and steps that change the tables.
 
 ``docs/replay.md`` describes it for users. The classes here only say what a file may hold; what fits
 together is checked by :mod:`fivm_dbt.testing.check`, files are read by :mod:`fivm_dbt.testing.load`.

@@ -1,4 +1,4 @@
-"""The plans of a scenario's models: each sees the tables and the models before it."""
+"""A scenario's models have plans: each sees the tables and the models before it."""
 
 from __future__ import annotations
 

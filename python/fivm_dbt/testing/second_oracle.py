@@ -1,4 +1,4 @@
-"""A model's rows beside what the interpreter of Spark's semantics makes of its text.
+"""The interpreter of Spark's semantics checks a model's rows against the model's text.
 
 The recompute on an engine runs the text as that engine, or the translation for it, understands it. The interpreter
 shares nothing with either: where both say the same an error has to be made twice. It is given the completed text, the

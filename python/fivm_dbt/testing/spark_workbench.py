@@ -1,4 +1,4 @@
-"""Scenarios on a local Spark with Delta: one session for all, a fresh schema for each."""
+"""Scenarios run on a local Spark with Delta: one session for all, a fresh schema for each."""
 
 from __future__ import annotations
 

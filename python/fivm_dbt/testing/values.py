@@ -1,4 +1,4 @@
-"""Values of a scenario file as Python objects, by Spark type, and back."""
+"""Values of a scenario file become Python objects, by Spark type, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a scenario's tables live: set up and changed directly, not through the engine that is under test."""
+"""A scenario's tables live here: set up and changed directly, not through the engine under test."""
 
 from __future__ import annotations
 

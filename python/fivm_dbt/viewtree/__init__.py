@@ -1,1 +1,1 @@
-"""Which inner views of a join-aggregate block are worth keeping: hypergraph, variable orders, view trees, recursion."""
+"""Inner views of a join-aggregate block are chosen by hypergraph, variable orders, view trees and recursion."""

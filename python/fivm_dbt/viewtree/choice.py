@@ -1,4 +1,4 @@
-"""Which candidates of a view tree pay: what deltas would read without a view, against what keeping it costs.
+"""Candidates of a view tree pay if deltas would read more without a view than the view costs.
 
 The papers keep every sibling of a delta path in memory, by an index. Here a view is a table without one: keeping it up
 to date is a staged delta and a MERGE that writes the touched partitions anew, and looking it up reads them. Where

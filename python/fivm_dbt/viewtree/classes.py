@@ -1,4 +1,4 @@
-"""Classes of join queries, and the order that a q-hierarchical one has by its very shape.
+"""Join queries have classes, and a q-hierarchical one has an order by its very shape.
 
 (F-IVM article, sections 7.1 to 7.3, definitions 4 and 5.)
 """

@@ -1,4 +1,4 @@
-"""View trees whose result is not kept as a list: it is a join of views, each over free variables that hang together.
+"""A view tree's result need not be a list: it may be a join of views over free variables.
 
 The function ν of the F-IVM article (section 7.1, figure 9) over a free-top variable order, in which no bound variable
 stands above a free one.

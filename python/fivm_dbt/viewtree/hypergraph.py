@@ -1,4 +1,4 @@
-"""A join-aggregate block as a hypergraph: variables are its vertices, the relations that it joins its edges.
+"""A join-aggregate block is a hypergraph: variables are its vertices, the relations that it joins its edges.
 
 A variable is a class of columns that the query's equalities make equal (F-IVM article, section 3). What is kept of it
 in a view's key is decided by where it is used: in other relations, in GROUP BY, in a condition or a SUM term over

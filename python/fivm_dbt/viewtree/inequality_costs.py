@@ -1,4 +1,4 @@
-"""What refreshes cost with each way to keep an aggregate that is correlated by an inequality, in rows.
+"""Each way to keep an aggregate correlated by an inequality costs rows per refresh.
 
 The paper's rates (Multilevel IVM, section 3.3, example 3.4) are of single updates and evaluations, in memory:
 

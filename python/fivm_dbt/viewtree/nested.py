@@ -1,4 +1,4 @@
-"""Variable orders as a user writes them in YAML: ``{locn: [{dateid: ksn}, zip]}``."""
+"""A user writes variable orders in YAML: ``{locn: [{dateid: ksn}, zip]}``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text format of variable orders that F-IVM's compiler reads: variables with their parents, then relations.
+"""F-IVM's compiler reads variable orders as text: variables with their parents, then relations.
 
 The first line has the number of variables and of relations. A variable is a line ``id name type parent {ids} hint``:
 parent -1 is a root, the set are the ancestors that it depends on, hint 1 asks for its view to be kept. A relation is a

@@ -1,4 +1,4 @@
-"""Recursive incremental view maintenance: a kept map for each part of each delta, and for the deltas of those.
+"""Recursive maintenance keeps a map for each part of each delta, and for the deltas of those.
 
 The delta of a map for one relation joins its change with the connected parts of the rest; each part is kept as a map,
 keyed by what joins it, and has deltas itself (DBToaster, sections 3.1 and 3.2). The same map is kept once.

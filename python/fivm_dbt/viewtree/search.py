@@ -1,4 +1,4 @@
-"""Finding a variable order: the canonical one where the query has one, else the cheapest by estimate.
+"""The search finds a variable order: the canonical one where the query has one, else the cheapest by estimate.
 
 The cost of an order is what its view tree keeps and what changes meet on their way to the root. Every order of the
 variables that relations share is tried where there are few, with equal parts computed once; with many, variables of

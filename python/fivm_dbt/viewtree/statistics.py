@@ -1,4 +1,4 @@
-"""What is known of the sizes of relations, and what follows for the sizes of joins and views."""
+"""Sizes of relations give the sizes of joins and views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a changed row costs in a view tree, relation by relation, and what the class of a query implies.
+"""A changed row has a cost in a view tree, relation by relation, and a query's class implies bounds.
 
 (F-IVM article, section 7: theorem 1, remark 3 and section 7.3. A delta view is of constant size where what the change
 binds determines all columns of the views that it meets.)

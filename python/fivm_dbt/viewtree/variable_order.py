@@ -1,4 +1,4 @@
-"""Variable orders: forests of the query's variables in which each relation lies on one path from a root.
+"""A variable order is a forest of the query's variables: each relation lies on one path from a root.
 
 An order says in which sequence variables are joined on and marginalised (F-IVM article, section 4; thesis, 2.3).
 """

@@ -1,4 +1,4 @@
-"""View trees: a view per variable of an order, over the views below it; what is kept of them for some updates.
+"""A view tree has a view per variable of an order, over the views below; some of them are kept.
 
 The functions τ and μ of the F-IVM article (section 4, figures 5 and 8), with chains of single children collapsed
 (thesis, section 4.9.1) and keys that hold what conditions and SUM terms still need. Views within a cycle of the query

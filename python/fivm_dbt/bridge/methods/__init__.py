@@ -1,1 +1,1 @@
-"""What ``adapter.fivm_*`` does when Jinja calls it: a file per method. Each gets the adapter first."""
+"""Jinja calls ``adapter.fivm_*``: each file has one method, which gets the adapter first."""

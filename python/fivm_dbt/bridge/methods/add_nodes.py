@@ -1,4 +1,4 @@
-"""``adapter.set_macro_resolver``: nodes for inner views, and checks of the whole project."""
+"""``adapter.set_macro_resolver`` adds nodes for inner views, and checks the whole project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``adapter.fivm_check``: what there is to say of a project's inputs."""
+"""``adapter.fivm_check`` tells what is wrong with a project's inputs."""
 
 from __future__ import annotations
 

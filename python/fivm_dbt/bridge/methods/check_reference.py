@@ -1,4 +1,4 @@
-"""``adapter.fivm_check_reference``: a reference to parts that is wrong by itself."""
+"""``adapter.fivm_check_reference`` refuses a reference to parts that is wrong by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``adapter.fivm_clean``: what models that are gone have left."""
+"""``adapter.fivm_clean`` lists what removed models have left, and drops it if asked to."""
 
 from __future__ import annotations
 

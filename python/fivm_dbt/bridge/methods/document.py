@@ -1,4 +1,4 @@
-"""``adapter.fivm_document``: descriptions on a model's view."""
+"""``adapter.fivm_document`` puts descriptions on a model's view."""
 
 from __future__ import annotations
 

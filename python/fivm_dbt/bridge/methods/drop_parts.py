@@ -1,4 +1,4 @@
-"""``adapter.fivm_drop_parts``: old parts of sources."""
+"""``adapter.fivm_drop_parts`` lists old parts of sources, and drops them if asked to."""
 
 from __future__ import annotations
 

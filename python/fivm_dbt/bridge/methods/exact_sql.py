@@ -1,4 +1,4 @@
-"""``adapter.fivm_exact_sql``: in which rows a model differs from its full recompute."""
+"""``adapter.fivm_exact_sql`` gives the query for rows in which a model differs from its full recompute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``adapter.fivm_explain``: how a model is maintained, as text or as a page."""
+"""``adapter.fivm_explain`` shows how a model is maintained, as text or as a page."""
 
 from __future__ import annotations
 

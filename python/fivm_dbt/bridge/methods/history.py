@@ -1,4 +1,4 @@
-"""``adapter.fivm_history``: the last refreshes."""
+"""``adapter.fivm_history`` shows the last refreshes."""
 
 from __future__ import annotations
 

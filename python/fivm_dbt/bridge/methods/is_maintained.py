@@ -1,4 +1,4 @@
-"""``adapter.fivm_is_maintained``: whether a relation is a fivm model's view."""
+"""``adapter.fivm_is_maintained`` says whether a relation is a fivm model's view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``adapter.fivm_is_partial``: whether models see only a part of their inputs."""
+"""``adapter.fivm_is_partial`` says whether models see only a part of their inputs."""
 
 from __future__ import annotations
 

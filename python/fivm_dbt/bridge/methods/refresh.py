@@ -1,4 +1,4 @@
-"""``adapter.fivm_refresh``: what the materializations call."""
+"""``adapter.fivm_refresh`` refreshes a model for the materializations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``adapter.fivm_runnable_sql``: a model's SQL as Spark can run it."""
+"""``adapter.fivm_runnable_sql`` gives a model's SQL as Spark can run it."""
 
 from __future__ import annotations
 

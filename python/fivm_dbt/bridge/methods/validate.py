@@ -1,4 +1,4 @@
-"""``adapter.fivm_validate``: a wrong configuration is told before hooks run."""
+"""``adapter.fivm_validate`` reports a wrong configuration before hooks run."""
 
 from __future__ import annotations
 

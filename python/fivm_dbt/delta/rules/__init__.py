@@ -1,4 +1,4 @@
-"""Delta rules: a file for each kind of operator, with the equation in its docstring."""
+"""Each file has the delta rule of a kind of operator, with the equation in its docstring."""
 
 from fivm_dbt.delta.rules import (
     by_key,

@@ -1,4 +1,4 @@
-"""Aggregates below other operators, windows and patterns are local to a key: recompute what has a changed row.
+"""Aggregates below other operators, windows and patterns are local to a key: changed keys are recomputed.
 
 The aggregate at the root of a model is not handled here: its payloads are maintained by addition in the state.
 """

@@ -1,4 +1,4 @@
-"""Conditions on the clock: rows enter and leave their range as time passes, while no input changes."""
+"""Conditions on the clock let rows enter and leave as time passes, while no input changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The delta of a join that was planned one relation at a time: each change meets maps of the other relations."""
+"""The delta of a join may be planned one relation at a time: each change meets maps of the others."""
 
 from __future__ import annotations
 

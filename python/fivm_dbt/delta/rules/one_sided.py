@@ -1,4 +1,4 @@
-"""LEFT, SEMI and ANTI joins: linear in the left side, and local to the left rows that a changed right row matches.
+"""LEFT, SEMI and ANTI joins are linear in the left side, and local to left rows that a right row matches.
 
 FULL and RIGHT joins, EXISTS, IN and their negations are made of these when a query is read.
 """

@@ -1,4 +1,4 @@
-"""What looks at one row and passes it on is linear: filters and generators."""
+"""Filters and generators look at one row and pass it on: they are linear."""
 
 from __future__ import annotations
 

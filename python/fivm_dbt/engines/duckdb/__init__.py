@@ -1,1 +1,1 @@
-"""Plans on DuckDB, in process: Spark's SQL in DuckDB's, and tables with versions."""
+"""DuckDB runs plans in process: this package translates Spark's SQL and gives tables versions."""

@@ -1,4 +1,4 @@
-"""Aggregates that DuckDB computes otherwise than Spark, as expressions over its own."""
+"""Some aggregates differ in DuckDB: here they are expressions over DuckDB's own."""
 
 from __future__ import annotations
 

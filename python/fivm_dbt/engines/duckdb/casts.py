@@ -1,4 +1,4 @@
-"""Spark's casts (ANSI off) as DuckDB's: one macro per target, chosen by the type of what is cast when a query is bound.
+"""Spark's casts (ANSI off) are macros in DuckDB, one per target, chosen by the type when a query is bound.
 
 The rules, after Spark's ``Cast``: texts are trimmed of white space and control characters; what is no value is NULL;
 an integer that does not fit keeps its low bits, a double is cut off at the ends of the type and NaN is 0; a double

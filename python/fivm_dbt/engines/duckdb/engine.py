@@ -1,4 +1,4 @@
-"""The DuckDB engine: runs a plan's Spark SQL in process, with kept copies of old table versions.
+"""The DuckDB engine runs a plan's Spark SQL in process, with kept copies of old table versions.
 
 It exists to test thousands of refreshes in seconds and to let users replay scenarios without a warehouse.
 Spark has the last word: what DuckDB does otherwise is listed in ``functions.py`` and, for division of

@@ -1,4 +1,4 @@
-"""Where DuckDB's functions and types differ from Spark's: rewrites on the syntax tree, and macros."""
+"""Functions and types differ between DuckDB and Spark: rewrites and macros bridge the difference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's higher-order functions where DuckDB's differ: AGGREGATE with a last step, and lambdas with an index."""
+"""Higher-order functions differ in DuckDB: AGGREGATE with a last step, and lambdas with an index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The literals of a statement that change at every refresh: version numbers, and touched partitions."""
+"""Some literals of a statement change at every refresh: version numbers, and touched partitions."""
 
 from __future__ import annotations
 

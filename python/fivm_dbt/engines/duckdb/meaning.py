@@ -1,4 +1,4 @@
-"""What DuckDB evaluates otherwise than Spark because of the types of operands: refused, FIVM602, before anything runs.
+"""Types of operands may give an expression another meaning in DuckDB: FIVM602 refuses it before anything runs.
 
 Spark converts a text beside a number to a number, a float beside a decimal to a double, and cuts the scale of decimals
 with more than 38 digits. DuckDB takes other types or fails. A statement has no types; the query of a plan has.

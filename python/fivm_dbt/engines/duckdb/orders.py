@@ -1,4 +1,4 @@
-"""Orders of structs: a NULL among the fields comes first in Spark, and last in DuckDB.
+"""A struct with a NULL among its fields comes first in Spark and last in DuckDB.
 
 A struct that is written where it is compared, as completed texts have it, is compared by another one, which says of
 each field first whether it is there. Of a struct in a column the fields are not known: :mod:`duckdb_meaning` refuses

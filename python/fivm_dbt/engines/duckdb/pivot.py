@@ -1,4 +1,4 @@
-"""PIVOT, UNPIVOT and STACK for DuckDB: what they abbreviate, without a look at the columns of their relation."""
+"""PIVOT, UNPIVOT and STACK are written out for DuckDB, without a look at the columns of their relation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Truth values where Spark's differ from DuckDB's: IN over a query inside an expression, conditions on arrays."""
+"""Truth values differ in DuckDB for IN over a query inside an expression, and for conditions on arrays."""
 
 from __future__ import annotations
 

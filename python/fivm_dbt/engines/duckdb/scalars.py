@@ -1,4 +1,4 @@
-"""Scalar functions that DuckDB has under the same name with other results, and those that it cannot evaluate.
+"""Some scalar functions have other results in DuckDB, and some it cannot evaluate.
 
 Each difference was seen: ``tests/odd_values/`` has Spark's answers to questions about odd values.
 """

@@ -1,4 +1,4 @@
-"""Clauses of Spark that DuckDB does not have, or reads differently, written as it would write them."""
+"""Some clauses of Spark are missing in DuckDB or mean something else: here they are written for DuckDB."""
 
 from __future__ import annotations
 

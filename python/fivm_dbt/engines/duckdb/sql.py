@@ -1,4 +1,4 @@
-"""Spark SQL in, DuckDB SQL out: one statement at a time, as a template over the table versions it names.
+"""Spark SQL becomes DuckDB SQL, one statement at a time, as a template over the table versions that it names.
 
 What changes with every refresh is cut out of the text before it is parsed (``literals.py``), so that
 a statement is transpiled once and then only filled in. Every table in the result is a *slot*; the engine

@@ -1,4 +1,4 @@
-"""Versioned tables in DuckDB: a full copy per version, and a change feed computed from the copies.
+"""Versioned tables in DuckDB are a full copy per version; a change feed is computed from the copies.
 
 The copies are ordinary tables named ``raw.flights@3``, the feed of version 3 is ``raw.flights#3``. Copies are
 cheap as long as tables are small, which is what this engine is for.

@@ -1,4 +1,4 @@
-"""Patterns of dates and times, and intervals, as DuckDB spells them."""
+"""Patterns of dates and times, and intervals, are spelled as DuckDB spells them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine says of what it cannot run."""
+"""The engine says what it cannot run."""
 
 from fivm_dbt.errors import FivmError
 

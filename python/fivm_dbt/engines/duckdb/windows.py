@@ -1,4 +1,4 @@
-"""``window``, ``session_window`` and ``window_time`` for DuckDB: rows joined with their windows, sessions numbered."""
+"""``window``, ``session_window`` and ``window_time`` become joins with windows and numbered sessions in DuckDB."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Plans on Spark and Delta: the engine, what it asks the JVM, and what it needs to run."""
+"""Spark and Delta run plans: this package has the engine, its questions to the JVM, and its needs."""

@@ -1,4 +1,4 @@
-"""The session that is active in a thread of the JVM: Delta's classes ask it for their settings."""
+"""Delta's classes ask the active session of a JVM thread for their settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the history of a Delta table says about a commit, whether a statement tells it or Delta's own object."""
+"""The history of a Delta table describes a commit, whether a statement or Delta's own object tells it."""
 
 from __future__ import annotations
 

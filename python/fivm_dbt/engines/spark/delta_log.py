@@ -1,4 +1,4 @@
-"""What Delta's log and Spark's catalog know about a table, asked as objects in the JVM.
+"""Delta's log and Spark's catalog are objects in the JVM that know a table.
 
 That takes milliseconds, where a statement takes tens to hundreds of them: DESCRIBE HISTORY starts two jobs. The answers
 are those of the statements, timestamps to the microsecond, because what one way has recorded is compared with what the

@@ -1,4 +1,4 @@
-"""Rows written into a Delta table by a transaction of Delta's own, from the version that their writer has started from.
+"""A transaction of Delta's own writes rows, from the version that their writer has started from.
 
 INSERT commits beside whatever has come in between. Who wants to be the next one needs settings for it, and a job that
 looks for the number of the last transaction (ADR 0033). A transaction that has read the whole table at a version needs

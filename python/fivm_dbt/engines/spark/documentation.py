@@ -1,4 +1,4 @@
-"""Descriptions on a view. Spark takes a view's column comments only where the view is created."""
+"""Descriptions go on a view; Spark takes its column comments only where the view is created."""
 
 from __future__ import annotations
 

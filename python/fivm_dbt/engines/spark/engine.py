@@ -1,4 +1,4 @@
-"""Plans on Spark and Delta, through dbt's connection or a SparkSession."""
+"""The Spark engine runs plans on Spark and Delta, through dbt's connection or a SparkSession."""
 
 from __future__ import annotations
 

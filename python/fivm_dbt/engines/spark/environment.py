@@ -1,4 +1,4 @@
-"""Errors of a Spark that is not set up for Delta, as errors that say what to do."""
+"""A Spark that is not set up for Delta gives errors; here they become errors that say what to do."""
 
 from __future__ import annotations
 

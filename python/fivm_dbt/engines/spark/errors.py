@@ -1,4 +1,4 @@
-"""Spark's and Delta's error conditions as the few causes that a refresh can do something about."""
+"""Spark's and Delta's error conditions come down to the few causes that a refresh can act on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a database says about a relation that a model reads."""
+"""A database describes a relation that a model reads."""
 
 from __future__ import annotations
 

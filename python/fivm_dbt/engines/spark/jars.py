@@ -1,4 +1,4 @@
-"""Java and Delta for a local Spark: which versions fit together, and fetching the jars once."""
+"""A local Spark needs Java and Delta: this module knows which versions fit, and fetches the jars once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classes of the JVM by their names.
+"""Classes of the JVM are found by their names.
 
 ``session._jvm.org.apache...`` asks the JVM for each part of a name whether it is a class, and the JVM looks through all
 jars to say no: three milliseconds for a class of Delta's, more than most calls take.

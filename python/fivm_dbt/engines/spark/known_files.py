@@ -1,4 +1,4 @@
-"""Small tables that statements of a refresh read as a whole: their files are looked up once, beside other statements.
+"""Statements read some small tables as a whole: their files are looked up once, beside other statements.
 
 Delta looks for the files of each scan while it plans a statement. Of a version that is new to the session that takes
 two jobs, and one more for every scan with another filter, each with a plan of its own: a join with a small table waits

@@ -1,4 +1,4 @@
-"""Few rows as a part of the plans that read them: Spark's local relation, what VALUES is too.
+"""Few rows become a part of the plans that read them: Spark's local relation, as VALUES is too.
 
 A plan over it starts no job for it, filters and projects it before it runs, knows its true size and leaves out what is
 joined to it if it is empty.

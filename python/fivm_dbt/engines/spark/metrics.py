@@ -1,4 +1,4 @@
-"""What the statements of a refresh read, from the status store of the Spark session that ran them.
+"""The status store of a Spark session tells what the statements of a refresh read.
 
 Statements are recognised by their job description, a property of the thread, so that models refreshed side by
 side are kept apart. Over Thrift, HTTP or Spark Connect there is no status store: everything is then unknown.

@@ -1,4 +1,4 @@
-"""The session that a refresh runs in: a copy of dbt's, with settings of its own for small statements.
+"""A refresh runs in a session of its own: a copy of dbt's, with settings for small statements.
 
 A copy has all settings, temporary views and functions of the session, the current catalog and schema, which decide
 what a model's SQL means; session variables it has not. What is set here decides only how fast a statement runs, and

@@ -1,4 +1,4 @@
-"""A small local Spark with Delta, for ``fivm replay`` and for tests."""
+"""A small local Spark with Delta serves ``fivm replay`` and tests."""
 
 from __future__ import annotations
 

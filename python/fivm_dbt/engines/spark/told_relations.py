@@ -1,4 +1,4 @@
-"""Relations as Spark's catalog and Delta's log tell them in JSON: what DESCRIBE shows, without a statement.
+"""Spark's catalog and Delta's log tell relations in JSON: what DESCRIBE shows, without a statement.
 
 Types are whole here, where DESCRIBE abbreviates wide structs, and so are properties that look like secrets.
 """

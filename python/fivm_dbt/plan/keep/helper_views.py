@@ -1,4 +1,4 @@
-"""The strategies that keep helper views of a join, of which an aggregate or a listing is then computed.
+"""Strategies keep inner views of a join, and an aggregate or a listing is then computed of these.
 
 ``factorized`` keeps a view tree (:mod:`fivm_dbt.plan.keep.trees.factorise`), ``auto`` what pays of one,
 ``recursive`` maps (:mod:`fivm_dbt.plan.keep.trees.recursive`).

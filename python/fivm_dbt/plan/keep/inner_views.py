@@ -1,4 +1,4 @@
-"""Which inner views of a query are kept as states of their own, so that a refresh looks them up instead of its inputs.
+"""This module decides which inner views of a query are kept as states, for a refresh to look up.
 
 Without them a delta rule that needs the old or the new rows of an operator would compute these from the inputs: all
 groups of an inner aggregate, all partners of a join, all rows of a window's partitions. What is kept, and why:
@@ -131,7 +131,7 @@ def _check_inequality(wanted: Wanted, chosen: tuple[InequalityHelper, ...]) -> N
     if wanted.inequality == "auto" or any(c.way == wanted.inequality for c in chosen):
         return
     if wanted.only_needed:
-        why = f"fivm_strategy: {wanted.strategy} keeps no helper views"
+        why = f"fivm_strategy: {wanted.strategy} keeps no inner views"
     elif chosen:
         why = chosen[0].reason
     else:

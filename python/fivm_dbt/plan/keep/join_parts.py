@@ -1,4 +1,4 @@
-"""The factors of a join: which belong together, and by which columns they are compared with others."""
+"""The factors of a join belong together in parts, and are compared with other parts by columns."""
 
 from __future__ import annotations
 

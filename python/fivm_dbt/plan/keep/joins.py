@@ -1,4 +1,4 @@
-"""Joins stand over rows that are kept by what is compared, or as a whole beside what is evaluated on demand."""
+"""Joins stand over rows kept by what is compared, or kept whole beside what is evaluated on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that are kept as an inner view, placed by the keys by which they are looked up."""
+"""Rows are kept as an inner view, placed by the keys by which they are looked up."""
 
 from __future__ import annotations
 

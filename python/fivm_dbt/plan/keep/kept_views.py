@@ -1,4 +1,4 @@
-"""The inner views of one model as they are decided on: their names, and what is known of rows that come from them."""
+"""The inner views of one model are collected here as they are decided on, with names and known keys."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How the rows of a view are stored: its keys and payload, its partitions, their order."""
+"""The rows of a view are stored by a layout: keys and payload, partitions, their order."""

@@ -1,4 +1,4 @@
-"""In which sequence the rows of a factor lie in its files: by the columns that readers of the result know first.
+"""The rows of a factor lie in its files by the columns that readers of the result know first.
 
 A reader of a factorised result goes from table to table along shared variables (F-IVM article, section 7.1). Delta has
 no index, but files and row groups are skipped by the least and largest values in them, which are far apart where rows

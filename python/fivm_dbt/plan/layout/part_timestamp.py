@@ -1,4 +1,4 @@
-"""``fivm_part_timestamp``: the time partition of a row as a column of a fivm model, as every viewdf model has one."""
+"""``fivm_part_timestamp`` gives a fivm model the time partition of a row as a column, as viewdf models have it."""
 
 from __future__ import annotations
 

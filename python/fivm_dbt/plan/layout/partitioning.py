@@ -1,4 +1,4 @@
-"""Which column partitions a state. The rule, also in docs/architecture.md:
+"""A column partitions a state, by the first rule that applies (also in docs/refresh.md):
 
 1. ``fivm_partition_by``: an output column that is a key of the state, by its value, or an expression over such columns;
 2. else the first key that is a date, or a timestamp truncated to a period: one partition per month of it (or per

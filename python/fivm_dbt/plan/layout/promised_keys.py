@@ -1,4 +1,4 @@
-"""What promised keys of inputs say of the rows of a view: which columns determine others, and whether any is twice.
+"""Promised keys of inputs say which columns of a view determine others, and whether a row may be there twice.
 
 With ``U`` a key of ``R``, ``U → every column of R``; an equality of a join makes its sides determine each other. Keys
 that follow from the rest need not be compared, and rows whose columns determine a key of each relation are no two.

@@ -1,4 +1,4 @@
-"""The root of a model: what its state table keeps, and how the model's columns are computed from a state row.
+"""The root of a model fixes what its state keeps, and computes the model's columns from a state row.
 
 The operators above the topmost aggregate look at one row each, so they are not maintained but evaluated when the
 model is read (its view). Without an aggregate on top the state is a bag: the row as key, its multiplicity as payload.

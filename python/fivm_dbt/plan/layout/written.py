@@ -1,4 +1,4 @@
-"""The one view of a model whose rows are written as its text gives them."""
+"""A model may have one view whose rows are written as its text gives them."""
 
 from __future__ import annotations
 

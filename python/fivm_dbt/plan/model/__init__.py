@@ -1,1 +1,1 @@
-"""The Plan: frozen data that a refresh reads and decides nothing of."""
+"""The Plan is frozen data that a refresh reads, and of which it decides nothing."""

@@ -1,4 +1,4 @@
-"""Plans as plain JSON values: a node is an object with its class name, an expression is its Spark SQL."""
+"""Plans become plain JSON values: a node is an object with its class name, an expression is its Spark SQL."""
 
 from __future__ import annotations
 

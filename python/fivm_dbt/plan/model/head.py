@@ -1,4 +1,4 @@
-"""What a table of states covers, and by which commit: its head (ADR 0028)."""
+"""The head of a table of states says what the states cover, and by which commit (ADR 0028)."""
 
 from __future__ import annotations
 

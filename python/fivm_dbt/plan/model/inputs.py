@@ -1,4 +1,4 @@
-"""The inputs of a plan, and how their changes are captured."""
+"""A plan has inputs, and each input has a capture for its changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which parts of its inputs a part of a view is computed from: the map of interval analysis (ViewDF, 4.1 and 4.2).
+"""A part map tells from which parts of the inputs a part of a view comes (ViewDF, 4.1 and 4.2).
 
 A part is a stretch of time of a relation. From projections, group keys, conditions of joins, written times, the clock
 and window frames follows how far the rows of an input are from those of the view that they have a part in:

@@ -1,4 +1,4 @@
-"""What a viewdf model adds to its Plan: which parts it is computed from, and how (ViewDF, section 4)."""
+"""A viewdf model adds to its Plan from which parts it is computed, and how (ViewDF, section 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Plan of one model. A refresh only binds versions and literals to it; it decides nothing."""
+"""The Plan of one model decides everything: a refresh only binds versions and literals to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a model is recomputed, where it is not maintained."""
+"""A model that is not maintained is recomputed in this way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan says of its choices, for people: all that matters to a refresh is in its views."""
+"""A plan shows its choices to people: all that matters to a refresh is in its views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a state depends on, part by part, as it is recorded with a build."""
+"""The signature says what a state depends on, part by part, as a build records it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A state: the keys, the payload and the partitions of a view that is kept."""
+"""A state has the keys, the payload and the partitions of a view."""
 
 from __future__ import annotations
 

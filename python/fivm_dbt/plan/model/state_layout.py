@@ -1,4 +1,4 @@
-"""The one table that holds the states of all views of a model, and which of its columns are whose (ADR 0028).
+"""One table holds the states of all views of a model, and knows which columns are whose (ADR 0028).
 
 A commit of one table is atomic, and commits of several are not: so the views are partitions of one table. Its columns
 are pooled by type, for a column that only one view has is NULL in the rows of all others, and NULLs cost.

@@ -1,4 +1,4 @@
-"""A view that is kept: its query, its delta, its state, and how its rows are shown."""
+"""A view has its query, its delta, its state, and the way in which its rows are shown."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The plans of models by time parts (ViewDF): each part is computed from parts."""
+"""Models by time parts have plans (ViewDF): each part is computed from parts."""

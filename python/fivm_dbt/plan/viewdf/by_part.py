@@ -1,4 +1,4 @@
-"""A query over one part of each reference as a query over many: everything that is computed agrees in the part.
+"""A query over one part of each reference becomes a query over many: everything agrees in the part.
 
 With ``P(Q)`` for the rows of Q(j) for all parts j, each with its j in the column PART:
 

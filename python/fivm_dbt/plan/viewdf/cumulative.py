@@ -1,4 +1,4 @@
-"""Models that only add up: ``V[j] = γ_{K; SUM}(Q(j) ⊎ V[j-1])``, as the helper of sliding sums (ViewDF, section 5.2.2).
+"""Some models only add up: ``V[j] = γ_{K; SUM}(Q(j) ⊎ V[j-1])``, as for sliding sums (ViewDF, section 5.2.2).
 
 All later parts of such a model move by the same amount when one changes, so that late data is added to all of them in
 one statement, instead of computing them one after the other. And parts in a row are running sums of what each adds:

@@ -1,4 +1,4 @@
-"""The columns of a viewdf model: those that INITIALIZE and UPDATE agree on, and how they are kept."""
+"""INITIALIZE and UPDATE of a viewdf model agree on columns, and a state keeps these."""
 
 from __future__ import annotations
 

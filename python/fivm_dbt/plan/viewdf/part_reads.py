@@ -1,4 +1,4 @@
-"""What the references of a viewdf model read: which parts of which relations, and how long these are."""
+"""The references of a viewdf model read parts of relations; this module says which, and how long they are."""
 
 from __future__ import annotations
 

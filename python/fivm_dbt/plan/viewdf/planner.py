@@ -1,4 +1,4 @@
-"""From INITIALIZE and UPDATE of a viewdf model to its Plan (ViewDF, section 4). Every decision is made here."""
+"""A viewdf model's INITIALIZE and UPDATE become its Plan, with every decision (ViewDF, section 4)."""
 
 from __future__ import annotations
 

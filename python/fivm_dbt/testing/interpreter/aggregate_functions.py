@@ -1,4 +1,4 @@
-"""The aggregates that are known, one by one."""
+"""The interpreter knows these aggregates, one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variances, correlations and regressions, in doubles, each from its definition in two passes."""
+"""Variances, correlations and regressions come from their definition, in doubles, in two passes."""
 
 from __future__ import annotations
 

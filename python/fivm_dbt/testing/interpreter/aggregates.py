@@ -1,4 +1,4 @@
-"""Aggregates: a call becomes a function of the rows of a group."""
+"""An aggregate call becomes a function of the rows of a group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CAST with ANSI off: what cannot be read is NULL, what does not fit wraps around, is cut off, or is NULL."""
+"""CAST with ANSI off gives NULL for what cannot be read; what does not fit wraps or is cut off."""
 
 from __future__ import annotations
 

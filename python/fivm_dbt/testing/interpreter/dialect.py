@@ -1,4 +1,4 @@
-"""Reading Spark SQL text: sqlglot's parser for the shape of a query, and every function under the name that it has.
+"""Spark SQL text is read by sqlglot's parser, with every function under the name that it has.
 
 sqlglot knows functions by its own classes, and what it takes a function for may be wrong: that is one of the things
 which the interpreter is there to find. So the names of functions get a mark before they are parsed, under which the

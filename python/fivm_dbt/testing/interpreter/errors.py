@@ -1,4 +1,4 @@
-"""What the interpreter says when it does not know what a text means."""
+"""The interpreter says when it does not know what a text means."""
 
 from __future__ import annotations
 

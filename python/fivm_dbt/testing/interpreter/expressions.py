@@ -1,4 +1,4 @@
-"""Expressions: an AST node in a context becomes a type and a function of the row."""
+"""An expression in a context becomes a type and a function of the row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FROM: relations, joins of all kinds, LATERAL, and views of generators."""
+"""FROM has relations, joins of all kinds, LATERAL, and views of generators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of rows: the table of those that are known, and those that take values of any type."""
+"""The table of known functions of rows has those that take values of any type, too."""
 
 from __future__ import annotations
 

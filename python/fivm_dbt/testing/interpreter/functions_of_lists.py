@@ -1,4 +1,4 @@
-"""Functions of arrays, maps and structs, and those with lambdas."""
+"""Functions of arrays, maps and structs are here, and those with lambdas."""
 
 from __future__ import annotations
 

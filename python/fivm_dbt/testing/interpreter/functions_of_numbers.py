@@ -1,4 +1,4 @@
-"""Functions of numbers."""
+"""Functions of numbers are here."""
 
 from __future__ import annotations
 

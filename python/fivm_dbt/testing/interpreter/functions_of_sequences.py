@@ -1,4 +1,4 @@
-"""SEQUENCE: numbers, days or times at equal distances."""
+"""SEQUENCE gives numbers, days or times at equal distances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of strings. Lengths and places count characters."""
+"""Functions of strings count lengths and places in characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of dates and times. The session is in UTC."""
+"""Functions of dates and times have a session in UTC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generators: functions that make several rows of one."""
+"""Generators are functions that make several rows of one."""
 
 from __future__ import annotations
 

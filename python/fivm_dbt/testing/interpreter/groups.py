@@ -1,4 +1,4 @@
-"""GROUP BY: keys, sets of them, and the aggregates of each group."""
+"""GROUP BY has keys, sets of them, and the aggregates of each group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PIVOT and UNPIVOT."""
+"""PIVOT and UNPIVOT are evaluated by their definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries: CTEs, set operations, VALUES, and what ORDER BY and LIMIT leave of them."""
+"""Queries have CTEs, set operations and VALUES; ORDER BY and LIMIT leave some of their rows."""
 
 from __future__ import annotations
 

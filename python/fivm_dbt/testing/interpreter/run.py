@@ -1,4 +1,4 @@
-"""Entry: a text and rows in, a bag of rows out."""
+"""The interpreter starts here: a text and rows in, a bag of rows out."""
 
 from __future__ import annotations
 

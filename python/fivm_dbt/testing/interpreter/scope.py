@@ -1,4 +1,4 @@
-"""What names mean where an expression stands, and the rows that they are read from.
+"""Names mean something where an expression stands, and rows give them values.
 
 A context is one place of a query in which columns have a meaning; the one around it is its parent. An environment is
 the row that a context has while an expression is evaluated, with those around it: a correlated subquery is evaluated

@@ -1,4 +1,4 @@
-"""SELECT, clause after clause, in the order in which they mean something."""
+"""SELECT is evaluated clause after clause, in the order in which they mean something."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subqueries in expressions, by their definition: evaluated for each row around them."""
+"""Subqueries in expressions are evaluated for each row around them, by their definition."""
 
 from __future__ import annotations
 

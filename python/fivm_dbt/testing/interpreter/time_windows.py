@@ -1,4 +1,4 @@
-"""``window(ts, length, slide, start)``: each row once for every window that it is in."""
+"""``window(ts, length, slide, start)`` gives each row once for every window that it is in."""
 
 from __future__ import annotations
 

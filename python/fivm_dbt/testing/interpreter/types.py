@@ -1,4 +1,4 @@
-"""Types of Spark SQL, and which type two of them have in common. ANSI mode is off."""
+"""Types of Spark SQL have a common type for any two of them (ANSI mode is off)."""
 
 from __future__ import annotations
 

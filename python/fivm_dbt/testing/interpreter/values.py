@@ -1,4 +1,4 @@
-"""Values: what is equal, what comes first, and what fits a type."""
+"""Values are equal or not, come first or last, and fit a type or not."""
 
 from __future__ import annotations
 

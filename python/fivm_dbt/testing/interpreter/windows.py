@@ -1,4 +1,4 @@
-"""Window functions: for each row, a function of the rows of its partition, by frames."""
+"""Window functions are functions of the rows of a partition, for each row, by frames."""
 
 from __future__ import annotations
 

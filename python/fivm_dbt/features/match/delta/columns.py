@@ -1,4 +1,4 @@
-"""Names and expressions of the delta of a pattern's marks (:mod:`fivm_dbt.features.match.delta.marks`)."""
+"""The delta of a pattern's marks has these names and expressions (:mod:`fivm_dbt.features.match.delta.marks`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The delta of a pattern's marks: each affected key is run again from its last mark before the change.
+"""The delta of a pattern's marks runs each affected key again from its last mark before the change.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Keys of a pattern that are run again from the last mark before their first change: what is read, and from where.
+"""Keys of a pattern run again from the last mark before their first change: these rows are read.
 
 First as far as a few periods behind the last change; only keys whose state differs there from what it was are run to
 their end (the early stop of ViewDF's late data, section 4.3).

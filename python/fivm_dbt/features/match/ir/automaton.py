@@ -1,4 +1,4 @@
-"""Pattern to automaton: a state for each place where a variable stands, without empty moves.
+"""A pattern becomes an automaton: a state for each place where a variable stands, without empty moves.
 
 Thompson's construction with the empty moves closed over at once (Glushkov's positions). A matcher that backtracks tries
 one more iteration before it leaves a loop, and alternatives from left to right; the moves of a state are listed in that

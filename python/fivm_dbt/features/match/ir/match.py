@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE as an operator: it is local to its PARTITION BY, like windows.
+"""MATCH_RECOGNIZE is an operator that is local to its PARTITION BY, like windows.
 
 ``M(R) = ⊎_k M(R[PARTITION BY = k])``, and of one partition M finds the matches of a row pattern in its ordered rows.
 

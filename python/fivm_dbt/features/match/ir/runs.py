@@ -1,4 +1,4 @@
-"""A pattern run over the time parts of its keys: the state of its fold after each part, and what was decided there.
+"""A pattern runs over the time parts of its keys: a part ends with a fold's state, and decided matches.
 
 ``C[k, p] = fold(C[k, p′], R[k, p])`` with p′ the last part before p in which k has rows. A *mark* is that state, with
 the matches that were decided in the part; the last mark of a key also has the matches that are there if no row comes

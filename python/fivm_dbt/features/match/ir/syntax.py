@@ -1,4 +1,4 @@
-"""The row patterns of MATCH_RECOGNIZE: text to tree (SQL:2016, row pattern recognition)."""
+"""The row patterns of MATCH_RECOGNIZE are read from text to tree (SQL:2016, row pattern recognition)."""
 
 from __future__ import annotations
 

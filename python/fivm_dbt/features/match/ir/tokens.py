@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE in FROM belongs to the relation before it; sqlglot reads it as a clause of the whole SELECT."""
+"""MATCH_RECOGNIZE in FROM belongs to the relation before it; sqlglot gives it to the whole SELECT."""
 
 from __future__ import annotations
 

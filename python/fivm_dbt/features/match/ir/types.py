@@ -1,4 +1,4 @@
-"""The types of what a pattern's fold carries (:mod:`fivm_dbt.features.match.spark.fold`), and of what is kept of it."""
+"""A pattern's fold (:mod:`fivm_dbt.features.match.spark.fold`) carries values of these types."""
 
 from __future__ import annotations
 

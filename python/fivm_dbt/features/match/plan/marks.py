@@ -1,4 +1,4 @@
-"""Which patterns are advanced part by part, and the two views that are kept for it: the rows by period, and the marks.
+"""A pattern that is advanced part by part has two inner views: the rows by period, and the marks.
 
 A mark is the state of a pattern's fold at the end of a time part of its key (:class:`Runs`). Patterns whose
 state cannot be kept are evaluated over whole partitions:

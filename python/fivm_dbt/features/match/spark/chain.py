@@ -1,4 +1,4 @@
-"""The fold of a pattern that is reported part by part while it holds: one thread per key, in one state.
+"""A pattern reported part by part while it holds has a fold of one thread per key.
 
 ::
 

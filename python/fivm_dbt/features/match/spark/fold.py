@@ -1,4 +1,4 @@
-"""The fold that runs a pattern's automaton over the ordered rows of a partition, in Spark's higher-order functions.
+"""A fold runs a pattern's automaton over the ordered rows of a partition, in higher-order functions.
 
 All starts are advanced row by row, each with its threads in order of preference, as in a Pike VM::
 

@@ -1,4 +1,4 @@
-"""Expressions over arrays and structs, as the fold of a pattern is written in them."""
+"""The fold of a pattern is written in expressions over arrays and structs."""
 
 from __future__ import annotations
 

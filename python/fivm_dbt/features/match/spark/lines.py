@@ -1,4 +1,4 @@
-"""The rows that a fold takes over a part: with what PREV asks for, and with NEXT those that need not wait any longer.
+"""A fold takes these rows of a part: with what PREV asks for, and with NEXT without those that wait.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The matches of a pattern as a SELECT: the rows of a partition become an array, and a fold makes its matches of it.
+"""A SELECT finds the matches of a pattern: a partition becomes an array, and a fold makes its matches.
 
 ``SELECT items FROM (SELECT keys, fold(rows) AS matches FROM (SELECT keys, SORT_ARRAY(COLLECT_LIST(row)) AS rows
 FROM (numbered rows) GROUP BY keys)) LATERAL VIEW EXPLODE(matches)``, and with ALL ROWS PER MATCH also over the steps of

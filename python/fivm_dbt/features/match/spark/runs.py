@@ -1,4 +1,4 @@
-"""The marks of a pattern's runs as a SELECT: one fold over the parts of a key, which folds the rows of each part.
+"""A SELECT makes the marks of a pattern's runs: one fold over a key's parts folds their rows.
 
 ``SELECT keys, EXPLODE(marks) FROM (SELECT keys, fold(base, parts) FROM (SELECT keys, SORT_ARRAY(COLLECT_LIST(part))
 FROM (SELECT keys, part, SORT_ARRAY(COLLECT_LIST(row)) FROM (numbered rows) GROUP BY keys, part) GROUP BY keys))``. The

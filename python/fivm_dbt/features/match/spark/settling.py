@@ -1,4 +1,4 @@
-"""Which matches are chosen: the starts of a fold in their order, by AFTER MATCH SKIP.
+"""AFTER MATCH SKIP chooses matches: the starts of a fold are taken in their order.
 
 The first start is chosen as soon as it has no thread left that could better its match. Those within a chosen match are
 dropped, and with SKIP PAST LAST ROW also those that can only have a match where the first has one that covers them.

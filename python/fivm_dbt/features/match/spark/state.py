@@ -1,4 +1,4 @@
-"""What is kept of a fold behind a time part: the fold without what it has found, counted from the next row on."""
+"""Behind a time part the fold is kept without what it has found, counted from the next row on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The threads of a pattern: what waits in a state of its automaton, and how a row moves it on."""
+"""The threads of a pattern wait in states of its automaton, and a row moves them on."""
 
 from __future__ import annotations
 

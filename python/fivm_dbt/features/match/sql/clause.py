@@ -1,4 +1,4 @@
-"""``r MATCH_RECOGNIZE (...)`` in FROM: the clause by clause reading of it, to a Match over r."""
+"""``r MATCH_RECOGNIZE (...)`` in FROM is read clause by clause, to a Match over r."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The expressions of DEFINE and MEASURES, over registers and the columns of a row.
+"""DEFINE and MEASURES have expressions over registers and the columns of a row.
 
 What looks at several rows becomes a register: FIRST and LAST of a variable's rows, COUNT, SUM, MIN, MAX and AVG over
 them. A column by itself is that of the last row of its variable, or of the last row of all. PREV and NEXT are other

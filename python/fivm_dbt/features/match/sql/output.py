@@ -1,4 +1,4 @@
-"""The columns that a MATCH_RECOGNIZE gives: its measures, and of ALL ROWS PER MATCH and ONE ROW PER PART more."""
+"""A MATCH_RECOGNIZE gives columns: its measures, and with ALL ROWS PER MATCH and ONE ROW PER PART more."""
 
 from __future__ import annotations
 

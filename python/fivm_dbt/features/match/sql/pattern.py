@@ -1,4 +1,4 @@
-"""PATTERN of a MATCH_RECOGNIZE: its text as an automaton, with positions in the query for what is wrong with it."""
+"""The text of PATTERN becomes an automaton, with positions in the query for what is wrong with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The delta of sessions that are kept: those near a change are made anew from their own old rows and the change.
+"""Sessions that are kept are made anew near a change, from their own old rows and the change.
 
 A row at time t changes no session but those of its key K that it is within a gap g of, before or after the change: the
 ones that have a row in ``[t − g, t + g]``. All their rows are in the state, so no input is read:

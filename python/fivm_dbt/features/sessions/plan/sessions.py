@@ -1,4 +1,4 @@
-"""Sessions that are recomputed from their own old rows: what of a row is kept so that those near a change are found.
+"""Sessions are recomputed from their own old rows: enough of a row is kept to find those near a change.
 
 Between two rows of a session no more than the gap goes by, so any session that a changed row belonged to, or comes to
 belong to, has a row at most a gap away from it. In blocks as long as the gap such rows lie in the block of the change

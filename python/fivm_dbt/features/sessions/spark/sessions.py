@@ -1,4 +1,4 @@
-"""Sessions as window functions: the time before, the start of the session since which none was too long, its end."""
+"""Window functions find sessions: the time before, the start since the last gap, the end."""
 
 from __future__ import annotations
 

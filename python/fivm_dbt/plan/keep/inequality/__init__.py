@@ -1,1 +1,1 @@
-"""Aggregates that are correlated by an inequality: three ways to keep them."""
+"""Aggregates that are correlated by an inequality are kept in one of three ways."""

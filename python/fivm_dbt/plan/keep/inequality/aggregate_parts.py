@@ -1,4 +1,4 @@
-"""An aggregate over payloads as sums of its components, from which its calls are computed."""
+"""An aggregate over payloads is a set of sums of its components, from which its calls are computed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of aggregates that are correlated by an inequality, ``G = γ_c(D ⋈_{x θ c} R)`` with D the outer values.
+"""This module chooses what is kept of ``G = γ_c(D ⋈_{x θ c} R)``, with D the outer values.
 
 S are the sums of R by x and by what is compared for equality (for VWAP the volume by price). Over S there are three
 ways:

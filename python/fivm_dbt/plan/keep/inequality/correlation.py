@@ -1,4 +1,4 @@
-"""Aggregates that are correlated by an inequality: ``γ_c(D ⋈_{x θ c} R)`` with D the domain of the correlation."""
+"""An inequality may correlate an aggregate: ``γ_c(D ⋈_{x θ c} R)`` with D the domain of the correlation."""
 
 from __future__ import annotations
 

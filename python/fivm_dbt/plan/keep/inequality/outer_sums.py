@@ -1,4 +1,4 @@
-"""The outer rows of an aggregate that is evaluated on demand, kept as sums by what is compared: VWAP's volume by price.
+"""Outer rows of an aggregate evaluated on demand are kept as sums by what is compared: VWAP's volume by price.
 
 ``γ_K(σ_p(L ⟕ G))`` with all sums over columns of L is ``γ_K(σ_p(γ_{K, columns of p}(L) ⟕ G))``: rows of L that are
 compared alike are in or out together (Multilevel IVM, section 4.4: VWAP needs one row per price).

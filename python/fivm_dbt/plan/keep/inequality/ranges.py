@@ -1,4 +1,4 @@
-"""Values of R and outer values in buckets on several levels, where both can be numbered in one order."""
+"""Values of R and outer values lie in buckets on several levels, where one order can number both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``γ_c(D ⋈_{x θ c} S)`` evaluated over sums by key, without keeping it."""
+"""A sweep evaluates ``γ_c(D ⋈_{x θ c} S)`` over sums by key, without keeping it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Windows, frames and sequences of time: what of them is kept, and how far a change reaches."""
+"""Windows, frames and sequences of time have their own inner views, and bounds on the reach of a change."""

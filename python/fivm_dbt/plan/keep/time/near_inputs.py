@@ -1,4 +1,4 @@
-"""Rows that a change meets near its own time: of inputs no copy is kept, and other copies are placed by the day.
+"""A change meets rows near its own time: inputs have no copy, and other copies are placed by the day.
 
 A copy that is placed by the columns which a join compares is looked up in few of its partitions, unless a change has
 rows of all keys, as an hour of events has. Where the rows that can match also lie near the change in time, the input

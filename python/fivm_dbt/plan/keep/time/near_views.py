@@ -1,4 +1,4 @@
-"""Inner views of operators that look at rows near in time: panes and rows placed by blocks, and the days of a key."""
+"""Operators that look near in time have inner views: panes and rows by blocks, and the days of a key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Aggregates over sliding windows that do not add up, over partial aggregates of panes where there are such.
+"""Aggregates over sliding windows that do not add up are computed over partial aggregates of panes.
 
 ``f(⊎_{p ∈ w} R_p) = g(f'(R_p1), …, f'(R_pn))`` for the panes p of a window w: MIN and MAX of a window are those of its
 panes', a SUM the sum of theirs (ViewDF, section 5.2.1, View5; "distributive"). What a change costs is then the panes of

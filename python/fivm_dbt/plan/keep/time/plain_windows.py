@@ -1,4 +1,4 @@
-"""Window functions apart from what is computed of them, over plain columns, so that they go on from row to row.
+"""Window functions are split from what is computed of them, so that they go on from row to row.
 
 ``AVG(x) OVER w`` is ``SUM(x) OVER w / COUNT(x) OVER w`` with AVG's type and rounding, ``SUM(a * b) OVER w`` a sum of a
 column, and a share of two sums is a projection over both. The first value in the order of the window is that of the

@@ -1,4 +1,4 @@
-"""How far window functions look by time: frames RANGE BETWEEN INTERVAL ... over one ORDER BY of a timestamp.
+"""Window functions reach a length of time: frames RANGE BETWEEN INTERVAL over one ORDER BY of a timestamp.
 
 With the frame ``[s + a, s + b]`` of a row at time s, a changed row at t matters to rows in ``[t − b, t − a]``.
 In blocks of length ``max(|a|, |b|)`` these lie in its own block and in one beside it on either side (ViewDF,

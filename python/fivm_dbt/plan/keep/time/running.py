@@ -1,4 +1,4 @@
-"""Window functions over all rows up to the own one in time: running sums, counts and extremes, ROW_NUMBER and RANK.
+"""Running functions go over all rows up to the own one in time: sums, counts, extremes, ROW_NUMBER and RANK.
 
 A changed row makes a difference to the rows behind it, and to none before. For each key and day is kept what the
 function is over the rows of that day; what it is over all days before a change follows from a row per day (ViewDF,

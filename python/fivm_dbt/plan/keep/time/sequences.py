@@ -1,4 +1,4 @@
-"""Window functions that look at rows before or after in time: LAG, LEAD, and frames of ROWS around the own one.
+"""LAG, LEAD and frames of ROWS look at rows before or after the own one in time.
 
 A changed row makes a difference to itself and to the next n rows, however far away they are. The days on which a key
 has rows are kept, so that the days of the next n rows, and of the n before, are found without a look at the rows

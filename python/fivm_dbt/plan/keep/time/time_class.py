@@ -1,4 +1,4 @@
-"""Which class of views over time a view is in (ViewDF, section 6), and what a refresh looks at because of it.
+"""A view over time is in a class (ViewDF, section 6), which tells what a refresh looks at.
 
 * *windowed*: a predicate of time, here a window or a frame, tells the parts that an update needs;
 * *constant extra state*: what is kept per group is enough, and nothing is read again;

@@ -1,1 +1,1 @@
-"""Joins below an aggregate: view trees, recursive maps, and results kept as factors."""
+"""Joins below an aggregate have view trees, recursive maps, and results kept as factors."""

@@ -1,4 +1,4 @@
-"""A join below an aggregate as a hypergraph: its relations, the values that join them, and its sums as polynomials."""
+"""A join below an aggregate becomes a hypergraph: relations, the values that join them, sums as polynomials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An aggregate over a join as a view tree: a kept view beside every path from a relation that changes to the root.
+"""An aggregate over a join becomes a view tree: inner views stand beside every path from a relation that changes.
 
 The delta of one relation then meets groups instead of rows (F-IVM article, section 4).
 """

@@ -1,4 +1,4 @@
-"""A result that is kept as the views of a view tree, and joined when it is read (``fivm_result: factorized``).
+"""A result may be kept as the views of a view tree, and joined when it is read (``fivm_result: factorized``).
 
 A join whose rows are many times its inputs' needs no more state than these (F-IVM article, section 7.1).
 """

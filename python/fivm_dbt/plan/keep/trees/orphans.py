@@ -1,4 +1,4 @@
-"""Which orphans are worth keeping: what new parents would read, against what it takes to know them."""
+"""Orphans are worth keeping if new parents would read more than the orphans cost."""
 
 from __future__ import annotations
 

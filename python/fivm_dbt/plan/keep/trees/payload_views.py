@@ -1,4 +1,4 @@
-"""Views with payload: groups of a part of a join that say how many rows they stand for and what these add up to.
+"""Views with payload group a part of a join: a group has its number of rows and their sums.
 
 ``γ_K(R1 ⋈ … ⋈ Rn)`` becomes ``γ_K(V1 ⋈ … ⋈ Vm)`` where each V groups a part of the join by what the rest of the query
 still needs of it, and has as payload how many rows a group stands for and the sums that the query's own sums are made

@@ -1,4 +1,4 @@
-"""Where the delta of a kept view may be a product, and what those above it make of one (F-IVM article, section 6).
+"""The delta of an inner view may be a product, which the views above it use (F-IVM article, section 6).
 
 ``Δ(W ⋈ S_1 ⋈ …)`` falls into connected parts when ΔW is a product: two of its factors are in one part if they meet the
 same sibling, condition, computed key or computed summand. Each part is added up by itself, and the delta of the view is

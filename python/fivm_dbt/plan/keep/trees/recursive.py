@@ -1,4 +1,4 @@
-"""An aggregate over a join by recursive maintenance: a map for what each delta is joined with, and for their deltas.
+"""Recursive maintenance keeps a map for what each delta of a join is joined with, and for their deltas.
 
 A refresh takes the relations that changed one after the other, as if each change came by itself (DBToaster, section
 3.1). A map over several relations is then needed as it is after some of them: what was staged for it says by its step

@@ -20,6 +20,9 @@ A fenced block is tested when an HTML comment stands above it:
 ``<!-- test: model NAME -->``   a viewdf model, as it stands in its file
 ``<!-- test: stream -->``       tables and steps that such models are run over, and compared with all parts from scratch
 ``<!-- test: runs -->``         the lines that the last stream's runs printed
+``<!-- test: python -->``       code that is run, after the blocks of this kind above it on the page
+``<!-- test: row NAME -->``     the row of a function in functions/aggregates.py, the only module that names it
+``<!-- test: without NAME -->`` a query that is refused where the functions have no such row, and planned else
 =============================  ===============================================================================
 
 A file of SQL gives its CREATE TABLE statements to the queries below it too.
@@ -44,6 +47,7 @@ from fivm_dbt.cli import main
 from fivm_dbt.config import Config, load_config
 from fivm_dbt.errors import CODES, FivmError
 from fivm_dbt.explain.text import explain
+from fivm_dbt.functions import lookup
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.report import InputChange, Report
@@ -56,6 +60,7 @@ from viewdf_docs import played
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
+PRODUCT = ROOT / "python" / "fivm_dbt"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 _MARK = re.compile(r"<!-- test: (.+?) -->")
 _SECONDS = re.compile(r"\d+\.\d+ s\b")
@@ -105,6 +110,8 @@ class Reader:
     runs: str = ""
     models: dict[str, str] = field(default_factory=dict)
     explained: dict[str, str] = field(default_factory=dict)
+    namespace: dict[str, object] = field(default_factory=dict)
+    """What blocks of code have defined."""
     outputs: dict[int, str] = field(default_factory=dict)
     """What each block with an output should hold, by its line."""
 
@@ -135,6 +142,17 @@ class Reader:
             self.outputs[example.line] = _part(explained, ["changes", "products"], example.place)
         elif verb == "scenario":
             self.deltas = self._replayed(example, rest or "scenario.yml")
+        elif verb == "python":
+            exec(compile(example.text, example.place, "exec", dont_inherit=True), self.namespace)
+        elif verb == "row":
+            assert example.text.strip() in (PRODUCT / "functions" / "aggregates.py").read_text(
+                encoding="utf-8"
+            )
+        elif verb == "without":
+            self._plan(example.text)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.delitem(lookup._BY_NAME, rest)
+                self._refused(example.text, example.place)
         elif verb == "model":
             self.models[rest] = example.text
         elif verb == "stream":

@@ -17,6 +17,10 @@ class Clause(ABC):
     word: ClassVar[str]
     """How it begins, in small letters. Of a text without the word nothing more is asked."""
 
+    def is_named_in(self, sql: str) -> bool:
+        """Whether its word is somewhere in a text."""
+        return self.word in sql.lower()
+
     @abstractmethod
     def stands_in(self, tokens: Sequence[Token]) -> bool:
         """Whether it is in a text, and not just a name or a string that reads like it."""
@@ -36,5 +40,4 @@ CLAUSES: list[Clause] = []
 def clauses_in(sql: str) -> list[Clause]:
     """The clauses whose word is somewhere in a text."""
     load_features()
-    text = sql.lower()
-    return [clause for clause in CLAUSES if clause.word in text]
+    return [clause for clause in CLAUSES if clause.is_named_in(sql)]

@@ -1,12 +1,13 @@
-"""How clauses are read that features add to a SELECT."""
+"""Clauses that features add to a SELECT are read by these."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlglot import exp
 
+from fivm_dbt.ir.clauses import CLAUSES, Clause
 from fivm_dbt.registry import load_features
 
 if TYPE_CHECKING:
@@ -14,11 +15,9 @@ if TYPE_CHECKING:
     from fivm_dbt.sql.part import Part
 
 
-class ClauseReader(ABC):
+class ClauseReader(Clause):
     """A clause that stands behind a relation, alone in its FROM clause."""
 
-    word: ClassVar[str]
-    """How it begins, in small letters. Of a text without the word nothing more is asked."""
     argument: ClassVar[str]
     """What sqlglot calls it among the arguments of a SELECT."""
 
@@ -35,19 +34,10 @@ class ClauseReader(ABC):
         """The relation that it makes of ``part``."""
 
 
-READERS: list[ClauseReader] = []
-
-
 def readers() -> list[ClauseReader]:
     """The readers of all features."""
     load_features()
-    return READERS
-
-
-def readers_in(sql: str) -> list[ClauseReader]:
-    """Those whose word is somewhere in a text."""
-    text = sql.lower()
-    return [reader for reader in readers() if reader.word in text]
+    return [clause for clause in CLAUSES if isinstance(clause, ClauseReader)]
 
 
 def without_clauses(select: exp.Select) -> None:

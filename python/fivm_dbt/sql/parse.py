@@ -11,7 +11,7 @@ from sqlglot.errors import ParseError, TokenError
 from fivm_dbt.errors import FivmError, Span
 from fivm_dbt.ir.clauses import clauses_in
 from fivm_dbt.ir.dialect import SparkText
-from fivm_dbt.sql.clause_reader import readers_in
+from fivm_dbt.sql.clause_reader import readers
 from fivm_dbt.sql.depth import within_the_stack
 
 
@@ -21,7 +21,7 @@ def parse(sql: str) -> exp.Query:
     >>> parse("select 1 as a").sql("spark")
     'SELECT 1 AS a'
     """
-    found = readers_in(sql)
+    found = [reader for reader in readers() if reader.is_named_in(sql)]
     for reader in found:
         reader.check(sql)
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import Token, TokenType
 
-from fivm_dbt.ir.clauses import CLAUSES, Clause
+from fivm_dbt.ir.clauses import Clause
 
 _OPENING = {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}
 _BEFORE_RELATION = {TokenType.FROM, TokenType.JOIN, TokenType.COMMA, TokenType.LATERAL}
@@ -113,7 +113,7 @@ def _end(tokens: Sequence[Token], keyword: int) -> int | None:
     return None
 
 
-class MatchClause(Clause):
+class MatchTokensClause(Clause):
     """MATCH_RECOGNIZE (...) behind a relation."""
 
     word = "match_recognize"
@@ -126,6 +126,3 @@ class MatchClause(Clause):
 
     def spans(self, tokens: Sequence[Token]) -> Iterator[range]:
         return (range(found.keyword, found.closing + 1) for found in match_tokens(tokens))
-
-
-CLAUSES.append(MatchClause())

@@ -12,16 +12,18 @@ from fivm_dbt.catalog.types import INT
 from fivm_dbt.errors import FivmError
 from fivm_dbt.features.match.ir.automaton import ACCEPT, Automaton
 from fivm_dbt.features.match.ir.match import FINAL, POSITION, ROW, TESTED, Match, Ordering, Recognizer, Skip
+from fivm_dbt.features.match.ir.tokens import MatchTokensClause
 from fivm_dbt.features.match.sql.expressions import Reader, Registers, Rows
 from fivm_dbt.features.match.sql.output import MatchOutput
 from fivm_dbt.features.match.sql.pattern import WrittenPattern
 from fivm_dbt.features.match.sql.text import place_matches, refuse_in_matches
+from fivm_dbt.ir.clauses import CLAUSES
 from fivm_dbt.ir.node import Field, Item
 from fivm_dbt.ir.part_columns import part_of
 from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.written import INPUT, WrittenClause
-from fivm_dbt.sql.clause_reader import READERS, ClauseReader
+from fivm_dbt.sql.clause_reader import ClauseReader
 from fivm_dbt.sql.expressions import unparenthesized
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.part import Part
@@ -255,10 +257,9 @@ def _begins_with(found: Automaton, variable: str, *, only: bool) -> bool:
     return not only or not entered & set(found.states_of(variable))
 
 
-class MatchReader(ClauseReader):
+class MatchReader(MatchTokensClause, ClauseReader):
     """Reads MATCH_RECOGNIZE."""
 
-    word = "match_recognize"
     argument = "match"
 
     def check(self, sql: str) -> None:
@@ -274,4 +275,4 @@ class MatchReader(ClauseReader):
         return matched(lowering, part, node)
 
 
-READERS.append(MatchReader())
+CLAUSES.append(MatchReader())

@@ -43,7 +43,8 @@ from fivm_dbt.spark.state import (
     touched_query,
 )
 from fivm_dbt.spark.statements import statement
-from fivm_dbt.sql.lower import Lowered, lower
+from fivm_dbt.sql.lower import lower
+from fivm_dbt.sql.lowered import Lowered
 from fivm_dbt.steps.binding import Binding, BoundInput
 from fivm_dbt.steps.example import EXAMPLE_HEAD
 from fivm_dbt.steps.kinds import Build

@@ -220,3 +220,28 @@ def test_importing_the_core_loads_neither_dbt_nor_spark() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Late imports count, for these only hide a circle. Imports for types alone are left out."""
+    left = {name: _runs_with(path) & MODULES.keys() for name, path in MODULES.items()}
+    while free := {name for name, needed in left.items() if not needed & left.keys()}:
+        left = {name: needed for name, needed in left.items() if name not in free}
+    assert {name: sorted(needed & left.keys()) for name, needed in left.items()} == {}
+
+
+def _runs_with(path: Path) -> set[str]:
+    """The modules that an imported one needs when it runs, without the name of the package in front."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            # What is imported from a package may be one of its modules.
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {i for i in inner if i.removeprefix("fivm_dbt.") in MODULES} or {node.module or ""}
+    return {name.removeprefix("fivm_dbt.") for name in found if name.startswith("fivm_dbt.")}

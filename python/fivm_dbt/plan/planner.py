@@ -32,7 +32,8 @@ from fivm_dbt.plan.retention import Retained, retained
 from fivm_dbt.plan.views import Given, PlannedViews, Topmost, plan_views
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.sql.depth import within_the_stack
-from fivm_dbt.sql.lower import Lowered, lower
+from fivm_dbt.sql.lower import lower
+from fivm_dbt.sql.lowered import Lowered
 from fivm_dbt.sql.parse import is_beyond_spark
 from fivm_dbt.sql.typing import Describe, Typer
 from fivm_dbt.viewtree.nested import nested_order

@@ -22,17 +22,19 @@ from fivm_dbt.sql.expressions import MARKS, check_row_level, qualify, to_scalar,
 from fivm_dbt.sql.functions import is_aggregate
 from fivm_dbt.sql.group_keys import Projections, grouped_expression, outermost_aggregates, written_keys
 from fivm_dbt.sql.grouping_sets import SET_NUMBER, GroupingSets, read_grouping_sets, repeat_for_sets
+from fivm_dbt.sql.lowered import Ctes
+from fivm_dbt.sql.membership import counted, has_subquery, outermost_query
 from fivm_dbt.sql.moments import spelled_out
 from fivm_dbt.sql.outer_scope import CARRIED
 from fivm_dbt.sql.over_nothing import completed
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import GroupScope, Scope, resolved_outside
+from fivm_dbt.sql.subqueries import Around, below_groups, with_columns
 from fivm_dbt.sql.typing import known_type
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.domains import Domain
-    from fivm_dbt.sql.lower import Ctes, Lowering
-    from fivm_dbt.sql.subqueries import Around
+    from fivm_dbt.sql.lower import Lowering
 
 
 def aggregated(
@@ -77,9 +79,6 @@ def _without_inner_subqueries(
     around: Around, node: exp.Select, projections: Projections
 ) -> tuple[Around, exp.Select, Projections]:
     """Subqueries in GROUP BY and inside aggregates are computed for each row, before it is grouped."""
-    from fivm_dbt.sql.membership import has_subquery
-    from fivm_dbt.sql.subqueries import below_groups, with_columns
-
     group, having = node.args.get("group"), node.args.get("having")
     changed = node.copy()
     replaced: list[tuple[exp.Expr, exp.Expr]] = []
@@ -193,11 +192,9 @@ class _Grouping:
 
     def _without_subqueries(self, value: exp.Expr) -> exp.Expr:
         """``value`` with a mark for each subquery, which is joined to the groups once they are known."""
-        from fivm_dbt.sql.membership import has_subquery, outermost_query, spelled_out
-
         if not has_subquery(value):
             return value
-        node = spelled_out(value.copy(), self.scope)
+        node = counted(value.copy(), self.scope)
         while (found := outermost_query(node)) is not None:
             if any(is_aggregate(p) for p in _ancestors(found)):
                 raise unsupported(value, "a subquery inside an aggregate", "compute it in a subquery in FROM")
@@ -219,8 +216,6 @@ class _Grouping:
 
     def with_subqueries(self, node: Node, ctes: Ctes) -> tuple[Node, dict[ColumnId, Scalar]]:
         """The groups with every subquery's value joined to them, and what the marks mean then."""
-        from fivm_dbt.sql.subqueries import Around, with_columns
-
         place: dict[ColumnId, Scalar] = {}
         fields = {k: Field(self.alias, item.name, item.type) for k, item in self.keys.items()}
 

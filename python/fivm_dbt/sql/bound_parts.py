@@ -13,12 +13,13 @@ from fivm_dbt.ir.node import Field
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.sql.domains import Domain, equal_columns
 from fivm_dbt.sql.expressions import to_scalar
+from fivm_dbt.sql.lowered import Ctes, Lowered
 from fivm_dbt.sql.part import Part
 from fivm_dbt.sql.scope import Scope
 from fivm_dbt.sql.subqueries import Around
 
 if TYPE_CHECKING:
-    from fivm_dbt.sql.lower import Ctes, Lowered, Lowering
+    from fivm_dbt.sql.lower import Lowering
 
 _Result = TypeVar("_Result")
 

@@ -22,10 +22,11 @@ from fivm_dbt.ir.rename import renamed
 from fivm_dbt.ir.scalar import Scalar, column_ast
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.expressions import unparenthesized
+from fivm_dbt.sql.lowered import Lowered
 from fivm_dbt.sql.outer_scope import CARRIED, Outer
 
 if TYPE_CHECKING:
-    from fivm_dbt.sql.lower import Lowered, Lowering
+    from fivm_dbt.sql.lower import Lowering
     from fivm_dbt.sql.subqueries import Around
 
 

@@ -16,6 +16,7 @@ from fivm_dbt.sql.clause_reader import readers
 from fivm_dbt.sql.column_names import column_names
 from fivm_dbt.sql.generators import lateral_view
 from fivm_dbt.sql.joins import Joins, join_kind
+from fivm_dbt.sql.lowered import BoundCte, Ctes, Lowered
 from fivm_dbt.sql.membership import has_subquery
 from fivm_dbt.sql.number_ranges import is_range, number_range
 from fivm_dbt.sql.outer_joins import behind_generators
@@ -28,7 +29,7 @@ from fivm_dbt.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.domains import Domain
-    from fivm_dbt.sql.lower import BoundCte, Ctes, Lowered, Lowering
+    from fivm_dbt.sql.lower import Lowering
 
 
 @dataclass(frozen=True)

@@ -90,3 +90,16 @@ def grouped_expression(expression: exp.Expr, scope: Scope, projections: Projecti
             if name.lower() == inner.name.lower():
                 return value
     return inner
+
+
+def has_windows(node: exp.Select, projections: Projections) -> bool:
+    """Whether a SELECT computes window functions of its own."""
+    if node.args.get("qualify"):
+        return True
+    return any(_has_window(value) for _, value in projections)
+
+
+def _has_window(value: exp.Expr) -> bool:
+    if isinstance(value, exp.Query):
+        return False
+    return isinstance(value, exp.Window) or any(_has_window(c) for c in value.iter_expressions())

@@ -18,10 +18,11 @@ from fivm_dbt.sql.expressions import unparenthesized
 from fivm_dbt.sql.functions import is_aggregate
 from fivm_dbt.sql.generators import is_generator
 from fivm_dbt.sql.group_keys import is_aggregated
+from fivm_dbt.sql.lowered import Lowered
 from fivm_dbt.sql.parse import span_of, unsupported
 
 if TYPE_CHECKING:
-    from fivm_dbt.sql.lower import Lowered, Lowering
+    from fivm_dbt.sql.lower import Lowering
 
 _POSITION = f"{PREFIX}position"
 
@@ -122,7 +123,6 @@ def limited_rows(
     reads the model. ``items`` are those of :func:`order_items`, whose expressions are the last columns of ``rows``;
     without them only columns of the output can be ordered by. Raises FIVM107 where there is no ORDER BY.
     """
-    from fivm_dbt.sql.lower import Lowered
 
     limit, offset = node.args.get("limit"), node.args.get("offset")
     if limit is None and offset is None:

@@ -6,16 +6,16 @@ Whatever is not recognised is refused with its position: nothing falls through.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
-from fivm_dbt.catalog import Catalog, Column
+from fivm_dbt.catalog import Catalog
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Filter, Map
-from fivm_dbt.ir.scalar import ColumnId, Scalar, conjuncts
+from fivm_dbt.ir.scalar import Scalar, conjuncts
 from fivm_dbt.ir.written import WrittenClause
 from fivm_dbt.naming import unique_name
 from fivm_dbt.parts.length import DAY, Length
@@ -24,13 +24,14 @@ from fivm_dbt.sql.check_syntax import check_syntax
 from fivm_dbt.sql.clause_order import check_clause_order
 from fivm_dbt.sql.completions import Completions
 from fivm_dbt.sql.domains import Domain, per_value, with_domain
-from fivm_dbt.sql.edits import Edit, edited, named
+from fivm_dbt.sql.edits import edited, named
 from fivm_dbt.sql.expressions import to_scalar, unparenthesized
-from fivm_dbt.sql.from_clause import from_clause
+from fivm_dbt.sql.from_clause import Read, from_clause
 from fivm_dbt.sql.functions import check_functions
 from fivm_dbt.sql.generators import generated_columns
-from fivm_dbt.sql.group_keys import Projections, is_aggregated
+from fivm_dbt.sql.group_keys import Projections, has_windows, is_aggregated
 from fivm_dbt.sql.limits import limited_rows, order_items, without_idle_limits
+from fivm_dbt.sql.lowered import BoundCte, Ctes, Lowered
 from fivm_dbt.sql.membership import UNREAD, has_subquery
 from fivm_dbt.sql.named_arguments import with_arguments_in_order
 from fivm_dbt.sql.outer_joins import behind_generators
@@ -42,41 +43,8 @@ from fivm_dbt.sql.subqueries import Around, check_unread, filtered, with_subquer
 from fivm_dbt.sql.time_windows import with_time_windows
 from fivm_dbt.sql.typing import Describe, Fields, Typer, known_type
 from fivm_dbt.sql.values import values
-from fivm_dbt.sql.windows import has_windows, windowed
+from fivm_dbt.sql.windows import windowed
 from fivm_dbt.sql.written_back import check_written_back
-
-
-@dataclass(frozen=True)
-class BoundCte:
-    """A CTE with the CTEs that are visible in its body: those before it, so that none can see itself.
-
-    ``captured`` is the correlation of the subquery whose CTE it is.
-    """
-
-    cte: exp.CTE
-    visible: Ctes
-    captured: dict[ColumnId, str] | None = None
-
-
-Ctes = dict[str, BoundCte]
-
-
-@dataclass(frozen=True)
-class Lowered:
-    """A lowered query: its node, whose fields are the query's columns in order.
-
-    ``completions`` are the edits after which its text means just this node, whatever is read first, and ``matches``
-    the patterns in that text, which Spark does not know.
-    """
-
-    node: Node
-    names: tuple[str, ...]
-    completions: tuple[Edit, ...] = ()
-    matches: tuple[WrittenClause, ...] = ()
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        return tuple(Column(n, f.type) for n, f in zip(self.names, self.node.fields, strict=True))
 
 
 def lower(
@@ -215,10 +183,14 @@ class Lowering:
             raise unsupported(node, f"{node.key.upper()} is not a query", "use SELECT")
         return limited_rows(self, node, lowered, wanted, len(_carried(domain)))
 
+    def from_clause(self, node: exp.Select, ctes: Ctes, domain: Domain | None = None) -> Read:
+        """What FROM reads, with the conditions that are left to WHERE."""
+        return from_clause(self, node, ctes, domain)
+
     # SELECT
 
     def _select(self, node: exp.Select, ctes: Ctes, wanted: str, domain: Domain | None) -> Lowered:
-        read = from_clause(self, node, ctes, domain)
+        read = self.from_clause(node, ctes, domain)
         around = Around(self, read.node, read.scope, ctes, domain)
         where = node.args.get("where")
         conditions = [*read.deferred, *(conjuncts(where.this) if where is not None else [])]

@@ -10,10 +10,9 @@ from fivm_dbt.ir.scalar import column_ast
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.sql.expressions import is_subquery, qualify, unparenthesized
 from fivm_dbt.sql.generators import is_generator
-from fivm_dbt.sql.group_keys import is_aggregated
+from fivm_dbt.sql.group_keys import has_windows, is_aggregated
 from fivm_dbt.sql.parse import unsupported
 from fivm_dbt.sql.scope import Scope, resolved_outside
-from fivm_dbt.sql.windows import has_windows
 
 UNREAD = "unread"
 """In the meta of a SELECT: the one that was written, of which only the rows count."""
@@ -84,7 +83,7 @@ def operands(node: exp.Expr) -> list[exp.Expr]:
     return [unparenthesized(e) for e in inner.expressions] if isinstance(inner, exp.Tuple) else [inner]
 
 
-def spelled_out(node: exp.Expr, scope: Scope) -> exp.Expr:
+def counted(node: exp.Expr, scope: Scope) -> exp.Expr:
     """EXISTS and IN as scalar subqueries that count.
 
     Inside an expression Spark's IN is never NULL: where SQL says unknown, ``x IN (q)`` is false, and so is

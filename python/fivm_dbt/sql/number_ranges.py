@@ -11,11 +11,12 @@ from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Explode, Filter, Map
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.sql.expressions import unparenthesized
+from fivm_dbt.sql.lowered import Lowered
 from fivm_dbt.sql.parse import unsupported
 from fivm_dbt.sql.values import one_row
 
 if TYPE_CHECKING:
-    from fivm_dbt.sql.lower import Lowered, Lowering
+    from fivm_dbt.sql.lower import Lowering
 
 _MOST = 1_000_000
 """An array of more numbers would not be a good way to make them."""
@@ -28,7 +29,6 @@ def is_range(node: exp.Table) -> bool:
 
 def number_range(lowering: Lowering, node: exp.Table, wanted: str) -> Lowered:
     """``range(end)``, ``range(start, end)``, ``range(start, end, step)``, ``range(start, end, step, parts)``."""
-    from fivm_dbt.sql.lower import Lowered
 
     bounds = [_number(argument) for argument in node.this.expressions]
     if not 1 <= len(bounds) <= 4:

@@ -13,14 +13,17 @@ from fivm_dbt.ir.node import Field, Item
 from fivm_dbt.ir.nodes import Explode, Filter, Map
 from fivm_dbt.ir.scalar import Scalar, cast_ast
 from fivm_dbt.naming import unique_name
+from fivm_dbt.sql.aggregation import aggregated
 from fivm_dbt.sql.expressions import unparenthesized
 from fivm_dbt.sql.functions import is_aggregate
+from fivm_dbt.sql.lowered import Ctes
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.part import Part
 from fivm_dbt.sql.scope import Source
+from fivm_dbt.sql.subqueries import Around
 
 if TYPE_CHECKING:
-    from fivm_dbt.sql.lower import Ctes, Lowering
+    from fivm_dbt.sql.lower import Lowering
 
 
 def pivoted(lowering: Lowering, part: Part, pivot: exp.Pivot, ctes: Ctes) -> Part:
@@ -37,9 +40,6 @@ def _pivot(
     lowering: Lowering, part: Part, pivot: exp.Pivot, ctes: Ctes
 ) -> tuple[Map, tuple[tuple[str, Field], ...]]:
     """A group per value of the other columns. A cell without a row is NULL, also of COUNT; see ``_has_numbers``."""
-    from fivm_dbt.sql.aggregation import aggregated
-    from fivm_dbt.sql.subqueries import Around
-
     (turned,) = pivot.args["fields"]
     keys = turned_columns(turned.this)
     used = {c.name.lower() for e in (turned.this, *pivot.expressions) for c in e.find_all(exp.Column)}

@@ -18,12 +18,13 @@ from fivm_dbt.ir.node import Field, Item, Node
 from fivm_dbt.ir.nodes import Explode, Filter, Map, UnionAll
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import PREFIX, unique_name
+from fivm_dbt.sql.lowered import Ctes, Lowered
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.typing import cast
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.domains import Domain
-    from fivm_dbt.sql.lower import Ctes, Lowered, Lowering
+    from fivm_dbt.sql.lower import Lowering
 
 _LEFT, _RIGHT = f"{PREFIX}left", f"{PREFIX}right"
 
@@ -32,7 +33,6 @@ def set_operation(
     lowering: Lowering, node: exp.SetOperation, ctes: Ctes, wanted: str, domain: Domain | None
 ) -> Lowered:
     """A set operation over two queries, with Spark's common types."""
-    from fivm_dbt.sql.lower import Lowered
 
     alias = lowering.alias(wanted)
     left = lowering.query(node.left, ctes, f"{wanted}_branch", domain)

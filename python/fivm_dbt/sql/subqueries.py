@@ -20,7 +20,9 @@ from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, conjuncts, grouped,
 from fivm_dbt.sql.domains import correlated, same
 from fivm_dbt.sql.expressions import is_subquery, qualify, to_scalar, unparenthesized
 from fivm_dbt.sql.group_keys import Projections, outermost_aggregates
+from fivm_dbt.sql.lowered import Ctes, Lowered
 from fivm_dbt.sql.membership import (
+    counted,
     existing,
     has_subquery,
     operands,
@@ -28,7 +30,6 @@ from fivm_dbt.sql.membership import (
     own_predicates,
     query_of,
     selects_plain_rows,
-    spelled_out,
 )
 from fivm_dbt.sql.outer_joins import as_one_item
 from fivm_dbt.sql.outer_scope import NeedsDomain, Outer
@@ -39,7 +40,7 @@ from fivm_dbt.sql.totals import PASSES, Total, is_one_group
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.domains import Domain
-    from fivm_dbt.sql.lower import Ctes, Lowered, Lowering
+    from fivm_dbt.sql.lower import Lowering
 
 
 @dataclass(frozen=True)
@@ -151,11 +152,9 @@ class _Rows:
 
 
 def _plain_rows(around: Around, query: exp.Select, width: int) -> _Rows:
-    from fivm_dbt.sql.from_clause import from_clause
-
     lowering = around.lowering
     outer = Outer(around.scope.resolve_outward, around.scope.types)
-    read = from_clause(lowering, query, around.ctes, None)
+    read = lowering.from_clause(query, around.ctes)
     inner = Around(lowering, read.node, replace(read.scope, outer=outer), around.ctes)
     conditions: list[Scalar] = []
     where = query.args.get("where")
@@ -253,7 +252,7 @@ def with_columns(around: Around, value: exp.Expr) -> tuple[Around, exp.Expr]:
     """``value`` with every subquery replaced by a column that is joined to the relation."""
     _refuse_quantified(value)
     around, node = _with_operands(around, value.copy())
-    node = spelled_out(node, around.scope)
+    node = counted(node, around.scope)
     while True:
         found = outermost_query(node)
         if found is None:

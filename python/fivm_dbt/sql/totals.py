@@ -11,9 +11,8 @@ from fivm_dbt.catalog.types import BOOLEAN
 from fivm_dbt.ir.scalar import cast_ast, column_ast, grouped
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.sql.functions import is_aggregate
-from fivm_dbt.sql.group_keys import is_aggregated
+from fivm_dbt.sql.group_keys import has_windows, is_aggregated
 from fivm_dbt.sql.over_nothing import MATCHED, over_nothing
-from fivm_dbt.sql.windows import has_windows
 
 PASSES = f"{PREFIX}passes"
 

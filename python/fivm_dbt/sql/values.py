@@ -11,17 +11,17 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.nodes import Values
 from fivm_dbt.ir.scalar import Scalar, cast_ast
 from fivm_dbt.sql.expressions import to_scalar
+from fivm_dbt.sql.lowered import Lowered
 from fivm_dbt.sql.parse import span_of
 from fivm_dbt.sql.scope import Scope
 from fivm_dbt.sql.typing import known_type
 
 if TYPE_CHECKING:
-    from fivm_dbt.sql.lower import Lowered, Lowering
+    from fivm_dbt.sql.lower import Lowering
 
 
 def values(lowering: Lowering, node: exp.Values, wanted: str) -> Lowered:
     """The rows of VALUES, every column in the common type of its expressions."""
-    from fivm_dbt.sql.lower import Lowered
 
     rows = [_row(row) for row in node.expressions]
     width = len(rows[0])

@@ -22,32 +22,17 @@ from fivm_dbt.sql.group_keys import Projections, is_aggregated
 from fivm_dbt.sql.named_windows import definition_of
 from fivm_dbt.sql.outer_scope import CARRIED
 from fivm_dbt.sql.parse import span_of
+from fivm_dbt.sql.subqueries import Around, with_subqueries
 from fivm_dbt.sql.typing import known_type
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.lower import Lowering
-    from fivm_dbt.sql.subqueries import Around
-
-
-def has_windows(node: exp.Select, projections: Projections) -> bool:
-    """Whether a SELECT computes window functions of its own."""
-    if node.args.get("qualify"):
-        return True
-    return any(_has_window(value) for _, value in projections)
-
-
-def _has_window(value: exp.Expr) -> bool:
-    if isinstance(value, exp.Query):
-        return False
-    return isinstance(value, exp.Window) or any(_has_window(c) for c in value.iter_expressions())
 
 
 def windowed(
     lowering: Lowering, node: exp.Select, around: Around, projections: Projections, wanted: str
 ) -> Node:
     """``Map(select list, Filter(QUALIFY, Window(...)))`` over the relation, or over its groups."""
-    from fivm_dbt.sql.subqueries import with_subqueries
-
     named = node.args.get("windows") or []
     qualify_ = node.args.get("qualify")
     conditions = conjuncts(qualify_.this) if qualify_ is not None else []

@@ -33,7 +33,8 @@ from fivm_dbt.plan.viewdf.part_reads import PartReads
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.sql.depth import within_the_stack
 from fivm_dbt.sql.edits import edited
-from fivm_dbt.sql.lower import Lowered, lower
+from fivm_dbt.sql.lower import lower
+from fivm_dbt.sql.lowered import Lowered
 from fivm_dbt.sql.parse import parse, span_of
 from fivm_dbt.sql.part_references import PartText, WrittenReference, part_references, split_initialize
 from fivm_dbt.sql.relations import relations_read

@@ -19,6 +19,7 @@ from fivm_dbt.testing.interpreter import (  # noqa: F401  - readers of nodes reg
     functions_of_times,
     intervals,
     logic,
+    selects,
     subqueries,
 )
 from fivm_dbt.testing.interpreter.dialect import read

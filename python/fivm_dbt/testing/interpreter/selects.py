@@ -14,6 +14,7 @@ from fivm_dbt.testing.interpreter.from_clause import compile_from
 from fivm_dbt.testing.interpreter.generators import Generator, generator_of
 from fivm_dbt.testing.interpreter.groups import Groups, sets_of
 from fivm_dbt.testing.interpreter.queries import (
+    SELECTS,
     Relations,
     as_is,
     cut_of,
@@ -52,6 +53,9 @@ def compile_select(node: exp.Select, outer: Context | None, relations: Relations
     source = compile_from(node, outer, relations)
     node, source = with_time_windows(node, source, outer, relations)
     return _Select(node, source, outer, relations).relation()
+
+
+SELECTS.append(compile_select)
 
 
 class _Select:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import fivm_dbt.plan.keep.time.running as running
+import fivm_dbt.rewrite.running as running
 from fivm_dbt.catalog import Catalog, Column, Relation
 from fivm_dbt.config import Config
 from fivm_dbt.plan.planner import plan_model

@@ -16,6 +16,7 @@ from fivm_dbt.functions.sketches import SKETCHES
 from fivm_dbt.functions.special import GENERATORS, OTHER_EACH_TIME, TABLES, WINDOW_FUNCTIONS
 from fivm_dbt.functions.strings import STRINGS
 from fivm_dbt.functions.times import TIMES
+from fivm_dbt.ir.calls import function_name, given
 
 TABLE: tuple[Function, ...] = (
     *AGGREGATES,
@@ -109,18 +110,6 @@ AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 """What may stand around the call of an aggregate function and belongs to it."""
 
 
-def function_name(node: exp.Expr) -> str | None:
-    """The name of a function call in lower case, as sqlglot calls it; None for other nodes."""
-    if isinstance(node, exp.Anonymous):
-        return str(node.name).lower()
-    if isinstance(node, exp.Any):
-        of_patterns = isinstance(node.parent, (exp.Like, exp.ILike))
-        return None if of_patterns or isinstance(node.this, exp.Query) else "any"
-    if isinstance(node, exp.Func) and not isinstance(node, (exp.Connector, exp.Cast)):
-        return str(node.sql_name()).lower()
-    return None
-
-
 def find(node: exp.Expr) -> Function | None:
     """The row of the function that ``node`` calls, None for other nodes and for functions that are not in the table.
 
@@ -167,14 +156,10 @@ def type_of_call(node: exp.Expr, type_of: Callable[[exp.Expr], SparkType | None]
 
 def arguments(node: exp.Expr) -> tuple[exp.Expr, ...]:
     """What a function is called with, as far as possible in the order of Spark's text."""
-    if isinstance(node, exp.Anonymous):
-        given = list(node.expressions)
-    else:
-        parts = (node.args.get(key) for key in node.arg_types)
-        given = [e for p in parts for e in (p if isinstance(p, list) else [p]) if isinstance(e, exp.Expr)]
-    if given and isinstance(given[0], exp.Distinct):
-        given[:1] = given[0].expressions
+    found = given(node)
+    if found and isinstance(found[0], exp.Distinct):
+        found[:1] = found[0].expressions
     within = node.parent
     if isinstance(within, exp.WithinGroup) and not is_of(node, Order.TEXT):
-        given.insert(0, within.expression.expressions[0].this)
-    return tuple(given)
+        found.insert(0, within.expression.expressions[0].this)
+    return tuple(found)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.ir.window_call import Bound, Frame, WindowCall, window_call, window_calls
 from fivm_dbt.parts.shift import Shift
 
-Distance = Callable[[exp.Expr, ColumnId], Shift | None]
+Distance = Callable[[Scalar, ColumnId], Shift | None]
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,8 @@ class Reach:
 
 
 _ALL = Reach(None, None)
-_WHOLE = (exp.Ntile, exp.PercentRank, exp.CumeDist)
-_OFFSET = (exp.Lag, exp.Lead)
-_LAST = (exp.LastValue, exp.Last)
+_WHOLE = ("ntile", "percent_rank", "cume_dist")
+_LAST = ("last_value", "last")
 
 
 def reach_of(values: tuple[Scalar, ...], distance: Distance) -> dict[ColumnId, Reach]:
@@ -40,14 +40,13 @@ def reach_of(values: tuple[Scalar, ...], distance: Distance) -> dict[ColumnId, R
     {('r', 'ts'): Reach(before=None, after=Shift(months=0, micros=0, slack=0))}
     """
     found: dict[ColumnId, Reach] = {}
-    for window in (w for value in values for w in value.ast().find_all(exp.Window)):
-        order = window.args.get("order")
-        first = order.expressions[0] if order is not None else None
-        if first is None or not isinstance(first.this, exp.Column):
+    for window in (w for value in values for w in window_calls(value)):
+        if not window.order or not window.order[0].by.is_column:
             return {}
-        column = (first.this.table, first.this.name)
-        reach = _frame(window, column, distance)
-        if first.args.get("desc"):
+        first = window.order[0]
+        (column,) = first.by.columns
+        reach = _reach(window, column, distance)
+        if first.is_down:
             reach = Reach(reach.after, reach.before)
         found[column] = found[column] | reach if column in found else reach
     return found if len(found) == 1 else {}
@@ -55,9 +54,7 @@ def reach_of(values: tuple[Scalar, ...], distance: Distance) -> dict[ColumnId, R
 
 def ordered_by(values: Iterable[Scalar]) -> Iterator[Scalar]:
     """What the window functions of these values are ordered by."""
-    windows = (w for value in values for w in value.ast().find_all(exp.Window))
-    orders = (order for w in windows if (order := w.args.get("order")) is not None)
-    return (Scalar(o.this.copy()) for order in orders for o in order.expressions)
+    return (order.by for value in values for w in window_calls(value) for order in w.order)
 
 
 def numbered_by(value: Scalar) -> frozenset[Scalar] | None:
@@ -66,10 +63,10 @@ def numbered_by(value: Scalar) -> frozenset[Scalar] | None:
     >>> [p.sql for p in numbered_by(Scalar.parse("row_number() over (partition by (r.k) order by r.t)"))]
     ['r.k']
     """
-    window = value.ast()
-    if not isinstance(window, exp.Window) or not isinstance(window.this, exp.RowNumber):
+    window = window_call(value)
+    if window is None or window.call.name != "row_number":
         return None
-    return frozenset(Scalar(p.unnest().copy()) for p in window.args.get("partition_by") or [])
+    return frozenset(Scalar(p.ast().unnest()) for p in window.partition)
 
 
 def has_window(value: Scalar) -> bool:
@@ -86,56 +83,43 @@ def with_own_values(value: Scalar, among: Collection[Scalar]) -> Scalar:
     """
 
     def visit(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Window) or not isinstance(node.this, _LAST):
+        window = window_call(Scalar(node.copy())) if isinstance(node, exp.Window) else None
+        if window is None or window.nulls is not None or window.call.name not in _LAST:
             return node
-        spec, last = node.args.get("spec"), Scalar(node.this.this.copy())
-        is_up_to_own = node.args.get("order") is not None if spec is None else is_up_to_own_row(spec)
+        (last, *_), frame = window.call.arguments, window.frame
+        is_up_to_own = bool(window.order) if frame is None else frame.is_up_to_own_row
         return last.ast() if is_up_to_own and last in among else node
 
-    found = value.ast()
-    return Scalar(found.transform(visit)) if found.find(*_LAST) is not None else value
+    return Scalar(value.ast().transform(visit)) if has_window(value) else value
 
 
-def is_up_to_own_row(spec: exp.Expr) -> bool:
-    """Whether a frame is all rows up to the own one."""
-    bounds = [spec.args.get(key) for key in ("start", "start_side", "end")]
-    words = [b.upper() if isinstance(b, str) else b for b in bounds]
-    return (
-        words[:2] == ["UNBOUNDED", "PRECEDING"]
-        and words[2] in (None, "CURRENT ROW")
-        and not spec.args.get("exclude")
-    )
-
-
-def _frame(window: exp.Window, column: ColumnId, distance: Distance) -> Reach:
+def _reach(window: WindowCall, column: ColumnId, distance: Distance) -> Reach:
     """Rows before and after the own one in the order of the window."""
-    spec = window.args.get("spec")
-    if window.this.find(*_WHOLE) is not None:
+    name, frame = window.call.name, window.frame
+    if name in _WHOLE:
         return _ALL
-    by_offset = window.this.find(*_OFFSET)
-    if by_offset is not None:
-        offset = by_offset.args.get("offset")
-        if offset is not None and (Scalar(offset).as_number or -1) < 0:
+    if name in ("lag", "lead"):
+        offset = window.call.arguments[1] if len(window.call.arguments) > 1 else None
+        if offset is not None and (offset.as_number or -1) < 0:
             return _ALL
-        return Reach(None, Shift()) if isinstance(by_offset, exp.Lag) else Reach(Shift(), None)
-    if spec is None:
+        return Reach(None, Shift()) if name == "lag" else Reach(Shift(), None)
+    if frame is None:
         return Reach(None, Shift())
-    start, end = (_end(spec, which, column, distance) for which in ("start", "end"))
+    start, end = (_end(frame, bound, column, distance) for bound in (frame.start, frame.end))
     return Reach(
         None if start is None else _later(_negated(start), Shift()),
         None if end is None else _later(end, Shift()),
     )
 
 
-def _end(spec: exp.WindowSpec, which: str, column: ColumnId, distance: Distance) -> Shift | None:
+def _end(frame: Frame, bound: Bound | None, column: ColumnId, distance: Distance) -> Shift | None:
     """Where a frame begins or ends, after the own row; None where nothing bounds it in time."""
-    value, side = spec.args.get(which), str(spec.args.get(f"{which}_side") or "").lower()
-    if isinstance(value, str):
-        return Shift() if value.upper() == "CURRENT ROW" else None
-    if str(spec.args.get("kind")).lower() != "range" or not isinstance(value, exp.Expr):
+    if bound is None or bound.distance is None:
+        return Shift() if bound is not None and bound.place == "current row" else None
+    if frame.kind != "range":
         return None
-    found = distance(value, column)
-    return found if found is None or side == "following" else _negated(found)
+    found = distance(bound.distance, column)
+    return found if found is None or bound.place == "after" else _negated(found)
 
 
 def _negated(shift: Shift) -> Shift:

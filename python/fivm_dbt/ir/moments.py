@@ -102,9 +102,9 @@ def differences(predicate: Scalar, type_of: TypeOf, *, is_utc: bool) -> tuple[Di
     return tuple(found for part in conjuncts(predicate.ast()) for found in reader.differences(part))
 
 
-def written_distance(node: exp.Expr, column: ColumnId, type_of: TypeOf, *, is_utc: bool) -> Shift | None:
+def written_distance(value: Scalar, column: ColumnId, type_of: TypeOf, *, is_utc: bool) -> Shift | None:
     """A constant that is added to a column, or that bounds a frame over it: an interval, or a number of days."""
-    return _Reader(type_of, is_utc).distance(node, column_ast(*column))
+    return _Reader(type_of, is_utc).distance(value.ast(), column_ast(*column))
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.errors import FivmError
 from fivm_dbt.functions.function import Bits, Order
 from fivm_dbt.functions.lookup import AROUND, aggregate_of, is_of
+from fivm_dbt.ir.calls import function_name
 from fivm_dbt.rings.quotient import averages_exactly
-from fivm_dbt.sql.functions import function_name, refusal
+from fivm_dbt.sql.functions import refusal
 from fivm_dbt.sql.parse import unsupported
 
 _ORDERLESS = ("sort_array", "array_sort", "size", "cardinality", "array_size")

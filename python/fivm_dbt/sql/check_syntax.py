@@ -10,9 +10,9 @@ from sqlglot import exp
 from fivm_dbt.errors import FivmError, Span
 from fivm_dbt.functions.function import Kind
 from fivm_dbt.functions.lookup import is_kind
+from fivm_dbt.ir.calls import function_name
 from fivm_dbt.sql.arguments import Kinds, Read, Refused
 from fivm_dbt.sql.decorations import check_decoration
-from fivm_dbt.sql.functions import function_name
 from fivm_dbt.sql.parse import span_of
 from fivm_dbt.sql.syntax import CALLS, FOREIGN, SYNTAX
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from fivm_dbt.functions.function import Order
-from fivm_dbt.functions.lookup import function_name, order_of
+from fivm_dbt.functions.lookup import order_of
+from fivm_dbt.ir.calls import function_name
 from fivm_dbt.sql.aggregates import AROUND_AGGREGATES, first_argument, is_sorted, names_its_ties
 from fivm_dbt.sql.parse import unsupported
 from fivm_dbt.sql.select_names import SelectNames, not_found

@@ -6,7 +6,8 @@ from sqlglot import exp
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.functions.function import Aggregate, Kind, Order
-from fivm_dbt.functions.lookup import aggregate_of, find, function_name, is_kind
+from fivm_dbt.functions.lookup import aggregate_of, find, is_kind
+from fivm_dbt.ir.calls import function_name
 from fivm_dbt.sql.functions import is_aggregate
 from fivm_dbt.sql.parse import unsupported
 

@@ -10,12 +10,12 @@ from sqlglot import exp
 from fivm_dbt.errors import FivmError
 from fivm_dbt.functions.function import Kind
 from fivm_dbt.functions.lookup import is_kind
+from fivm_dbt.ir.calls import function_name
 from fivm_dbt.ir.clock import CLOCK_TYPES
 from fivm_dbt.ir.scalar import Scalar, column_ast, grouped
 from fivm_dbt.naming import CLOCK
 from fivm_dbt.sql.functions import (
     clock_column,
-    function_name,
     is_aggregate,
     is_non_deterministic,
     is_special_time,

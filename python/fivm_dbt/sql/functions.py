@@ -8,7 +8,6 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.errors import FivmError
 from fivm_dbt.functions.function import Aggregate, Kind, Other
 from fivm_dbt.functions.lookup import NAMES, aggregate_of, find
-from fivm_dbt.functions.lookup import function_name as function_name
 from fivm_dbt.sql.parse import span_of
 from fivm_dbt.sql.typing import Describe
 from fivm_dbt.suggest import did_you_mean

@@ -13,13 +13,13 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.functions.function import Kind
 from fivm_dbt.functions.lookup import arguments, find
 from fivm_dbt.functions.widening import VOID
+from fivm_dbt.ir.calls import function_name
 from fivm_dbt.ir.node import Field, Node
 from fivm_dbt.ir.nodes import Explode
 from fivm_dbt.ir.scalar import Scalar, column_ast
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.column_names import column_names
 from fivm_dbt.sql.expressions import check_row_level, qualify, unparenthesized
-from fivm_dbt.sql.functions import function_name
 from fivm_dbt.sql.group_keys import Projections
 from fivm_dbt.sql.parse import unsupported
 from fivm_dbt.sql.part import Part

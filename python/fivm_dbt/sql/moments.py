@@ -17,11 +17,11 @@ import sqlglot
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
+from fivm_dbt.ir.calls import function_name
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.scalar import as_type
 from fivm_dbt.rings.doubles import finite_part, infinity, nan
 from fivm_dbt.sql.aggregates import AROUND_AGGREGATES
-from fivm_dbt.sql.functions import function_name
 
 _VARIANCES = {
     "var_pop": "m / (n * n)",

@@ -8,7 +8,8 @@ import sqlglot
 from sqlglot import exp
 
 from fivm_dbt.functions.function import Function
-from fivm_dbt.functions.lookup import arguments, find, function_name
+from fivm_dbt.functions.lookup import arguments, find
+from fivm_dbt.ir.calls import function_name
 from fivm_dbt.sql.parse import unsupported
 from fivm_dbt.suggest import did_you_mean
 

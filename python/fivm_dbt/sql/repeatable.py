@@ -5,10 +5,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.calls import function_name
 from fivm_dbt.sql.aggregates import check_deterministic, read_call
 from fivm_dbt.sql.functions import (
     clock_column,
-    function_name,
     is_aggregate,
     is_non_deterministic,
     is_special_time,

@@ -17,7 +17,9 @@ from sqlglot import exp
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.functions.function import Kind
 from fivm_dbt.functions.lookup import is_kind
+from fivm_dbt.ir.calls import function_name
 from fivm_dbt.ir.instants import aligned
+from fivm_dbt.ir.intervals import microseconds
 from fivm_dbt.ir.node import Field, Item, Node
 from fivm_dbt.ir.nodes import Filter
 from fivm_dbt.ir.scalar import Scalar, as_type, column_ast
@@ -25,9 +27,7 @@ from fivm_dbt.ir.sessions import SESSION_END, SESSION_START, Sessions
 from fivm_dbt.ir.time_windows import WINDOW_START, TimeWindows
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.expressions import check_row_level, qualify, to_scalar, unparenthesized
-from fivm_dbt.sql.functions import function_name
 from fivm_dbt.sql.group_keys import group_keys, is_aggregated
-from fivm_dbt.sql.intervals import microseconds
 from fivm_dbt.sql.outer_scope import CARRIED
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import Scope, Source

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.calls import function_name
 from fivm_dbt.sql.expressions import check_row_level, unparenthesized
-from fivm_dbt.sql.functions import function_name
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import Scope
 

@@ -9,6 +9,7 @@ from sqlglot import exp
 from fivm_dbt.errors import FivmError
 from fivm_dbt.functions.function import Order
 from fivm_dbt.functions.lookup import is_of
+from fivm_dbt.ir.calls import function_name
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Filter, Map
 from fivm_dbt.ir.scalar import Scalar, conjuncts
@@ -17,7 +18,6 @@ from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.aggregates import called
 from fivm_dbt.sql.aggregation import aggregated_parts
 from fivm_dbt.sql.expressions import check_row_level, qualify, unparenthesized
-from fivm_dbt.sql.functions import function_name
 from fivm_dbt.sql.group_keys import Projections, is_aggregated
 from fivm_dbt.sql.named_windows import definition_of
 from fivm_dbt.sql.outer_scope import CARRIED

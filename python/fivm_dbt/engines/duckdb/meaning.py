@@ -21,11 +21,11 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.functions.lookup import arguments as arguments_of
 from fivm_dbt.functions.widening import VOID
 from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.calls import function_name
 from fivm_dbt.ir.clock import CLOCK_TYPES
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.scalar import ColumnId, Scalar
-from fivm_dbt.sql.functions import function_name
 from fivm_dbt.sql.typing import static_type
 
 Types = Mapping[ColumnId, SparkType]

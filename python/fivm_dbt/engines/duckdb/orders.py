@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
-from fivm_dbt.functions.lookup import arguments, function_name
+from fivm_dbt.functions.lookup import arguments
+from fivm_dbt.ir.calls import function_name
 from fivm_dbt.ir.scalar import grouped
 
 MACROS = (

@@ -8,9 +8,10 @@ from sqlglot import exp
 
 from fivm_dbt.engines.duckdb.unsupported import UnsupportedStatement
 from fivm_dbt.functions.function import Kind
-from fivm_dbt.functions.lookup import function_name, is_kind
+from fivm_dbt.functions.lookup import is_kind
+from fivm_dbt.ir.calls import function_name
+from fivm_dbt.ir.intervals import microseconds
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.sql.intervals import microseconds
 
 _ALIAS, _START, _SESSION = "fivm_time_window", "fivm_window_start", "fivm_session"
 

@@ -50,11 +50,11 @@ from fivm_dbt.plan.keep.joins import KeptJoins
 from fivm_dbt.plan.keep.kept_rows import KeptRows, Meaning, shown_whole
 from fivm_dbt.plan.keep.kept_views import InnerView, KeptViews
 from fivm_dbt.plan.keep.time.near_views import NearViews
-from fivm_dbt.plan.keep.time.running import with_running
 from fivm_dbt.plan.keep.trees.factorise import GivenOrder
 from fivm_dbt.plan.keep.ways import kept_as, with_own_rows
 from fivm_dbt.plan.layout.root import local_under
 from fivm_dbt.plan.model.shown import InequalityHelper, ViewTree
+from fivm_dbt.rewrite.running import with_running
 from fivm_dbt.suggest import did_you_mean
 
 

@@ -16,12 +16,13 @@ from fivm_dbt.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING
 from fivm_dbt.errors import FivmError
 from fivm_dbt.features.match.ir.match import FOUND, NUMBER, POSITION, ROW, TESTED, Kind, Register, Shift
 from fivm_dbt.functions.lookup import type_of_call
+from fivm_dbt.ir.calls import function_name
 from fivm_dbt.ir.node import Field, Item
 from fivm_dbt.ir.scalar import Scalar, as_type, column_ast
 from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.rings.quotient import averages_exactly, decimal_average
 from fivm_dbt.sql.expressions import check_row_level, qualify, unparenthesized
-from fivm_dbt.sql.functions import function_name, is_aggregate
+from fivm_dbt.sql.functions import is_aggregate
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import Scope, Source
 from fivm_dbt.sql.typing import Fields, Typer, known_type

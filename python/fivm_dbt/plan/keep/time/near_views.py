@@ -21,11 +21,11 @@ from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.ir.window import Window
 from fivm_dbt.plan.keep.kept_views import KeptViews, column_of
-from fivm_dbt.plan.keep.time.panes import has_plain_keys, near_windows, over_panes
-from fivm_dbt.plan.keep.time.reach import with_reach
-from fivm_dbt.plan.keep.time.running import part_calls, split_running, with_running
-from fivm_dbt.plan.keep.time.sequences import with_days
 from fivm_dbt.plan.keep.ways import over_kept, with_own_rows
+from fivm_dbt.rewrite.panes import has_plain_keys, near_windows, over_panes
+from fivm_dbt.rewrite.reach import with_reach
+from fivm_dbt.rewrite.running import part_calls, split_running, with_running
+from fivm_dbt.rewrite.sequences import with_days
 
 Meaning = dict[ColumnId, Scalar]
 

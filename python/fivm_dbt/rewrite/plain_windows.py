@@ -12,20 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sqlglot import exp
-
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, BOOLEAN, DOUBLE, INT
 from fivm_dbt.ir.aggregate import AggregateCall
+from fivm_dbt.ir.build import case, is_there, struct
 from fivm_dbt.ir.frames import has_window
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.nodes import Map
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.window import Window
+from fivm_dbt.ir.window_call import WindowCall, window_call, with_windows
 from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.rings import components, finish
 from fivm_dbt.rings.quotient import averages_exactly
-from fivm_dbt.sql.functions import function_name
 
 _WIDER = 10
 """Digits by which a sum of decimals is wider than its values."""
@@ -79,29 +78,23 @@ class _Columns:
 
     def shown(self, item: Item, over: str) -> Scalar | None:
         """An item as an expression over the columns of the window ``over``."""
-        ast = item.value.ast()
-        if isinstance(ast, exp.Window):
-            return self._function(ast, item.type, over)
-        if ast.find(exp.Window) is None:
+        own = window_call(item.value)
+        if own is not None:
+            return self._function(own, item.type, over)
+        if not has_window(item.value):
             return self._column(item.name, item.value, item.type, over)
-        known = True
+        return with_windows(
+            item.value,
+            lambda window: self._function(window, None, over),
+            lambda column: self._input(column, over),
+        )
 
-        def visit(node: exp.Expr) -> exp.Expr:
-            nonlocal known
-            if isinstance(node, exp.Window):
-                value = self._function(node, None, over)
-                known = known and value is not None
-                return node if value is None else exp.paren(value.ast())
-            if isinstance(node, exp.Column):
-                own = Scalar(node)
-                known = known and own in self.types
-                return (
-                    self._column(node.name, own, self.types[own], over).ast() if own in self.types else node
-                )
-            return node
-
-        replaced = ast.transform(visit, copy=False)
-        return Scalar(replaced) if known else None
+    def _input(self, column: Scalar, over: str) -> Scalar | None:
+        """A column of the rows as one of the window; None for what stands for the clock."""
+        if column not in self.types:
+            return None
+        ((_, name),) = column.columns
+        return self._column(name, column, self.types[column], over)
 
     def _column(self, name: str, value: Scalar, type_: SparkType, over: str) -> Scalar:
         """A column of the window for a value, the same one for the same value."""
@@ -111,24 +104,22 @@ class _Columns:
             self.items.append(found)
         return Scalar.column(over, found.name)
 
-    def _function(self, window: exp.Window, type_: SparkType | None, over: str) -> Scalar | None:
+    def _function(self, window: WindowCall, type_: SparkType | None, over: str) -> Scalar | None:
         """A window function of this type, where that is known, over the columns of the window ``over``."""
-        function = window.this
-        ignores_nulls = isinstance(function, exp.IgnoreNulls)
-        if isinstance(function, (exp.IgnoreNulls, exp.RespectNulls)):
-            function = function.this
-        name = function_name(function)
+        call, name = window.call, window.call.name
+        if call.is_filtered:
+            return None
         if name in (*_FIRST, *_LAST):
-            return self._end(window, name, Scalar(function.this.copy()), over, ignores_nulls=ignores_nulls)
-        if ignores_nulls:
+            return self._end(window, over)
+        if window.nulls == "ignore":
             return None
         if name in ("row_number", "rank"):
-            return self._column(name, Scalar(window.copy()), INT, over)
-        if name not in ("sum", "count", "avg", "min", "max") or isinstance(function.this, exp.Distinct):
+            return self._column(name, window.written, INT, over)
+        if name not in ("sum", "count", "avg", "min", "max") or call.is_distinct or len(call.arguments) > 1:
             return None
-        if name == "count" and (function.expressions or isinstance(function.this, (exp.Star, exp.Literal))):
-            return None if function.expressions else self._column(name, Scalar(window.copy()), BIGINT, over)
-        argument = self._argument(name, Scalar(function.this.copy()), type_)
+        if not call.arguments:
+            return self._column(name, window.written, BIGINT, over)
+        argument = self._argument(name, call.arguments[0], type_)
         if argument is None:
             return None
         value, argument_type = argument
@@ -136,48 +127,46 @@ class _Columns:
         if result is None:
             return None
         if name != "avg":
-            return self._column(name, _over(window, name, value), result, over)
-        call = AggregateCall(name, "avg", value, argument_type, result)
-        total, present = components(call)
-        sums = self._column("sum", _over(window, "sum", value), _result("sum", argument_type) or result, over)
-        counts = self._column("count", _over(window, "count", value), BIGINT, over)
-        return finish(call, {total: sums, present: counts}.__getitem__)
+            return self._column(name, window.over_same_rows(name, value), result, over)
+        mean = AggregateCall(name, "avg", value, argument_type, result)
+        total, present = components(mean)
+        sum_type = _result("sum", argument_type) or result
+        sums = self._column("sum", window.over_same_rows("sum", value), sum_type, over)
+        counts = self._column("count", window.over_same_rows("count", value), BIGINT, over)
+        return finish(mean, {total: sums, present: counts}.__getitem__)
 
-    def _end(
-        self, window: exp.Window, name: str, value: Scalar, over: str, *, ignores_nulls: bool
-    ) -> Scalar | None:
+    def _end(self, window: WindowCall, over: str) -> Scalar | None:
         """The value of the first row of a window, or with IGNORE NULLS of the first or last one that has a value."""
+        value, ignores_nulls = window.call.arguments[0], window.nulls == "ignore"
         type_ = self.types.get(value)
-        if type_ is None or (name in _LAST and not ignores_nulls):
+        if type_ is None or (window.call.name in _LAST and not ignores_nulls):
             return None
         row = self._row(window, value, type_)
         if row is None:
             return None
-        struct, struct_type = row
+        placed, placed_type = row
         if ignores_nulls:
-            struct = Scalar(exp.Case(ifs=[exp.If(this=_is_there(value), true=struct.ast())]))
-        end = "min" if name in _FIRST else "max"
-        found = self._column(end, _over(window, end, self._kept(struct, struct_type)), struct_type, over)
-        return Scalar(exp.Dot(this=found.ast(), expression=exp.to_identifier(_VALUE)))
+            placed = case(is_there(value), placed)
+        end = "min" if window.call.name in _FIRST else "max"
+        kept = self._kept(placed, placed_type)
+        found = self._column(end, window.over_same_rows(end, kept), placed_type, over)
+        return found.field(_VALUE)
 
-    def _row(self, window: exp.Window, value: Scalar, type_: SparkType) -> tuple[Scalar, SparkType] | None:
+    def _row(self, window: WindowCall, value: Scalar, type_: SparkType) -> tuple[Scalar, SparkType] | None:
         """A row as a struct that is less where it comes first, its type; None where it could not be compared."""
-        order = window.args.get("order")
-        fields: list[tuple[str, exp.Expr, SparkType]] = []
-        for number, by in enumerate(order.expressions if order is not None else [], start=1):
-            key = Scalar(by.this.copy())
-            key_type = self.types.get(key)
-            if key_type is None or by.args.get("desc") or by.args.get("nulls_first") is False:
+        fields: list[tuple[str, Scalar, SparkType]] = []
+        for number, order in enumerate(window.order, start=1):
+            key_type = self.types.get(order.by)
+            if key_type is None or order.is_down or not order.nulls_first:
                 return None
             # Engines do not agree on where NULL stands in a struct.
-            fields.append((f"has_{number}", _is_there(key), BOOLEAN))
-            fields.append((f"by_{number}", key.ast(), key_type))
-        fields.append((_VALUE, value.ast(), type_))
+            fields.append((f"has_{number}", is_there(order.by), BOOLEAN))
+            fields.append((f"by_{number}", order.by, key_type))
+        fields.append((_VALUE, value, type_))
         if len(fields) == 1 or any(not t.is_exact for _, _, t in fields):
             return None
-        parts = [exp.PropertyEQ(this=exp.to_identifier(n), expression=v) for n, v, _ in fields]
         types = ",".join(f"{n}:{t.text}" for n, _, t in fields)
-        return Scalar(exp.Struct(expressions=parts)), SparkType(f"struct<{types}>")
+        return struct([(n, v) for n, v, _ in fields]), SparkType(f"struct<{types}>")
 
     def _argument(
         self, name: str, value: Scalar, result: SparkType | None
@@ -193,10 +182,7 @@ class _Columns:
         type_ = INT if name == "count" else _argument_type(name, result)
         if type_ is None:
             return None
-        if name == "count":
-            value = Scalar(exp.Case(ifs=[exp.If(this=_is_there(value), true=exp.Literal.number(1))]))
-        else:
-            value = value.cast(type_.text)
+        value = case(is_there(value), Scalar.number(1)) if name == "count" else value.cast(type_.text)
         return self._kept(value, type_), type_
 
     def _kept(self, value: Scalar, type_: SparkType) -> Scalar:
@@ -206,18 +192,6 @@ class _Columns:
         column = Scalar.column("", self.arguments[value][0])
         self.types[column] = type_
         return column
-
-
-def _is_there(value: Scalar) -> exp.Expr:
-    return exp.Is(this=exp.paren(value.ast()), expression=exp.Null()).not_()
-
-
-def _over(window: exp.Window, name: str, value: Scalar) -> Scalar:
-    """Another function over the rows of a window function."""
-    call = exp.func(name.upper(), value.ast(), dialect="spark")
-    copied = window.copy()
-    copied.set("this", call)
-    return Scalar(copied)
 
 
 def _result(name: str, argument: SparkType) -> SparkType | None:

@@ -11,21 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from sqlglot import exp
-
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, TIMESTAMP
 from fivm_dbt.ir.aggregate import AggregateCall
-from fivm_dbt.ir.frames import is_up_to_own_row
 from fivm_dbt.ir.instants import DAY
 from fivm_dbt.ir.near import Near, Part, Running
 from fivm_dbt.ir.nodes import Map
 from fivm_dbt.ir.rename import moved
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.window import Window
-from fivm_dbt.plan.keep.time.plain_windows import plain_windows
-from fivm_dbt.plan.keep.time.sequences import by_day, time_order
-from fivm_dbt.sql.functions import function_name
+from fivm_dbt.ir.window_call import WindowCall, window_call, window_calls
+from fivm_dbt.rewrite.plain_windows import plain_windows
+from fivm_dbt.rewrite.sequences import by_day
 
 _DIGITS = 28
 """A sum of longer decimals may overflow in a part and not in the whole, where others make up for it."""
@@ -63,7 +60,7 @@ def part_calls(node: Window, names: Mapping[str, str]) -> tuple[AggregateCall, .
     items = {i.name: i for i in node.items}
     calls = []
     for part in node.near.running.parts:
-        argument = _argument(items[part.of].value.ast().this)
+        argument = _argument(window_call(items[part.of].value))
         type_ = types[argument] if argument is not None else None
         argument = moved(argument, names) if argument is not None else None
         written = None
@@ -84,21 +81,21 @@ def _running(node: Window) -> tuple[Scalar, bool, Running] | None:
     parts: list[Part] = []
     orders = set()
     for item in node.items:
-        window = item.value.ast()
-        if not isinstance(window, exp.Window):
-            if window.find(exp.Window) is not None:
+        window = window_call(item.value)
+        if window is None:
+            if window_calls(item.value):
                 return None
             continue
         how = _how(window, types)
-        order = time_order(window)
-        by = {Scalar(p.copy()) for p in window.args.get("partition_by") or []}
-        if how is None or order is None or by != keys or types.get(order[0]) != TIMESTAMP:
+        if how is None or not window.order or set(window.partition) != keys:
             return None
-        at, nulls_are_low, is_down = order
-        if is_down:
+        first = window.order[0]
+        if types.get(first.by) != TIMESTAMP:
+            return None
+        if first.is_down:
             # A new row stands before all others, so that all of them are read: these lie together by key.
             return None
-        orders.add((at, nulls_are_low))
+        orders.add((first.by, first.nulls_are_low))
         type_ = BIGINT if how == "count" else item.type
         parts.append(Part(item.name, how, f"part_{len(parts) + 1}", type_))
     if len(orders) != 1:
@@ -107,25 +104,28 @@ def _running(node: Window) -> tuple[Scalar, bool, Running] | None:
     return at, nulls_are_low, Running("", (), "block_us", tuple(parts))
 
 
-def _how(window: exp.Window, types: dict[Scalar, SparkType]) -> str | None:
+def _how(window: WindowCall, types: dict[Scalar, SparkType]) -> str | None:
     """How a function goes on from the rows before; None where it is no running one, or not of a plain column."""
-    function, spec = window.this, window.args.get("spec")
-    name = function_name(function)
-    if name in ("row_number", "rank"):
+    call, frame = window.call, window.frame
+    if call.name in ("row_number", "rank"):
         return "count"
-    if spec is not None and not is_up_to_own_row(spec):
+    is_up_to_own = frame is None or frame.is_up_to_own_row
+    if not is_up_to_own or call.is_distinct or call.is_filtered or window.nulls is not None:
         return None
-    argument = _argument(function)
-    if name == "count" and not isinstance(function.this, exp.Distinct) and not function.expressions:
-        is_all = isinstance(function.this, (exp.Star, exp.Literal))
-        return "count" if is_all or argument in types else None
+    if call.name == "count" and not call.arguments:
+        return "count"
+    argument = _argument(window)
     type_ = types.get(argument) if argument is not None else None
-    if type_ is None or name not in ("sum", "min", "max") or type_.is_floating:
+    if type_ is None or call.name == "count":
+        return None if type_ is None else "count"
+    if call.name not in ("sum", "min", "max") or type_.is_floating:
         return None
-    if name == "sum" and not (type_.is_integral or (type_.is_decimal and type_.precision <= _DIGITS)):
+    if call.name == "sum" and not (type_.is_integral or (type_.is_decimal and type_.precision <= _DIGITS)):
         return None
-    return name
+    return call.name
 
 
-def _argument(function: exp.Expr) -> Scalar | None:
-    return Scalar(function.this.copy()) if isinstance(function.this, exp.Column) else None
+def _argument(window: WindowCall | None) -> Scalar | None:
+    """The one column that a window function is over."""
+    arguments = window.call.arguments if window is not None else ()
+    return arguments[0] if len(arguments) == 1 and arguments[0].is_column else None

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sqlglot import exp
-
 from fivm_dbt.catalog.types import BIGINT, DATE, TIMESTAMP
 from fivm_dbt.ir.instants import HOUR, micros_of
+from fivm_dbt.ir.intervals import interval_length
 from fivm_dbt.ir.near import Near, block_of
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.window import Window
+from fivm_dbt.ir.window_call import Bound, WindowCall, window_calls
 from fivm_dbt.naming import unique_name
-from fivm_dbt.sql.intervals import microseconds
 
 _SHORTEST = 1_000_000
 """Blocks below a second would be as many as the rows."""
@@ -57,7 +56,7 @@ def _reach_of(node: Window) -> _Reach | None:
     found: list[_Reach] = []
     types = {f.scalar: f.type for f in node.input.fields}
     for item in node.items:
-        for window in item.value.ast().find_all(exp.Window):
+        for window in window_calls(item.value):
             reach = _frame(window)
             type_ = types.get(reach.at) if reach is not None else None
             if reach is None or type_ not in (TIMESTAMP, DATE):
@@ -70,45 +69,24 @@ def _reach_of(node: Window) -> _Reach | None:
     return _Reach(found[0].at, min(first, 0), max(last, 0))
 
 
-def _frame(window: exp.Window) -> _Reach | None:
-    order, spec = window.args.get("order"), window.args.get("spec")
-    if (
-        order is None
-        or len(order.expressions) != 1
-        or spec is None
-        or _word(spec.args.get("kind")) != "RANGE"
-    ):
+def _frame(window: WindowCall) -> _Reach | None:
+    frame = window.frame
+    if len(window.order) != 1 or frame is None or frame.kind != "range":
         return None
-    ordered = order.expressions[0]
-    bounds = [_bound(spec.args.get(side), spec.args.get(f"{side}_side")) for side in ("start", "end")]
-    if spec.args.get("end") is None:
-        bounds[1] = 0
-    first, last = bounds
+    (order,) = window.order
+    first, last = _distance(frame.start), 0 if frame.end is None else _distance(frame.end)
     if first is None or last is None:
         return None
-    if ordered.args.get("desc"):
-        first, last = -last, -first
-    return _Reach(Scalar(ordered.this.copy()), first, last)
+    return _Reach(order.by, -last, -first) if order.is_down else _Reach(order.by, first, last)
 
 
-def _bound(value: object, side: object) -> int | None:
+def _distance(bound: Bound) -> int | None:
     """A bound in microseconds, below zero before the row; days as long as the longest of them are."""
-    if _word(value) == "CURRENT ROW":
+    if bound.place == "current row":
         return 0
-    if not isinstance(value, exp.Interval) or not isinstance(value.this, exp.Literal):
-        return None
-    unit = value.args.get("unit")
-    if unit is not None and not isinstance(unit, exp.Var):
-        return None
-    text = f"{value.this.name} {unit.name}" if unit is not None else value.this.name
-    length = microseconds(text)
+    length = interval_length(bound.distance) if bound.distance is not None else None
     if length is None:
         return None
     if length >= 23 * HOUR:
         length += (length // (23 * HOUR) + 1) * HOUR
-    return -length if _word(side) == "PRECEDING" else length
-
-
-def _word(value: object) -> str:
-    """A keyword, which the text may have in any case."""
-    return value.upper() if isinstance(value, str) else ""
+    return -length if bound.place == "before" else length

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from sqlglot import exp
-
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, DATE, DOUBLE
-from fivm_dbt.functions.lookup import aggregate_of
+from fivm_dbt.functions.function import Aggregate as Row
+from fivm_dbt.functions.lookup import named
 from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
+from fivm_dbt.ir.build import aggregate, quotient
+from fivm_dbt.ir.calls import Call
 from fivm_dbt.ir.near import Near, block_of
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import Scalar
@@ -102,42 +103,40 @@ class _Partials:
         return finish(call, known.__getitem__)
 
     def _total(self, component: Component) -> Scalar:
-        rows = exp.Count(this=exp.Star())
-        term = component.term(Scalar.number(1)).ast()
-        written = rows if component == ROWS else exp.Sum(this=term)
-        return self._added(written, component.type, "count" if component == ROWS else "sum")
+        if component == ROWS:
+            return self._added(aggregate("count"), component.type, "count")
+        return self._added(aggregate("sum", component.term(Scalar.number(1))), component.type, "sum")
 
     def _written(self, call: AggregateCall) -> Scalar | None:
         assert call.written is not None
-        whole = call.written.ast()
-        inner = whole.this if isinstance(whole, exp.Filter) else whole
-        function = aggregate_of(inner)
-        if function is not None and function.of_itself and not isinstance(inner.this, exp.Distinct):
-            return Scalar(_again(inner, self._partial(whole, call.type, call).ast()))
+        whole, called = call.written, Call.of(call.written)
+        function = named(called.name) if called.name is not None else None
+        if isinstance(function, Row) and function.of_itself and not called.is_distinct:
+            assert called.name is not None
+            return aggregate(called.name, self._partial(whole, call.type, call))
         if call.function == "count_if":
             return self._added(whole, BIGINT, "count_if")
-        if call.type != DOUBLE or call.function not in ("sum", "avg") or isinstance(inner.this, exp.Distinct):
+        if call.type != DOUBLE or call.function not in ("sum", "avg") or called.is_distinct:
             return None
         if call.function == "sum":
             return self._added(whole, DOUBLE, "sum", call)
-        if inner is not whole:
+        if called.is_filtered:
             return None
-        total = self._added(exp.Sum(this=exp.cast(inner.this.copy(), "double")), DOUBLE, "sum", call)
-        count = self._added(exp.Count(this=inner.this.copy()), BIGINT, "count")
-        return Scalar(exp.Div(this=total.ast(), expression=count.ast()))
+        (value,) = called.arguments
+        total = self._added(aggregate("sum", value.cast("double")), DOUBLE, "sum", call)
+        return quotient(total, self._added(aggregate("count", value), BIGINT, "count"))
 
     def _added(
-        self, written: exp.Expr, type_: SparkType, wanted: str, call: AggregateCall | None = None
+        self, written: Scalar, type_: SparkType, wanted: str, call: AggregateCall | None = None
     ) -> Scalar:
         """The sum over panes of a partial aggregate."""
-        return Scalar(exp.Sum(this=self._partial(written, type_, call, wanted).ast()))
+        return aggregate("sum", self._partial(written, type_, call, wanted))
 
     def _partial(
-        self, written: exp.Expr, type_: SparkType, call: AggregateCall | None, wanted: str = ""
+        self, written: Scalar, type_: SparkType, call: AggregateCall | None, wanted: str = ""
     ) -> Scalar:
         """The column of a partial aggregate."""
-        scalar = Scalar(written)
-        found = next((c for c in self.calls if c.written == scalar), None)
+        found = next((c for c in self.calls if c.written == written), None)
         if found is None:
             label = wanted or (call.name if call is not None else "partial")
             is_repeatable = call is None or call.is_repeatable
@@ -149,15 +148,8 @@ class _Partials:
                 argument=None,
                 argument_type=None,
                 type=type_,
-                written=scalar,
+                written=written,
                 is_repeatable=is_repeatable,
             )
             self.calls.append(found)
         return Scalar.column(self.alias, found.name)
-
-
-def _again(function: exp.Expr, value: exp.Expr) -> exp.Expr:
-    """The same aggregate function of something else."""
-    if isinstance(function, exp.Anonymous):
-        return exp.Anonymous(this=function.this, expressions=[value])
-    return type(function)(this=value)

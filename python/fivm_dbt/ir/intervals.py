@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+from sqlglot import exp
+
+from fivm_dbt.ir.scalar import Scalar
+
 _MICROSECONDS = {
     "microsecond": 1,
     "millisecond": 1_000,
@@ -38,3 +42,18 @@ def microseconds(text: str) -> int | None:
         total += Decimal(found[1] + found[2]) * _MICROSECONDS[found[3]]
         position = found.end()
     return int(total) if rest and total == int(total) else None
+
+
+def interval_length(interval: Scalar) -> int | None:
+    """The microseconds of a written interval; None for what is none, and for months.
+
+    >>> interval_length(Scalar.parse("interval '2' hours")), interval_length(Scalar.parse("interval '1 day 2 hours'"))
+    (7200000000, 93600000000)
+    """
+    node = interval.ast()
+    if not isinstance(node, exp.Interval) or not isinstance(node.this, exp.Literal):
+        return None
+    unit = node.args.get("unit")
+    if unit is not None and not isinstance(unit, exp.Var):
+        return None
+    return microseconds(f"{node.this.name} {unit.name}" if unit is not None else node.this.name)

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sqlglot import exp
-
 from fivm_dbt.catalog.types import BIGINT, DATE, TIMESTAMP
 from fivm_dbt.ir.instants import DAY, day_of, micros_of
 from fivm_dbt.ir.near import Beside, Near, block_of
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.window import Window
+from fivm_dbt.ir.window_call import Bound, WindowCall, window_calls
 from fivm_dbt.naming import unique_name
-from fivm_dbt.sql.functions import function_name
 
 _LOWEST, _HIGHEST = -62_135_596_800_000_000, 253_402_214_400_000_000
 """The blocks of rows without a time: the first day of the year 1, or the last one of 9999."""
@@ -65,23 +63,11 @@ def block_without_time(*, is_low: bool) -> int:
     return _LOWEST if is_low else _HIGHEST
 
 
-def time_order(window: exp.Window) -> tuple[Scalar, bool, bool] | None:
-    """What a window function orders by first, whether NULL is before all times, and whether it goes back in time."""
-    order = window.args.get("order")
-    if order is None:
-        return None
-    first = order.expressions[0]
-    is_down = bool(first.args.get("desc"))
-    nulls_first = first.args.get("nulls_first")
-    nulls_first = not is_down if nulls_first is None else bool(nulls_first)
-    return Scalar(first.this.copy()), nulls_first != is_down, is_down
-
-
 def _look_of(node: Window) -> _Look | None:
     types = {f.scalar: f.type for f in node.input.fields}
     found: list[_Look] = []
     for item in node.items:
-        for window in item.value.ast().find_all(exp.Window):
+        for window in window_calls(item.value):
             look = _look(window)
             if look is None or types.get(look.at) != TIMESTAMP:
                 return None
@@ -91,44 +77,38 @@ def _look_of(node: Window) -> _Look | None:
     return replace(found[0], earlier=max(f.earlier for f in found), later=max(f.later for f in found))
 
 
-def _look(window: exp.Window) -> _Look | None:
-    order, rows = time_order(window), _rows(window)
-    if order is None or rows is None:
+def _look(window: WindowCall) -> _Look | None:
+    rows = _rows(window)
+    if not window.order or rows is None:
         return None
-    at, nulls_are_low, is_down = order
-    before, after = rows
-    earlier, later = (after, before) if is_down else (before, after)
-    return _Look(at, nulls_are_low, earlier, later)
+    first, (before, after) = window.order[0], rows
+    earlier, later = (after, before) if first.is_down else (before, after)
+    return _Look(first.by, first.nulls_are_low, earlier, later)
 
 
-def _rows(window: exp.Window) -> tuple[int, int] | None:
+def _rows(window: WindowCall) -> tuple[int, int] | None:
     """How many rows before its own and after it a window function looks at; None where that is not told."""
-    function, spec = window.this, window.args.get("spec")
-    name = function_name(function)
-    if name in ("lag", "lead") and spec is None:
-        offset = function.args.get("offset")
-        many = 1 if offset is None else Scalar(offset.copy()).as_number
+    call, frame = window.call, window.frame
+    if window.nulls is not None:
+        return None
+    if call.name in ("lag", "lead") and frame is None:
+        many = 1 if len(call.arguments) < 2 else call.arguments[1].as_number
         if many is None or many < 1:
             return None
-        return (many, 0) if name == "lag" else (0, many)
-    if spec is None or str(spec.args.get("kind")).upper() != "ROWS" or spec.args.get("exclude"):
+        return (many, 0) if call.name == "lag" else (0, many)
+    if frame is None or frame.kind != "rows" or frame.excludes:
         return None
-    if isinstance(function, (exp.IgnoreNulls, exp.RespectNulls)):
-        return None
-    bounds = [_offset(spec.args.get(side), spec.args.get(f"{side}_side")) for side in ("start", "end")]
-    if spec.args.get("end") is None:
-        bounds[1] = 0
-    first, last = bounds
+    first, last = _offset(frame.start), 0 if frame.end is None else _offset(frame.end)
     if first is None or last is None or first > last:
         return None
     return max(-first, 0), max(last, 0)
 
 
-def _offset(value: object, side: object) -> int | None:
+def _offset(bound: Bound) -> int | None:
     """A bound in rows, below zero before the own one; None where it is no number."""
-    if isinstance(value, str):
-        return 0 if value.upper() == "CURRENT ROW" else None
-    number = Scalar(value.copy()).as_number if isinstance(value, exp.Expr) else None
+    if bound.place == "current row":
+        return 0
+    number = bound.distance.as_number if bound.distance is not None else None
     if number is None or number < 0:
         return None
-    return -number if str(side).upper() == "PRECEDING" else number
+    return -number if bound.place == "before" else number

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from sqlglot import exp
-
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
+from fivm_dbt.ir.build import coalesce
 from fivm_dbt.ir.node import Item
-from fivm_dbt.ir.scalar import Scalar, as_type, column_ast
+from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.rings.products import sum_of_products
 from fivm_dbt.rings.registry import ROWS, Component, components, finish
 
@@ -39,8 +38,7 @@ def shown(
         if not is_global:
             return Scalar.column(alias, name)
         # Over no rows at all there is a row, and its sums are NULL.
-        zero = as_type(exp.Literal.number(0), known.type.text)
-        return Scalar(exp.Coalesce(this=column_ast(alias, name), expressions=[zero]))
+        return coalesce(Scalar.column(alias, name), Scalar.number(0).cast(known.type.text))
 
     items = [Item(key.name, Scalar.column(alias, name), key.type) for key, name in keys]
     items += [Item(call.name, finish(call, column), call.type) for call in result.calls]

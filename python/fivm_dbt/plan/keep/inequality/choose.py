@@ -19,13 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from sqlglot import exp
-
 from fivm_dbt.catalog import TableStatistics
 from fivm_dbt.config import Inequality
 from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.buckets import LEVEL, PARENT
+from fivm_dbt.ir.build import is_there
 from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.nodes import Filter, Join, Map
 from fivm_dbt.ir.on_demand import OnDemand
@@ -234,7 +233,7 @@ class InequalityHelpers:
 
     def _relations(self, found: Correlation) -> tuple[Node, Correlation, Node]:
         """R as one relation and the domain, each under the conditions on it alone, and ``found`` over these."""
-        present = Scalar(exp.Not(this=exp.Is(this=exp.paren(found.value.ast()), expression=exp.Null())))
+        present = is_there(found.value)
         if found.value.is_column:
             present = Scalar.is_not_null(next(iter(found.value.columns)))
         domain: Node = Filter(found.domain, found.beside) if found.beside else found.domain

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
-
-from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.comparison import Comparison, Operator
 from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.nodes import Join
 from fivm_dbt.ir.rename import with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
-
-Operator = Literal["<", "<=", ">", ">="]
-
-_OPERATORS: dict[type[exp.Expr], tuple[Operator, Operator]] = {
-    exp.LT: ("<", ">"),
-    exp.LTE: ("<=", ">="),
-    exp.GT: (">", "<"),
-    exp.GTE: (">=", "<="),
-}
-"""A comparison as it is written, and with its sides exchanged."""
 
 
 @dataclass(frozen=True)
@@ -110,27 +98,27 @@ def _is_domain(factor: Node, node: Aggregate) -> bool:
 
 
 def _is_equality(predicate: Scalar, ours: frozenset[ColumnId], theirs: frozenset[ColumnId]) -> bool:
-    node = predicate.ast()
-    if not isinstance(node, (exp.EQ, exp.NullSafeEQ)):
+    found = Comparison.of(predicate)
+    if found is None or not found.is_equality:
         return False
-    left, right = Scalar(node.this).columns, Scalar(node.expression).columns
-    return bool(left and right) and ((left <= ours and right <= theirs) or (left <= theirs and right <= ours))
+    return _is_between(found, ours, theirs) or _is_between(found.turned, ours, theirs)
 
 
 def _sides(
     predicate: Scalar, ours: frozenset[ColumnId], theirs: frozenset[ColumnId]
 ) -> tuple[Scalar, Operator, Scalar] | None:
     """A comparison as ``value of R, operator, value of the domain``."""
-    node = predicate.ast()
-    operators = _OPERATORS.get(type(node))
-    if operators is None:
+    found = Comparison.of(predicate)
+    if found is None or not found.is_inequality:
         return None
-    left, right = Scalar(node.this.unnest()), Scalar(node.expression.unnest())
-    if left.columns and left.columns <= ours and right.columns and right.columns <= theirs:
-        return left, operators[0], right
-    if left.columns and left.columns <= theirs and right.columns and right.columns <= ours:
-        return right, operators[1], left
-    return None
+    way = next((c for c in (found, found.turned) if _is_between(c, ours, theirs)), None)
+    return (way.left, way.operator, way.right) if way is not None else None
+
+
+def _is_between(found: Comparison, ours: frozenset[ColumnId], theirs: frozenset[ColumnId]) -> bool:
+    """Whether the left side is of R and the right one of the domain."""
+    left, right = found.left.columns, found.right.columns
+    return bool(left and right) and left <= ours and right <= theirs
 
 
 def common_type(one: SparkType, other: SparkType) -> SparkType | None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlglot import exp
-
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.buckets import BITS, BUCKET, LEVEL, PARENT, Buckets
+from fivm_dbt.ir.build import all_of, any_of, call
+from fivm_dbt.ir.comparison import Comparison, Operator
 from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.scalar import ColumnId, Scalar, as_type, column_ast
+from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import storable, unique_name
-from fivm_dbt.plan.keep.inequality.correlation import Correlation, Operator, common_type
+from fivm_dbt.plan.keep.inequality.correlation import Correlation, common_type
 
 _DIGITS = 18
 """A bigint has room for so many decimal digits."""
@@ -26,18 +26,14 @@ class Spread:
     levels: int
 
     def code(self, value: Scalar) -> Scalar:
-        node, text = value.ast(), self.type.text
+        text = self.type.text
         if self.type.is_decimal:
             # Exact: as many digits as the numbers have, the point moved behind the last one.
-            scaled = as_type(node, text)
             shift = SparkType.decimal(self.type.scale + 1, 0)
-            power = as_type(exp.Literal.number(10**self.type.scale), shift.text)
-            node = exp.Mul(this=scaled, expression=power)
-        elif text == "date":
-            node = exp.Anonymous(this="UNIX_DATE", expressions=[node])
-        elif text == "timestamp":
-            node = exp.Anonymous(this="UNIX_MICROS", expressions=[node])
-        return Scalar(as_type(node, BIGINT.text))
+            value = value.cast(text).times(Scalar.number(10**self.type.scale).cast(shift.text))
+        elif text in ("date", "timestamp"):
+            value = call("UNIX_DATE" if text == "date" else "UNIX_MICROS", value)
+        return value.cast(BIGINT.text)
 
 
 def spread_of(found: Correlation) -> tuple[Spread | None, str | None]:
@@ -92,11 +88,9 @@ def bucketed(node: Node, code: Scalar, levels: int, alias: str) -> tuple[Buckets
 
 def beside(operator: Operator, inner: str, outer: str) -> Scalar:
     """``bucket θ own bucket``; what may be equal is so on the finest level, where a bucket is a value."""
-    strict = {"<": exp.LT, ">": exp.GT}[operator[0]]
-    bucket, own = column_ast(inner, BUCKET), column_ast(outer, BUCKET)
-    compared: exp.Expr = strict(this=bucket, expression=own)
-    if operator.endswith("="):
-        finest = exp.EQ(this=column_ast(inner, LEVEL), expression=exp.Literal.number(0))
-        same = exp.and_(exp.EQ(this=bucket.copy(), expression=own.copy()), finest)
-        compared = exp.paren(exp.or_(compared, same))
-    return Scalar(compared)
+    bucket, own = Scalar.column(inner, BUCKET), Scalar.column(outer, BUCKET)
+    strict = Comparison(bucket, "<" if operator[0] == "<" else ">", own).scalar
+    if not operator.endswith("="):
+        return strict
+    finest = Comparison(Scalar.column(inner, LEVEL), "=", Scalar.number(0)).scalar
+    return any_of(strict, all_of(Comparison(bucket, "=", own).scalar, finest))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlglot import exp
-
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import INT
 from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.build import NULL
+from fivm_dbt.ir.comparison import Comparison
 from fivm_dbt.ir.node import Field, Item, Node
 from fivm_dbt.ir.nodes import Filter, Map, UnionAll
-from fivm_dbt.ir.scalar import Scalar, column_ast
+from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.window import Window
+from fivm_dbt.ir.window_call import running_sum
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.plan.keep.inequality.aggregate_parts import parts_of, shown, summed
 from fivm_dbt.plan.keep.inequality.correlation import Correlation, common_type
@@ -57,13 +58,12 @@ class Sweep:
         needed = [(one, other) for one, other, _, is_null_safe in pairs if not is_null_safe]
         outer = tuple(Field(self.alias, f"outer_{n}", k.type) for n, k in enumerate(self.result.keys, 1))
         parts = self.parts
-        null = Scalar(exp.Null())
         sums = Map(
             _present(self.sums.node, [one for one, _ in needed]),
             self.alias,
             (
                 *(Item(s.name, s.one.cast(s.type.text), s.type) for s in common),
-                *(Item(f.name, null.cast(f.type.text), f.type) for f in outer),
+                *(Item(f.name, NULL.cast(f.type.text), f.type) for f in outer),
                 *(Item(name, value.cast(c.type.text), c.type) for name, c, value in parts),
                 Item("is_outer", Scalar.number(0), INT),
             ),
@@ -81,9 +81,9 @@ class Sweep:
         )
         both = UnionAll((sums, asked), self.alias)
         window = Window(both, self.placed, (), self._running(common, outer, parts))
-        is_outer = exp.EQ(this=column_ast(self.placed, "is_outer"), expression=exp.Literal.number(1))
-        some = exp.NEQ(this=column_ast(self.placed, "part_0"), expression=exp.Literal.number(0))
-        wanted = Filter(window, (Scalar(is_outer), Scalar(some)))
+        is_outer = Comparison(Scalar.column(self.placed, "is_outer"), "=", Scalar.number(1))
+        some = Comparison(Scalar.column(self.placed, "part_0"), "<>", Scalar.number(0))
+        wanted = Filter(window, (is_outer.scalar, some.scalar))
         keys = tuple((k, f.name) for k, f in zip(self.result.keys, outer, strict=True))
         return Map(wanted, self.result.alias, shown(self.result, self.placed, keys))
 
@@ -93,29 +93,16 @@ class Sweep:
         is_down = self.found.operator[0] == ">"
         # Rows of the outer query come last where equal values are in range.
         is_last = self.found.operator.endswith("=")
-        order = exp.Order(
-            expressions=[
-                exp.Ordered(this=column_ast(self.alias, common[0].name), desc=is_down),
-                exp.Ordered(this=column_ast(self.alias, "is_outer"), desc=not is_last),
-            ]
-        )
-        spec = exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW")
-        partition = [column_ast(self.alias, s.name) for s in common[1:]]
-
-        def running(name: str) -> Scalar:
-            return Scalar(
-                exp.Window(
-                    this=exp.Sum(this=column_ast(self.alias, name)),
-                    partition_by=[p.copy() for p in partition],
-                    order=order.copy(),
-                    spec=spec.copy(),
-                )
-            )
-
+        is_outer = Scalar.column(self.alias, "is_outer")
+        at, *equal = (Scalar.column(self.alias, s.name) for s in common)
+        order = ((at, is_down), (is_outer, not is_last))
         return (
             *(Item(f.name, f.scalar, f.type) for f in outer),
-            *(Item(name, running(name), c.type) for name, c, _ in parts),
-            Item("is_outer", Scalar.column(self.alias, "is_outer"), INT),
+            *(
+                Item(name, running_sum(Scalar.column(self.alias, name), equal, order), c.type)
+                for name, c, _ in parts
+            ),
+            Item("is_outer", is_outer, INT),
         )
 
     def _pairs(self) -> list[tuple[Scalar, Scalar, SparkType, bool]] | None:
@@ -124,11 +111,11 @@ class Sweep:
         known = dict(self.sums.columns)
         sides = [(self.found.value, self.found.outer, False)]
         for predicate in self.found.equal:
-            node = predicate.ast()
-            one, other = Scalar(node.this.unnest()), Scalar(node.expression.unnest())
-            if one not in known:
-                one, other = other, one
-            sides.append((one, other, isinstance(node, exp.NullSafeEQ)))
+            compared = Comparison.of(predicate)
+            assert compared is not None
+            if compared.left not in known:
+                compared = compared.turned
+            sides.append((compared.left, compared.right, compared.operator == "<=>"))
         found = []
         for one, other, is_null_safe in sides:
             if one not in known or not other.is_column:

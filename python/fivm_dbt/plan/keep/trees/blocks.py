@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from sqlglot import exp
-
 from fivm_dbt.catalog import Dependency, SparkType, TableStatistics
 from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.comparison import Comparison
 from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.nodes import Filter, Join
 from fivm_dbt.ir.scalar import ColumnId, Scalar
@@ -271,10 +270,8 @@ def _is_identical(type_: SparkType) -> bool:
 
 
 def _sides(condition: Scalar) -> tuple[Scalar, ...]:
-    node = condition.ast()
-    if isinstance(node, (exp.EQ, exp.NullSafeEQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)):
-        return Scalar(node.this.unnest()), Scalar(node.expression.unnest())
-    return (condition,)
+    found = Comparison.of(condition)
+    return (condition,) if found is None else (found.left, found.right)
 
 
 def _columns(scalar: Scalar) -> tuple[Scalar, ...]:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
-
-from sqlglot import exp
+from functools import cached_property, reduce
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
+from fivm_dbt.ir.comparison import Comparison
 from fivm_dbt.ir.factored import Factored, Product
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Join
@@ -188,7 +187,7 @@ class PayloadViews:
                 met = next(
                     known[p] for p in self.block.parts if p in known and self.block.variable_of[p] == variable
                 )
-                yield Scalar(exp.NullSafeEQ(this=met.ast(), expression=value.ast()))
+                yield Comparison(met, "<=>", value).scalar
 
     def columns(self, relations: frozenset[int]) -> dict[Scalar, str]:
         """The parts that are used outside of these relations, with the column of their view that has the value.
@@ -268,10 +267,7 @@ def _type_of_sum(atoms: Atoms) -> SparkType:
 
 def _described(atoms: Atoms) -> Scalar:
     """The product of the atoms as they are over the relations: what a payload is the sum of."""
-    value = atoms[0].value.ast()
-    for atom in atoms[1:]:
-        value = exp.Mul(this=value, expression=atom.value.ast())
-    return Scalar(value)
+    return reduce(Scalar.times, (a.value for a in atoms))
 
 
 def _label(atoms: Atoms) -> str:

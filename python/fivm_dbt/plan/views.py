@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fivm_dbt.catalog import Column, Presentation, SparkType
+from fivm_dbt.catalog import Column, SparkType
 from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.config import Config
 from fivm_dbt.delta import derive
@@ -176,9 +176,7 @@ class _Views:
             terms=terms,
             key_sets=key_sets if own is None else (*own.key_sets(), *key_sets),
             columns=tuple(Column(n, f.type) for n, f in zip(names, node.fields, strict=True)),
-            presentation=Presentation(
-                name, root.presentation(name, is_set=state.is_set).sql(dialect="spark")
-            ),
+            presentation=root.presentation(name, is_set=state.is_set),
             rows=_rows(root, is_payload=is_payload),
             reason=reason,
             is_payload=is_payload,

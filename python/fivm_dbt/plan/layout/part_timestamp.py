@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import sqlglot
-from sqlglot import exp
-
-from fivm_dbt.catalog import Presentation
 from fivm_dbt.catalog.types import DATE
 from fivm_dbt.config import Config
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.dialect import SparkText
+from fivm_dbt.ir.build import call, text
 from fivm_dbt.ir.moments import session_zone
+from fivm_dbt.ir.presentation import with_column
+from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.plan.model.state import StateTable
@@ -40,13 +38,9 @@ def with_part_timestamp(
             f"{PART_TIMESTAMP} is a column of the query, and fivm_part_timestamp adds one",
             remedy="give it another name, or leave fivm_part_timestamp out",
         )
-    query = sqlglot.parse_one(top.presentation.sql, dialect=SparkText)
-    assert isinstance(query, exp.Select)
     length = Length.of(config.batch_size or "month", _zone(top.state, config, session))
-    begins = _begins(top.state, length.zone)
-    shown = query.select(exp.alias_(begins, PART_TIMESTAMP), copy=False)
-    presentation = Presentation(top.presentation.root, shown.sql(dialect="spark"))
-    return (*views[:-1], replace(top, presentation=presentation)), length
+    shown = with_column(top.presentation, PART_TIMESTAMP, _begins(top.state, length.zone))
+    return (*views[:-1], replace(top, presentation=shown)), length
 
 
 def _zone(state: StateTable, config: Config, session: Mapping[str, str]) -> str:
@@ -57,15 +51,12 @@ def _zone(state: StateTable, config: Config, session: Mapping[str, str]) -> str:
     return (config.fivm_time_zone if of_dates else None) or session_zone(tuple(session.items()))
 
 
-def _begins(state: StateTable, zone: str) -> exp.Expr:
+def _begins(state: StateTable, zone: str) -> Scalar:
     """When a partition begins, as the catalog of parts has it: a cast would ask for the zone of whoever reads."""
     by = state.partitioning
     assert by.expression is not None
     if by.type != DATE:
-        return by.expression.ast()
-    days = exp.Anonymous(this="UNIX_DATE", expressions=[by.expression.ast()])
-    seconds = exp.Mul(this=days, expression=exp.Literal.number(86_400))
-    in_utc = exp.Anonymous(this="TIMESTAMP_SECONDS", expressions=[seconds])
-    if zone == "UTC":
-        return in_utc
-    return exp.Anonymous(this="TO_UTC_TIMESTAMP", expressions=[in_utc, exp.Literal.string(zone)])
+        return by.expression
+    days = call("UNIX_DATE", by.expression)
+    in_utc = call("TIMESTAMP_SECONDS", days.times(Scalar.number(86_400)))
+    return in_utc if zone == "UTC" else call("TO_UTC_TIMESTAMP", in_utc, text(zone))

@@ -10,22 +10,22 @@
 
 from __future__ import annotations
 
-from sqlglot import exp
-
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, BINARY, DATE, INT, STRING, TIMESTAMP
 from fivm_dbt.config import Config
-from fivm_dbt.errors import FivmError, expected_one_of
+from fivm_dbt.errors import FivmError
+from fivm_dbt.ir.build import call, truncated
+from fivm_dbt.ir.calls import Call
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.part_columns import is_shorter_than_period
-from fivm_dbt.ir.scalar import Scalar, as_type, column_ast
+from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.model.state import Partitioning
-from fivm_dbt.sql.expressions import check_row_level
-from fivm_dbt.sql.parse import parse
+from fivm_dbt.sql.partition_by import over_keys
 from fivm_dbt.sql.typing import Typer
 
-_TRUNCATIONS = (exp.TimestampTrunc, exp.DateTrunc)
+_TRUNCATIONS = ("timestamp_trunc", "date_trunc")
+"""What the functions that truncate times are called when they have been read."""
 
 
 def choose_partitioning(
@@ -67,57 +67,28 @@ def by_period(key: Item, unit: str) -> Partitioning:
 
 def is_period(type_: SparkType, value: Scalar) -> bool:
     """Whether a key of this type and value is a date, or a timestamp truncated to a period or to a window's bounds."""
-    is_start = isinstance(value.ast(), _TRUNCATIONS) or is_bound_of_window(value)
+    is_start = Call.of(value).name in _TRUNCATIONS or is_bound_of_window(value)
     return type_ == DATE or (type_.is_temporal and is_start)
 
 
 def is_bound_of_window(value: Scalar) -> bool:
     """Whether a value is the start or the end of a window of time."""
-    ast = value.ast()
-    return isinstance(ast, exp.Anonymous) and ast.name.upper() == "TIMESTAMP_MICROS"
+    return Call.of(value).name == "timestamp_micros"
 
 
 def _period(key: Item, unit: str) -> tuple[Scalar, SparkType]:
     """The start of the period of a key column."""
-    column = column_ast("", key.name)
+    column = Scalar.column("", key.name)
     if unit == "hour" and key.type != DATE:
-        return Scalar(exp.func("date_trunc", exp.Literal.string("HOUR"), column, dialect="spark")), TIMESTAMP
+        return truncated(column, unit), TIMESTAMP
     if unit in ("hour", "day"):
-        return Scalar(column if key.type == DATE else as_type(column, "date")), DATE
-    word = {"month": "MM", "year": "YEAR"}[unit]
-    return Scalar(exp.func("trunc", column, exp.Literal.string(word), dialect="spark")), DATE
+        return column if key.type == DATE else column.cast("date"), DATE
+    return truncated(column, unit), DATE
 
 
 def _given(text: str, keys: tuple[Item, ...], outputs: dict[str, str | None], typer: Typer) -> Partitioning:
-    try:
-        ast = parse(f"select {text}").selects[0].unalias()
-        check_row_level(ast)
-    except FivmError as error:
-        raise FivmError(
-            "FIVM202", f"fivm_partition_by: {text}: {error.message}", remedy="name an output column"
-        ) from None
+    scalar = over_keys(text, outputs)
     types = {key.name: key.type for key in keys}
-    shown = [name for name, key in outputs.items() if key is not None]
-    for column in list(ast.find_all(exp.Column)):
-        name = column.name.lower()
-        key = outputs.get(name)
-        if key is None:
-            why = (
-                "is not in the output"
-                if name not in outputs
-                else "is not a key of the result: its value changes"
-            )
-            raise FivmError(
-                "FIVM202",
-                f"fivm_partition_by: {column.name} {why} ({expected_one_of(shown) if shown else 'there is no key'})",
-                remedy="name an output column that is grouped by",
-            )
-        replacement = column_ast("", key)
-        if column is ast:
-            ast = replacement
-        else:
-            column.replace(replacement)
-    scalar = Scalar(ast)
     type_ = typer.types([scalar], {("", name): type_ for name, type_ in types.items()})[0]
     if type_ is None:
         raise FivmError(
@@ -125,7 +96,7 @@ def _given(text: str, keys: tuple[Item, ...], outputs: dict[str, str | None], ty
         )
     if type_ == BINARY:
         # Bytes need not be text.
-        scalar, type_ = Scalar(exp.Anonymous(this="HEX", expressions=[scalar.ast()])), STRING
+        scalar, type_ = call("HEX", scalar), STRING
     return Partitioning("value", scalar, type_, f"fivm_partition_by: {text}")
 
 

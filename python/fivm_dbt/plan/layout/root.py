@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from sqlglot import exp
-
-from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog import Presentation, SparkType
 from fivm_dbt.catalog.types import INT
 from fivm_dbt.delta.own_delta import STORED, has_own_delta
 from fivm_dbt.errors import FivmError
@@ -22,7 +20,8 @@ from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.node import Field, Item, Node
 from fivm_dbt.ir.nodes import Filter, Map
 from fivm_dbt.ir.on_demand import is_on_demand
-from fivm_dbt.ir.scalar import ColumnId, Scalar, identifier
+from fivm_dbt.ir.presentation import presentation
+from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import COUNT, PARTITION, PREFIX, storable, unique_name
 from fivm_dbt.plan.model.state import PayloadColumn
 from fivm_dbt.rings import Component, components, finish
@@ -63,23 +62,9 @@ class Root:
         """Whether it is an aggregate without keys: its bucket must not be told by its values, which change."""
         return self.is_global or (self.local is not None and self.local.is_global)
 
-    def presentation(self, state: str, *, is_set: bool = False) -> exp.Select:
-        """``SELECT outputs FROM state WHERE filters``, each row of a bag as often as its multiplicity says.
-
-        A state that ``is_set`` has no multiplicities: each row once.
-        """
-        columns = [
-            exp.alias_(value.ast(), identifier(name), quoted=identifier(name).quoted)
-            for name, value in self.outputs
-        ]
-        # A view of which only the rows count still needs a column in its SELECT.
-        query = exp.select(*(columns or [exp.alias_(exp.Literal.number(1), "one")]))
-        query = query.from_(exp.to_table(state, dialect="spark"))
-        if self.is_bag and not is_set:
-            query = query.lateral(
-                f"EXPLODE(SEQUENCE(1, {COUNT})) {PREFIX}copies AS {PREFIX}copy", dialect="spark"
-            )
-        return query.where(*(f.ast() for f in self.filters), copy=False) if self.filters else query
+    def presentation(self, state: str, *, is_set: bool = False) -> Presentation:
+        """How rows of a state are shown; one that ``is_set`` has no multiplicities: each row once."""
+        return presentation(state, self.outputs, self.filters, repeats=self.is_bag and not is_set)
 
 
 def find_root(query: Node, names: tuple[str, ...]) -> Root:

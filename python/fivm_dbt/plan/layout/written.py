@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fivm_dbt.catalog import Column, Presentation
+from fivm_dbt.catalog import Column
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.nodes import AsWritten
 from fivm_dbt.ir.scalar import Scalar
@@ -42,7 +42,7 @@ def written_view(
         terms=(),
         key_sets=(),
         columns=tuple(output),
-        presentation=Presentation(name, root.presentation(name).sql(dialect="spark")),
+        presentation=root.presentation(name),
         rows=None,
         reason=f"the model itself, {how}",
     )

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-import sqlglot
-from sqlglot import exp
-
-from fivm_dbt.catalog import Presentation, SparkType
+from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
-from fivm_dbt.ir.dialect import SparkText
+from fivm_dbt.ir.build import text
+from fivm_dbt.ir.comparison import Comparison
+from fivm_dbt.ir.presentation import of_rows
+from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import (
     COMMIT,
     COUNT,
@@ -117,13 +117,8 @@ def lay_out_states(relation: str, views: Sequence[View]) -> StateLayout:
 
 def shown_from_table(root: View, table: str) -> View:
     """The root, of which the model's view shows the rows in ``table``: its columns have their own names there."""
-    query = sqlglot.parse_one(root.presentation.sql, dialect=SparkText)
-    assert isinstance(query, exp.Select)
-    own = exp.EQ(this=exp.column(VIEW), expression=exp.Literal.string(view_label(table, root.name)))
-    where = query.args.pop("where", None)
-    tests = [own] if where is None else [own, where.this]
-    shown = query.from_(exp.to_table(table, dialect="spark"), copy=False).where(*tests, copy=False)
-    return replace(root, presentation=Presentation(table, shown.sql(dialect="spark")))
+    own = Comparison(Scalar.column("", VIEW), "=", text(view_label(table, root.name)))
+    return replace(root, presentation=of_rows(root.presentation, table, own.scalar))
 
 
 def _columns(state: StateTable) -> list[tuple[str, SparkType, Role]]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from sqlglot import exp
-
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.spark.merge import Way, write_deltas
-from fivm_dbt.spark.places import Place
+from fivm_dbt.spark.pieces import pretty
+from fivm_dbt.spark.places import TOUCHED, Place
 from fivm_dbt.spark.statements import statement
 from fivm_dbt.steps.applying import APPENDED_ROWS, anew_up_to, not_appended_to
 from fivm_dbt.steps.binding import Binding, staged_input, staged_state
@@ -78,14 +77,13 @@ def _statement(plan: Plan, step: Step, binding: Binding) -> list[str]:
         case KeepSnapshot(relation):
             purpose = f"the rows of {relation} that the next refresh compares with"
         case Write():
-            touched = (exp.Placeholder(this="touched"),)
-            places = [Place(view, touched) for view in plan.stored if binding.is_changed_by(view)]
+            places = [Place(view, (TOUCHED,)) for view in plan.stored if binding.is_changed_by(view)]
             if not places:
                 return []
             written = write_deltas(plan, places, _OLD, EXAMPLE_HEAD, way=_way(plan))
-            return [f"-- with the touched partitions as literals{_or_anew(plan)}", _sql(written)]
+            return [f"-- with the touched partitions as literals{_or_anew(plan)}", f"{pretty(written)};"]
     query = statement(plan, step, binding)
-    return [] if query is None else [f"-- {purpose}", _sql(query)]
+    return [] if query is None else [f"-- {purpose}", f"{pretty(query)};"]
 
 
 def _way(plan: Plan) -> Way:
@@ -105,7 +103,3 @@ def _or_anew(plan: Plan) -> str:
     if not_appended_to(plan) is not None:
         return anew
     return f"; appended while all states have up to {APPENDED_ROWS:,} rows{anew}"
-
-
-def _sql(statement: exp.Expr) -> str:
-    return statement.sql(dialect="spark", pretty=True) + ";"

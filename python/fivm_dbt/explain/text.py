@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from fivm_dbt.catalog import Presentation
 from fivm_dbt.explain.access import access_paths
 from fivm_dbt.explain.deltas import delta_lines
 from fivm_dbt.explain.inequality import inequality_lines
@@ -14,7 +13,6 @@ from fivm_dbt.explain.parts import part_lines
 from fivm_dbt.explain.products import product_lines
 from fivm_dbt.explain.statements import sides, statement_lines
 from fivm_dbt.explain.view_trees import view_tree_lines
-from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.printer import render
 from fivm_dbt.ir.within import Near
 from fivm_dbt.naming import CLOCK, COUNT, PARTITION
@@ -23,6 +21,7 @@ from fivm_dbt.plan.model.inputs import PlanInput
 from fivm_dbt.plan.model.plan import FactorisedPlan, MaintainedPlan, Plan, RecomputedPlan, ViewdfPlan
 from fivm_dbt.plan.model.recompute import Recompute
 from fivm_dbt.plan.model.view import View
+from fivm_dbt.spark.pieces import pretty
 from fivm_dbt.spark.state import joined_on_read
 from fivm_dbt.sql.edits import Edit
 
@@ -69,7 +68,7 @@ def _maintained(plan: MaintainedPlan) -> str:
         parts += [
             _heading("result"),
             "no rows of its own: joined from the views above when the model is read",
-            f"shown by view {plan.relation}:\n{_indent(joined_on_read(plan).sql('spark', pretty=True))}",
+            f"shown by view {plan.relation}:\n{_indent(pretty(joined_on_read(plan)))}",
         ]
     else:
         parts += [_heading("state"), *_state(plan, plan.top)]
@@ -111,7 +110,7 @@ def _recomputed(plan: Plan, recompute: Recompute) -> str:
         f"{plan.state_relation}, replaced as a whole by the rows of the query above",
         *columns,
         partition,
-        f"shown by view {plan.relation}:\n{_indent(_pretty_sql(plan.presentation))}",
+        f"shown by view {plan.relation}:\n{_indent(pretty(plan.presentation.sql))}",
     ]
     return "\n".join(parts) + "\n"
 
@@ -199,14 +198,8 @@ def _state(plan: Plan, view: View) -> list[str]:
     where = f"{plan.state_relation}, partition {plan.layout.label(view)}"
     lines = [f"{where}, one row per key", *(keys or ["  no key: one row"]), *payload, partition]
     if view is plan.top:
-        lines.append(f"shown by view {plan.relation}:\n{_indent(_pretty_sql(plan.presentation))}")
+        lines.append(f"shown by view {plan.relation}:\n{_indent(pretty(plan.presentation.sql))}")
     return lines
-
-
-def _pretty_sql(presentation: Presentation) -> str:
-    import sqlglot
-
-    return sqlglot.parse_one(presentation.sql, dialect=SparkText).sql(dialect="spark", pretty=True)
 
 
 def _indent(text: str) -> str:

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 
+import sqlglot
 from sqlglot import exp
 
+from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.scalar import identifier
+
+Statement = exp.Expr
+"""A statement; whoever runs it does not look into it."""
+Condition = exp.Expr
+"""What rows of a table have to meet."""
+Query = exp.Query
+"""Something that has rows."""
 
 Q = TypeVar("Q", bound=exp.Query)
 
@@ -15,6 +24,36 @@ Q = TypeVar("Q", bound=exp.Query)
 def table(name: str) -> exp.Table:
     """A relation by its canonical name."""
     return exp.to_table(name, dialect="spark")
+
+
+def everything(source: exp.Expr) -> exp.Select:
+    """All of a FROM item."""
+    return exp.select("*").from_(source)
+
+
+def whole(name: str) -> exp.Select:
+    """All of a relation.
+
+    >>> whole("raw.a").sql("spark")
+    'SELECT * FROM raw.a'
+    """
+    return everything(table(name))
+
+
+def any_row(name: str) -> exp.Select:
+    """A row of a relation that has any."""
+    return exp.select("1").from_(table(name)).limit(1)
+
+
+def drop(name: str, kind: Literal["TABLE", "VIEW"]) -> exp.Drop:
+    """``DROP TABLE IF EXISTS``, or of a view."""
+    return exp.Drop(tables=[table(name)], kind=kind, exists=True)
+
+
+def pretty(statement: Statement | str) -> str:
+    """A statement on several lines, for people."""
+    node = sqlglot.parse_one(statement, dialect=SparkText) if isinstance(statement, str) else statement
+    return node.sql(dialect="spark", pretty=True)
 
 
 def pinned(name: str, version: int) -> exp.Table:

@@ -11,6 +11,9 @@ from fivm_dbt.plan.model.view import View
 from fivm_dbt.spark.reads import Bounds, in_bounds, in_partitions
 from fivm_dbt.spark.states import of_view, renamed
 
+TOUCHED = exp.Placeholder(this="touched")
+"""Stands for the touched partitions in statements that are shown."""
+
 
 @dataclass(frozen=True)
 class Place:

@@ -9,9 +9,10 @@ import pytest
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
-from fivm_dbt.refresh.compare import difference, difference_sql
+from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.engine import Row
-from fivm_dbt.refresh.tolerance import RELATIVE
+from fivm_dbt.spark.difference import difference
+from fivm_dbt.spark.tolerance import RELATIVE
 from fivm_dbt.testing.compare import compare_rows
 from fixtures.models import Bench
 

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from fivm_dbt.catalog import Column, SparkType
 from fivm_dbt.refresh.engine import Engine, Row
-from fivm_dbt.refresh.tolerance import ABSOLUTE, RELATIVE, is_close
+from fivm_dbt.spark.tolerance import ABSOLUTE, RELATIVE, is_close
 from fivm_dbt.testing.values import quantized
 
 _COUNT = "fivm_copies"

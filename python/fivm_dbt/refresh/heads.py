@@ -10,8 +10,6 @@ from datetime import datetime, timezone
 from time import time_ns
 from typing import Any
 
-from sqlglot import exp
-
 from fivm_dbt.naming import COVERAGE, sibling
 from fivm_dbt.plan.model.head import HeadId, NextHead, as_json, noted_head
 from fivm_dbt.plan.model.plan import Plan
@@ -20,7 +18,7 @@ from fivm_dbt.refresh.engine import Commit, MissingRelation, NotVersioned, Reada
 from fivm_dbt.refresh.observe import Coverage, State
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.heads import head_query
-from fivm_dbt.spark.pieces import table
+from fivm_dbt.spark.pieces import whole
 
 _NO_SUCH_COLUMN = re.compile(r"UNRESOLVED_COLUMN|not found in FROM clause")
 
@@ -86,7 +84,7 @@ def had_head(plan: Plan, engine: Recorder) -> bool:
     """Whether there is a table of states, of which somebody has taken the head; raises FIVM404 for another table."""
     if not engine.exists(plan.state_relation):
         return False
-    columns = engine.describe(exp.select("*").from_(table(plan.state_relation)).sql(dialect="spark"))
+    columns = engine.describe(whole(plan.state_relation).sql(dialect="spark"))
     if COVERAGE not in {c.name for c in columns}:
         raise without_head(plan)
     return True

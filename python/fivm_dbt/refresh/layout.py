@@ -6,16 +6,12 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
-from sqlglot import exp
-
 from fivm_dbt.catalog import TableStatistics
-from fivm_dbt.ir.scalar import column_ast
-from fivm_dbt.naming import PARTITION, VIEW
 from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
 from fivm_dbt.refresh.engine import Engine, MissingRelation
 from fivm_dbt.refresh.observe import State
 from fivm_dbt.refresh.recorder import Recorder
-from fivm_dbt.spark.pieces import table
+from fivm_dbt.spark.sizes import sizes_query, statistics_query
 from fivm_dbt.steps.applying import StateSize
 
 logger = logging.getLogger(__name__)
@@ -82,14 +78,10 @@ def state_sizes(plan: Plan, engine: Recorder) -> dict[str, StateSize]:
     """The sizes of all states, counted in one query; nothing where nothing depends on them."""
     if plan.config.fivm_apply != "auto":
         return {}
-    rows, partitions = (
-        exp.Count(this=exp.Star()),
-        exp.Count(this=exp.Distinct(expressions=[exp.column(PARTITION)])),
-    )
-    view = exp.column(VIEW)
-    query = exp.select(view, exp.alias_(rows, "rows"), exp.alias_(partitions, "partitions"))
-    query = query.from_(table(plan.layout.relation)).group_by(view.copy())
-    found = {str(label): StateSize(int(str(n)), int(str(p))) for label, n, p in engine.query(query)}
+    found = {
+        str(label): StateSize(int(str(n)), int(str(p)))
+        for label, n, p in engine.query(sizes_query(plan.layout.relation))
+    }
     return {view.name: found.get(plan.layout.label(view), StateSize(0, 0)) for view in plan.stored}
 
 
@@ -101,11 +93,8 @@ def measure(plan: MaintainedPlan, engine: Engine) -> TableStatistics:
     rows: dict[str, int] = {}
     distinct: dict[tuple[str, str], int] = {}
     for name, columns in plan.measurable:
-        calls: list[exp.Expr] = [exp.Count(this=exp.Star())]
-        calls += [exp.ApproxDistinct(this=column_ast("", column)) for column in columns]
-        named = (exp.alias_(call, f"c{i}") for i, call in enumerate(calls))
         try:
-            (found,) = engine.query(exp.select(*named).from_(table(name)).sql(dialect="spark"))
+            (found,) = engine.query(statistics_query(name, columns).sql(dialect="spark"))
         except MissingRelation:
             continue
         rows[name], *values = (int(str(n)) for n in found)

@@ -6,20 +6,15 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from zoneinfo import ZoneInfo
 
-from sqlglot import exp
-
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.naming import COUNT, PARTITION, part_catalog
 from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
 from fivm_dbt.refresh.catalog_table import create_once
 from fivm_dbt.refresh.engine import MissingRelation
 from fivm_dbt.refresh.recorder import Recorder
-from fivm_dbt.spark.added import read_summed
 from fivm_dbt.spark.part_catalog import PartEntry, Recorded, forget_model, record_parts
 from fivm_dbt.spark.partition_text import partition_time
-from fivm_dbt.spark.pieces import table
-from fivm_dbt.spark.reads import in_partitions
+from fivm_dbt.spark.recorded_partitions import last_recorded_query, rows_query
 
 
 def record_partitions(
@@ -37,7 +32,7 @@ def record_partitions(
     type_ = plan.root.partitioning.type
     # A partition that has lost all its rows is there, and empty.
     rows = {text: 0 for text in touched or ()} | {
-        text: int(str(n)) for text, n in engine.query(_rows(plan, touched))
+        text: int(str(n)) for text, n in engine.query(rows_query(plan, touched))
     }
     found = [(_number(text, type_, length), n) for text, n in rows.items()]
     entries = sorted(
@@ -50,25 +45,11 @@ def record_partitions(
 
 def last_recorded(plan: Plan, engine: Recorder) -> int | None:
     """The last refresh of which something is written down, None if nothing is."""
-    own = exp.EQ(this=exp.column("model"), expression=exp.Literal.string(plan.relation))
-    query = (
-        exp.select(exp.Max(this=exp.column("refresh"))).from_(table(part_catalog(plan.relation))).where(own)
-    )
     try:
-        ((refresh,),) = engine.query(query)
+        ((refresh,),) = engine.query(last_recorded_query(plan))
     except MissingRelation:
         return None
     return None if refresh is None else int(str(refresh))
-
-
-def _rows(plan: MaintainedPlan, touched: Sequence[object] | None) -> exp.Select:
-    state = plan.root
-    counted = plan.top.is_bag and not state.is_set
-    rows: exp.Expr = exp.Sum(this=exp.column(COUNT)) if counted else exp.Count(this=exp.Star())
-    where = None if touched is None else in_partitions("", [exp.Literal.string(str(v)) for v in touched])
-    query = exp.select(exp.column(PARTITION), exp.alias_(rows, "rows"))
-    own = read_summed(plan, plan.top, None, where, "state", has_tail=True)
-    return query.from_(own).group_by(exp.column(PARTITION))
 
 
 def _number(text: object, type_: SparkType, length: Length) -> int | None:

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlglot import exp
-
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.spark.pieces import Condition, everything
 from fivm_dbt.spark.reads import read_version, whole_as_text
 from fivm_dbt.spark.written_out import written_out
 from fivm_dbt.sql.splice import splice_clock, splice_inputs
@@ -29,7 +28,7 @@ def recompute_sql(
     plan: Plan,
     versions: Mapping[str, int],
     clock: Clock | None = None,
-    within: Mapping[str, exp.Expr] | None = None,
+    within: Mapping[str, Condition] | None = None,
 ) -> str:
     """The model's SQL as it can be run, with each input read at its version, at a time.
 
@@ -41,5 +40,5 @@ def recompute_sql(
         test = (within or {}).get(item.name)
         if test is not None:
             rows = read_version(plan, item.name, versions[item.name], "read", test)
-            replacements[item.name] = f"({exp.select('*').from_(rows).sql(dialect='spark')})"
+            replacements[item.name] = f"({everything(rows).sql(dialect='spark')})"
     return splice_inputs(splice_clock(runnable_sql(plan), clock), replacements)

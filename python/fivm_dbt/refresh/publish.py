@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sqlglot import exp
-
 from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, PARTITION, ROOT_PROPERTY, TAIL_PROPERTY
 from fivm_dbt.plan.model.plan import FactorisedPlan, Plan, ViewdfPlan
 from fivm_dbt.refresh.engine import MissingRelation, NotVersioned
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.added import read_summed
-from fivm_dbt.spark.pieces import table as relation_table
+from fivm_dbt.spark.pieces import Query, drop, everything, table, whole
 from fivm_dbt.spark.properties import owner_properties
 from fivm_dbt.spark.reads import presented, shown_summed
 from fivm_dbt.spark.state import create_view, joined_on_read
@@ -27,19 +25,19 @@ def drop_states(engine: Recorder, names: Sequence[str]) -> None:
             engine.commits(name, None)
         except (MissingRelation, NotVersioned):
             continue
-        columns = engine.describe(exp.select("*").from_(relation_table(name)).sql(dialect="spark"))
+        columns = engine.describe(whole(name).sql(dialect="spark"))
         if PARTITION not in {c.name for c in columns}:
             continue
-        engine.run(exp.Drop(tables=[relation_table(name)], kind="TABLE", exists=True))
+        engine.run(drop(name, "TABLE"))
 
 
 def show_helpers(plan: Plan, engine: Recorder, before: Collection[str]) -> None:
     """Show each inner view as a view of the database, for people; those of ``before`` that are none any more go."""
     names = {view.name for view in plan.helpers}
     for name in sorted(set(before) - names):
-        engine.run(exp.Drop(tables=[relation_table(name)], kind="VIEW", exists=True))
+        engine.run(drop(name, "VIEW"))
     for view in plan.helpers:
-        query = exp.select("*").from_(read_summed(plan, view, None, None, "state", has_tail=True))
+        query = everything(read_summed(plan, view, None, None, "state", has_tail=True))
         engine.run(create_view(view.name, query, owner_properties(plan)))
 
 
@@ -79,12 +77,8 @@ def show_again(plan: Plan, engine: Recorder, *, is_summed: bool = False) -> bool
     return True
 
 
-def _shown(plan: Plan, is_summed: bool) -> exp.Query:
+def _shown(plan: Plan, is_summed: bool) -> Query:
     """The query of the model's view."""
     if isinstance(plan, FactorisedPlan):
         return joined_on_read(plan)
-    return (
-        shown_summed(plan)
-        if is_summed
-        else presented(plan.presentation, relation_table(plan.presentation.root))
-    )
+    return shown_summed(plan) if is_summed else presented(plan.presentation, table(plan.presentation.root))

@@ -5,11 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlglot import exp
-
-from fivm_dbt.ir.clock import Clock
-from fivm_dbt.ir.scalar import identifier
-from fivm_dbt.naming import PARTITION, VIEW
 from fivm_dbt.plan.model.head import NextHead
 from fivm_dbt.plan.model.plan import Plan, RecomputedPlan
 from fivm_dbt.plan.model.recompute import InputReach, RecomputedParts
@@ -17,13 +12,10 @@ from fivm_dbt.refresh.engine import ChangeFeedUnavailable
 from fivm_dbt.refresh.observe import Observed, RecordedInput, keeps_columns
 from fivm_dbt.refresh.oracle import recompute_sql
 from fivm_dbt.refresh.recorder import Recorder
-from fivm_dbt.spark.heads import is_in_tail
 from fivm_dbt.spark.near_changes import Range, daily, in_ranges, times_of
-from fivm_dbt.spark.pieces import changes, table
-from fivm_dbt.spark.properties import state_properties
+from fivm_dbt.spark.pieces import Condition, changes
 from fivm_dbt.spark.reads import presented
-from fivm_dbt.spark.state import create_table, partition_value
-from fivm_dbt.spark.states import as_stored, of_view, renamed, with_head
+from fivm_dbt.spark.recomputed import recomputed_rows, write_rows
 from fivm_dbt.spark.validate import validate
 from fivm_dbt.steps.binding import Binding
 
@@ -32,8 +24,8 @@ from fivm_dbt.steps.binding import Binding
 class Touched:
     """The rows of a result that changes can reach, a condition on its state; and of each input, what these need."""
 
-    rows: exp.Expr
-    inputs: Mapping[str, exp.Expr]
+    rows: Condition
+    inputs: Mapping[str, Condition]
 
 
 def write_recomputed(
@@ -46,42 +38,13 @@ def write_recomputed(
     """
     clock = binding.clock.new if binding.clock is not None else None
     versions = {b.name: b.new for b in binding.inputs}
-    rows = recomputed_rows(plan, versions, clock, touched.inputs if touched is not None else {})
+    within = touched.inputs if touched is not None else {}
+    rows = recomputed_rows(plan, recompute_sql(plan, versions, clock, within))
     if touched is not None:
         rows = rows.where(touched.rows.copy(), copy=False)
     validate(rows.sql(dialect="spark"), ())
-    every = with_head(plan, as_stored(plan, [(plan.top, rows.subquery("result", copy=False))]), head)
-    engine.commit(_written(plan, every, head, touched), head.note(plan.state_relation))
-
-
-def _written(plan: Plan, every: exp.Query, head: NextHead, touched: Touched | None) -> exp.Expr:
-    """The statement that writes all rows of the table, or those that are touched."""
-    if touched is None:
-        return create_table(
-            plan.layout.relation,
-            every,
-            state_properties(plan),
-            (VIEW, PARTITION),
-            is_replacing=head.before is not None or head.replaces,
-        )
-    own = exp.and_(of_view(plan, plan.top), renamed(plan, plan.top, touched.rows), copy=False)
-    where = exp.or_(is_in_tail(), own, copy=False)
-    return exp.Insert(this=table(plan.layout.relation), expression=every, where=where)
-
-
-def recomputed_rows(
-    plan: Plan, versions: dict[str, int], clock: Clock | None, within: Mapping[str, exp.Expr] | None = None
-) -> exp.Select:
-    """The state's columns of the text, which is taken letter by letter but for the clock and limits of its inputs."""
-    # The text may end in a comment: the bracket goes on a line of its own.
-    text = exp.Var(this=f"(\n{recompute_sql(plan, versions, clock, within)}\n) AS recomputed")
-    names = [identifier(k.name).sql(dialect="spark") for k in plan.root.keys]
-    source = exp.Var(this=f"{text.name}({', '.join(names)})")
-    columns: list[exp.Expr] = [exp.column(identifier(k.name)) for k in plan.root.keys]
-    columns.append(exp.alias_(partition_value(plan.root, 1), PARTITION))
-    query = exp.select(*columns)
-    query.set("from_", exp.From(this=source))
-    return query
+    written = write_rows(plan, rows, head, None if touched is None else touched.rows)
+    engine.commit(written, head.note(plan.state_relation))
 
 
 def find_touched(
@@ -140,7 +103,7 @@ def _reached(plan: Plan, engine: Recorder, reach: InputReach, old: int, new: int
     ]
 
 
-def _needed(parts: RecomputedParts, ranges: list[Range]) -> list[tuple[str, exp.Expr]]:
+def _needed(parts: RecomputedParts, ranges: list[Range]) -> list[tuple[str, Condition]]:
     """Of each input whose times are known, the condition on the rows that the result's rows in ``ranges`` need."""
     found = []
     for reach in parts.inputs:

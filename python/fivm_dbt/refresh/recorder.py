@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
 
-from sqlglot import exp
-
 from fivm_dbt.catalog import Column
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.plan.model.head import Note, Written
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.engine import Commit, Engine, Expected, Metrics, Row
-from fivm_dbt.spark.pieces import by_row, table
+from fivm_dbt.spark.inserts import inserted
+from fivm_dbt.spark.pieces import Query, Statement, any_row, by_row
 
 _numbers = count(1)
 
@@ -34,7 +33,7 @@ class Recorder:
     def name(self) -> str:
         return self._engine.name
 
-    def run(self, sql: str | exp.Expr) -> None:
+    def run(self, sql: str | Statement) -> None:
         self._engine.run(self._record(sql))
 
     @property
@@ -43,10 +42,10 @@ class Recorder:
 
     def commit(
         self,
-        sql: exp.Expr,
+        sql: Statement,
         note: Note,
         after: int | None = None,
-        told: exp.Query | None = None,
+        told: Query | None = None,
         *,
         reads_replaced: bool = False,
     ) -> None:
@@ -56,32 +55,27 @@ class Recorder:
         (``reads_replaced``). ``told`` is its query with the rows of the change feed, which else has all that went and
         came.
         """
-        where = sql.args.get("where")
-        is_whole = where is None or reads_replaced
-        if after is None or not isinstance(sql, exp.Insert) or not is_whole:
+        insert = None if after is None else inserted(sql, may_replace=reads_replaced)
+        if after is None or insert is None:
             self._engine.commit(self._record(sql), note)
             return
-        query = sql.expression.sql(dialect="spark", copy=False)
-        instead = None if where is None else where.sql(dialect="spark", copy=False)
-        replaced = f"REPLACE WHERE {instead} " if instead else ""
-        text = self._record(f"INSERT INTO {sql.this.sql(dialect='spark')} {replaced}{query}")
-        if told is not None:
-            query = told.sql(dialect="spark", copy=False)
-        written = Written(query, after, instead, tells_changes=told is not None)
+        text = self._record(insert.text)
+        query = insert.query if told is None else told.sql(dialect="spark", copy=False)
+        written = Written(query, after, insert.instead, tells_changes=told is not None)
         self._engine.commit(text, replace(note, written=written))
 
-    def query(self, sql: str | exp.Expr) -> Sequence[Row]:
+    def query(self, sql: str | Statement) -> Sequence[Row]:
         return self._engine.query(self._record(sql))
 
     def expect(self, tables: Sequence[Expected]) -> None:
         self._engine.expect(tables)
 
-    def stage(self, name: str, sql: str | exp.Expr) -> None:
+    def stage(self, name: str, sql: str | Statement) -> None:
         text = self._record(sql, f"CACHE TABLE {name} AS ")
         self._staged.append(name)
         self._engine.stage(name, text)
 
-    def stage_all(self, staged: Sequence[tuple[str, exp.Expr]]) -> None:
+    def stage_all(self, staged: Sequence[tuple[str, Statement]]) -> None:
         """Stage queries that do not read each other."""
         texts = [(name, self._record(query, f"CACHE TABLE {name} AS ")) for name, query in staged]
         if len(texts) == 1:
@@ -94,7 +88,7 @@ class Recorder:
     def defers(self) -> bool:
         return self._engine.defers
 
-    def defer(self, name: str, query: exp.Query, counts: Sequence[exp.Expr]) -> None:
+    def defer(self, name: str, query: Query, counts: Sequence[Statement]) -> None:
         """Have a query run where it is read, with its aggregates ``counts``."""
         text = self._record(query, f"CREATE TEMPORARY VIEW {name} AS ")
         self._staged.append(name)
@@ -103,14 +97,14 @@ class Recorder:
     def counted(self, name: str) -> Row | None:
         return self._engine.counted(name)
 
-    def added_up(self, name: str, query: exp.Query) -> Sequence[Row]:
+    def added_up(self, name: str, query: Query) -> Sequence[Row]:
         """The answer of an aggregate of a staged result, or parts of it, to be added up: of few rows one for each."""
         rows = self._engine.staged_rows(name, by_row(query).sql(dialect="spark"))
         return self.query(query) if rows is None else rows
 
     def has_rows(self, name: str) -> bool:
         """Whether a staged result has any."""
-        one = exp.select("1").from_(table(name)).limit(1)
+        one = any_row(name)
         known = self._engine.staged_rows(name, one.sql(dialect="spark"))
         return bool(self.query(one) if known is None else known)
 
@@ -133,7 +127,7 @@ class Recorder:
     def has_change_feed(self, relation: str) -> bool:
         return self._engine.has_change_feed(relation)
 
-    def compact(self, sql: str | exp.Expr) -> None:
+    def compact(self, sql: str | Statement) -> None:
         self._engine.compact(self._record(sql))
 
     def size(self, relation: str) -> int | None:
@@ -151,7 +145,7 @@ class Recorder:
     def measured(self) -> Metrics:
         return self._engine.measured(self._tag)
 
-    def _record(self, sql: str | exp.Expr, prefix: str = "") -> str:
+    def _record(self, sql: str | Statement, prefix: str = "") -> str:
         text = sql if isinstance(sql, str) else sql.sql(dialect="spark", copy=False)
         self.statements.append(prefix + text)
         return text

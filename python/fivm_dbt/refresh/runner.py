@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeVar
 
-from sqlglot import exp
-
+from fivm_dbt.ir.build import text
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.plan.model.head import NextHead
 from fivm_dbt.plan.model.plan import Plan
@@ -31,6 +30,7 @@ from fivm_dbt.refresh.writes import Write as PlannedWrite
 from fivm_dbt.spark.check import check_statements
 from fivm_dbt.spark.merge import write_deltas, write_head
 from fivm_dbt.spark.near_changes import times_of
+from fivm_dbt.spark.pieces import Query, Statement
 from fivm_dbt.spark.replace import replaced_and_changes
 from fivm_dbt.spark.statements import locate_query, locates, statement
 from fivm_dbt.steps.applying import StateSize, Tail, fits_one_task, tells_changes
@@ -204,7 +204,7 @@ class Update:
             told = replaced_and_changes(self._plan, write.places, before, head, is_small=write.is_small)
         self._commit(written, head, told)
 
-    def _commit(self, statement_: exp.Expr, head: NextHead, told: exp.Query | None = None) -> None:
+    def _commit(self, statement_: Statement, head: NextHead, told: Query | None = None) -> None:
         after = self.started_from.version_before
         note = head.note(self._plan.state_relation)
         self._engine.commit(statement_, note, after, told, reads_replaced=True)
@@ -232,7 +232,7 @@ class Update:
 
     def _stage_together(self, steps: Sequence[StageDelta | StageChange]) -> None:
         """Stage what the views of a level do not read of each other."""
-        staged: list[tuple[str, exp.Expr]] = []
+        staged: list[tuple[str, Statement]] = []
         for step in steps:
             is_delta = isinstance(step, StageDelta)
             if not is_delta:
@@ -246,7 +246,7 @@ class Update:
             if is_delta or step.view.name not in self._deferred:
                 staged.append((name, query))
             else:
-                assert isinstance(query, exp.Query)
+                assert isinstance(query, Query)
                 self._engine.defer(name, query, ())
         self._engine.stage_all(staged)
 
@@ -267,8 +267,8 @@ class Update:
             return
         query = locate_query(self._plan, step.view, looked_up, self._binding)
         found: list[list[str]] = [[] for _ in looked_up]
-        for number, text in self._engine.query(query):
-            found[int(str(number))].append(str(text))
+        for number, partition in self._engine.query(query):
+            found[int(str(number))].append(str(partition))
         touched = (
             Touched(lookup.key_set, state.relation, _literals(values))
             for (lookup, state), values in zip(looked_up, found, strict=True)
@@ -292,7 +292,7 @@ class Update:
         query = statement(self._plan, step, self._binding)
         if query is None:
             return
-        assert isinstance(query, exp.Query)
+        assert isinstance(query, Query)
         answer = self._engine.added_up(staged_state(self._plan, view), query)
         touched = touched_partitions(self._plan, view, answer)
         if not touched:
@@ -350,9 +350,9 @@ def _literals(texts: Sequence[object]) -> tuple[Scalar, ...] | None:
     """Partitions as literals, None where they are too many."""
     if len(texts) > MAX_LITERALS:
         return None
-    return tuple(Scalar(exp.Literal.string(text)) for text in sorted(map(str, texts)))
+    return tuple(text(partition) for partition in sorted(map(str, texts)))
 
 
-def _needed(query: exp.Expr | None) -> exp.Expr:
+def _needed(query: Statement | None) -> Statement:
     assert query is not None
     return query

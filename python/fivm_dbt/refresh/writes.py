@@ -6,13 +6,13 @@ import datetime
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sqlglot import exp
-
 from fivm_dbt.catalog.types import TIMESTAMP
+from fivm_dbt.ir.build import text
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.spark.merge import Way
+from fivm_dbt.spark.pieces import Condition
 from fivm_dbt.spark.places import Place
 from fivm_dbt.spark.reads import Bounds
 from fivm_dbt.steps.applying import StateSize, Tail, fits_one_task
@@ -191,11 +191,11 @@ def _place(plan: Plan, view: View, group: Sequence[TouchedPartition], *, is_repl
     return Place(view, known, bounds if not is_replaced or _is_appended(plan, view, group) else None)
 
 
-def _known(partitions: Sequence[str]) -> tuple[exp.Expr, ...] | None:
+def _known(partitions: Sequence[str]) -> tuple[Condition, ...] | None:
     """Partitions as literals, None where they are too many."""
     if len(partitions) > MAX_LITERALS:
         return None
-    return tuple(exp.Literal.string(partition) for partition in partitions)
+    return tuple(text(partition).ast() for partition in partitions)
 
 
 def _is_appended(plan: Plan, view: View, group: Sequence[TouchedPartition]) -> bool:

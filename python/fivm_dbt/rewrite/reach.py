@@ -17,7 +17,6 @@ from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.window import Window
 from fivm_dbt.ir.window_call import Bound, WindowCall, window_calls
-from fivm_dbt.naming import unique_name
 
 _SHORTEST = 1_000_000
 """Blocks below a second would be as many as the rows."""
@@ -40,15 +39,11 @@ def with_reach(node: Window) -> Window:
     length = max(-reach.first, reach.last, _SHORTEST)
     block, day = block_of(micros_of(reach.at), length)
     added = (Item("block_us", block, BIGINT), Item("block_day", day, DATE))
-    partition = (*node.partition, *added)
-    items = list(node.items)
-    for key in partition:
-        if all(item.value != key.value for item in items):
-            items.append(replace(key, name=unique_name(key.name, {i.name.lower() for i in items})))
+    placed, _ = replace(node, partition=(*node.partition, *added)).with_key_shown()
     before, after = -int(reach.last > 0), int(reach.first < 0)
     needed = (before - int(reach.first < 0), after + int(reach.last > 0))
     near = Near(block, day, length, (before, after), needed)
-    return replace(node, partition=partition, items=tuple(items), near=near)
+    return replace(placed, near=near)
 
 
 def _reach_of(node: Window) -> _Reach | None:

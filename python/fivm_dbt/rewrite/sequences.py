@@ -16,7 +16,6 @@ from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.window import Window
 from fivm_dbt.ir.window_call import Bound, WindowCall, window_calls
-from fivm_dbt.naming import unique_name
 
 _LOWEST, _HIGHEST = -62_135_596_800_000_000, 253_402_214_400_000_000
 """The blocks of rows without a time: the first day of the year 1, or the last one of 9999."""
@@ -50,12 +49,9 @@ def by_day(node: Window, at: Scalar, *, nulls_are_low: bool) -> tuple[Window, Sc
     aligned, _ = block_of(micros_of(at), DAY)
     block = Scalar.parse(f"COALESCE({aligned.sql}, {block_without_time(is_low=nulls_are_low)})")
     day = day_of(block)
-    partition = (*node.partition, Item("block_us", block, BIGINT), Item("block_day", day, DATE))
-    items = list(node.items)
-    for key in partition:
-        if all(item.value != key.value for item in items):
-            items.append(replace(key, name=unique_name(key.name, {i.name.lower() for i in items})))
-    return replace(node, partition=partition, items=tuple(items)), block, day
+    added = (Item("block_us", block, BIGINT), Item("block_day", day, DATE))
+    placed, _ = replace(node, partition=(*node.partition, *added)).with_key_shown()
+    return placed, block, day
 
 
 def block_without_time(*, is_low: bool) -> int:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import load_config
+from fivm_dbt.features.viewdf.plan.planner import plan_viewdf
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.request import ModelRequest
-from fivm_dbt.plan.viewdf.planner import plan_viewdf
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.testing.workbench import TableSpec, Workbench

@@ -12,8 +12,8 @@ import pytest
 from fivm_dbt.config import load_config
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.errors import CODES, FivmError, Span, underline
+from fivm_dbt.features.viewdf.parts.schedule import Recurrence
 from fivm_dbt.parts.reference import PartReference
-from fivm_dbt.parts.schedule import Recurrence
 from fivm_dbt.plan.model.head import Note
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.owner import only_refresh_here

@@ -49,7 +49,6 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("views",),
     ("recompute",),
     ("planner",),
-    ("viewdf",),
 )
 """The same inside ``plan``."""
 
@@ -59,9 +58,7 @@ STRANGERS = {("rewrite", "sql"), ("explain", "refresh")}
 AT_HOME = {"engines.duckdb.*", "functions.*", "ir.*", "rings.*", "spark.*", "sql.*", "testing.*"}
 """Where SQL is read, written, translated or evaluated, and where a scalar is a value around an expression."""
 
-EXCEPTIONS = {
-    "parts.reference", "plan.viewdf.by_part", "refresh.part_swap", "refresh.part_table", "refresh.part_writer",
-}  # fmt: skip
+EXCEPTIONS = {"parts.reference"}
 """Who else looks into trees of sqlglot."""
 
 SQLGLOT = AT_HOME | EXCEPTIONS
@@ -132,10 +129,11 @@ def test_direction(name: str) -> None:
         if parts[0] != "fivm_dbt" or len(parts) == 1:
             continue
         other = _in_feature(imported)
-        if other is not None:
-            assert feature is not None, (
-                f"{name} imports {imported}: the core knows features by what they register"
+        if other is not None and feature is None:
+            assert _layer(own) > _layer("engines"), (
+                f"{name} imports {imported}: up to the engines features are known by what they register"
             )
+        elif other is not None and feature is not None:
             assert other[0] == feature[0], f"{name} imports {imported} of another feature"
         assert parts[1] != "features" or other is not None, f"{name} imports {imported}"
         layer = other[1] if other is not None else parts[1]
@@ -201,6 +199,22 @@ def test_plugin_imports_nothing_but_dbt_at_its_top() -> None:
     modules = {a.name for n in top if isinstance(n, ast.Import) for a in n.names}
     modules |= {n.module or "" for n in top if isinstance(n, ast.ImportFrom)}
     assert {m for m in modules if m.split(".")[0] in ("fivm_dbt", "sqlglot", "pyspark", "pydantic")} == set()
+
+
+def test_viewdf_is_loaded_for_its_own_models_alone() -> None:
+    """Not by what dbt or the command line load for any model, nor by asking what features have registered."""
+    import subprocess
+    import sys
+
+    of_viewdf = {"bridge.methods.check_reference"}
+    names = [n for n in MODULES if n.split(".")[0] not in ("", "features", "testing", "__main__")]
+    every = ", ".join(f"fivm_dbt.{n}" for n in names if n not in of_viewdf)
+    code = (
+        f"import sys, {every}; from fivm_dbt.registry import load_features; load_features(); "
+        "print([m for m in sys.modules if m.startswith('fivm_dbt.features.viewdf')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_importing_the_core_loads_neither_dbt_nor_spark() -> None:

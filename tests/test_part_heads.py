@@ -190,7 +190,7 @@ def test_two_processes_refresh_a_model(model: Model, step: str, monkeypatch: pyt
     """Whoever comes later looks again, and nothing is there twice."""
     monkeypatch.setattr("fivm_dbt.refresh.executor.only_refresh_here", lambda *_: nullcontext(True))
     monkeypatch.setattr(
-        "fivm_dbt.refresh.part_table.is_conflict", lambda error: "exists already" in str(error)
+        "fivm_dbt.features.viewdf.refresh.table.is_conflict", lambda error: "exists already" in str(error)
     )
     number, is_over = 0, False
     while not is_over:

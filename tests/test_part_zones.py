@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from fivm_dbt.bridge.methods.refresh import _instant
-from fivm_dbt.bridge.part_checks import check_viewdf_models
 from fivm_dbt.errors import FivmError
+from fivm_dbt.features.viewdf.bridge.checks import check_viewdf_models
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import TimeParts
 from fivm_dbt.project.manifest import Nodes

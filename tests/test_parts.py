@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from fivm_dbt.errors import FivmError
+from fivm_dbt.features.viewdf.parts.schedule import Recurrence, in_order
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.reference import Bound, PartReference
-from fivm_dbt.parts.schedule import Recurrence, in_order
 
 AROUND = range(-40, 41)
 

@@ -18,11 +18,11 @@ from fivm_dbt.explain.graph import dot
 from fivm_dbt.explain.operator_drawing import operator_drawing
 from fivm_dbt.explain.page import colours, page
 from fivm_dbt.explain.pdf import pdf
+from fivm_dbt.features.viewdf.plan.planner import plan_viewdf
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import TimeParts
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.request import ModelRequest
-from fivm_dbt.plan.viewdf.planner import plan_viewdf
 from fixtures.models import plan_of, relation
 
 COLUMNS = {

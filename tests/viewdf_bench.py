@@ -21,17 +21,17 @@ import sqlglot
 
 from fivm_dbt.catalog import Catalog, Column, Relation, Retention
 from fivm_dbt.config import load_config
+from fivm_dbt.features.viewdf.plan.model import PartPlan, ViewdfPlan
+from fivm_dbt.features.viewdf.plan.planner import plan_viewdf
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
-from fivm_dbt.plan.model.part_plan import PartPlan
-from fivm_dbt.plan.model.plan import Plan, ViewdfPlan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
-from fivm_dbt.plan.viewdf.planner import plan_viewdf
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.heads import read_state
-from fivm_dbt.refresh.parts_wanted import EventTime
 from fivm_dbt.refresh.report import Report
+from fivm_dbt.refresh.run import TimeRange
 from fivm_dbt.testing.workbench import DuckDbWorkbench, TableSpec
 
 Row = tuple[Any, ...]
@@ -183,7 +183,7 @@ class Bench:
     def run(
         self,
         *names: str,
-        within: EventTime = (None, None),
+        within: TimeRange = (None, None),
         full_refresh: bool = False,
         progress: Callable[[str], None] = lambda text: None,
     ) -> dict[str, Report]:

@@ -91,7 +91,7 @@ def _bridged(name: str) -> Any:
 
 
 def _check_reference(model: str, relation: str, low: Any, high: Any, is_own: bool) -> None:
-    from fivm_dbt.bridge.part_checks import check_reference
+    from fivm_dbt.features.viewdf.bridge.checks import check_reference
 
     check_reference(model, relation, low, high, is_own)
 

@@ -17,12 +17,10 @@ from fivm_dbt.naming import canonical
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
-from fivm_dbt.plan.viewdf.planner import plan_viewdf
 from fivm_dbt.project.inputs import read_catalog, read_time_parts, with_sql_names
 from fivm_dbt.project.manifest import MAINTAINED, Nodes, without_catalog
 from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.layout import Planner, Promises, recorded_plan
-from fivm_dbt.sql.part_references import relations_of_parts
 from fivm_dbt.suggest import did_you_mean
 
 
@@ -55,7 +53,13 @@ def planner_of(
     adapter: Any, engine: SparkEngine, relation: Any, sql: str, config: Config, materialized: str = "fivm"
 ) -> Planner:
     nodes, is_viewdf = nodes_of(adapter), materialized == "viewdf"
-    names = relations_of_parts(sql, relation.render()) if is_viewdf else None
+    names = None
+    if is_viewdf:
+        # Loaded only for such a model.
+        from fivm_dbt.features.viewdf.plan.planner import plan_viewdf
+        from fivm_dbt.features.viewdf.sql.references import relations_of_parts
+
+        names = relations_of_parts(sql, relation.render())
     session = session_settings(engine)
     zone = config.fivm_time_zone or session_zone(session)
     catalog = read_catalog(sql, engine.described, nodes, names, zone)

@@ -5,7 +5,7 @@ A model without a view tree has its operators instead, with what each change mak
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -13,15 +13,18 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from fivm_dbt.explain.deltas import delta_lines
 from fivm_dbt.explain.drawing import LINE, PADDING, Box, Drawing, Measured, order_drawing, tree_drawing
 from fivm_dbt.explain.operator_drawing import operator_drawing
-from fivm_dbt.explain.parts import part_lines
 from fivm_dbt.explain.statements import statement_lines
 from fivm_dbt.explain.view_trees import trees_of
 from fivm_dbt.naming import CLOCK
-from fivm_dbt.plan.model.plan import MaintainedPlan, Plan, RecomputedPlan, ViewdfPlan
+from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
 from fivm_dbt.plan.model.shown import ViewTree
+from fivm_dbt.registry import Registry
 
 COLOURS = ("#4c78a8", "#e45756", "#54a24b", "#eeca3b", "#b279a2", "#f58518", "#72b7b2", "#9d755d", "#ff9da6")
 """One per relation, readable on light and on dark, and told apart by most people."""
+
+TEXTS: Registry[Callable[[Any], Iterable[tuple[str, str]]]] = Registry()
+"""By kind of plan what stands below the operators: texts, each with its title."""
 
 
 def page(plan: Plan, measured: Measured | None = None) -> str:
@@ -43,17 +46,6 @@ def page(plan: Plan, measured: Measured | None = None) -> str:
 def input_colours(plan: Plan) -> dict[str, str]:
     """The colour of each input of a model without a view tree."""
     return {item.name: COLOURS[i % len(COLOURS)] for i, item in enumerate(plan.inputs)}
-
-
-def why_no_tree(plan: Plan) -> str:
-    """Why a model has no view tree."""
-    match plan:
-        case RecomputedPlan():
-            return f"the model is recomputed: {plan.recompute.reason}"
-        case ViewdfPlan():
-            return "the model is computed by parts"
-        case _:
-            return "nothing is joined that one is kept of"
 
 
 def colours(tree: ViewTree) -> dict[str, str]:
@@ -83,24 +75,22 @@ def _tree(plan: Plan, tree: ViewTree, measured: Measured | None) -> dict[str, An
 def _operators(plan: Plan, measured: Measured | None) -> dict[str, Any]:
     """The section of a model without a view tree."""
     drawing, by_relation = operator_drawing(plan, measured), input_colours(plan)
+    texts = TEXTS.of(plan)
     return {
         "heading": "Operators",
-        "about": f"No view tree: {why_no_tree(plan)}.",
+        "about": f"No view tree: {plan.why_no_tree}.",
         "costs": (),
         "relations": _legend(by_relation, {i.name for i in plan.inputs if i.is_static}),
         "pictures": [_picture(drawing, by_relation, "operators, from the inputs up to the model")],
         # The model comes first.
         "views": _rows(drawing.boxes[::-1]),
-        "texts": list(_texts(plan)),
+        "texts": list(texts(plan)) if texts is not None else [],
     }
 
 
-def _texts(plan: Plan) -> Iterator[tuple[str, str]]:
+@TEXTS.add(MaintainedPlan)
+def _texts(plan: MaintainedPlan) -> Iterator[tuple[str, str]]:
     """What a change of each input makes, and the statements."""
-    if isinstance(plan, ViewdfPlan):
-        yield "Parts and statements", "\n".join(part_lines(plan)).strip()
-    if not isinstance(plan, MaintainedPlan):
-        return
     moved = [(item.name, f"When {item.name} changes") for item in plan.inputs if not item.is_static]
     if plan.clock_kinds:
         moved.append((CLOCK, "When the clock moves"))

@@ -8,7 +8,7 @@ from typing import Any
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.drawing import LINE, PADDING, Box, Drawing, Measured, order_drawing, tree_drawing
 from fivm_dbt.explain.operator_drawing import operator_drawing
-from fivm_dbt.explain.page import colours, input_colours, why_no_tree
+from fivm_dbt.explain.page import colours, input_colours
 from fivm_dbt.explain.view_trees import trees_of
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.shown import ViewTree
@@ -34,7 +34,7 @@ def pdf(plan: Plan, measured: Measured | None = None) -> bytes:
                 pages.savefig(_figure(order, {}, f"variable order of {tree.block}, {tree.chosen}"))
             pages.savefig(_figure(tree_drawing(plan, tree, measured), colours(tree), _title(plan, tree)))
         if not trees_of(plan):
-            title = f"operators of {plan.relation}; no view tree: {why_no_tree(plan)}"
+            title = f"operators of {plan.relation}; no view tree: {plan.why_no_tree}"
             pages.savefig(_figure(operator_drawing(plan, measured), input_colours(plan), title))
     return stream.getvalue()
 

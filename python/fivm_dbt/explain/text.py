@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 from fivm_dbt.explain.access import access_paths
 from fivm_dbt.explain.deltas import delta_lines
 from fivm_dbt.explain.inequality import inequality_lines
 from fivm_dbt.explain.operators import maintenance
 from fivm_dbt.explain.part_maps import part_map_lines
-from fivm_dbt.explain.parts import part_lines
 from fivm_dbt.explain.products import product_lines
 from fivm_dbt.explain.statements import sides, statement_lines
 from fivm_dbt.explain.view_trees import view_tree_lines
@@ -18,27 +19,27 @@ from fivm_dbt.ir.within import Near
 from fivm_dbt.naming import CLOCK, COUNT, PARTITION
 from fivm_dbt.parts.shift import duration
 from fivm_dbt.plan.model.inputs import PlanInput
-from fivm_dbt.plan.model.plan import FactorisedPlan, MaintainedPlan, Plan, RecomputedPlan, ViewdfPlan
+from fivm_dbt.plan.model.plan import FactorisedPlan, MaintainedPlan, Plan, RecomputedPlan
 from fivm_dbt.plan.model.recompute import Recompute
 from fivm_dbt.plan.model.view import View
+from fivm_dbt.registry import Registry
 from fivm_dbt.spark.pieces import pretty
 from fivm_dbt.spark.state import joined_on_read
 from fivm_dbt.sql.edits import Edit
 
+EXPLANATIONS: Registry[Callable[[Any], str]] = Registry()
+"""By kind of plan what explains it."""
+
 
 def explain(plan: Plan) -> str:
     """The whole plan as text."""
-    match plan:
-        case RecomputedPlan():
-            return _recomputed(plan, plan.recompute)
-        case ViewdfPlan():
-            heading = [_heading(f"model {plan.relation}"), plan.sql.strip()]
-            return "\n".join([*heading, *part_lines(plan)]) + "\n"
-        case MaintainedPlan():
-            return _maintained(plan)
-    raise TypeError(f"no explanation of a {type(plan).__name__}")
+    explanation = EXPLANATIONS.of(plan)
+    if explanation is None:
+        raise TypeError(f"no explanation of a {type(plan).__name__}")
+    return explanation(plan)
 
 
+@EXPLANATIONS.add(MaintainedPlan)
 def _maintained(plan: MaintainedPlan) -> str:
     parts = [
         _heading(f"model {plan.relation}"),
@@ -88,8 +89,10 @@ def _maintained(plan: MaintainedPlan) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _recomputed(plan: Plan, recompute: Recompute) -> str:
+@EXPLANATIONS.add(RecomputedPlan)
+def _recomputed(plan: RecomputedPlan) -> str:
     """A model that is not maintained: why, what moves it, what it leaves."""
+    recompute = plan.recompute
     when = "when an input or the clock has moved" if plan.clock_kinds else "when an input has moved"
     if recompute.changes_by_itself:
         when = "in every run: its result changes by itself"

@@ -69,6 +69,18 @@ def numbered_by(value: Scalar) -> frozenset[Scalar] | None:
     return frozenset(Scalar(p.ast().unnest()) for p in window.partition)
 
 
+def partitioned_by(value: Scalar, by: Scalar) -> Scalar:
+    """The expression with its window functions partitioned by one thing more.
+
+    >>> partitioned_by(Scalar.parse("sum(r.v) over (partition by r.k order by r.ts)"), Scalar.column("r", "part")).sql
+    'SUM(r.v) OVER (PARTITION BY r.k, r.part ORDER BY r.ts)'
+    """
+    ast = value.ast()
+    for window in list(ast.find_all(exp.Window)):
+        window.set("partition_by", [*(window.args.get("partition_by") or []), by.ast()])
+    return Scalar(ast)
+
+
 def has_window(value: Scalar) -> bool:
     """Whether there is a window function in an expression."""
     return value.ast().find(exp.Window) is not None

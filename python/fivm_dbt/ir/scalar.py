@@ -144,6 +144,15 @@ class Scalar:
         """
         return Scalar(exp.Neg(this=grouped(self.ast())))
 
+    def unless_null(self, column: ColumnId, instead: Scalar) -> Scalar:
+        """The expression, but ``instead`` in rows in which a column is NULL.
+
+        >>> Scalar.column("a", "n").unless_null(("a", "k"), Scalar.number(0)).sql
+        'CASE WHEN a.k IS NULL THEN 0 ELSE a.n END'
+        """
+        is_null = column_ast(*column).is_(exp.null())
+        return Scalar(exp.Case(ifs=[exp.If(this=is_null, true=instead.ast())], default=self.ast()))
+
     def substitute(self, replacement: Callable[[ColumnId], Scalar | None]) -> Scalar:
         """The expression with each column replaced where ``replacement`` gives something."""
 

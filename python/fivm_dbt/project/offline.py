@@ -11,12 +11,10 @@ from fivm_dbt.catalog import Catalog, Column, Presentation, Relation, TableStati
 from fivm_dbt.config import load_config
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.naming import canonical, quote, split_name
-from fivm_dbt.plan.model.plan import FactorisedPlan, Plan, ViewdfPlan
+from fivm_dbt.plan.model.plan import FactorisedPlan, Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
-from fivm_dbt.plan.viewdf.planner import plan_viewdf
 from fivm_dbt.project.manifest import Declared, Nodes
-from fivm_dbt.sql.part_references import relations_of_parts
 from fivm_dbt.sql.relations import relations_read
 from fivm_dbt.sql.script import read_script
 from fivm_dbt.suggest import did_you_mean
@@ -98,11 +96,15 @@ def plan_of_compiled(node: Any, compiled_sql: dict[str, str], nodes: Nodes) -> P
     relations, parts = [], {}
     sql = compiled_sql[node.unique_id]
     is_viewdf = node.config.materialized == "viewdf"
+    if is_viewdf:
+        # Loaded only for such a model.
+        from fivm_dbt.features.viewdf.plan.planner import plan_viewdf
+        from fivm_dbt.features.viewdf.sql.references import relations_of_parts
     for named in relations_of_parts(sql, node.relation_name) if is_viewdf else relations_read(sql):
         declared = nodes.declared(named.name)
         upstream = _upstream(declared, compiled_sql, nodes)
         relations.append(_relation(named.name, declared, upstream))
-        length = upstream.parts.length if isinstance(upstream, ViewdfPlan) else None
+        length = upstream.part_length if upstream is not None else None
         divided = declared.time_parts("UTC", length) if is_viewdf else None
         if divided is not None:
             parts[named.name] = divided

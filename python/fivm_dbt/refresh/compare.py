@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from fivm_dbt.catalog.types import TIMESTAMP
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.build import text
 from fivm_dbt.ir.clock import Clock
-from fivm_dbt.ir.scalar import column_ast
-from fivm_dbt.naming import VIEW
-from fivm_dbt.parts.intervals import last_parts
-from fivm_dbt.parts.parted import PART_TIMESTAMP
-from fivm_dbt.plan.model.plan import Plan, ViewdfPlan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.retention import computed_after
 from fivm_dbt.refresh.dropped import Dropped, recorded_drops
 from fivm_dbt.refresh.engine import Readable
 from fivm_dbt.refresh.heads import read_state
-from fivm_dbt.refresh.known_parts import KnownParts
+from fivm_dbt.refresh.observe import Coverage
 from fivm_dbt.refresh.oracle import recompute_sql
+from fivm_dbt.registry import Registry
 from fivm_dbt.spark.difference import difference, since
-from fivm_dbt.spark.part_queries import parts_query
-from fivm_dbt.spark.part_time import in_parts
-from fivm_dbt.spark.pieces import Condition, everything, whole
-from fivm_dbt.spark.reads import presented
+from fivm_dbt.spark.pieces import Condition
 
-COMPARED_PARTS = 200
-"""So many of the newest parts of a viewdf model are compared: each is a query of its own."""
+DIFFERENCES: Registry[Callable[[Any, Coverage, Mapping[str, int]], str]] = Registry()
+"""By kind of plan :func:`difference_sql`, of what is covered, at the versions of inputs and of the own states.
+
+Where there is none, the model is compared with its text over its inputs."""
 
 
 def difference_sql(plan: Plan, engine: Readable) -> str:
@@ -43,14 +40,16 @@ def difference_sql(plan: Plan, engine: Readable) -> str:
         what = "has never been built" if state.finished is None else "was interrupted in a refresh"
         raise FivmError("FIVM404", f"{plan.relation} {what}", remedy=f"dbt run --select {plan.model}")
     versions = {name: record.commit.version for name, record in state.inputs.items()}
-    if isinstance(plan, ViewdfPlan):
-        known = KnownParts.of(state.finished.detail["parts"])
-        every = {**versions, plan.state_relation: state.version}
-        return _difference_of_parts(plan, known, every)
-    times = state.finished.detail.get("clock")
+    compared = DIFFERENCES.of(plan) or _from_recompute
+    return compared(plan, state.finished, {**versions, plan.state_relation: state.version})
+
+
+def _from_recompute(plan: Plan, finished: Coverage, versions: Mapping[str, int]) -> str:
+    """The difference from the model's text over its inputs, without the rows of dropped parts."""
+    times = finished.detail.get("clock")
     clock = Clock(**times) if times is not None else None
     recompute = recompute_sql(plan, versions, clock)
-    later = _after_dropped(plan, recorded_drops(state.finished))
+    later = _after_dropped(plan, recorded_drops(finished))
     if later is None:
         return difference(plan.relation, recompute, plan.output)
     where = later.sql(dialect="spark")
@@ -81,22 +80,3 @@ def _after_dropped(plan: Plan, dropped: Dropped) -> Condition | None:
         length = relation.retention.length
         bounds.append((column, length.end_of(parts.last) + before, length.zone))
     return since(bounds) if bounds else None
-
-
-def _difference_of_parts(plan: ViewdfPlan, known: KnownParts, versions: dict[str, int]) -> str:
-    """The newest parts of a viewdf model against what INITIALIZE and UPDATE give for each of them.
-
-    A model that reads itself is read at its stored earlier parts: if each part is right given those before it, and the
-    first one is, all are.
-    """
-    length = plan.parts.length
-    parts = last_parts(known.computed - known.dropped - known.pending, COMPARED_PARTS)
-    column = column_ast("", PART_TIMESTAMP)
-    compared = whole(plan.relation).where(in_parts(column, TIMESTAMP, length, parts))
-    # The model's view shows the rows that the table of states has under this label.
-    label = text(plan.layout.label(plan.top)).ast().as_(VIEW)
-    rows = everything(parts_query(plan, known.first, parts, versions).subquery("parts")).select(label)
-    recompute = presented(plan.presentation, rows.subquery("labelled"))
-    return difference(
-        f"({compared.sql(dialect='spark')}) AS compared", recompute.sql(dialect="spark"), plan.output
-    )

@@ -2,7 +2,7 @@
 
 A viewdf model has written down which of its parts it has dropped. Of other relations it is old parts that have lost
 all the rows they had. Either follows from the two versions alone, so that a refresh that is begun again finds the same:
-no viewdf model drops a part that somebody who reads it has not seen (:mod:`fivm_dbt.refresh.retention`).
+no viewdf model drops a part that somebody who reads it has not seen (:mod:`fivm_dbt.features.viewdf`).
 """
 
 from __future__ import annotations

@@ -7,21 +7,23 @@ from collections.abc import Callable
 from typing import Any
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.plan.model.plan import MaintainedPlan, Plan, RecomputedPlan, ViewdfPlan
+from fivm_dbt.plan.model.plan import MaintainedPlan, Plan, RecomputedPlan
 from fivm_dbt.refresh.engine import Engine
 from fivm_dbt.refresh.maintained import MaintainedRun
 from fivm_dbt.refresh.observe import State, locked
 from fivm_dbt.refresh.owner import only_refresh_here
-from fivm_dbt.refresh.parts import PartRun
-from fivm_dbt.refresh.parts_wanted import EventTime
 from fivm_dbt.refresh.recomputed import RecomputedRun
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Report
-from fivm_dbt.refresh.run import Overtaken, Run
+from fivm_dbt.refresh.run import Overtaken, Run, TimeRange
+from fivm_dbt.registry import Registry
 
 logger = logging.getLogger(__name__)
 
 Progress = Callable[[str], None]
+
+RUNS: Registry[type[Run[Any]]] = Registry({MaintainedPlan: MaintainedRun, RecomputedPlan: RecomputedRun})
+"""By kind of plan what refreshes a model."""
 
 
 def refresh(
@@ -32,7 +34,7 @@ def refresh(
     state: State | None = None,
     progress: Progress = logger.info,
     propagate: bool = False,
-    within: EventTime = (None, None),
+    within: TimeRange = (None, None),
 ) -> Report:
     """Bring the model up to date with its inputs and say what was done.
 
@@ -62,12 +64,8 @@ def refresh(
             recorder.unstage_all()
 
 
-def _run(plan: Plan, engine: Recorder, is_lazy: bool, within: EventTime) -> Run[Any]:
-    match plan:
-        case ViewdfPlan():
-            return PartRun(plan, engine, within)
-        case RecomputedPlan():
-            return RecomputedRun(plan, engine, is_lazy)
-        case MaintainedPlan():
-            return MaintainedRun(plan, engine, is_lazy)
-    raise TypeError(f"no refresh of a {type(plan).__name__}")
+def _run(plan: Plan, engine: Recorder, is_lazy: bool, within: TimeRange) -> Run[Any]:
+    run = RUNS.of(plan)
+    if run is None:
+        raise TypeError(f"no refresh of a {type(plan).__name__}")
+    return run(plan, engine, is_lazy, within)

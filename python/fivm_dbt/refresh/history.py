@@ -8,9 +8,12 @@ from datetime import datetime, timezone
 from typing import Any
 
 from fivm_dbt.naming import sibling, split_name
+from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.refresh.engine import Commit, Engine, MissingRelation, NotVersioned
 from fivm_dbt.refresh.heads import noted
-from fivm_dbt.refresh.part_record import RECORDING, Recording
+
+RECORDING = "recording"
+"""Key of a head's detail: the parts that a refresh has ``computed`` and ``dropped``, as texts, among others."""
 
 _HEADINGS = ("model", "refresh", "at (UTC)", "action", "changed", "rows", "seconds", "state bytes", "reason")
 
@@ -105,8 +108,8 @@ def _changed(detail: Mapping[str, Any]) -> Iterator[str]:
     inputs = sorted(detail.get("changed", {}).items())
     yield from (f"{name} +{came:,} -{gone:,}" for name, (came, gone) in inputs)
     if RECORDING in detail:
-        recording = Recording.of(detail[RECORDING])
-        for what, parts in (("computed", recording.computed), ("dropped", recording.dropped)):
+        for what in ("computed", "dropped"):
+            parts = Intervals.read(detail[RECORDING][what])
             if parts:
                 yield f"parts {parts} {what}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, PARTITION, ROOT_PROPERTY, TAIL_PROPERTY
-from fivm_dbt.plan.model.plan import FactorisedPlan, Plan, ViewdfPlan
+from fivm_dbt.plan.model.plan import FactorisedPlan, Plan
 from fivm_dbt.refresh.engine import MissingRelation, NotVersioned
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.added import read_summed
@@ -64,8 +64,8 @@ def publish(plan: Plan, engine: Recorder, *, is_summed: bool = False) -> None:
         properties[TAIL_PROPERTY] = "true"
     if isinstance(plan, FactorisedPlan):
         properties = {FACTORS_PROPERTY: "true"}
-    elif isinstance(plan, ViewdfPlan):
-        properties[PART_PROPERTY] = plan.parts.length.text
+    elif plan.part_length is not None:
+        properties[PART_PROPERTY] = plan.part_length.text
     engine.run(create_view(plan.relation, _shown(plan, is_summed), properties))
 
 

@@ -7,6 +7,7 @@ comes too late finds that the head is another one, and has written nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
@@ -30,6 +31,9 @@ from fivm_dbt.spark.merge import write_head
 from fivm_dbt.steps.applying import StateSize
 from fivm_dbt.steps.binding import Binding
 
+TimeRange = tuple[datetime | None, datetime | None]
+"""A range of time, either end of which may be open."""
+
 
 class Overtaken(Exception):
     """A commit came too late."""
@@ -48,8 +52,10 @@ class Run(Generic[P]):
     is_new = False
     """Whether the model is built for the first time."""
 
-    def __init__(self, plan: P, engine: Recorder, is_lazy: bool) -> None:
+    def __init__(self, plan: P, engine: Recorder, is_lazy: bool, within: TimeRange) -> None:
         self.plan = plan
+        self.within = within
+        """The times that are asked for, of a model that is computed by parts."""
         self.is_lazy = is_lazy
         self.engine = engine
         self.started = perf_counter()

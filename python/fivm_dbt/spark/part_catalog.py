@@ -1,4 +1,4 @@
-"""The catalog of parts has one table per schema, with a row for each part that a viewdf model knows.
+"""The catalog of parts has one table per schema, with a row for each part that a model knows.
 
 Rows of a model lie in a partition of their own, those of its inputs as this model has seen them among them: so models
 that run side by side never write to the same files.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import datetime
 
 from sqlglot import exp
 
@@ -17,7 +17,6 @@ from fivm_dbt.ir.scalar import as_type
 from fivm_dbt.naming import part_catalog
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.length import Length
-from fivm_dbt.plan.model.part_plan import PART
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.spark.part_time import in_numbers, instant, whole
 from fivm_dbt.spark.pieces import table, union_all
@@ -94,7 +93,7 @@ def create_catalog(plan: Plan) -> exp.Create:
         *table_properties({"delta.checkpointInterval": "100"}),
     ]
     return exp.Create(
-        this=exp.Schema(this=_catalog(plan), expressions=columns),
+        this=exp.Schema(this=catalog_of(plan), expressions=columns),
         kind="TABLE",
         exists=True,
         properties=exp.Properties(expressions=properties),
@@ -104,15 +103,8 @@ def create_catalog(plan: Plan) -> exp.Create:
 def forget_model(plan: Plan) -> exp.Delete:
     """Take out what is recorded of a model: it is built anew."""
     return exp.Delete(
-        this=_catalog(plan), where=exp.Where(this=_is("model", exp.Literal.string(plan.relation)))
+        this=catalog_of(plan), where=exp.Where(this=equals("model", exp.Literal.string(plan.relation)))
     )
-
-
-def add_parts(
-    plan: Plan, length: Length, entries: Sequence[PartEntry], inputs: Sequence[InputParts], by: Recorded
-) -> exp.Insert:
-    """Record parts that are new, of the model itself and of its inputs. Half the time of :func:`record_parts`."""
-    return _insert(plan, _named(plan, length, entries, inputs), by)
 
 
 def record_parts(
@@ -132,12 +124,12 @@ def record_parts(
     own = Intervals.numbers(e.part for e in entries)
     numbers = [own, *(Intervals.numbers(part for part, _ in i.changes) for i in inputs)]
     among = Intervals.of(*((parts.first, parts.last) for parts in numbers if parts))
-    source = _named(plan, length, entries, inputs)
+    source = named_parts(plan, length, entries, inputs)
     again = _input_again(by, is_counted=is_counted)
     return _merge(plan, source, by, again, in_numbers(exp.column("part", table="target"), among))
 
 
-def _named(
+def named_parts(
     plan: Plan, length: Length, entries: Sequence[PartEntry], inputs: Sequence[InputParts]
 ) -> exp.Query:
     """The rows of named parts."""
@@ -150,57 +142,6 @@ def _named(
         own_rows = [(e.part, e.rows, e.is_changed) for e in entries]
         rows.insert(0, _entries(plan.relation, length, own_rows, is_own=True))
     return union_all(rows)
-
-
-def add_staged(plan: Plan, relation: str, length: Length, staged: str, by: Recorded) -> exp.Insert:
-    """Record new parts of fixed lengths of an input that lie staged, however many."""
-    begins = exp.Mul(this=exp.column(PART), expression=exp.Literal.number(length.many))
-    rows = exp.select(
-        exp.alias_(exp.Literal.string(relation), "relation"),
-        exp.alias_(exp.Literal.string(str(length)), "length"),
-        exp.alias_(exp.column(PART), "part"),
-        exp.alias_(exp.Anonymous(this="TIMESTAMP_SECONDS", expressions=[begins]), "part_timestamp"),
-        exp.alias_(exp.Sub(this=exp.column("came"), expression=exp.column("gone")), "row_count"),
-        exp.alias_(exp.false(), "is_own"),
-        exp.alias_(exp.true(), "is_changed"),
-        copy=False,
-    )
-    return _insert(plan, rows.from_(table(staged), copy=False), by)
-
-
-def mark_dropped(plan: Plan, relation: str, parts: Intervals, refresh: int) -> exp.Update:
-    """Record that parts of the model, or of an input of it, have been taken away."""
-    return _mark(plan, relation, parts, {"status": exp.Literal.string("dropped")}, refresh)
-
-
-def mark_merged(plan: Plan, parts: Intervals, into: date, refresh: int) -> exp.Update:
-    """Record that the rows of old parts lie in the files of a longer period, by its first day."""
-    day = as_type(exp.Literal.string(into.isoformat()), "date")
-    values = {"status": exp.Literal.string("merged"), "merged_into": day}
-    return _mark(plan, plan.relation, parts, values, refresh)
-
-
-def recorded_query(plan: Plan, relation: str, part: int) -> exp.Select:
-    """By which refresh a part was recorded the last time."""
-    where = [
-        _is("model", exp.Literal.string(plan.relation)),
-        _is("relation", exp.Literal.string(relation)),
-        _is("part", whole(part)),
-    ]
-    return exp.select("refresh").from_(_catalog(plan), copy=False).where(*where, copy=False)
-
-
-def _mark(
-    plan: Plan, relation: str, parts: Intervals, values: Mapping[str, exp.Expr], refresh: int
-) -> exp.Update:
-    own = exp.and_(
-        _is("model", exp.Literal.string(plan.relation)),
-        _is("relation", exp.Literal.string(relation)),
-        in_numbers(exp.column("part"), parts),
-    )
-    every = {**values, "refresh": exp.Literal.number(refresh)}
-    settings = [exp.EQ(this=exp.column(column), expression=value) for column, value in every.items()]
-    return exp.Update(this=_catalog(plan), expressions=settings, where=exp.Where(this=own))
 
 
 def _entries(
@@ -230,10 +171,11 @@ def _entries(
     )
 
 
-def _insert(plan: Plan, source: exp.Query, by: Recorded) -> exp.Insert:
+def inserted_parts(plan: Plan, source: exp.Query, by: Recorded) -> exp.Insert:
+    """Record parts that are new, the rows of ``source``."""
     columns = [exp.alias_(value, name) for name, value in _inserted(plan, by).items()]
     rows = exp.select(*columns).from_(source.subquery("source", copy=False), copy=False)
-    named = exp.Schema(this=_catalog(plan), expressions=[exp.to_identifier(c) for c in COLUMNS])
+    named = exp.Schema(this=catalog_of(plan), expressions=[exp.to_identifier(c) for c in COLUMNS])
     return exp.Insert(this=named, expression=rows)
 
 
@@ -271,9 +213,9 @@ def _merge(
         for c in ("relation", "part")
     ]
     return exp.Merge(
-        this=_catalog(plan).as_("target", copy=False),
+        this=catalog_of(plan).as_("target", copy=False),
         using=source.subquery("source", copy=False),
-        on=exp.and_(_is("model", exp.Literal.string(plan.relation), "target"), where, *same),
+        on=exp.and_(equals("model", exp.Literal.string(plan.relation), "target"), where, *same),
         whens=exp.Whens(
             expressions=[
                 exp.When(
@@ -297,7 +239,7 @@ def _own_again(by: Recorded) -> dict[str, exp.Expr]:
     merged = exp.Literal.string("merged")
     return {
         "status": exp.Case(
-            ifs=[exp.If(this=_is("status", merged, "target"), true=merged.copy())],
+            ifs=[exp.If(this=equals("status", merged, "target"), true=merged.copy())],
             default=exp.Literal.string("computed"),
         ),
         "row_count": exp.column("row_count", table="source"),
@@ -329,7 +271,8 @@ def _added_rows(by: Recorded) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=is_new, true=total)], default=exp.column("row_count", table="target"))
 
 
-def _is(column: str, value: exp.Expr, of: str = "") -> exp.Expr:
+def equals(column: str, value: exp.Expr, of: str = "") -> exp.Expr:
+    """A column of the catalog has this value."""
     return exp.EQ(this=exp.column(column, table=of or None), expression=value)
 
 
@@ -337,5 +280,6 @@ def _at(by: Recorded) -> exp.Expr:
     return instant(by.at, TIMESTAMP)
 
 
-def _catalog(plan: Plan) -> exp.Table:
+def catalog_of(plan: Plan) -> exp.Table:
+    """The table."""
     return table(part_catalog(plan.relation))

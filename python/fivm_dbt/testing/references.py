@@ -8,15 +8,16 @@ from dataclasses import replace
 from fivm_dbt.engines.duckdb.meaning import check_columns
 from fivm_dbt.engines.duckdb.unsupported import CODE as NOT_ON_DUCKDB
 from fivm_dbt.errors import FivmError
+from fivm_dbt.features.viewdf.plan.model import ViewdfPlan
+from fivm_dbt.features.viewdf.testing.oracle import PartOracle
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import quote
-from fivm_dbt.plan.model.plan import Plan, ViewdfPlan
+from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.oracle import recompute_sql, runnable_sql
 from fivm_dbt.sql.splice import splice_clock, splice_inputs
 from fivm_dbt.testing.compare import Shown
 from fivm_dbt.testing.interpreter import NotUnderstood
 from fivm_dbt.testing.outcome import Finding, ModelRun
-from fivm_dbt.testing.part_oracle import PartOracle
 from fivm_dbt.testing.scenario import RawRows
 from fivm_dbt.testing.second_oracle import SecondOracle
 from fivm_dbt.testing.values import to_rows

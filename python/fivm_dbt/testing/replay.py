@@ -13,6 +13,7 @@ from time import perf_counter
 
 from fivm_dbt.engines.duckdb.unsupported import CODE as NOT_ON_DUCKDB
 from fivm_dbt.errors import CODES, FivmError
+from fivm_dbt.features.viewdf.testing.oracle import PartOracle
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import canonical
 from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
@@ -21,7 +22,6 @@ from fivm_dbt.refresh.report import Report
 from fivm_dbt.testing.check import column_types
 from fivm_dbt.testing.compare import compare_rows
 from fivm_dbt.testing.outcome import Finding, ModelRun, Outcome, Result, ScenarioResult, StepRun
-from fivm_dbt.testing.part_oracle import PartOracle
 from fivm_dbt.testing.references import References
 from fivm_dbt.testing.scenario import RawRows, Scenario, Step
 from fivm_dbt.testing.scenario_plans import NOTHING, Forced, plan_models, table_specs

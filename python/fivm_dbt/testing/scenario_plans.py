@@ -9,15 +9,15 @@ from zlib import crc32
 from fivm_dbt.catalog import Catalog, Column, ForeignKey, Relation, TableStatistics
 from fivm_dbt.config import load_config
 from fivm_dbt.errors import FivmError
+from fivm_dbt.features.viewdf.plan.planner import plan_viewdf
+from fivm_dbt.features.viewdf.testing.text import compiled
 from fivm_dbt.naming import canonical
 from fivm_dbt.parts.length import Length, duration
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
 from fivm_dbt.plan.model.plan import FactorisedPlan, Plan
 from fivm_dbt.plan.planner import columns_as_read, plan_model
 from fivm_dbt.plan.request import ModelRequest
-from fivm_dbt.plan.viewdf.planner import plan_viewdf
 from fivm_dbt.sql.typing import Describe
-from fivm_dbt.testing.part_text import compiled
 from fivm_dbt.testing.scenario import Model, Scenario, TableOptions
 from fivm_dbt.testing.workbench import TableSpec, Workbench
 

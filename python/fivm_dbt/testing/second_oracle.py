@@ -13,9 +13,10 @@ from typing import Any
 
 from fivm_dbt.catalog import Catalog, Column
 from fivm_dbt.errors import FivmError
+from fivm_dbt.features.viewdf.plan.model import ViewdfPlan
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import quote, split_name
-from fivm_dbt.plan.model.plan import Plan, RecomputedPlan, ViewdfPlan
+from fivm_dbt.plan.model.plan import Plan, RecomputedPlan
 from fivm_dbt.refresh.engine import Engine, Row
 from fivm_dbt.sql.lower import lower
 from fivm_dbt.sql.splice import splice_clock

@@ -8,7 +8,6 @@ from typing import Any
 from fivm_dbt.bridge.key_warnings import warn_of_unused_keys
 from fivm_dbt.bridge.name_checks import check_names
 from fivm_dbt.bridge.nodes import Compiled, add_helper_nodes
-from fivm_dbt.bridge.part_checks import check_viewdf_models
 from fivm_dbt.project.manifest import Nodes
 
 logger = logging.getLogger(__name__)
@@ -23,7 +22,11 @@ def fivm_add_nodes(adapter: Any, manifest: Any) -> None:
     if not getattr(manifest, "flat_graph", None):
         return  # dbt is still reading macros
     check_names(Nodes(manifest))
-    check_viewdf_models(Nodes(manifest), Compiled(manifest, adapter.config).compile)
+    if Nodes(manifest).viewdf_models():
+        # Loaded only where there is one.
+        from fivm_dbt.features.viewdf.bridge.checks import check_viewdf_models
+
+        check_viewdf_models(Nodes(manifest), Compiled(manifest, adapter.config).compile)
     warn_of_unused_keys(adapter, Nodes(manifest))
     try:
         add_helper_nodes(manifest, adapter.config)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fivm_dbt.bridge.part_checks import check_reference
+from fivm_dbt.features.viewdf.bridge.checks import check_reference
 
 
 def fivm_check_reference(adapter: Any, model: str, relation: str, low: Any, high: Any, is_own: bool) -> None:

@@ -20,8 +20,8 @@ from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.layout import settled_plan
-from fivm_dbt.refresh.parts_wanted import EventTime
 from fivm_dbt.refresh.report import Report
+from fivm_dbt.refresh.run import TimeRange
 
 
 @dataclass
@@ -80,7 +80,7 @@ def _make_way(adapter: Any, engine: SparkEngine, plan: Plan, existing: Any | Non
         adapter.drop_relation(existing)
 
 
-def _event_times(adapter: Any) -> EventTime:
+def _event_times(adapter: Any) -> TimeRange:
     """The range of time that the command line restricts parts to: ``--event-time-start`` and ``--event-time-end``."""
     args = adapter.config.args
     found = (getattr(args, name, None) for name in ("EVENT_TIME_START", "EVENT_TIME_END"))

@@ -20,7 +20,6 @@ from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.plan.model.encode import encode
 from fivm_dbt.plan.model.inputs import PlanInput
 from fivm_dbt.plan.model.part_map import PartMap
-from fivm_dbt.plan.model.part_plan import PartPlan
 from fivm_dbt.plan.model.recompute import Recompute
 from fivm_dbt.plan.model.shown import InequalityHelper, ViewTree
 from fivm_dbt.plan.model.signature import STATE, STATE_VERSION, inner_view, layout_text, partition_text
@@ -28,12 +27,11 @@ from fivm_dbt.plan.model.state import StateTable
 from fivm_dbt.plan.model.state_layout import StateLayout, lay_out_states
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.sql.edits import Edit, edited, without_comments
-from fivm_dbt.sql.part_references import split_initialize
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How the model ``relation`` is built and refreshed: one of the four kinds below.
+    """How the model ``relation`` is built and refreshed: one of the kinds below, or one of a feature.
 
     ``query`` is what was read, before inner views were taken out of it, and ``views`` are what is kept, in this order,
     the root last. ``completions`` are the edits of the user's text after which it does not depend on ties:
@@ -65,6 +63,11 @@ class Plan:
     def shown(self) -> tuple[Column, ...]:
         """The columns of the model's view."""
         return self.output
+
+    @property
+    def part_length(self) -> Length | None:
+        """How long its time parts are, of a model that is computed by them; None of any other."""
+        return None
 
     @property
     def model(self) -> str:
@@ -119,6 +122,11 @@ class Plan:
     def why_recomputed(self) -> str | None:
         """Why the model is recomputed; None where it is not."""
         return None
+
+    @property
+    def why_no_tree(self) -> str:
+        """Why there is no view tree, where there is none."""
+        return "nothing is joined that one is kept of"
 
     @property
     def not_repeatable(self) -> str | None:
@@ -242,6 +250,10 @@ class RecomputedPlan(Plan):
         return self.recompute.reason
 
     @property
+    def why_no_tree(self) -> str:
+        return f"the model is recomputed: {self.recompute.reason}"
+
+    @property
     def not_repeatable(self) -> str | None:
         return self.recompute.not_repeatable
 
@@ -254,18 +266,3 @@ class RecomputedPlan(Plan):
     def _own_signature(self) -> dict[str, str]:
         # Whatever changes in an input moves its version, and then everything is computed anew.
         return {"maintenance": "recompute"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ViewdfPlan(Plan):
-    """A viewdf model: its time parts are computed one by one, or many at once, from parts."""
-
-    parts: PartPlan
-
-    @property
-    def _own_signature(self) -> dict[str, str]:
-        update, initialize = split_initialize(self.sql)
-        parts = {"SQL": without_comments(update)}
-        if initialize is not None:
-            parts["INITIALIZE"] = without_comments(initialize)
-        return parts | self.parts.signature

@@ -1,0 +1,1 @@
+"""While dbt parses a project, its viewdf models are checked."""

@@ -1,0 +1,1 @@
+"""The plan of a viewdf model is told in words."""

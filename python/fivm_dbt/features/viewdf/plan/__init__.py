@@ -1,0 +1,1 @@
+"""A viewdf model has a plan of its own: each part is computed from parts."""

@@ -1,0 +1,1 @@
+"""A refresh of a viewdf model computes parts, and each of its commits has a head."""

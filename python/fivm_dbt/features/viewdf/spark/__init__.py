@@ -1,0 +1,1 @@
+"""Statements read parts, compute them and write them."""

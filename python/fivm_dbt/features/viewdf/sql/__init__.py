@@ -1,0 +1,1 @@
+"""The text of a viewdf model has two queries and references to parts."""

@@ -1,0 +1,1 @@
+"""Scenarios have viewdf models too, with an oracle that computes every part from scratch."""

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
-from fivm_dbt.engines.spark.delta_log import DeltaLogs, OpenedTable
-from fivm_dbt.engines.spark.delta_write import write
+from fivm_dbt.engines.spark.delta_lake.log import DeltaLogs, OpenedTable
+from fivm_dbt.engines.spark.delta_lake.write import write
 from fivm_dbt.engines.spark.engine import SparkEngine, on_session
 from fivm_dbt.plan.model.head import Note, Written
 from fivm_dbt.refresh.decide import is_conflict

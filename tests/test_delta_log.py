@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from fivm_dbt.engines.spark.delta_log import DeltaLogs
+from fivm_dbt.engines.spark.delta_lake.log import DeltaLogs
 from fivm_dbt.engines.spark.engine import SparkEngine, on_session
 from fivm_dbt.refresh.engine import MissingRelation, NotVersioned
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from fivm_dbt.engines.spark import jars
+from fivm_dbt.engines.spark.delta_lake import jars
+from fivm_dbt.engines.spark.delta_lake.environment import environment_error
 from fivm_dbt.engines.spark.engine import Answer
-from fivm_dbt.engines.spark.environment import environment_error
 from fivm_dbt.errors import FivmError
 from fivm_dbt.operations import doctor
 from fivm_dbt.operations.checks import check_inputs

@@ -63,7 +63,7 @@ EXCEPTIONS = {"parts.reference"}
 
 SQLGLOT = AT_HOME | EXCEPTIONS
 DBT = {"bridge.*"}
-PYSPARK = {"engines.*", "testing.spark_workbench", "operations.doctor", "bridge.connection"}
+PYSPARK = {"engines.*", "testing.spark_workbench", "bridge.connection"}
 
 
 def _modules() -> Iterator[tuple[str, Path]]:

@@ -9,10 +9,10 @@ from unittest.mock import Mock
 
 import pytest
 
-import fivm_dbt.engines.spark.known_files as known_files
+import fivm_dbt.engines.spark.delta_lake.known_files as known_files
 import fivm_dbt.engines.spark.local_rows as local_rows
+from fivm_dbt.engines.spark.delta_lake.known_files import HELD_READS, KnownFiles, _Known
 from fivm_dbt.engines.spark.engine import SparkEngine
-from fivm_dbt.engines.spark.known_files import HELD_READS, KnownFiles, _Known
 from fivm_dbt.refresh.bind import expected_reads
 from fivm_dbt.refresh.engine import Commit, Expected
 from fivm_dbt.refresh.observe import Observed

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fivm_dbt.engines.spark.delta_lake.names import LOG_TASKS
 from fivm_dbt.engines.spark.engine import SparkEngine
-from fivm_dbt.engines.spark.own_session import LOG, SHUFFLE, own_session
+from fivm_dbt.engines.spark.own_session import SHUFFLE, own_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,11 +32,11 @@ def test_what_decides_the_meaning_of_sql_is_copied(spark: SparkSession) -> None:
 
 def test_settings_that_somebody_has_chosen_stay(spark: SparkSession) -> None:
     session = spark.newSession()
-    session.conf.set(LOG, "17")
+    session.conf.set(LOG_TASKS, "17")
     session.conf.set(SHUFFLE, "200")
     session.conf.set("spark.sql.adaptive.enabled", "false")
     copied = own_session(session)
-    assert (copied.conf.get(LOG), copied.conf.get(SHUFFLE)) == ("17", "200")
+    assert (copied.conf.get(LOG_TASKS), copied.conf.get(SHUFFLE)) == ("17", "200")
 
 
 def test_what_is_staged_is_not_seen_in_the_session(spark: SparkSession) -> None:

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import load_config
-from fivm_dbt.engines.spark.delta_log import DeltaLogs, OpenedTable
-from fivm_dbt.engines.spark.delta_write import write
+from fivm_dbt.engines.spark.delta_lake.log import DeltaLogs, OpenedTable
+from fivm_dbt.engines.spark.delta_lake.write import write
 from fivm_dbt.engines.spark.engine import SparkEngine
 from fivm_dbt.naming import COUNT
 from fivm_dbt.plan.model.head import Note, Written

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from fivm_dbt.engines.spark.jars import delta_jars
+from fivm_dbt.engines.spark.delta_lake.jars import delta_jars
 from fivm_dbt.engines.spark.java import java_class
 from fivm_dbt.engines.spark.session import local_session
 

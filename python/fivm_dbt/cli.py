@@ -290,6 +290,6 @@ def jars() -> None:
 
     The line is a value for `spark.jars`, which starts faster than `spark.jars.packages`.
     """
-    from fivm_dbt.engines.spark.jars import delta_jars
+    from fivm_dbt.engines.spark.delta_lake.jars import delta_jars
 
     click.echo(",".join(str(jar) for jar in delta_jars()))

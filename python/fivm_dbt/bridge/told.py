@@ -10,7 +10,7 @@ from typing import Any
 
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from fivm_dbt.engines.spark.environment import environment_error
+from fivm_dbt.engines.spark.delta_lake.environment import environment_error
 from fivm_dbt.engines.spark.errors import first_line, has_stack
 from fivm_dbt.errors import FivmError
 

@@ -12,8 +12,8 @@ from typing import Literal
 
 import yaml
 
-from fivm_dbt.engines.spark.environment import profile_remedy
-from fivm_dbt.engines.spark.jars import delta_artifact, find_java, installed_spark
+from fivm_dbt.engines.spark.delta_lake.environment import profile_remedy
+from fivm_dbt.engines.spark.delta_lake.jars import bundled_delta, delta_artifact, find_java, installed_spark
 from fivm_dbt.errors import FivmError
 
 Level = Literal["ok", "missing", "error"]
@@ -121,13 +121,6 @@ def _spark_and_delta() -> Check:
         return Check("Spark and Delta", "ok", f"pyspark {spark}, {jars[0]}")
     found = f"pyspark {spark}, no Delta among its own jars"
     return Check("Spark and Delta", "missing", found, profile_remedy())
-
-
-def bundled_delta() -> list[str]:
-    """Names of the Delta jars that were put among pyspark's own."""
-    import pyspark
-
-    return sorted(jar.name for jar in Path(pyspark.__file__).parent.glob("jars/delta-spark_*.jar"))
 
 
 def _has_package(project_dir: Path) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fivm_dbt.catalog import Column
+from fivm_dbt.engines.spark.delta_lake.names import TINY as OF_LOG
 from fivm_dbt.engines.spark.engine import SparkEngine
 from fivm_dbt.engines.spark.session import local_session
 from fivm_dbt.ir.clock import Clock
@@ -34,11 +35,7 @@ TINY = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Checks of Spark's own optimizer after each of its rules.
     "spark.sql.lightweightPlanChangeValidation": "false",
-    "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": "false",
-    # Nobody skips files of a table that has one or two.
-    "spark.databricks.delta.stats.collect": "false",
-    "spark.databricks.delta.stats.skipping": "false",
-    "spark.databricks.delta.properties.defaults.checkpointInterval": "1000",
+    **OF_LOG,
 }
 """Settings under which statements over a handful of rows take the least time."""
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.engines.spark.commits import RECENT_COMMITS, commit_of
-from fivm_dbt.engines.spark.delta_log import DeltaLogs
-from fivm_dbt.engines.spark.delta_write import write
+from fivm_dbt.engines.spark.delta_lake.known_files import KnownFiles
+from fivm_dbt.engines.spark.delta_lake.log import DeltaLogs
+from fivm_dbt.engines.spark.delta_lake.write import write
 from fivm_dbt.engines.spark.errors import cause
 from fivm_dbt.engines.spark.introspect import Described, describe_relation, view_text
-from fivm_dbt.engines.spark.known_files import KnownFiles
 from fivm_dbt.engines.spark.local_rows import (
     FEW,
     apart,

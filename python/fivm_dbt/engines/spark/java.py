@@ -10,6 +10,8 @@ import json
 from functools import lru_cache
 from typing import Any
 
+from fivm_dbt.engines.spark.delta_lake.names import JSON
+
 _SQL = "org.apache.spark.sql"
 DATASET = f"{_SQL}.classic.Dataset"
 SESSION = f"{_SQL}.classic.SparkSession"
@@ -22,12 +24,6 @@ EXPRESSION = f"{_SQL}.catalyst.expressions.Expression"
 SQL_METRICS = f"{_SQL}.execution.metric.SQLMetrics"
 HASH_MAP = "scala.collection.immutable.HashMap"
 ARRAY_SEQ, OPTION = "scala.collection.immutable.ArraySeq", "scala.Option"
-_DELTA = f"{_SQL}.delta"
-DELTA_LOG = f"{_DELTA}.DeltaLog"
-DELTA_HISTORY, DELTA_HISTORIES = f"{_DELTA}.DeltaHistory", f"{_DELTA}.DeltaHistoryManager"
-DELTA_WRITE, DELTA_ACTION = f"{_DELTA}.DeltaOperations$Write", f"{_DELTA}.actions.FileAction"
-DELTA_TABLES = f"{_DELTA}.DeltaTableUtils"
-COMMIT_FILES, DELTA_JSON = f"{_DELTA}.util.DeltaCommitFileProvider", f"{_DELTA}.util.JsonUtils"
 
 
 def java_class(session: Any, name: str) -> Any:
@@ -68,4 +64,4 @@ def _method(client: Any, of: str, name: str) -> Any:
 
 @lru_cache(maxsize=10)
 def _mapper(client: Any) -> Any:
-    return _method(client, DELTA_JSON, "mapper")()
+    return _method(client, JSON, "mapper")()

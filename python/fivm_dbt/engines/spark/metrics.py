@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fivm_dbt.engines.spark.delta_lake.names import LOG_DIRECTORY, ON_LOG, READS_CHANGES
 from fivm_dbt.engines.spark.java import as_tree, told
 from fivm_dbt.naming import relation_name, split_name
 from fivm_dbt.refresh.engine import Metrics
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 _DESCRIPTION = "spark.job.description"
 _ROWS, _FILES = "number of output rows", "number of files read"
 _PAGE = 32
-_ON_LOG = re.compile("Filtering files for query|Compute snapshot for version")
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,8 @@ def _tagged(recent: Iterator[_Execution], tag: str) -> list[_Execution]:
     """Executions described by ``tag``, and those that they started, such as Delta's own for a MERGE."""
     found = list(recent)
     roots = {e.own for e in found if e.description == tag}
-    # Left out are queries of Delta's log, which read no table of anybody.
-    return [e for e in found if (e.own in roots or e.root in roots) and not _ON_LOG.search(e.description)]
+    # Left out are queries of a log, which read no table of anybody.
+    return [e for e in found if (e.own in roots or e.root in roots) and not ON_LOG.search(e.description)]
 
 
 def scanned_table(node: str) -> str | None:
@@ -140,8 +140,8 @@ def scanned_table(node: str) -> str | None:
     >>> scanned_table("Scan DeltaCDFRelation(Snapshot(...),Some(2)) spark_catalog.raw.flights")
     'raw.flights'
     """
-    match = re.fullmatch(r"Scan (?:parquet|DeltaCDFRelation\(.*\)) (\S.*)", node, re.DOTALL)
-    if match is None or "_delta_log" in match.group(1):
+    match = re.fullmatch(rf"Scan (?:parquet|{READS_CHANGES}) (\S.*)", node, re.DOTALL)
+    if match is None or LOG_DIRECTORY in match.group(1):
         return None
     parts = split_name(match.group(1))
     return relation_name(*(parts[1:] if parts[0] == "spark_catalog" else parts))

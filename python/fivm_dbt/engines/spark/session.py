@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fivm_dbt.engines.spark.jars import SESSION_CONFIG, delta_jars, find_java
+from fivm_dbt.engines.spark.delta_lake.jars import delta_jars, find_java
+from fivm_dbt.engines.spark.delta_lake.names import LOG_TASKS, SESSION_CONFIG
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,7 +18,7 @@ _SHUFFLE = "spark.sql.shuffle.partitions"
 _SMALL = {
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     # The default of 50 costs seconds for every MERGE on a small machine.
-    "spark.databricks.delta.snapshotPartitions": "1",
+    LOG_TASKS: "1",
     # Delta's own queries are many and alike: compiled once, and kept by Spark and by Java.
     "spark.sql.codegen.cache.maxEntries": "5000",
     # Each hash table, of a broadcast or an aggregate, takes a page at once: 64 MB of this memory by default, so

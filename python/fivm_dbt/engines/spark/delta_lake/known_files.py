@@ -23,7 +23,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from fivm_dbt.engines.spark.active_session import active
-from fivm_dbt.engines.spark.delta_log import DeltaLogs, OpenedTable
+from fivm_dbt.engines.spark.delta_lake.log import DeltaLogs, OpenedTable
 from fivm_dbt.engines.spark.java import ARRAY_SEQ, LOGICAL_RELATION, OPTION, java_class
 from fivm_dbt.engines.spark.local_rows import frame_of, local_rows, unordered
 from fivm_dbt.naming import quote, split_name

@@ -22,12 +22,6 @@ SUPPORTED: Mapping[str, str] = {
 
 MINIMAL_JAVA = 17
 
-SESSION_CONFIG: Mapping[str, str] = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-}
-"""What a Spark session needs besides the jars, also in a dbt profile under server_side_parameters."""
-
 JAVA_REMEDY = (
     "install it (Debian: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17) "
     "and set JAVA_HOME to it"
@@ -114,6 +108,13 @@ def delta_jars(cache: Path | None = None) -> tuple[Path, ...]:
     if not wanted.is_dir():
         _fetch(artifact, wanted, root)
     return tuple(sorted(wanted.glob("*.jar")))
+
+
+def bundled_delta() -> list[str]:
+    """Names of the Delta jars that were put among pyspark's own."""
+    import pyspark
+
+    return sorted(jar.name for jar in Path(pyspark.__file__).parent.glob("jars/delta-spark_*.jar"))
 
 
 def _fetch(artifact: str, wanted: Path, root: Path) -> None:

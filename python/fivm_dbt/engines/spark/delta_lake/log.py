@@ -16,17 +16,8 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fivm_dbt.engines.spark.commits import RECENT_COMMITS, commit_of
-from fivm_dbt.engines.spark.jars import SESSION_CONFIG
-from fivm_dbt.engines.spark.java import (
-    COMMIT_FILES,
-    DELTA_HISTORIES,
-    DELTA_HISTORY,
-    DELTA_LOG,
-    OPTION,
-    java_class,
-    java_method,
-    told,
-)
+from fivm_dbt.engines.spark.delta_lake.names import COMMIT_FILES, HISTORIES, HISTORY, LOG, SESSION_CONFIG
+from fivm_dbt.engines.spark.java import OPTION, java_class, java_method, told
 from fivm_dbt.engines.spark.told_relations import told_table, told_view
 from fivm_dbt.refresh.engine import Commit
 
@@ -221,7 +212,7 @@ class DeltaLogs:
         return self._opened(known, table) if _is_delta(known) else None
 
     def _opened(self, known: Any, table: Any) -> OpenedTable | None:
-        look = java_method(self._session, DELTA_LOG, "forTableWithSnapshot")
+        look = java_method(self._session, LOG, "forTableWithSnapshot")
         snapshot = look(self._session._jsparkSession, table)._2()
         version = int(snapshot.version())
         return OpenedTable(self._session, known, snapshot, version) if version >= 0 else None
@@ -302,12 +293,12 @@ class _Log:
 
     def read(self, version: int) -> dict[str, Any] | None:
         """What a commit tells of itself, None where it tells nothing."""
-        read = java_method(self._session, DELTA_HISTORIES, "getCommitInfoOpt")
+        read = java_method(self._session, HISTORIES, "getCommitInfoOpt")
         commit = read(self._log.store(), self._path_of(version), self._configuration)
         if not commit.isDefined():
             return None
         entry: dict[str, Any] = told(
-            self._session, java_method(self._session, DELTA_HISTORY, "fromCommitInfo")(commit.get())
+            self._session, java_method(self._session, HISTORY, "fromCommitInfo")(commit.get())
         )
         return entry
 

@@ -14,12 +14,11 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from fivm_dbt.engines.spark.active_session import active
-from fivm_dbt.engines.spark.delta_log import DeltaLogs, OpenedTable
+from fivm_dbt.engines.spark.delta_lake.known_files import KnownFiles, files_of_small, relation_over
+from fivm_dbt.engines.spark.delta_lake.log import DeltaLogs, OpenedTable
+from fivm_dbt.engines.spark.delta_lake.names import ACTION, TABLES, WRITE
 from fivm_dbt.engines.spark.java import (
     ARRAY_SEQ,
-    DELTA_ACTION,
-    DELTA_TABLES,
-    DELTA_WRITE,
     EXPRESSION,
     HASH_MAP,
     OPTION,
@@ -27,7 +26,6 @@ from fivm_dbt.engines.spark.java import (
     SQL_METRICS,
     java_class,
 )
-from fivm_dbt.engines.spark.known_files import KnownFiles, files_of_small, relation_over
 from fivm_dbt.naming import CHANGE_TYPE
 from fivm_dbt.plan.model.head import Note, Written
 
@@ -81,7 +79,7 @@ def write(session: SparkSession, logs: DeltaLogs, files: KnownFiles, note: Note,
                     written=written,
                     condition=condition,
                 )
-            transaction.commit(actions, java_class(session, DELTA_WRITE)(mode, *details))
+            transaction.commit(actions, java_class(session, WRITE)(mode, *details))
     except AnalysisException as why:
         # The query has other types than the table. A statement casts them.
         logger.debug("a statement writes into %s: %s", note.table, why)
@@ -107,7 +105,7 @@ def _is_possible(session: SparkSession, opened: OpenedTable, written: Written, c
     """
     if condition is None:
         return True
-    is_whole = java_class(session, DELTA_TABLES).isPredicatePartitionColumnsOnly(
+    is_whole = java_class(session, TABLES).isPredicatePartitionColumnsOnly(
         condition, opened.metadata.partitionColumns(), session._jsparkSession
     )
     return bool(is_whole) and (opened.has_feed or not written.tells_changes)
@@ -136,7 +134,7 @@ def _replaced(
     new = transaction.writeFiles(session.sql(query)._jdf.to(schema))
     added = [file for file in _listed(new) if file.getClass().getSimpleName() == "AddFile"]
     _tell_metrics(session, transaction, added, gone)
-    return new.concat(_seq(session, DELTA_ACTION, gone))
+    return new.concat(_seq(session, ACTION, gone))
 
 
 def _touched(session: SparkSession, opened: OpenedTable, transaction: Any, condition: Any) -> Any:

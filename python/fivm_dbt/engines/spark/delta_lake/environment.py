@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from fivm_dbt.engines.spark.jars import JAVA_REMEDY, SESSION_CONFIG, delta_artifact, installed_spark
+from fivm_dbt.engines.spark.delta_lake.jars import JAVA_REMEDY, delta_artifact, installed_spark
+from fivm_dbt.engines.spark.delta_lake.names import SESSION_CONFIG
 from fivm_dbt.errors import FivmError
 
 _NO_JAVA = re.compile(r"JAVA_GATEWAY_EXITED|Java gateway process exited|UnsupportedClassVersionError")

@@ -13,8 +13,8 @@ from fivm_dbt.engines.spark.delta_lake.log import DeltaLogs, OpenedTable
 from fivm_dbt.engines.spark.delta_lake.write import write
 from fivm_dbt.engines.spark.engine import SparkEngine, on_session
 from fivm_dbt.plan.model.head import Note, Written
-from fivm_dbt.refresh.decide import is_conflict
 from fivm_dbt.refresh.engine import Engine
+from fivm_dbt.spark.formats import FORMAT
 
 INSERT = "INSERT INTO {t} SELECT 2 AS k, 20 AS x"
 REPLACE = "INSERT INTO {t} REPLACE WHERE k = 1 SELECT 1 AS k, 11 AS x"
@@ -78,7 +78,7 @@ def test_of_two_at_once_one_commits(spark: SparkSession) -> None:
             try:
                 engine.commit(write.format(t=table), note)
             except Exception as error:
-                if not is_conflict(error):
+                if not FORMAT.is_conflict(error):
                     raise
 
         return run
@@ -155,7 +155,7 @@ def test_nothing_is_added_behind_another_commit(
     monkeypatch.setattr(DeltaLogs, "opened", other_first)
     with pytest.raises(Exception) as raised:
         _adding(own, table, 5, "SELECT 7 AS k, 70 AS x")
-    assert is_conflict(raised.value)
+    assert FORMAT.is_conflict(raised.value)
     assert not own.query(f"SELECT * FROM {table} WHERE k = 7")
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from fivm_dbt.engines.spark.delta_lake.log import DeltaLogs
 from fivm_dbt.engines.spark.engine import SparkEngine, on_session
-from fivm_dbt.refresh.engine import MissingRelation, NotVersioned
+from fivm_dbt.spark.formats import MissingRelation, NotVersioned
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,8 @@ import pytest
 from cached_statements import cache_statements
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.text import explain
-from fivm_dbt.refresh.engine import Commit, Row
+from fivm_dbt.refresh.engine import Row
+from fivm_dbt.spark.formats import FORMAT, Commit, Touched
 from fixtures.models import Bench, Interrupted, Interrupting
 
 SUMS = "select g, count(*) as n, sum(x) as x from raw.r group by g"
@@ -171,7 +172,7 @@ def test_an_input_is_replaced_before_a_refresh_is_finished() -> None:
     ids=lambda value: value.operation if isinstance(value, Commit) else str(value),
 )
 def test_what_keeps_the_columns(commit: Commit, *, keeps: bool) -> None:
-    assert commit.keeps_columns is keeps
+    assert (FORMAT.touched(commit) is not Touched.COLUMNS) is keeps
 
 
 def test_versions_are_compared_across_a_replacement() -> None:

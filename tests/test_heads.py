@@ -10,9 +10,9 @@ import sqlglot
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.model.head import Note
-from fivm_dbt.refresh.engine import Commit
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.heads import read_state
+from fivm_dbt.spark.formats import FORMAT, Commit
 from fixtures.models import Bench, HoldingBack, Interrupted, Interrupting
 
 SUMS = "select k, sum(x) as s, count(*) as n from r group by k"
@@ -67,7 +67,7 @@ def test_of_two_first_builds_one_commits() -> None:
     slow.commit = commit  # type: ignore[method-assign]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fivm_dbt.refresh.executor.only_refresh_here", lambda *_: nullcontext(True))
-        patch.setattr("fivm_dbt.refresh.run.is_conflict", lambda error: "exists already" in str(error))
+        patch.setattr(type(FORMAT), "is_conflict", lambda _, error: "exists already" in str(error))
         assert bench.refresh(slow).action == "no change"  # type: ignore[arg-type]
     bench.check()
 

@@ -14,8 +14,9 @@ import fivm_dbt.engines.spark.local_rows as local_rows
 from fivm_dbt.engines.spark.delta_lake.known_files import HELD_READS, KnownFiles, _Known
 from fivm_dbt.engines.spark.engine import SparkEngine
 from fivm_dbt.refresh.bind import expected_reads
-from fivm_dbt.refresh.engine import Commit, Expected
+from fivm_dbt.refresh.engine import Expected
 from fivm_dbt.refresh.observe import Observed
+from fivm_dbt.spark.formats import Commit
 from fixtures.models import plan_of, relation
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import TimeParts
 from fivm_dbt.plan.model.head import Note
-from fivm_dbt.refresh.engine import Commit
 from fivm_dbt.refresh.heads import read_state
+from fivm_dbt.spark.formats import FORMAT, Commit
 from fixtures.runs import by_run
 from viewdf_bench import Bench, Interrupted, Model, Row, Table, at, minutes, stopping
 
@@ -189,9 +189,7 @@ class _Meanwhile:
 def test_two_processes_refresh_a_model(model: Model, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever comes later looks again, and nothing is there twice."""
     monkeypatch.setattr("fivm_dbt.refresh.executor.only_refresh_here", lambda *_: nullcontext(True))
-    monkeypatch.setattr(
-        "fivm_dbt.features.viewdf.refresh.table.is_conflict", lambda error: "exists already" in str(error)
-    )
+    monkeypatch.setattr(type(FORMAT), "is_conflict", lambda _, error: "exists already" in str(error))
     number, is_over = 0, False
     while not is_over:
         number += 1

@@ -8,9 +8,9 @@ from sqlglot import exp
 
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.plan.model.head import Note
-from fivm_dbt.refresh.engine import Commit
 from fivm_dbt.refresh.observe import RecordedInput
 from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.spark.formats import Commit
 from fixtures.models import plan_of, relation
 
 

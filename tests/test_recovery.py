@@ -14,7 +14,8 @@ from cached_statements import cache_statements
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.refresh.decide import changed_by_others
-from fivm_dbt.refresh.engine import Commit, Engine, Row
+from fivm_dbt.refresh.engine import Engine, Row
+from fivm_dbt.spark.formats import Commit
 from fixtures.models import Bench, Interrupted, Interrupting
 from fixtures.runs import fast_only
 

@@ -10,13 +10,8 @@ from pyspark.sql import SparkSession
 
 from fivm_dbt.engines.spark.engine import SparkEngine, on_session
 from fivm_dbt.engines.spark.introspect import describe_relation
-from fivm_dbt.refresh.engine import (
-    ChangeFeedUnavailable,
-    Metrics,
-    MissingRelation,
-    NotVersioned,
-    VersionUnavailable,
-)
+from fivm_dbt.refresh.engine import Metrics
+from fivm_dbt.spark.formats import ChangeFeedUnavailable, MissingRelation, NotVersioned, VersionUnavailable
 
 pytestmark = pytest.mark.spark
 

@@ -21,8 +21,8 @@ from pyhive import hive
 from dbt_project import HERE, Project
 from fivm_dbt.engines.spark.engine import Answer, SparkEngine
 from fivm_dbt.plan.model.head import Note
-from fivm_dbt.refresh.decide import is_conflict
 from fivm_dbt.refresh.engine import Row
+from fivm_dbt.spark.formats import FORMAT
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -154,5 +154,5 @@ def _commit(engine: SparkEngine, statement: str, note: Note) -> None:
     try:
         engine.commit(statement, note)
     except Exception as error:
-        if not is_conflict(error):
+        if not FORMAT.is_conflict(error):
             raise

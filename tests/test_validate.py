@@ -6,6 +6,8 @@ import pytest
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.spark.check import check_statements
+from fivm_dbt.spark.formats import FORMAT
+from fivm_dbt.spark.pieces import table
 from fivm_dbt.spark.validate import validate
 from fixtures.models import plan_of, relation
 
@@ -91,10 +93,8 @@ def test_what_plans_emit_is_safe(sql: str) -> None:
 
 
 def test_an_unpinned_statement_of_a_plan_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    import fivm_dbt.spark.reads as reads
-
     plan = plan_of("select a.k, w from raw.a join raw.b on a.k = b.k", TABLES)
-    monkeypatch.setattr(reads, "pinned", lambda name, version: reads.table(name))
+    monkeypatch.setattr(type(FORMAT), "pinned", lambda _, name, version: table(name))
     with pytest.raises(FivmError, match="without VERSION AS OF") as caught:
         check_statements(plan)
     assert caught.value.code.number == "FIVM901"

@@ -18,10 +18,11 @@ from fivm_dbt.plan.model.head import Note, Written
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
-from fivm_dbt.refresh.decide import is_conflict, raised_alarm
+from fivm_dbt.refresh.decide import raised_alarm
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.spark.alarms import NEGATIVE
+from fivm_dbt.spark.formats import FORMAT, Touched
 
 pytestmark = pytest.mark.spark
 
@@ -61,7 +62,7 @@ def test_the_feed_has_what_is_told(engine: SparkEngine) -> None:
     engine.commit(STATEMENT, _note(engine, 5))
     [newest] = engine.commits(TABLE, None)
     assert (newest.operation, newest.note, newest.appended) == ("WRITE", "told", None)
-    assert newest.keeps_columns and newest.written == 2
+    assert FORMAT.touched(newest) is Touched.ROWS and newest.written == 2
     assert set(engine.query(f"SELECT * FROM {TABLE}")) == {
         (1, "new", "a"),
         (2, "kept", "a"),
@@ -99,7 +100,7 @@ def test_nothing_is_written_behind_another_commit(
     monkeypatch.setattr(DeltaLogs, "opened", other_first)
     with pytest.raises(Exception) as raised:
         engine.commit(STATEMENT, note)
-    assert is_conflict(raised.value)
+    assert FORMAT.is_conflict(raised.value)
     assert not engine.query(f"SELECT * FROM {TABLE} WHERE x = 'new'")
 
 

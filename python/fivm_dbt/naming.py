@@ -8,9 +8,6 @@ import re
 COUNT = "__fivm_count"
 """Column with the multiplicity of a row or the number of rows of a group."""
 
-CHANGE_TYPE = "_change_type"
-"""Delta's own name for what a row of a change feed tells: that it came, or went."""
-
 SIGN = "__fivm_sign"
 """Column that tells the rows after a refresh, 1, from those before it, -1."""
 

@@ -8,8 +8,9 @@ from typing import Literal
 from fivm_dbt.engines.spark.engine import Execute
 from fivm_dbt.engines.spark.introspect import Described, describe_relation
 from fivm_dbt.project.manifest import Declared, Nodes
+from fivm_dbt.spark.formats import FORMAT, Need
 
-CHANGE_FEED = "delta.enableChangeDataFeed"
+_FEED, _ON = FORMAT.properties([Need.CHANGES]).popitem()
 
 
 @dataclass(frozen=True)
@@ -40,19 +41,19 @@ def _finding(
         return "advice", "does not exist yet"
     if described.presentation is not None:
         return "ok", "fivm model"
-    if not described.is_delta:
+    if not described.is_versioned:
         kind = "a view" if described.is_view else described.provider or "of unknown format"
         return "error", f"is {kind}, not a Delta table (FIVM301, FIVM303)"
     if declared.is_seed:
         return "ok", "seed, compared with an own snapshot"
-    if dict(described.properties).get(CHANGE_FEED) == "true":
+    if dict(described.properties).get(_FEED) == _ON:
         return "ok", "change feed on"
     advice = _advice(name, declared)
     return "advice", f"no change feed: versions are compared, which reads the table twice. {advice}"
 
 
 def _advice(name: str, declared: Declared) -> str:
-    statement = f"ALTER TABLE {name} SET TBLPROPERTIES ('{CHANGE_FEED}' = 'true')"
+    statement = f"ALTER TABLE {name} SET TBLPROPERTIES ('{_FEED}' = '{_ON}')"
     if declared.node is None or declared.node.resource_type != "model":
         return statement
-    return f"{statement}, and in its config tblproperties: {{'{CHANGE_FEED}': 'true'}}"
+    return f"{statement}, and in its config tblproperties: {{'{_FEED}': '{_ON}'}}"

@@ -11,6 +11,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.naming import canonical
 from fivm_dbt.parts.parted import TimeParts
 from fivm_dbt.project.manifest import Declared, Nodes, without_catalog
+from fivm_dbt.spark.formats import FORMAT
 from fivm_dbt.sql.relations import Named, relations_read
 
 
@@ -83,7 +84,7 @@ def _relation(named: Named, described: Described | None, declared: Declared, zon
         return declared.relation(canonical(named.name), described.columns, is_factorized=True)
     if presentation is None and described.is_view:
         raise FivmError("FIVM303", f"{named.name} records no changes", remedy=_instead_of_view(declared))
-    if presentation is None and not described.is_delta:
+    if presentation is None and not described.is_versioned:
         kind = described.provider or "not a table"
         raise FivmError("FIVM301", f"{named.name} is {kind}", remedy=_how_to_make_delta(named.name, declared))
     retention = declared.retention(zone, described.part_length)
@@ -104,10 +105,10 @@ def _instead_of_view(declared: Declared) -> str:
             f"dbt run --select {declared.node.name}; it has so far been built with --empty or --sample, "
             "or by another materialization"
         )
-    return "make it ephemeral, or fivm, or a table with file_format='delta'"
+    return f"make it ephemeral, or fivm, or a table with file_format='{FORMAT.name}'"
 
 
 def _how_to_make_delta(name: str, declared: Declared) -> str:
     if declared.node is not None and declared.node.resource_type != "source":
-        return f"configure {declared.node.name} with file_format: delta and build it again"
+        return f"configure {declared.node.name} with file_format: {FORMAT.name} and build it again"
     return f"CONVERT TO DELTA {name}, or copy it into a Delta table"

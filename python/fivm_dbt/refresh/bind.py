@@ -16,12 +16,13 @@ from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.clock import clock_detail, recorded_clock
 from fivm_dbt.refresh.dropped import dropped_in
-from fivm_dbt.refresh.engine import ChangeFeedUnavailable, Expected
+from fivm_dbt.refresh.engine import Expected
 from fivm_dbt.refresh.observe import Observed, RecordedInput, keeps_columns
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import InputChange
 from fivm_dbt.spark.capture import change_counts, change_query, change_summary
 from fivm_dbt.spark.dropped import without_losses
+from fivm_dbt.spark.formats import ChangeFeedUnavailable
 from fivm_dbt.spark.near_changes import times_of
 from fivm_dbt.steps.binding import Binding, BoundClock, BoundInput, Span, is_own_change, staged_input
 

@@ -11,9 +11,8 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.model.plan import MaintainedPlan
 from fivm_dbt.refresh.bind import bind, versions_read
 from fivm_dbt.refresh.clock import read_clock
-from fivm_dbt.refresh.decide import KEEPS_ROWS, choose_buckets, raised_alarm
+from fivm_dbt.refresh.decide import choose_buckets, raised_alarm
 from fivm_dbt.refresh.dropped import check_rebuild
-from fivm_dbt.refresh.engine import Commit
 from fivm_dbt.refresh.layout import state_sizes
 from fivm_dbt.refresh.model_parts import record_partitions
 from fivm_dbt.refresh.observe import State, observe
@@ -22,6 +21,7 @@ from fivm_dbt.refresh.report import Report
 from fivm_dbt.refresh.run import Run
 from fivm_dbt.refresh.runner import build_states
 from fivm_dbt.spark.alarms import OVERFLOW
+from fivm_dbt.spark.formats import FORMAT, Commit, Touched
 from fivm_dbt.spark.state import TWICE
 from fivm_dbt.steps.applying import StateSize, Tail, appends
 
@@ -53,7 +53,7 @@ class BuildRun(Run[MaintainedPlan]):
     def _measure(self, since: Sequence[Commit]) -> None:
         super()._measure(since)
         if since:
-            self._note_sizes(next((c for c in since if c.operation not in KEEPS_ROWS), since[0]))
+            self._note_sizes(next((c for c in since if FORMAT.touched(c) is not Touched.FILES), since[0]))
 
     def _note_sizes(self, commit: Commit) -> None:
         """Note how large the partitions are that a commit has written anew: they grow, and are merged into one day.

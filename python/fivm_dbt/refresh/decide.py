@@ -8,32 +8,13 @@ from collections.abc import Mapping, Sequence
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.signature import STATE, is_hashed, shortened
-from fivm_dbt.refresh.engine import Commit, VersionUnavailable
 from fivm_dbt.refresh.observe import Coverage, Observed, RecordedInput
 from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.spark.formats import FORMAT, Commit, Touched, VersionUnavailable
 from fivm_dbt.steps.binding import Binding
 
 BYTES_PER_BUCKET = 32 * 2**20
 MAX_BUCKETS = 512
-
-KEEPS_ROWS = frozenset(
-    {
-        "OPTIMIZE",
-        "REORG",
-        "CLUSTER BY",
-        "VACUUM START",
-        "VACUUM END",
-        "SET TBLPROPERTIES",
-        "UNSET TBLPROPERTIES",
-        "UPGRADE PROTOCOL",
-    }
-)
-"""Delta's operations that others may do to a state: the rows stay what they are."""
-
-_CONFLICT = re.compile(
-    r"DELTA_(CONCURRENT_\w+|METADATA_CHANGED|PROTOCOL_CHANGED)|TABLE_OR_VIEW_ALREADY_EXISTS"
-)
-"""Delta's answers to who is overtaken by another commit, and to the second of two first builds."""
 
 _REBUILD = "run with --full-refresh, or set fivm_on_change: rebuild"
 
@@ -83,7 +64,7 @@ def changed_by_others(plan: Plan, commits: Sequence[Commit], left: int) -> str |
     ``commits`` are its newest, back to the version ``left``. Raises FIVM404 where ``fivm_on_change`` is ``fail``.
     """
     name = plan.state_relation
-    foreign = [c for c in commits if c.version > left and c.operation not in KEEPS_ROWS]
+    foreign = [c for c in commits if c.version > left and FORMAT.touched(c) is not Touched.FILES]
     if commits[0].version < left:
         what = f"state table {name} was dropped and created anew by somebody else"
     elif foreign:
@@ -112,11 +93,6 @@ def without_head(plan: Plan) -> FivmError:
         remedy="drop or rename that table",
         model=plan.model,
     )
-
-
-def is_conflict(error: BaseException) -> bool:
-    """Whether Delta says that another commit came before this one."""
-    return _CONFLICT.search(str(error)) is not None
 
 
 def raised_alarm(error: BaseException) -> str | None:

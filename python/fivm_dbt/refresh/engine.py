@@ -13,61 +13,9 @@ from typing import Protocol
 from fivm_dbt.catalog import Column
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.plan.model.head import Note
+from fivm_dbt.spark.formats import Commit
 
 Row = tuple[object, ...]
-
-
-_KEEPS_COLUMNS = frozenset(
-    {
-        "WRITE",
-        "MERGE",
-        "UPDATE",
-        "DELETE",
-        "TRUNCATE",
-        "COPY INTO",
-        "STREAMING UPDATE",
-        "OPTIMIZE",
-        "REORG",
-        "CLUSTER BY",
-        "VACUUM START",
-        "VACUUM END",
-        "SET TBLPROPERTIES",
-        "UNSET TBLPROPERTIES",
-        "UPGRADE PROTOCOL",
-        "ADD COLUMNS",
-        "ADD CONSTRAINT",
-        "DROP CONSTRAINT",
-        "COMPUTE STATS",
-    }
-)
-"""Delta's operations after which every column that was there is the same one: its id, its place in the files, its type,
-and whether the table is partitioned by it. What is not known to be one of them may have changed that."""
-
-
-@dataclass(frozen=True)
-class Commit:
-    """One version of a Delta table: number, commit time (ISO text) and operation, as its history says.
-
-    The number alone does not identify a version: numbers restart when a table is dropped and created anew.
-    ``note`` is what its writer has put beside it (:meth:`Engine.commit`).
-    ``growth`` is by how many bytes the commit made the table larger, ``written`` how many rows a WRITE wrote,
-    ``appended`` the same of one that took no file away, None where the history does not say. ``overwrites`` says that
-    everything was written anew, by which the columns may be others too.
-    """
-
-    version: int
-    timestamp: str
-    operation: str
-    growth: int | None = None
-    written: int | None = None
-    appended: int | None = None
-    overwrites: bool = False
-    note: str | None = None
-
-    @property
-    def keeps_columns(self) -> bool:
-        """Whether the columns before and after it are the same ones, so that a change feed can be read across it."""
-        return self.operation in _KEEPS_COLUMNS and not self.overwrites
 
 
 @dataclass(frozen=True)
@@ -92,22 +40,6 @@ class Expected:
     is_restricted: bool = False
     is_near: bool = False
     reads: int = 1
-
-
-class MissingRelation(Exception):
-    """The relation does not exist."""
-
-
-class NotVersioned(Exception):
-    """The relation exists but is not a Delta table."""
-
-
-class ChangeFeedUnavailable(Exception):
-    """The change feed does not cover the wanted range: switched off in between, cleaned up, or schema changed."""
-
-
-class VersionUnavailable(Exception):
-    """An old version was asked for whose files or log entries are gone."""
 
 
 class Versions(Protocol):
@@ -202,7 +134,7 @@ class Engine(Readable, Protocol):
         """Forget a staged result; nothing happens where there is none."""
 
     def compact(self, sql: str) -> None:
-        """Run an OPTIMIZE; nothing happens where tables have no files."""
+        """Run a statement that puts files together; nothing happens where tables have none."""
 
     def size(self, relation: str) -> int | None:
         """Bytes of the table's current version, None if unknown."""

@@ -14,9 +14,10 @@ from fivm_dbt.naming import COVERAGE, sibling
 from fivm_dbt.plan.model.head import HeadId, NextHead, as_json, noted_head
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.decide import without_head
-from fivm_dbt.refresh.engine import Commit, MissingRelation, NotVersioned, Readable
+from fivm_dbt.refresh.engine import Readable
 from fivm_dbt.refresh.observe import Coverage, State
 from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.spark.formats import Commit, MissingRelation, NotVersioned
 from fivm_dbt.spark.heads import head_query
 from fivm_dbt.spark.pieces import whole
 

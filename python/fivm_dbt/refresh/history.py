@@ -9,8 +9,9 @@ from typing import Any
 
 from fivm_dbt.naming import sibling, split_name
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.refresh.engine import Commit, Engine, MissingRelation, NotVersioned
+from fivm_dbt.refresh.engine import Engine
 from fivm_dbt.refresh.heads import noted
+from fivm_dbt.spark.formats import Commit, MissingRelation, NotVersioned
 
 RECORDING = "recording"
 """Key of a head's detail: the parts that a refresh has ``computed`` and ``dropped``, as texts, among others."""

@@ -8,9 +8,10 @@ from typing import Protocol
 
 from fivm_dbt.catalog import TableStatistics
 from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
-from fivm_dbt.refresh.engine import Engine, MissingRelation
+from fivm_dbt.refresh.engine import Engine
 from fivm_dbt.refresh.observe import State
 from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.spark.formats import MissingRelation
 from fivm_dbt.spark.sizes import sizes_query, statistics_query
 from fivm_dbt.steps.applying import StateSize
 

@@ -26,7 +26,6 @@ from fivm_dbt.refresh.build import BuildRun
 from fivm_dbt.refresh.clock import finished_clock, is_by_the_day, movement, read_clock
 from fivm_dbt.refresh.decide import broken_promise, lost_inputs, raised_alarm, unreadable, why_rebuild
 from fivm_dbt.refresh.dropped import recorded_drops
-from fivm_dbt.refresh.engine import ChangeFeedUnavailable, VersionUnavailable
 from fivm_dbt.refresh.heads import next_head, with_open
 from fivm_dbt.refresh.layout import state_sizes
 from fivm_dbt.refresh.model_parts import last_recorded, record_partitions
@@ -37,6 +36,7 @@ from fivm_dbt.refresh.resume import Gone, bound_again
 from fivm_dbt.refresh.runner import Update
 from fivm_dbt.refresh.writes import MAX_LITERALS
 from fivm_dbt.spark.alarms import NEGATIVE, OVERFLOW
+from fivm_dbt.spark.formats import ChangeFeedUnavailable, VersionUnavailable
 from fivm_dbt.spark.state import TWICE
 from fivm_dbt.steps.applying import Tail, appends, replaced_states
 from fivm_dbt.steps.binding import Binding, BoundInput, staged_input

@@ -10,8 +10,8 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
 from fivm_dbt.refresh.catalog_table import create_once
-from fivm_dbt.refresh.engine import MissingRelation
 from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.spark.formats import MissingRelation
 from fivm_dbt.spark.part_catalog import PartEntry, Recorded, forget_model, record_parts
 from fivm_dbt.spark.partition_text import partition_time
 from fivm_dbt.spark.recorded_partitions import last_recorded_query, rows_query

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,8 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.model.head import HeadId
 from fivm_dbt.plan.model.inputs import PlanInput
 from fivm_dbt.plan.model.plan import Plan
-from fivm_dbt.refresh.engine import Commit, MissingRelation, NotVersioned, Versions
+from fivm_dbt.refresh.engine import Versions
+from fivm_dbt.spark.formats import FORMAT, Commit, MissingRelation, NotVersioned, Touched
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,11 @@ def keeps_columns(engine: Versions, observed: Observed) -> bool:
     Asked when a feed has been read.
     """
     since = observed.head.version
-    return all(c.keeps_columns for c in engine.commits(observed.table, since) if c.version > since)
+    return _keep_columns(engine.commits(observed.table, since), since)
+
+
+def _keep_columns(commits: Sequence[Commit], since: int) -> bool:
+    return all(FORMAT.touched(c) is not Touched.COLUMNS for c in commits if c.version > since)
 
 
 def observe(plan: Plan, engine: Versions, recorded: dict[str, RecordedInput]) -> dict[str, Observed]:
@@ -147,7 +152,7 @@ def observe_input(
         raise FivmError(
             "FIVM301",
             f"{item.name} is not a Delta table, so its changes and old versions cannot be read",
-            remedy="set file_format='delta' on that model or seed, or load the source as Delta",
+            remedy=f"set file_format='{FORMAT.name}' on that model or seed, or load the source as Delta",
             model=plan.model,
         ) from None
     head = commits[0]
@@ -159,7 +164,7 @@ def observe_input(
     if then is None:
         return Observed(item.name, table, head=head, moved=True, recreated=False, forgotten=True)
     same = then.timestamp == record.commit.timestamp and then.operation == record.commit.operation
-    keeps = all(c.keeps_columns for c in commits if since is not None and c.version > since) and not is_summed
+    keeps = not is_summed and (since is None or _keep_columns(commits, since))
     moved = head.version > record.commit.version or not same
     return Observed(
         item.name,

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 
 from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, PARTITION, ROOT_PROPERTY, TAIL_PROPERTY
 from fivm_dbt.plan.model.plan import FactorisedPlan, Plan
-from fivm_dbt.refresh.engine import MissingRelation, NotVersioned
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.added import read_summed
+from fivm_dbt.spark.formats import MissingRelation, NotVersioned
 from fivm_dbt.spark.pieces import Query, drop, everything, table, whole
 from fivm_dbt.spark.properties import owner_properties
 from fivm_dbt.spark.reads import presented, shown_summed

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from fivm_dbt.plan.model.head import NextHead
 from fivm_dbt.plan.model.plan import Plan, RecomputedPlan
 from fivm_dbt.plan.model.recompute import InputReach, RecomputedParts
-from fivm_dbt.refresh.engine import ChangeFeedUnavailable
 from fivm_dbt.refresh.observe import Observed, RecordedInput, keeps_columns
 from fivm_dbt.refresh.oracle import recompute_sql
 from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.spark.formats import FORMAT, ChangeFeedUnavailable
 from fivm_dbt.spark.near_changes import Range, daily, in_ranges, times_of
-from fivm_dbt.spark.pieces import Condition, changes
+from fivm_dbt.spark.pieces import Condition
 from fivm_dbt.spark.reads import presented
 from fivm_dbt.spark.recomputed import recomputed_rows, write_rows
 from fivm_dbt.spark.validate import validate
@@ -80,7 +80,7 @@ def find_touched(
 def _reached(plan: Plan, engine: Recorder, reach: InputReach, old: int, new: int) -> list[Range] | None:
     """The times of the result that a change of an input reaches; None where that may be any."""
     presentation = plan.input(reach.relation).relation.presentation
-    source = changes(reach.relation if presentation is None else presentation.root, old, new)
+    source = FORMAT.changes(reach.relation if presentation is None else presentation.root, old, new)
     if presentation is not None:
         source = presented(presentation, source).subquery("changed")
     try:

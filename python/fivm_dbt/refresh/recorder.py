@@ -10,7 +10,8 @@ from fivm_dbt.catalog import Column
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.plan.model.head import Note, Written
 from fivm_dbt.plan.model.plan import Plan
-from fivm_dbt.refresh.engine import Commit, Engine, Expected, Metrics, Row
+from fivm_dbt.refresh.engine import Engine, Expected, Metrics, Row
+from fivm_dbt.spark.formats import Commit
 from fivm_dbt.spark.inserts import inserted
 from fivm_dbt.spark.pieces import Query, Statement, any_row, by_row
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.decide import unreadable
-from fivm_dbt.refresh.engine import VersionUnavailable
 from fivm_dbt.refresh.observe import Observed, RecordedInput, observe_input
 from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.spark.formats import VersionUnavailable
 from fivm_dbt.steps.binding import Binding, BoundInput
 
 

@@ -18,14 +18,14 @@ from fivm_dbt.plan.model.plan import FactorisedPlan, Plan
 from fivm_dbt.plan.model.signature import inner_views, shortened
 from fivm_dbt.refresh.bind import Staged
 from fivm_dbt.refresh.clock import finished_clock
-from fivm_dbt.refresh.decide import KEEPS_ROWS, beheaded, changed_by_others, is_conflict, raised_alarm
-from fivm_dbt.refresh.engine import Commit
+from fivm_dbt.refresh.decide import beheaded, changed_by_others, raised_alarm
 from fivm_dbt.refresh.heads import coverage, had_head, has_set, head_of_build, next_head, now, read_state
 from fivm_dbt.refresh.observe import Coverage, Observed, RecordedInput, State
 from fivm_dbt.refresh.publish import drop_states, show_again, show_helpers
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InnerChange, InputChange, Report
 from fivm_dbt.refresh.runner import Merged
+from fivm_dbt.spark.formats import FORMAT, Commit, Touched
 from fivm_dbt.spark.heads import OVERTAKEN
 from fivm_dbt.spark.merge import write_head
 from fivm_dbt.steps.applying import StateSize
@@ -110,7 +110,7 @@ class Run(Generic[P]):
         left = int(detail["base"])
         # What others have written since the head was read is met where it is compared.
         since = [c for c in self.engine.commits(name, max(left, 0)) if left < c.version <= self.base]
-        own = [c.version for c in since if c.operation not in KEEPS_ROWS]
+        own = [c.version for c in since if FORMAT.touched(c) is not Touched.FILES]
         reason = changed_by_others(self.plan, since, own[-1]) if own else None
         if reason is None:
             self._measure(since)
@@ -180,7 +180,7 @@ class Run(Generic[P]):
         A row of data may have raised an alarm before that of the head was met: over newer states a delta is wrong.
         """
         raised = raised_alarm(error)
-        if isinstance(error, Overtaken) or raised == OVERTAKEN or is_conflict(error):
+        if isinstance(error, Overtaken) or raised == OVERTAKEN or FORMAT.is_conflict(error):
             raise Overtaken from error
         if raised is not None and read_state(self.engine, self.plan.relation).head != self.head:
             raise Overtaken from error

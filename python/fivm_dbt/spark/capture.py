@@ -12,13 +12,14 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.ir.scalar import as_type, column_ast, identifier
-from fivm_dbt.naming import CHANGE_TYPE, COUNT, SIGN
+from fivm_dbt.naming import COUNT, SIGN
 from fivm_dbt.plan.model.inputs import PlanInput
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.spark.added import at_delta, before_and_after
+from fivm_dbt.spark.formats import FORMAT
 from fivm_dbt.spark.near_changes import times_by_day
-from fivm_dbt.spark.pieces import changes, pinned, table
+from fivm_dbt.spark.pieces import table
 from fivm_dbt.spark.reads import in_partitions, presented, read_version
 from fivm_dbt.steps.binding import Binding, BoundInput, staged_state
 
@@ -32,7 +33,7 @@ def change_query(plan: Plan, bound: BoundInput) -> exp.Select:
     new = _signed(item, read_version(plan, bound.name, bound.new, "new"), 1)
     if bound.capture == "snapshot":
         assert bound.snapshot is not None
-        old_source: exp.Expr = pinned(plan.snapshot_table(bound.name), bound.snapshot)
+        old_source: exp.Expr = FORMAT.pinned(plan.snapshot_table(bound.name), bound.snapshot)
     else:
         assert bound.old is not None
         old_source = read_version(plan, bound.name, bound.old, "old")
@@ -72,16 +73,16 @@ def _columns(item: PlanInput) -> list[exp.Expr]:
 
 def _feed(item: PlanInput, old: int, new: int) -> exp.Query:
     """Rows of the change feed with their sign; of a fivm model, its presentation over its root's change feed."""
-    kind = exp.column(CHANGE_TYPE)
-    arrived = exp.In(this=kind, expressions=[exp.Literal.string(t) for t in ("insert", "update_postimage")])
+    kind = FORMAT.change_type
+    arrived = exp.In(this=exp.column(kind.name), expressions=[exp.Literal.string(t) for t in kind.came])
     sign = exp.Case(
         ifs=[exp.If(this=arrived, true=exp.Literal.number(1))], default=exp.Neg(this=exp.Literal.number(1))
     )
     signed = exp.alias_(sign, COUNT)
     presentation = item.relation.presentation
     if presentation is None:
-        return exp.select(*_columns(item), signed).from_(changes(item.name, old, new))
-    rows = presented(presentation, changes(presentation.root, old, new))
+        return exp.select(*_columns(item), signed).from_(FORMAT.changes(item.name, old, new))
+    rows = presented(presentation, FORMAT.changes(presentation.root, old, new))
     return rows.select(signed)
 
 

@@ -12,8 +12,9 @@ from fivm_dbt.naming import COUNT
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.model.inputs import PlanInput
 from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.spark.formats import FORMAT
 from fivm_dbt.spark.part_time import counted, in_parts, instant, number_of, whole
-from fivm_dbt.spark.pieces import pinned, table
+from fivm_dbt.spark.pieces import table
 from fivm_dbt.spark.reads import read_version
 
 
@@ -68,7 +69,7 @@ def ends_query(relation: Relation, version: int) -> exp.Select:
     ends = exp.select(
         exp.alias_(exp.Min(this=column_ast("", column.name)), "low"),
         exp.alias_(exp.Max(this=column_ast("", column.name)), "high"),
-    ).from_(pinned(relation.name, version))
+    ).from_(FORMAT.pinned(relation.name, version))
     numbers = (number_of(exp.column(end), column.type, retention.length) for end in ("low", "high"))
     return exp.select(*numbers).from_(ends.subquery("ends"))
 

@@ -13,7 +13,7 @@ from fivm_dbt.ir.scalar import as_type, cast_ast, column_ast, identifier, raise_
 from fivm_dbt.naming import COMMIT, COVERAGE, HEAD, OF, PARTITION, TAIL, TO, VIEW
 from fivm_dbt.plan.model.head import HeadId, NextHead
 from fivm_dbt.plan.model.plan import Plan
-from fivm_dbt.spark.pieces import pinned
+from fivm_dbt.spark.formats import FORMAT
 
 OVERTAKEN = "FIVM403"
 """The alarm of a writer that comes too late."""
@@ -30,7 +30,7 @@ _TYPES = {OF: "string", TO: "string", HEAD: BIGINT.text, COMMIT: "string", COVER
 
 def head_query(name: str, version: int) -> exp.Select:
     """Number, id and coverage of the newest head at a version."""
-    query = exp.select(HEAD, COMMIT, COVERAGE).from_(pinned(name, version)).where(*_is_head(""))
+    query = exp.select(HEAD, COMMIT, COVERAGE).from_(FORMAT.pinned(name, version)).where(*_is_head(""))
     return query.order_by(exp.Ordered(this=exp.column(HEAD), desc=True)).limit(1)
 
 

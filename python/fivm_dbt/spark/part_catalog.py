@@ -18,10 +18,11 @@ from fivm_dbt.naming import part_catalog
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.spark.formats import FORMAT, Need
 from fivm_dbt.spark.part_time import in_numbers, instant, whole
 from fivm_dbt.spark.pieces import table, union_all
+from fivm_dbt.spark.properties import storage
 from fivm_dbt.spark.reads import written
-from fivm_dbt.spark.state import table_properties
 
 COLUMNS: Mapping[str, str] = {
     "model": "STRING",
@@ -87,16 +88,11 @@ def create_catalog(plan: Plan) -> exp.Create:
         exp.ColumnDef(this=exp.to_identifier(name), kind=exp.DataType.build(kind, dialect="spark"))
         for name, kind in COLUMNS.items()
     ]
-    properties = [
-        exp.FileFormatProperty(this=exp.Identifier(this="DELTA")),
-        exp.PartitionedByProperty(this=exp.Tuple(expressions=[exp.to_identifier("model")])),
-        *table_properties({"delta.checkpointInterval": "100"}),
-    ]
     return exp.Create(
         this=exp.Schema(this=catalog_of(plan), expressions=columns),
         kind="TABLE",
         exists=True,
-        properties=exp.Properties(expressions=properties),
+        properties=storage(FORMAT.properties([Need.MANY_COMMITS]), ["model"]),
     )
 
 

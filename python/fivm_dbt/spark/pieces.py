@@ -1,4 +1,4 @@
-"""Statements have pieces: tables by name, at a version and by their changes, and the union of queries."""
+"""Statements have pieces: tables by name, queries by the row or in one task, and the union of queries."""
 
 from __future__ import annotations
 
@@ -54,22 +54,6 @@ def pretty(statement: Statement | str) -> str:
     """A statement on several lines, for people."""
     node = sqlglot.parse_one(statement, dialect=SparkText) if isinstance(statement, str) else statement
     return node.sql(dialect="spark", pretty=True)
-
-
-def pinned(name: str, version: int) -> exp.Table:
-    """``name VERSION AS OF version``."""
-    result = table(name)
-    result.set("version", exp.Version(this="VERSION", kind="AS OF", expression=exp.Literal.number(version)))
-    return result
-
-
-def changes(name: str, after: int, to: int) -> exp.Expr:
-    """``table_changes(name, after + 1, to)``: the change feed of the versions after ``after`` up to ``to``."""
-    call = exp.Anonymous(
-        this="TABLE_CHANGES",
-        expressions=[exp.Literal.string(name), exp.Literal.number(after + 1), exp.Literal.number(to)],
-    )
-    return exp.Table(this=call)
 
 
 def by_row(query: exp.Query) -> exp.Query:

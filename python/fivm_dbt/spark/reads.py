@@ -24,9 +24,10 @@ from fivm_dbt.naming import COUNT, PARTITION, STEP, VIEW, old_rows
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.spark.added import added_up, read_summed, summed
+from fivm_dbt.spark.formats import FORMAT
 from fivm_dbt.spark.near_changes import near_changes
 from fivm_dbt.spark.part_time import instant, whole
-from fivm_dbt.spark.pieces import pinned, table, union_all
+from fivm_dbt.spark.pieces import table, union_all
 from fivm_dbt.spark.select import Reader
 from fivm_dbt.spark.states import stored
 from fivm_dbt.steps.binding import Binding, BoundInput, staged_input, staged_state
@@ -105,7 +106,7 @@ class _Sides:
             return self._view(helper, bound, scan, where, is_old=is_old)
         if is_old and bound.capture == "snapshot":
             assert bound.snapshot is not None
-            return _aliased(pinned(self._plan.snapshot_table(scan.relation), bound.snapshot), alias)
+            return _aliased(FORMAT.pinned(self._plan.snapshot_table(scan.relation), bound.snapshot), alias)
         version = bound.old if is_old else bound.new
         assert version is not None, f"no version of {scan.relation}"
         return read_version(self._plan, scan.relation, version, scan.alias, where)
@@ -219,8 +220,8 @@ def read_version(plan: Plan, name: str, version: int, alias: str, where: exp.Exp
     """An input at a version, where ``where`` holds: a pinned table, or a fivm model by its presentation."""
     presentation = plan.input(name).relation.presentation
     if presentation is None:
-        return _restricted(pinned(name, version), where, identifier(alias))
-    return read_state(presentation, pinned(presentation.root, version), alias, where)
+        return _restricted(FORMAT.pinned(name, version), where, identifier(alias))
+    return read_state(presentation, FORMAT.pinned(presentation.root, version), alias, where)
 
 
 def read_view(
@@ -282,8 +283,8 @@ def whole_as_text(plan: Plan, name: str, version: int) -> str:
     """An input at a version as an item of FROM, to be put in the place of its name in a text."""
     presentation = plan.input(name).relation.presentation
     if presentation is None:
-        return pinned(name, version).sql(dialect="spark")
-    return f"({presented(presentation, pinned(presentation.root, version)).sql(dialect='spark')})"
+        return FORMAT.pinned(name, version).sql(dialect="spark")
+    return f"({presented(presentation, FORMAT.pinned(presentation.root, version)).sql(dialect='spark')})"
 
 
 def _restricted(source: exp.Expr, where: exp.Expr | None, alias: exp.Identifier) -> exp.Expr:

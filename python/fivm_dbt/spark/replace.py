@@ -8,20 +8,22 @@ from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.scalar import as_type, column_ast, identifier
-from fivm_dbt.naming import BEFORE, CHANGE_TYPE, COUNT, KINDS, PARTITION, STAGED
+from fivm_dbt.naming import BEFORE, COUNT, KINDS, PARTITION, STAGED
 from fivm_dbt.plan.model.head import NextHead
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.state import PayloadColumn, StateTable
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.spark.added import stored_and_staged
 from fivm_dbt.spark.alarms import NEGATIVE, OVERFLOW, not_overflowed, unless
+from fivm_dbt.spark.formats import FORMAT
 from fivm_dbt.spark.heads import head_row, is_in_tail
 from fivm_dbt.spark.pieces import as_both, table, union_all
 from fivm_dbt.spark.places import Place
 from fivm_dbt.spark.state import as_set, checked_partition, is_any
 from fivm_dbt.spark.states import as_stored, lay_out_rows, stored, with_head
 
-_DELETE, _INSERT = "delete", "insert"
+_CHANGE_TYPE = FORMAT.change_type.name
+_INSERT, _DELETE = FORMAT.change_type.came[0], FORMAT.change_type.went[0]
 
 
 def replace_partitions(
@@ -57,13 +59,13 @@ def replaced_and_changes(
 ) -> exp.Select:
     """The rows that :func:`replace_partitions` writes, where there is no tail, and those of the root's change feed.
 
-    These have a ``_change_type``. Of each key in the root's delta the row that it had is deleted, and the one that it
+    These have a change type. Of each key in the root's delta the row that it had is deleted, and the one that it
     will have inserted: ``table + deleted(key in delta) + inserted(key in delta)``, from one pass and one aggregation.
     """
-    no_type: exp.Expr = exp.alias_(as_type(exp.Null(), "string"), CHANGE_TYPE)
+    no_type: exp.Expr = exp.alias_(as_type(exp.Null(), "string"), _CHANGE_TYPE)
     rows: list[exp.Query] = []
     for place in places:
-        type_ = exp.column(CHANGE_TYPE) if place.view is plan.top else no_type
+        type_ = exp.column(_CHANGE_TYPE) if place.view is plan.top else no_type
         if place.view is plan.top:
             added = _added_and_changes(plan, place, before, is_small)
         else:
@@ -91,7 +93,7 @@ def _added(plan: Plan, place: Place, before: int, has_tail: bool, is_small: bool
 
 
 def _added_and_changes(plan: Plan, place: Place, before: int, is_small: bool) -> exp.Select:
-    """The rows of a place with the staged delta; of the keys in that again, and as they were, with ``_change_type``.
+    """The rows of a place with the staged delta; of the keys in that again, and as they were, with a change type.
 
     A key has several rows then, or one that has gone: what is wrong with it is asked of those that stay.
     """
@@ -109,7 +111,7 @@ def _added_and_changes(plan: Plan, place: Place, before: int, is_small: bool) ->
     if not state.is_global:
         has_gone = exp.paren(exp.and_(in_delta.copy(), was_there.copy(), copy=False))
         query.having(exp.or_(_is_there(state), has_gone, copy=False), copy=False)
-    kind = exp.alias_(exp.Explode(this=exp.column(KINDS)), CHANGE_TYPE)
+    kind = exp.alias_(exp.Explode(this=exp.column(KINDS)), _CHANGE_TYPE)
     rows = exp.select("*", kind).from_(query.subquery("summed", copy=False), copy=False)
     return _of_kind(state).from_(rows.subquery("kinds", copy=False), copy=False)
 
@@ -133,8 +135,8 @@ def _kinds(state: StateTable, in_delta: exp.Expr, was_there: exp.Expr) -> exp.Ex
 
 
 def _of_kind(state: StateTable) -> exp.Select:
-    """The columns of a row of the kind ``_change_type``: of one that is deleted as they were."""
-    is_deleted = exp.EQ(this=exp.column(CHANGE_TYPE), expression=exp.Literal.string(_DELETE))
+    """The columns of a row of the kind that its change type says: of one that is deleted as they were."""
+    is_deleted = exp.EQ(this=exp.column(_CHANGE_TYPE), expression=exp.Literal.string(_DELETE))
 
     def value(name: str) -> exp.Expr:
         before = exp.If(this=is_deleted.copy(), true=column_ast("", BEFORE + name))
@@ -145,7 +147,7 @@ def _of_kind(state: StateTable) -> exp.Select:
         *(column_ast("", k.name) for k in state.keys),
         *(value(name) for name in state.stored_names),
         partition,
-        exp.column(CHANGE_TYPE),
+        exp.column(_CHANGE_TYPE),
     )
 
 

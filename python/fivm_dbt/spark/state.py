@@ -27,6 +27,7 @@ from fivm_dbt.spark.near_changes import first_and_last
 from fivm_dbt.spark.panes import select_by_panes
 from fivm_dbt.spark.partition_text import partition_text
 from fivm_dbt.spark.pieces import table, union_all
+from fivm_dbt.spark.properties import storage, table_properties
 from fivm_dbt.spark.reads import bound_number, presented, side_reader
 from fivm_dbt.spark.select import Reader, select, select_columns
 from fivm_dbt.spark.states import as_stored, lay_out_rows, with_head
@@ -259,13 +260,6 @@ def partition_value(state: StateTable, buckets: int) -> exp.Expr:
     return as_type(bucket, "string")
 
 
-def table_properties(properties: Mapping[str, str]) -> list[exp.Property]:
-    """The entries of TBLPROPERTIES."""
-    return [
-        exp.Property(this=exp.Literal.string(k), value=exp.Literal.string(v)) for k, v in properties.items()
-    ]
-
-
 def create_table(
     name: str,
     query: exp.Query,
@@ -274,33 +268,27 @@ def create_table(
     *,
     is_replacing: bool = True,
 ) -> exp.Create:
-    """``CREATE OR REPLACE TABLE name USING DELTA ... AS query``, atomic in Delta.
+    """``CREATE OR REPLACE TABLE name USING ... AS query``, which is one commit.
 
     The columns that it is partitioned by come last in ``query``: else the third such statement corrupts its metadata.
     """
-    parts: list[exp.Expr] = [exp.FileFormatProperty(this=exp.Identifier(this="DELTA"))]
-    if partitioned_by:
-        columns = [exp.to_identifier(name) for name in partitioned_by]
-        parts.append(exp.PartitionedByProperty(this=exp.Tuple(expressions=columns)))
-    parts += table_properties(properties)
     return exp.Create(
         this=table(name),
         kind="TABLE",
         replace=is_replacing,
         expression=query,
-        properties=exp.Properties(expressions=parts),
+        properties=storage(properties, partitioned_by),
     )
 
 
 def create_view(name: str, query: exp.Query, properties: dict[str, str]) -> exp.Create:
     """``CREATE OR REPLACE VIEW name TBLPROPERTIES (...) AS query``."""
-    parts = table_properties(properties)
     return exp.Create(
         this=table(name),
         kind="VIEW",
         replace=True,
         expression=query,
-        properties=exp.Properties(expressions=parts),
+        properties=exp.Properties(expressions=table_properties(properties)),
     )
 
 

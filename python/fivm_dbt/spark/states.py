@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from fivm_dbt.ir.scalar import as_type, cast_ast, column_ast, conjuncts, identifier
-from fivm_dbt.naming import CHANGE_TYPE, COUNT, OF, PARTITION, TAIL, TO, VIEW
+from fivm_dbt.naming import COUNT, OF, PARTITION, TAIL, TO, VIEW
 from fivm_dbt.plan.model.head import NextHead
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
+from fivm_dbt.spark.formats import FORMAT
 from fivm_dbt.spark.heads import HEAD_COLUMNS, TAIL_PLACE, head_row, no_head, place_in_tail
-from fivm_dbt.spark.pieces import in_one_task, pinned, table, union_all
+from fivm_dbt.spark.pieces import in_one_task, table, union_all
 
 
 def stored(
@@ -31,7 +32,7 @@ def stored(
     """
     names = {**plan.layout.stored_as(view), PARTITION: PARTITION}
     name = plan.layout.relation
-    source = table(name) if version is None else pinned(name, version)
+    source = table(name) if version is None else FORMAT.pinned(name, version)
     columns = [named(column_ast("", place), name) for name, place in names.items()]
     tests = [of_view(plan, view), *([] if where is None else [renamed(plan, view, where)])]
     if has_tail:
@@ -139,12 +140,12 @@ def lay_out_rows(
 ) -> exp.Select:
     """Have each partition written by one task: else every task would write a file into every partition.
 
-    What ``is_small`` one task writes as a whole. Rows that are told (``is_told``) have a ``_change_type``.
+    What ``is_small`` one task writes as a whole. Rows that are told (``is_told``) have a change type.
 
     Within it rows are sorted where they are read by a prefix of their keys, so that few row groups have any.
     """
     own = (c.name for c in plan.layout.columns)
-    told = [CHANGE_TYPE] if is_told else []
+    told = [FORMAT.change_type.name] if is_told else []
     names = [column_ast("", name) for name in (*own, *HEAD_COLUMNS, VIEW, PARTITION, *told)]
     query = exp.select(*names, copy=False).from_(rows.subquery(identifier("stored"), copy=False), copy=False)
     if is_small:

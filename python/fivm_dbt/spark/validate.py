@@ -6,6 +6,7 @@ beside the unpinned table; so no emitted statement may contain that, whatever th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import sqlglot
@@ -15,6 +16,7 @@ from sqlglot.errors import ParseError
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.naming import canonical
+from fivm_dbt.spark.formats import FORMAT
 from fivm_dbt.sql.relations import names_a_cte
 
 
@@ -27,16 +29,17 @@ def validate(sql: str, staged: Iterable[str]) -> None:
     written = statement.this if isinstance(statement, (exp.Merge, exp.Create, exp.Insert)) else None
     target = written.find(exp.Table) if written is not None else None
     session = {canonical(name) for name in staged}
-    ranges: dict[str, tuple[str, ...]] = {}
+    ranges: dict[str, tuple[str, str]] = {}
     plain: set[str] = set()
     for table in statement.find_all(exp.Table):
         if table is target or names_a_cte(table):
             continue
         if isinstance(table.this, exp.Func):
-            if table.this.name.lower() != "table_changes":
+            found = re.fullmatch(FORMAT.reads, table.this.sql(dialect="spark"), re.IGNORECASE)
+            if found is None:
                 continue
-            name, *bounds = (e.name for e in table.this.expressions)
-            if ranges.setdefault(canonical(name), tuple(bounds)) != tuple(bounds):
+            name, bounds = found["table"], (found["first"], found["last"])
+            if ranges.setdefault(canonical(name), bounds) != bounds:
                 raise _broken(f"two change ranges of {name}", sql)
         elif table.args.get("version") is None and _name(table) not in session:
             plain.add(_name(table))

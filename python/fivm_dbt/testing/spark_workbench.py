@@ -16,7 +16,7 @@ from fivm_dbt.ir.clock import Clock
 from fivm_dbt.ir.node import Node
 from fivm_dbt.naming import quote, relation_name, split_name
 from fivm_dbt.refresh.engine import Engine, Row
-from fivm_dbt.spark.properties import column_mapping
+from fivm_dbt.spark.formats import FORMAT, Need
 from fivm_dbt.sql.typing import Describe
 from fivm_dbt.testing.workbench import TableSpec, Workbench
 
@@ -59,7 +59,7 @@ class SparkWorkbench:
         schema: str,
         settings: Mapping[str, str] = TINY,
     ) -> None:
-        """``settings`` are those of Spark and Delta."""
+        """``settings`` are those of Spark and of the format."""
         # A session of its own, for its settings, its staged rows and its current schema.
         self._session = session.newSession()
         self._schema = schema
@@ -131,10 +131,11 @@ class SparkWorkbench:
         """Create the table with the rows of a query, in one commit where Delta can."""
         columns = ", ".join(quote(c) for c in table.partition_by)
         partitioned = f" PARTITIONED BY ({columns})" if columns else ""
-        mapping = column_mapping(c.name for c in table.columns)
-        properties = {"delta.enableChangeDataFeed": str(table.options.change_feed).lower(), **mapping}
+        mapping = FORMAT.properties(named=(c.name for c in table.columns))
+        feed = dict.fromkeys(FORMAT.properties([Need.CHANGES]), str(table.options.change_feed).lower())
+        properties = {**feed, **mapping}
         written = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
-        storage = f"USING DELTA{partitioned} TBLPROPERTIES ({written})"
+        storage = f"USING {FORMAT.name.upper()}{partitioned} TBLPROPERTIES ({written})"
         if not mapping:
             self._sql(f"{create} {table.name} {storage} AS {rows}")
             return

@@ -24,7 +24,8 @@ from fivm_dbt.engines.duckdb.writes import Writes
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import canonical
 from fivm_dbt.plan.model.head import Note
-from fivm_dbt.refresh.engine import Commit, Expected, Metrics, NotVersioned, Row
+from fivm_dbt.refresh.engine import Expected, Metrics, Row
+from fivm_dbt.spark.formats import Commit, NotVersioned
 
 _BYTES_PER_VALUE = 16
 _FEW = 20

@@ -10,13 +10,13 @@ import sqlglot
 
 from fivm_dbt.engines.duckdb.functions import duckdb_text
 from fivm_dbt.naming import PARTITION
+from fivm_dbt.spark.formats import FORMAT
 
 MARK = 770000000000
 _QUOTED = r"'(?:[^'\\]|\\.)*'"
 _LITERALS = re.compile(
     rf"{_QUOTED}"
-    r"|(?P<pin>\bVERSION\s+AS\s+OF\s+)(?P<version>\d+)"
-    r"|\btable_changes\(\s*'(?P<table>[^']+)'\s*,\s*(?P<first>\d+)\s*(?:,\s*(?P<last>\d+)\s*)?\)"
+    rf"|{FORMAT.reads}"
     rf"|(?P<column>\b{PARTITION}`?\s+IN\s*)"
     rf"\((?P<list>(?:{_QUOTED}|[^()']|\((?:{_QUOTED}|[^()'])*\))*)\)",
     re.IGNORECASE,

@@ -295,7 +295,7 @@ def _slot(table: exp.Table, name: str, number: int) -> Slot:
     token = f"fivm slot {number}"
     if table.name.startswith(CHANGES):
         relation, first, last = table.name[len(CHANGES) :].rsplit(" ", 2)
-        table.set("alias", table.args.get("alias") or exp.TableAlias(this=exp.to_identifier("table_changes")))
+        table.set("alias", table.args.get("alias") or exp.TableAlias(this=exp.to_identifier("changes")))
         return Slot(token, relation_name(*relation.split(".")), int(first), int(last), is_changes=True)
     version = table.args.get("version")
     if version is None:

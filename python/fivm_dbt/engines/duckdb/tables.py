@@ -15,7 +15,8 @@ from pathlib import Path
 import duckdb
 
 from fivm_dbt.catalog import Column, SparkType
-from fivm_dbt.refresh.engine import ChangeFeedUnavailable, Commit, MissingRelation, Row, VersionUnavailable
+from fivm_dbt.refresh.engine import Row
+from fivm_dbt.spark.formats import FORMAT, ChangeFeedUnavailable, Commit, MissingRelation, VersionUnavailable
 
 _DUCKDB_TYPES = {
     "tinyint": "TINYINT",
@@ -34,6 +35,7 @@ _SPARK_TYPES = {duck.lower(): spark for spark, duck in _DUCKDB_TYPES.items() if 
     "hugeint": "bigint",
     "varchar": "string",
 }
+_KIND = FORMAT.change_type
 _CLOCK_START = datetime(2024, 1, 1)
 _CHUNK = 2000
 
@@ -223,16 +225,12 @@ class TableStore:
         columns = self.columns(old)
         updates = min(len(insert), len(delete))
         version = table.version + 1
-        changes = [
-            (*r, "update_preimage" if i < updates else "delete", version) for i, r in enumerate(delete)
-        ]
-        changes += [
-            (*r, "update_postimage" if i < updates else "insert", version) for i, r in enumerate(insert)
-        ]
-        self.fill(feed, (*columns, ("_change_type", "VARCHAR"), ("_commit_version", "BIGINT")), changes)
+        changes = [(*row, _KIND.went[-1 if i < updates else 0]) for i, row in enumerate(delete)]
+        changes += [(*row, _KIND.came[-1 if i < updates else 0]) for i, row in enumerate(insert)]
+        self.fill(feed, (*columns, (_KIND.name, "VARCHAR")), changes)
         names = ", ".join(f'"{column}"' for column, _ in columns)
-        lost = f"SELECT {names} FROM \"{feed}\" WHERE _change_type IN ('delete', 'update_preimage')"
-        came = f"SELECT {names} FROM \"{feed}\" WHERE _change_type IN ('insert', 'update_postimage')"
+        listed = (", ".join(f"'{kind}'" for kind in kinds) for kinds in (_KIND.went, _KIND.came))
+        lost, came = (f'SELECT {names} FROM "{feed}" WHERE {_KIND.name} IN ({kinds})' for kinds in listed)
         content = _changed(table.content, insert, delete)
         shared = self._same.get((name, content)) if self._same is not None and content is not None else None
         if shared is not None:
@@ -291,12 +289,11 @@ class TableStore:
         came, lost = f'FROM "{new}"', f'FROM "{old}"'
         if not operation.startswith("CREATE OR REPLACE"):  # there Delta lists every old and every new row
             came, lost = f"({came} EXCEPT ALL {lost})", f"({lost} EXCEPT ALL {came})"
-        stamp = f"{version}::BIGINT AS _commit_version"
-        query = f"SELECT *, 'insert' AS _change_type, {stamp} FROM ({came})"
         if old is None:
-            query = f"SELECT *, 'insert' AS _change_type, {stamp} FROM \"{new}\""
+            query = f"SELECT *, '{_KIND.came[0]}' AS {_KIND.name} FROM \"{new}\""
         else:
-            query += f" UNION ALL SELECT *, 'delete' AS _change_type, {stamp} FROM ({lost})"
+            query = f"SELECT *, '{_KIND.came[0]}' AS {_KIND.name} FROM ({came})"
+            query += f" UNION ALL SELECT *, '{_KIND.went[0]}' AS {_KIND.name} FROM ({lost})"
         try:
             self.create_as(feed, query)
         except duckdb.Error as error:

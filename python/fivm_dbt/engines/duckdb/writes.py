@@ -7,11 +7,12 @@ import duckdb
 from fivm_dbt.engines.duckdb.literals import Cut
 from fivm_dbt.engines.duckdb.reads import Reads
 from fivm_dbt.engines.duckdb.sql import TARGET, Statement, with_versions
-from fivm_dbt.naming import CHANGE_TYPE, VIEW
+from fivm_dbt.naming import VIEW
 from fivm_dbt.plan.model.head import Written
-from fivm_dbt.refresh.engine import MissingRelation
+from fivm_dbt.spark.formats import FORMAT, MissingRelation, Need
 
-_FEED_PROPERTY = "delta.enablechangedatafeed"
+_FEED = FORMAT.properties([Need.CHANGES]).items()
+_KIND = FORMAT.change_type
 
 
 class Writes:
@@ -47,11 +48,12 @@ class Writes:
             return f"((SELECT {names} FROM {one}) EXCEPT ALL (SELECT {names} FROM {other}))"
 
         def of_view(copy: str) -> str:
-            views = f'SELECT "{VIEW}" FROM "{told}" WHERE "{CHANGE_TYPE}" IS NOT NULL'
+            views = f'SELECT "{VIEW}" FROM "{told}" WHERE "{_KIND.name}" IS NOT NULL'
             return f'(FROM "{copy}" WHERE "{VIEW}" IN ({views}))'
 
-        came, went = (f'(FROM "{told}" WHERE "{CHANGE_TYPE}" = \'{kind}\')' for kind in ("insert", "delete"))
-        rows = f'(FROM "{told}" WHERE "{CHANGE_TYPE}" IS NULL)'
+        kinds = (_KIND.came[0], _KIND.went[0])
+        came, went = (f'(FROM "{told}" WHERE "{_KIND.name}" = \'{kind}\')' for kind in kinds)
+        rows = f'(FROM "{told}" WHERE "{_KIND.name}" IS NULL)'
         replaced = f"({self._reads.filled(f'SELECT * FROM {target} WHERE {written.instead}')})"
         for said, is_so in (
             (less(came, went), less(of_view(new), of_view(old))),
@@ -80,8 +82,7 @@ class Writes:
         if name in self._reads.views:
             raise duckdb.CatalogException(f"{name} is a view")
         is_new = name not in self._tables
-        properties = {key.lower(): value.lower() for key, value in statement.properties}
-        table = self._tables.add(name, properties.get(_FEED_PROPERTY) == "true")
+        table = self._tables.add(name, dict(statement.properties).items() >= _FEED)
         copy = self._tables.next_copy(table)
         try:
             if statement.kind == "define":

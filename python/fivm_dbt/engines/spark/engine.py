@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -11,7 +11,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from fivm_dbt.catalog import Column
-from fivm_dbt.engines.spark.commits import RECENT_COMMITS, commit_of
 from fivm_dbt.engines.spark.delta_lake.known_files import KnownFiles
 from fivm_dbt.engines.spark.delta_lake.log import DeltaLogs
 from fivm_dbt.engines.spark.delta_lake.write import write
@@ -33,7 +32,8 @@ from fivm_dbt.engines.spark.told_relations import columns_of_query
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import quote, relation_name, split_name
 from fivm_dbt.plan.model.head import Note
-from fivm_dbt.refresh.engine import Commit, Expected, Metrics, Row
+from fivm_dbt.refresh.engine import Expected, Metrics, Row
+from fivm_dbt.spark.formats import FORMAT, RECENT_COMMITS, Commit, Need, Question
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,10 +42,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-_NOTE = "spark.databricks.delta.commitInfo.userMetadata"
-_APPLICATION = "spark.databricks.delta.write.txnAppId"
-_NUMBER = "spark.databricks.delta.write.txnVersion"
 
 _SHARED = Lock()
 """Held while a session that threads share has the settings of one commit."""
@@ -61,7 +57,7 @@ class Answer:
     rows: tuple[Row, ...]
 
     def values(self, column: str) -> tuple[object, ...]:
-        """One column by name; positions differ between versions of Delta."""
+        """One column by name; positions differ between versions of the format."""
         position = self.columns.index(column)
         return tuple(row[position] for row in self.rows)
 
@@ -132,7 +128,7 @@ class SparkEngine:
     def commit(self, sql: str, note: Note) -> None:
         # A commit of somebody else that meets these settings, in a session of Spark Connect that threads share, is
         # never passed over: of one table the numbers grow.
-        settings = {_NOTE: note.text, _APPLICATION: note.application, _NUMBER: str(note.number)}
+        settings = FORMAT.numbered(note)
         if self._session is None:
             with _SHARED if self._is_shared else nullcontext():
                 self._commit_by_statements(sql, settings)
@@ -187,25 +183,18 @@ class SparkEngine:
         return tuple(commit for commit in found if commit.version >= since)
 
     def _history(self, relation: str, count: int) -> tuple[Commit, ...]:
-        sql = f"DESCRIBE HISTORY {relation} LIMIT {count}"
-        answer = _translated(lambda: self._execute(sql, fetch=True))
-        names = (
-            "version",
-            "timestamp",
-            "operation",
-            "operationMetrics",
-            "operationParameters",
-            "userMetadata",
-        )
-        values = (answer.values(column) for column in names)
-        return tuple(commit_of(*row) for row in zip(*values, strict=True))
+        return tuple(FORMAT.commit(*row) for row in self._asked(FORMAT.history(relation, count)))
+
+    def _asked(self, question: Question) -> Iterable[Row]:
+        answer = _translated(lambda: self._execute(question.sql, fetch=True))
+        return zip(*(answer.values(column) for column in question.columns), strict=True)
 
     def has_change_feed(self, relation: str) -> bool:
         known = self._logs.has_change_feed(relation)
         if known is not None:
             return known
-        sql = f"SHOW TBLPROPERTIES {relation} ('delta.enableChangeDataFeed')"
-        answer = _translated(lambda: self._execute(sql, fetch=True))
+        key, _ = FORMAT.properties([Need.CHANGES]).popitem()
+        answer = _translated(lambda: self._execute(f"SHOW TBLPROPERTIES {relation} ('{key}')", fetch=True))
         return any(str(row[-1]).lower() == "true" for row in answer.rows)
 
     def stage(self, name: str, sql: str) -> None:
@@ -322,8 +311,7 @@ class SparkEngine:
         known = self._logs.size(relation)
         if known is not None:
             return known
-        answer = _translated(lambda: self._execute(f"DESCRIBE DETAIL {relation}", fetch=True))
-        sizes = answer.values("sizeInBytes")
+        sizes = [size for (size,) in self._asked(FORMAT.size(relation))]
         return int(str(sizes[0])) if sizes and sizes[0] is not None else None
 
     def exists(self, relation: str) -> bool:

@@ -1,54 +1,26 @@
-"""Spark's and Delta's error conditions come down to the few causes that a refresh can act on."""
+"""Error conditions of Spark and of the format come down to the few causes that a refresh can act on."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from fivm_dbt.refresh.engine import ChangeFeedUnavailable, MissingRelation, NotVersioned, VersionUnavailable
+from fivm_dbt.spark.formats import (
+    FORMAT,
+    ChangeFeedUnavailable,
+    MissingRelation,
+    NotVersioned,
+    VersionUnavailable,
+)
 
 # First match wins. The conditions are also found in text, because dbt hands on the text alone.
-_CAUSES: tuple[tuple[type[Exception], tuple[str, ...]], ...] = (
-    (
-        ChangeFeedUnavailable,
-        (
-            "DELTA_MISSING_CHANGE_DATA",
-            "DELTA_CHANGE_TABLE_FEED_DISABLED",
-            "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
-            "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
-            "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
-            "DELTA_CDC_START_VERSION_AFTER_LATEST",
-            "DELTA_INVALID_CDC_RANGE",
-        ),
-    ),
-    (
-        VersionUnavailable,
-        (
-            "DELTA_VERSION_NOT_FOUND",
-            "DELTA_VERSIONS_NOT_CONTIGUOUS",
-            "DELTA_FILE_NOT_FOUND",
-            "DELTA_FILE_NOT_FOUND_DETAILED",
-            "DELTA_LOG_FILE_NOT_FOUND",
-            "DELTA_TRUNCATED_TRANSACTION_LOG",
-            "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION",
-            "FAILED_READ_FILE.FILE_NOT_EXIST",
-            "FILE_NOT_EXIST",
-        ),
-    ),
-    (
-        MissingRelation,
-        ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE"),
-    ),
-    (
-        NotVersioned,
-        (
-            "DELTA_ONLY_OPERATION",
-            "DELTA_TABLE_ONLY_OPERATION",
-            "DELTA_NOT_A_DELTA_TABLE",
-            "EXPECT_TABLE_NOT_VIEW",
-        ),
-    ),
-)
+_CAUSES: Mapping[type[Exception], tuple[str, ...]] = {
+    ChangeFeedUnavailable: (),
+    VersionUnavailable: ("FAILED_READ_FILE.FILE_NOT_EXIST", "FILE_NOT_EXIST"),
+    MissingRelation: ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"),
+    NotVersioned: ("EXPECT_TABLE_NOT_VIEW",),
+}
+"""Conditions of Spark itself, beside those of the format."""
 
 
 def conditions(error: BaseException) -> Iterator[str]:
@@ -78,8 +50,8 @@ def cause(error: BaseException) -> Exception | None:
     """
     named = set(conditions(error))
     named |= {name.split(".")[0] for name in named}
-    for kind, names in _CAUSES:
-        if named.intersection(names):
+    for kind, names in _CAUSES.items():
+        if named.intersection((*names, *FORMAT.faults[kind])):
             return kind(first_line(error))
     if "java.io.FileNotFoundException" in str(error):
         return VersionUnavailable(first_line(error))

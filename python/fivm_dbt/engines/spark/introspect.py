@@ -11,7 +11,7 @@ from fivm_dbt.catalog import Column, Presentation
 from fivm_dbt.engines.spark.errors import cause
 from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, ROOT_PROPERTY, TAIL_PROPERTY, sibling
 from fivm_dbt.parts.length import Length
-from fivm_dbt.refresh.engine import MissingRelation
+from fivm_dbt.spark.formats import FORMAT, MissingRelation
 
 if TYPE_CHECKING:
     from fivm_dbt.engines.spark.engine import Execute
@@ -31,8 +31,8 @@ class Described:
     """Of the columns that have one, by their names in lower case."""
 
     @property
-    def is_delta(self) -> bool:
-        return not self.is_view and self.provider == "delta"
+    def is_versioned(self) -> bool:
+        return not self.is_view and self.provider == FORMAT.name
 
     @property
     def is_factorized(self) -> bool:

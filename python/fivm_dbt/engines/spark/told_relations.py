@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.engines.spark.introspect import Described
+from fivm_dbt.spark.formats import FORMAT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,11 +44,11 @@ def told_view(known: Mapping[str, Any]) -> Described | None:
 
 
 def told_table(schema: Mapping[str, Any], properties: Mapping[str, str], comment: str | None) -> Described:
-    """A Delta table by its snapshot. DESCRIBE shows CHAR and VARCHAR of such tables as STRING."""
+    """A table of the format by its snapshot. DESCRIBE shows CHAR and VARCHAR of such tables as STRING."""
     return Described(
         columns=columns_of(schema),
         is_view=False,
-        provider="delta",
+        provider=FORMAT.name,
         view_text="",
         properties=tuple(sorted(properties.items())),
         comment=comment or "",

@@ -23,7 +23,7 @@ class Written:
     """That a commit writes the rows of a query, and does nothing else, into a table that was at version ``after``.
 
     With ``instead``, a condition on what the table is partitioned by, they go in the place of the rows where it holds.
-    Where it is on anything else a statement has to do it. A query that ``tells_changes`` has a ``_change_type``: its
+    Where it is on anything else a statement has to do it. A query that ``tells_changes`` has a column of them: its
     rows with one are those of the change feed, all others those of the table. Else the feed has all rows that go, and
     all that come.
     """
@@ -49,7 +49,7 @@ class Note:
 
     @property
     def application(self) -> str:
-        """Whose number it is in Delta's log: each table is an application of its own."""
+        """Whose number it is: each table is an application of its own."""
         return f"fivm {self.table}"
 
 

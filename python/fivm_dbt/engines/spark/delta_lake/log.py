@@ -15,11 +15,10 @@ from datetime import datetime, timedelta, timezone
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fivm_dbt.engines.spark.commits import RECENT_COMMITS, commit_of
 from fivm_dbt.engines.spark.delta_lake.names import COMMIT_FILES, HISTORIES, HISTORY, LOG, SESSION_CONFIG
 from fivm_dbt.engines.spark.java import OPTION, java_class, java_method, told
 from fivm_dbt.engines.spark.told_relations import told_table, told_view
-from fivm_dbt.refresh.engine import Commit
+from fivm_dbt.spark.formats import FORMAT, RECENT_COMMITS, Commit, Need
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 _CATALOG = "spark_catalog"
 _CATALOG_CLASS = f"spark.sql.catalog.{_CATALOG}"
-_FEED = "delta.enableChangeDataFeed"
+_FEED, _ = FORMAT.properties([Need.CHANGES]).popitem()
 _TIMES_IN_COMMITS = "delta.enableInCommitTimestamps"
 _EPOCH = datetime.fromtimestamp(0, timezone.utc)
 
@@ -315,7 +314,7 @@ def _commit(entry: dict[str, Any], milliseconds: int) -> Commit:
     time = _EPOCH + timedelta(milliseconds=milliseconds)
     metrics, parameters = entry.get("operationMetrics"), entry.get("operationParameters")
     note = entry.get("userMetadata")
-    return commit_of(
+    return FORMAT.commit(
         entry["version"],
         time,
         operation=entry["operation"],

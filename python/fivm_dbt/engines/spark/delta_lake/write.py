@@ -26,8 +26,8 @@ from fivm_dbt.engines.spark.java import (
     SQL_METRICS,
     java_class,
 )
-from fivm_dbt.naming import CHANGE_TYPE
 from fivm_dbt.plan.model.head import Note, Written
+from fivm_dbt.spark.formats import FORMAT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -129,7 +129,7 @@ def _replaced(
     gone = [file.remove() for file in _listed(found)]
     schema = opened.snapshot.schema()
     if written.tells_changes:
-        schema = schema.add(CHANGE_TYPE, "string", True)
+        schema = schema.add(FORMAT.change_type.name, "string", True)
     query = files.placed_over(written.query, opened, table, found)
     new = transaction.writeFiles(session.sql(query)._jdf.to(schema))
     added = [file for file in _listed(new) if file.getClass().getSimpleName() == "AddFile"]

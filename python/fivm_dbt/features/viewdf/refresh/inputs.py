@@ -12,7 +12,7 @@ from fivm_dbt.features.viewdf.spark.queries import all_rows, some_rows
 from fivm_dbt.features.viewdf.spark.statements import input_parts_query, islands_query, numbered
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.refresh.bind import Staged, tell_change
-from fivm_dbt.refresh.engine import ChangeFeedUnavailable, Row, VersionUnavailable
+from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.observe import (
     Observed,
@@ -22,6 +22,7 @@ from fivm_dbt.refresh.observe import (
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import InputChange
 from fivm_dbt.spark.capture import feed_query
+from fivm_dbt.spark.formats import ChangeFeedUnavailable, VersionUnavailable
 from fivm_dbt.spark.part_catalog import InputParts, Recorded
 from fivm_dbt.spark.pieces import table
 from fivm_dbt.steps.binding import BoundInput, staged_input

@@ -21,10 +21,10 @@ from fivm_dbt.features.viewdf.spark.statements import part_rows
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.refresh.bind import versions_text
 from fivm_dbt.refresh.catalog_table import create_once
-from fivm_dbt.refresh.engine import MissingRelation
 from fivm_dbt.refresh.history import RECORDING
 from fivm_dbt.refresh.observe import Coverage
 from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.spark.formats import MissingRelation
 from fivm_dbt.spark.part_catalog import InputParts, PartEntry, Recorded, forget_model, record_parts
 
 _RANGES = 200

@@ -24,7 +24,6 @@ from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.refresh.bind import Staged, bind, stage_inputs, versions_read
 from fivm_dbt.refresh.decide import lost_inputs, unreadable, why_rebuild
 from fivm_dbt.refresh.dropped import check_rebuild, recorded_drops
-from fivm_dbt.refresh.engine import VersionUnavailable
 from fivm_dbt.refresh.executor import RUNS
 from fivm_dbt.refresh.heads import had_head, with_nothing, with_open
 from fivm_dbt.refresh.observe import Coverage, Observed, State, observe
@@ -32,6 +31,7 @@ from fivm_dbt.refresh.publish import drop_states, publish, show_again, write_sna
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InputChange, PartChange, Report
 from fivm_dbt.refresh.run import Run, TimeRange
+from fivm_dbt.spark.formats import VersionUnavailable
 from fivm_dbt.spark.part_catalog import InputParts, Recorded
 from fivm_dbt.steps.binding import Binding
 

@@ -8,18 +8,18 @@ from typing import Any
 from fivm_dbt.features.viewdf.plan.model import ViewdfPlan
 from fivm_dbt.features.viewdf.spark.statements import Statement
 from fivm_dbt.plan.model.head import HeadId, NextHead, noted_head
-from fivm_dbt.refresh.decide import KEEPS_ROWS, is_conflict, raised_alarm
-from fivm_dbt.refresh.engine import Commit, MissingRelation, NotVersioned
+from fivm_dbt.refresh.decide import raised_alarm
 from fivm_dbt.refresh.heads import has_set, head_of_build, next_head
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.run import Overtaken
+from fivm_dbt.spark.formats import FORMAT, Commit, MissingRelation, NotVersioned, Touched
 from fivm_dbt.spark.heads import OVERTAKEN
 
 
 class PartTable:
     """One table. ``head`` and ``version`` are those that the next commit starts from, None and -1 where there is none.
 
-    Parts that were not there are appended, which Delta would let two processes do at once: only one of them gets the
+    Parts that were not there are appended, which two processes could do at once: only one of them gets the
     number of the next head, and the other one has written nothing.
     """
 
@@ -65,14 +65,14 @@ class PartTable:
         try:
             self._engine.commit(statement(head), head.note(name), self.version)
         except Exception as error:
-            if is_conflict(error) or raised_alarm(error) == OVERTAKEN or self._is_lost():
+            if FORMAT.is_conflict(error) or raised_alarm(error) == OVERTAKEN or self._is_lost():
                 raise Overtaken from error
             raise
         commits = self._engine.commits(name, max(self.version, 0))
         since = [c for c in commits if c.version > self.version]
         # A commit that was passed over is no error: then another one has that number.
         self._last = next((c for c in since if has_set(head.id, c, name)), None)
-        foreign = [c for c in since if c is not self._last and c.operation not in KEEPS_ROWS]
+        foreign = [c for c in since if c is not self._last and FORMAT.touched(c) is not Touched.FILES]
         if self._last is None or (foreign and not is_whole):
             # Of rows of somebody else the next look at the head says what is to be done.
             raise Overtaken

@@ -16,8 +16,9 @@ from fivm_dbt.naming import PARTITION
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.parts.reference import Bound, PartReference
+from fivm_dbt.spark.formats import FORMAT
 from fivm_dbt.spark.part_time import floored, in_numbers, in_parts, instant, number_of, whole
-from fivm_dbt.spark.pieces import pinned, table, union_all
+from fivm_dbt.spark.pieces import table, union_all
 from fivm_dbt.spark.reads import presented, read_version, whole_as_text, written
 from fivm_dbt.spark.select import select
 from fivm_dbt.spark.written_out import written_out
@@ -56,7 +57,7 @@ def _whole(plan: ViewdfPlan, relation: str, versions: Versions) -> exp.Expr:
     if relation != plan.relation:
         return read_version(plan, relation, versions[relation], "whole")
     state = plan.state_relation
-    own = pinned(state, versions[state]) if state in versions else table(state)
+    own = FORMAT.pinned(state, versions[state]) if state in versions else table(state)
     return presented(plan.presentation, own).subquery(identifier("whole"), copy=False)
 
 

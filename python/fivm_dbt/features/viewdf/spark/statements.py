@@ -18,6 +18,7 @@ from fivm_dbt.naming import COUNT, PARTITION, VIEW
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.plan.model.head import NextHead
+from fivm_dbt.spark.formats import FORMAT
 from fivm_dbt.spark.heads import head_row, is_in_tail
 from fivm_dbt.spark.part_time import in_parts, number_of, whole
 from fivm_dbt.spark.pieces import table
@@ -174,8 +175,6 @@ def _rows_of(plan: ViewdfPlan, source: exp.Expr, parts: Intervals) -> exp.Query:
 
 
 def compact_periods(plan: ViewdfPlan, before: date) -> exp.Expr:
-    """``OPTIMIZE``: the rows of the parts of periods before a day in as few files as there can be."""
+    """The rows of the parts of periods before a day in as few files as there can be."""
     old = exp.LT(this=exp.column(PARTITION), expression=partition_of(before))
-    where = exp.and_(of_view(plan, plan.top), old, copy=False).sql(dialect="spark")
-    named = table(plan.layout.relation).sql(dialect="spark")
-    return exp.Command(this="OPTIMIZE", expression=f"{named} WHERE {where}")
+    return FORMAT.compacted(plan.layout.relation, exp.and_(of_view(plan, plan.top), old, copy=False))

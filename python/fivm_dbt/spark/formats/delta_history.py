@@ -7,12 +7,9 @@ import re
 from collections.abc import Mapping
 from datetime import datetime, timezone
 
-from fivm_dbt.refresh.engine import Commit
+from fivm_dbt.spark.formats.table_format import Commit
 
 _ENTRY = re.compile(r'"(\w+)":"(.*?)"(?=,"\w+":"|\}$)', re.DOTALL)
-
-RECENT_COMMITS = 10
-"""A few commits cost a statement no more than one, and mostly reach back far enough."""
 
 
 def commit_of(

@@ -1,0 +1,32 @@
+"""The format of the tables that states are kept in and inputs are read from."""
+
+from fivm_dbt.spark.formats.delta_lake import DeltaLake
+from fivm_dbt.spark.formats.table_format import (
+    RECENT_COMMITS,
+    ChangeFeedUnavailable,
+    Commit,
+    MissingRelation,
+    Need,
+    NotVersioned,
+    Question,
+    TableFormat,
+    Touched,
+    VersionUnavailable,
+)
+
+FORMAT: TableFormat = DeltaLake()
+"""The one that is used."""
+
+__all__ = [
+    "FORMAT",
+    "RECENT_COMMITS",
+    "ChangeFeedUnavailable",
+    "Commit",
+    "MissingRelation",
+    "Need",
+    "NotVersioned",
+    "Question",
+    "TableFormat",
+    "Touched",
+    "VersionUnavailable",
+]

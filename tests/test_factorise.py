@@ -16,9 +16,11 @@ from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh import factorise as product_search
-from fivm_dbt.rings.polynomial import Join, polynomial
-from fivm_dbt.rings.products import OVERFLOW
-from fivm_dbt.rings.registry import Component
+from fivm_dbt.rings.component import Component
+from fivm_dbt.rings.decimals import OVERFLOW
+from fivm_dbt.rings.kinds import numbers_for
+from fivm_dbt.rings.polynomial import Polynomial
+from fivm_dbt.rings.split import Join, split
 from fivm_dbt.sql.script import read_script
 from fivm_dbt.testing.constructs import Menu
 from fivm_dbt.testing.differential import run_random
@@ -68,12 +70,11 @@ TYPES = {
 
 
 def _split(sql: str, type_: str) -> list[str]:
-    """The monomials of a value over relations a and b."""
+    """The products of a value over relations a and b."""
     join = Join(lambda column: SparkType.of(TYPES[column]), lambda column: {"a": 0, "b": 1}[column[0]])
     lifted = SparkType.of(type_)
-    ring = "decimals" if lifted.is_decimal else "integers"
-    found = polynomial(Component(ring, Scalar.parse(sql), lifted), join)
-    return [f"{m.coefficient:+d} " + " · ".join(a.value.sql for a in m.atoms) for m in found]
+    found = split(Component(numbers_for([lifted]), Polynomial.of(Scalar.parse(sql), lifted)), join)
+    return [f"{p.coefficient:+d} " + " · ".join(value.sql for value, _ in p.factors) for p in found]
 
 
 class TestPolynomials:
@@ -115,9 +116,9 @@ class TestPolynomials:
             ("CASE WHEN a.b > b.b THEN a.b ELSE b.b END", "bigint"),
         ],
     )
-    def test_what_may_wrap_or_round_is_one_atom_of_both(self, sql: str, type_: str) -> None:
-        (monomial,) = _split(sql, type_)
-        assert monomial.count("·") == 0 and "a." in monomial and "b." in monomial
+    def test_what_may_wrap_or_round_is_one_factor_of_both(self, sql: str, type_: str) -> None:
+        (product,) = _split(sql, type_)
+        assert product.count("·") == 0 and "a." in product and "b." in product
 
 
 class TestPlans:

@@ -28,10 +28,10 @@ def _refused(name: str, why: str, *aliases: str) -> Aggregate:
 
 
 AGGREGATES: tuple[Function, ...] = (
-    # Sums in a ring, and counts.
-    Aggregate("count", BIGINT, nothing="0", is_sum=True),
-    Aggregate("sum", total, is_sum=True, bits=Bits.OF_EXACT),
-    Aggregate("avg", average, ("mean",), is_sum=True, bits=Bits.OF_EXACT),
+    # Counts and sums.
+    Aggregate("count", BIGINT, nothing="0"),
+    Aggregate("sum", total, bits=Bits.OF_EXACT),
+    Aggregate("avg", average, ("mean",), bits=Bits.OF_EXACT),
     Aggregate("try_sum", total, bits=Bits.OF_EXACT, duckdb="SUM"),
     Aggregate("try_avg", average, bits=Bits.OF_EXACT, duckdb="AVG"),
     Aggregate("count_if", BIGINT, nothing="0"),

@@ -109,9 +109,9 @@ class Bits(Enum):
 class Aggregate(Function):
     """An aggregate function.
 
-    ``nothing`` is its value over no rows, as Spark SQL. ``is_sum`` says that it is a sum in a ring, so that deltas are
-    added; all others are recomputed for affected keys. ``of_itself`` says that an aggregate of rows is the same
-    aggregate of those of any parts of them.
+    ``nothing`` is its value over no rows, as Spark SQL. ``of_itself`` says that an aggregate of rows is the same
+    aggregate of those of any parts of them. Of those that have a ring (``rings/``) deltas are added; all others are
+    recomputed for affected keys.
     """
 
     kind: Kind = Kind.AGGREGATE
@@ -119,5 +119,4 @@ class Aggregate(Function):
     bits: Bits = Bits.SAME
     within_group: bool = False
     needs_argument: bool = True
-    is_sum: bool = False
     of_itself: bool = False

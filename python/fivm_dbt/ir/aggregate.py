@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -19,6 +19,7 @@ from fivm_dbt.ir.scalar import ColumnId, Scalar
 class AggregateCall:
     """An SQL aggregate: function name, argument (None for COUNT(*)), the argument's type, and the result's type.
 
+    Several arguments are one, put together to a struct.
     A call that is no sum in a ring (MIN, COUNT(DISTINCT x), a sum of doubles...) stands in ``written`` as a whole.
     ``is_repeatable`` says that two evaluations over the same rows in another order agree to the last bit.
     """
@@ -31,6 +32,28 @@ class AggregateCall:
     written: Scalar | None = None
     is_repeatable: bool = True
 
+    @staticmethod
+    def over(
+        name: str, function: str, arguments: Sequence[tuple[Scalar, SparkType | None]], type_: SparkType
+    ) -> AggregateCall:
+        """A call with some arguments, of which all types are known if there are several."""
+        if len(arguments) < 2:
+            argument, argument_type = arguments[0] if arguments else (None, None)
+            return AggregateCall(name, function, argument, argument_type, type_)
+        together = Scalar.together([value for value, _ in arguments])
+        types = ",".join(f"_{n}:{t}" for n, (_, t) in enumerate(arguments, start=1))
+        return AggregateCall(name, function, together, SparkType(f"struct<{types}>"), type_)
+
+    @property
+    def arguments(self) -> tuple[tuple[Scalar, SparkType], ...]:
+        """What the function is called with; nothing for COUNT(*). A type that is not known, in COUNT, is void."""
+        if self.argument is None:
+            return ()
+        type_ = self.argument_type or SparkType("void")
+        parts = self.argument.parts
+        types = [type_] if len(parts) == 1 else [t for _, t in type_.struct_fields]
+        return tuple(zip(parts, types, strict=True))
+
     @property
     def scalars(self) -> Iterator[Scalar]:
         """What it is computed of."""
@@ -41,7 +64,7 @@ class AggregateCall:
         """The call, for people."""
         if self.written is not None:
             return self.written.sql
-        return f"{self.function}({self.argument.sql if self.argument else '*'})"
+        return f"{self.function}({', '.join(a.sql for a, _ in self.arguments) or '*'})"
 
 
 @dataclass(frozen=True)

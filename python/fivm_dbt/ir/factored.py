@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from fivm_dbt.catalog.types import SparkType
 from fivm_dbt.ir.scalar import Scalar
@@ -18,11 +19,25 @@ class Product:
 
     @property
     def sql(self) -> str:
-        """For people: how it is computed goes by the ring."""
+        """For people: how it is computed goes by the numbers that it is added up in."""
         parts = [scalar.sql for scalar, _ in self.factors]
         if abs(self.coefficient) != 1 or not parts:
             parts.insert(0, str(abs(self.coefficient)))
         return ("- " if self.coefficient < 0 else "") + " * ".join(parts)
+
+
+class Summed(Protocol):
+    """What products are added up in: numbers of a ring (:class:`fivm_dbt.rings.numbers.Numbers`)."""
+
+    @property
+    def type(self) -> SparkType: ...
+
+    @property
+    def is_exact(self) -> bool: ...
+
+    def sum_of(self, products: tuple[Product, ...], multiplicity: Scalar) -> Scalar: ...
+
+    def partial(self, value: Scalar) -> Scalar: ...
 
 
 @dataclass(frozen=True)

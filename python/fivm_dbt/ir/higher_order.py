@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.ir.factored import Product
+from fivm_dbt.ir.factored import Product, Summed
 from fivm_dbt.ir.node import Field, Item, Node
 from fivm_dbt.ir.nodes import Map
 from fivm_dbt.ir.scalar import Scalar
@@ -13,12 +13,19 @@ from fivm_dbt.ir.scalar import Scalar
 
 @dataclass(frozen=True)
 class Total:
-    """A column that is added up: the ``product`` of a row in a ``ring``, as a value of ``type``."""
+    """A column that is added up: the ``products`` of a row, in some ``numbers``."""
 
     name: str
-    product: tuple[Product, ...]
-    ring: str
-    type: SparkType
+    products: tuple[Product, ...]
+    numbers: Summed
+
+    @property
+    def type(self) -> SparkType:
+        return self.numbers.type
+
+    def item(self, multiplicity: Scalar) -> Item:
+        """What a row of this multiplicity contributes."""
+        return Item(self.name, self.numbers.sum_of(self.products, multiplicity), self.type)
 
 
 @dataclass(frozen=True)

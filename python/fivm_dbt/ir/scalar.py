@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 
 import sqlglot
@@ -13,6 +13,9 @@ from fivm_dbt.ir.dialect import SparkText
 
 ColumnId = tuple[str, str]
 """(alias of the relation, column name)"""
+
+_TOGETHER = "__fivm_part_"
+"""How the fields of a struct are called that is no value but several."""
 
 
 class Scalar:
@@ -37,6 +40,20 @@ class Scalar:
     @staticmethod
     def column(table: str, name: str) -> Scalar:
         return Scalar(column_ast(table, name))
+
+    @staticmethod
+    def together(parts: Sequence[Scalar]) -> Scalar:
+        """Several values as one, of which :attr:`parts` are they again.
+
+        >>> together = Scalar.together([Scalar.parse("a.x"), Scalar.parse("b.y + 1")])
+        >>> [part.sql for part in together.parts]
+        ['a.x', 'b.y + 1']
+        """
+        named = [
+            exp.PropertyEQ(this=exp.to_identifier(f"{_TOGETHER}{n}"), expression=part.ast())
+            for n, part in enumerate(parts, start=1)
+        ]
+        return Scalar(exp.Struct(expressions=named))
 
     @staticmethod
     def number(value: int) -> Scalar:
@@ -80,6 +97,14 @@ class Scalar:
     @property
     def is_column(self) -> bool:
         return isinstance(self._ast, exp.Column)
+
+    @property
+    def parts(self) -> tuple[Scalar, ...]:
+        """What it was put :meth:`together` of; itself where it was not."""
+        fields = self._ast.expressions if isinstance(self._ast, exp.Struct) else []
+        if not fields or not fields[0].name.startswith(_TOGETHER):
+            return (self,)
+        return tuple(Scalar(field.expression.copy()) for field in fields)
 
     @property
     def is_null(self) -> bool:

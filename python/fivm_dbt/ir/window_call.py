@@ -125,19 +125,17 @@ def with_windows(
     return Scalar(changed) if is_known else None
 
 
-def running_sum(
-    argument: Scalar, partition: Sequence[Scalar], order: Sequence[tuple[Scalar, bool]]
-) -> Scalar:
-    """The sum of all rows up to the own one, in an order of which each part may go downwards.
+def running(total: Scalar, partition: Sequence[Scalar], order: Sequence[tuple[Scalar, bool]]) -> Scalar:
+    """A ``total`` of all rows up to the own one, in an order of which each part may go downwards.
 
-    >>> running_sum(Scalar.parse("r.x"), [Scalar.parse("r.k")], [(Scalar.parse("r.t"), True)]).sql
+    >>> running(Scalar.parse("sum(r.x)"), [Scalar.parse("r.k")], [(Scalar.parse("r.t"), True)]).sql
     'SUM(r.x) OVER (PARTITION BY r.k ORDER BY r.t DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)'
     """
     ordered = [exp.Ordered(this=by.ast(), desc=is_down) for by, is_down in order]
     frame = exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW")
     return Scalar(
         exp.Window(
-            this=exp.Sum(this=argument.ast()),
+            this=total.ast(),
             partition_by=[p.ast() for p in partition],
             order=exp.Order(expressions=ordered),
             spec=frame,

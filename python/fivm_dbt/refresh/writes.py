@@ -226,7 +226,4 @@ def _is_by_partition(plan: Plan) -> bool:
     Not where doubles are added up, or steps: a MERGE of nothing but their rest, or of steps that undo each other, is no
     commit, and those that are done are counted.
     """
-    return not any(
-        view.step is not None or any(p.component.type.is_floating for p in view.state.payload)
-        for view in plan.stored
-    )
+    return not any(view.step is not None or not view.state.is_exact for view in plan.stored)

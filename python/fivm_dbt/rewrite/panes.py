@@ -21,8 +21,8 @@ from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.naming import unique_name
-from fivm_dbt.rings import Component, components, finish
-from fivm_dbt.rings.registry import ROWS
+from fivm_dbt.rings.component import ROWS, Component
+from fivm_dbt.rings.registry import components, finish
 
 _DIGITS = 28
 """Decimals of more digits may have sums that overflow in a pane and not in a window, where others make up for it."""
@@ -96,8 +96,7 @@ class _Partials:
 
     def _sum(self, call: AggregateCall) -> Scalar | None:
         """COUNT, SUM, AVG of exact numbers: their components are added up, in panes and then in windows."""
-        type_ = call.argument_type
-        if type_ is not None and (type_.is_floating or (type_.is_decimal and type_.precision > _DIGITS)):
+        if any(t.is_floating or (t.is_decimal and t.precision > _DIGITS) for _, t in call.arguments):
             return None
         known = {c: self._total(c) for c in (ROWS, *components(call))}
         return finish(call, known.__getitem__)
@@ -105,7 +104,8 @@ class _Partials:
     def _total(self, component: Component) -> Scalar:
         if component == ROWS:
             return self._added(aggregate("count"), component.type, "count")
-        return self._added(aggregate("sum", component.term(Scalar.number(1))), component.type, "sum")
+        total = Scalar(component.numbers.total(component.term(Scalar.number(1)).ast()))
+        return self._added(total, component.type, "sum")
 
     def _written(self, call: AggregateCall) -> Scalar | None:
         assert call.written is not None

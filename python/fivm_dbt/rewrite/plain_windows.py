@@ -23,8 +23,8 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.window import Window
 from fivm_dbt.ir.window_call import WindowCall, window_call, with_windows
 from fivm_dbt.naming import storable, unique_name
-from fivm_dbt.rings import components, finish
 from fivm_dbt.rings.quotient import averages_exactly
+from fivm_dbt.rings.registry import components, finish
 
 _WIDER = 10
 """Digits by which a sum of decimals is wider than its values."""

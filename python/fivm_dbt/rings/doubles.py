@@ -11,55 +11,42 @@ to 10^17 may be wrong by 10 for as long as it has rows (and no longer: its row g
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import DOUBLE
 from fivm_dbt.ir.scalar import Scalar, as_type
+from fivm_dbt.rings.numbers import Numbers
 
 _SCALE, _UNSCALE = 2.0**-64, 2.0**64
 
 
-class Doubles:
+@dataclass(frozen=True)
+class Doubles(Numbers):
     """Finite doubles under + and ×, up to rounding: the laws hold wherever no digit is lost."""
 
-    name = "doubles"
-    has_inverse = True
-    commutes = True
+    is_exact = False
 
-    def zero(self) -> float:
-        return 0.0
-
-    def one(self) -> float:
-        return 1.0
-
-    def add(self, left: float, right: float) -> float:
-        return left + right
-
-    def negate(self, value: float) -> float:
-        return -value
-
-    def multiply(self, left: float, right: float) -> float:
-        return left * right
-
-    def is_zero(self, value: float) -> bool:
-        return value == 0
-
-    def column_type(self, lifted: SparkType) -> SparkType:
+    @property
+    def type(self) -> SparkType:
         return DOUBLE
 
-    def term(self, multiplicity: Scalar, lift: Scalar, lifted: SparkType) -> Scalar:
-        """``multiplicity × lift × 2^−64``, zero for what is not finite."""
-        value = as_type(lift.ast(), "double")
-        scaled: exp.Expr = exp.Mul(this=value, expression=_double(_SCALE))
+    def lifted(self, multiplicity: Scalar, value: Scalar, type_: SparkType) -> Scalar:
+        """``multiplicity × value × 2^−64``, zero for what is not finite."""
+        double = as_type(value.ast(), "double")
+        scaled: exp.Expr = exp.Mul(this=double, expression=_double(_SCALE))
         sign = multiplicity.as_number
         if sign == -1:
-            scaled = exp.Neg(this=exp.paren(scaled))
+            scaled = self.negate(scaled)
         elif sign != 1:
             factor = as_type(multiplicity.ast(), "double")
             scaled = exp.Mul(this=scaled, expression=factor)
-        zero = as_type(exp.Literal.number(0), "double")
-        return Scalar(exp.Case(ifs=[exp.If(this=_is_finite(value), true=scaled)], default=zero))
+        return Scalar(exp.Case(ifs=[exp.If(this=_is_finite(double), true=scaled)], default=self.zero()))
+
+
+DOUBLES = Doubles()
 
 
 def unscaled(total: exp.Expr) -> exp.Expr:

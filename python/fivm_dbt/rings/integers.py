@@ -2,60 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.scalar import Scalar, as_type
+from fivm_dbt.rings.numbers import Numbers
 
 
-class Integers:
+@dataclass(frozen=True)
+class Integers(Numbers):
     """ℤ/2⁶⁴. Sums wrap as in a full recompute, and a later delta wraps them back: still exact."""
 
-    name = "integers"
-    has_inverse = True
-    commutes = True
-
-    def zero(self) -> int:
-        return 0
-
-    def one(self) -> int:
-        return 1
-
-    def add(self, left: int, right: int) -> int:
-        return _wrap(left + right)
-
-    def negate(self, value: int) -> int:
-        return _wrap(-value)
-
-    def multiply(self, left: int, right: int) -> int:
-        return _wrap(left * right)
-
-    def is_zero(self, value: int) -> bool:
-        return value == 0
-
-    def column_type(self, lifted: SparkType) -> SparkType:
+    @property
+    def type(self) -> SparkType:
         return BIGINT
 
-    def term(self, multiplicity: Scalar, lift: Scalar, lifted: SparkType) -> Scalar:
-        if lift.as_number == 1:
+    def lifted(self, multiplicity: Scalar, value: Scalar, type_: SparkType) -> Scalar:
+        if value.as_number == 1:
             return multiplicity
-        absent = absent_of(lift)
+        absent = absent_of(value)
         if absent is not None:
             zero = exp.If(this=absent, true=exp.Literal.number(0))
             return Scalar(exp.Case(ifs=[zero], default=multiplicity.ast()))
-        value = lift.ast() if lifted == BIGINT else as_type(lift.ast(), "bigint")
+        whole = value.ast() if type_ == BIGINT else as_type(value.ast(), "bigint")
         sign = multiplicity.as_number
         if sign == 1:
-            product: exp.Expr = value
+            product: exp.Expr = whole
         elif sign == -1:
-            product = exp.Neg(this=exp.paren(value))
+            product = self.negate(whole)
         else:
             product = exp.Mul(
                 this=multiplicity.ast(),
-                expression=exp.paren(value) if isinstance(value, exp.Binary) else value,
+                expression=exp.paren(whole) if isinstance(whole, exp.Binary) else whole,
             )
         return Scalar(exp.Coalesce(this=product, expressions=[exp.Literal.number(0)]))
+
+
+INTEGERS = Integers()
 
 
 def presence(value: Scalar) -> Scalar:
@@ -76,7 +62,3 @@ def absent_of(lift: Scalar) -> exp.Expr | None:
     ) == exp.Literal.number(1)
     condition = branch.this
     return condition if is_indicator and isinstance(condition, exp.Is) else None
-
-
-def _wrap(value: int) -> int:
-    return (value + 2**63) % 2**64 - 2**63

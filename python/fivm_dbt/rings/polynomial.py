@@ -1,289 +1,97 @@
-"""A lifted value is a sum of products whose factors each belong to one relation of a join.
+"""A payload is a sum of products, before it is known in which relation each factor is.
 
-``SUM(a.p * (1 - b.d))`` over ``a ⋈ b`` is ``SUM(a.p) × COUNT(b) − SUM(a.p) × SUM(b.d)`` per join key, so that neither
-relation has to keep rows apart that differ in ``p`` or ``d`` only. Only what is exact is split: products and sums of
-decimals whose type has room for every digit, and of bigints, whose sums wrap around as their products do. What cannot
-be split is one atom over several relations, computed where all of them are joined.
+They add and multiply as symbols. How they are written as SQL is for the numbers that they are added up in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.catalog.types import BIGINT, DOUBLE, INT, product_digits, sum_digits
-from fivm_dbt.ir.scalar import ColumnId, Scalar, as_type
-from fivm_dbt.rings.integers import absent_of, presence
-from fivm_dbt.rings.registry import RINGS, Component
-
-ONE = Scalar.number(1)
-
-
-@dataclass(frozen=True)
-class Atom:
-    """A factor: a value that is never NULL, its type, and the relations that its columns belong to."""
-
-    value: Scalar
-    type: SparkType
-    relations: frozenset[int]
-
-    @cached_property
-    def sort_key(self) -> tuple[int, str]:
-        return (min(self.relations, default=-1), self.value.sql)
+from fivm_dbt.catalog.types import BIGINT, INT
+from fivm_dbt.ir.factored import Product
+from fivm_dbt.ir.scalar import Scalar, as_type
+from fivm_dbt.rings.integers import absent_of
+from fivm_dbt.rings.numbers import Typed
 
 
 @dataclass(frozen=True)
-class Monomial:
-    """``coefficient × Π atoms``."""
+class Polynomial:
+    """``Σ products``, each combination of factors once. A factor that is NULL is zero.
 
-    coefficient: int
-    atoms: tuple[Atom, ...]
-
-    def within(self, relations: frozenset[int]) -> tuple[Atom, ...]:
-        """The atoms that some relations can compute."""
-        return tuple(a for a in self.atoms if a.relations and a.relations <= relations)
-
-
-Polynomial = tuple[Monomial, ...]
-
-
-@dataclass(frozen=True)
-class Join:
-    """What is known of the joined columns: their types, and the relation that each belongs to.
-
-    With ``is_whole`` no value is split: each is one atom over all its relations.
+    >>> from fivm_dbt.catalog.types import BIGINT
+    >>> x, y = (Polynomial.of(Scalar.column("r", name), BIGINT) for name in "xy")
+    >>> ((x + y) * (x + -y)).sql
+    'r.x * r.x - r.y * r.y'
     """
 
-    type_of: Callable[[ColumnId], SparkType]
-    relation_of: Callable[[ColumnId], int]
-    is_whole: bool = False
+    products: tuple[Product, ...]
 
-    def relations(self, scalar: Scalar) -> frozenset[int]:
-        return frozenset(self.relation_of(column) for column in scalar.columns)
+    @staticmethod
+    def of(value: Scalar, type_: SparkType) -> Polynomial:
+        """A value by itself."""
+        return Polynomial((Product(1, ((value, type_),)),))
+
+    @staticmethod
+    def number(value: int) -> Polynomial:
+        return Polynomial((Product(value, ()),) if value else ())
+
+    @property
+    def sql(self) -> str:
+        """For people."""
+        return " + ".join(p.sql for p in self.products).replace("+ - ", "- ") or "0"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a value by itself."""
+        return (
+            len(self.products) == 1
+            and self.products[0].coefficient == 1
+            and len(self.products[0].factors) == 1
+        )
+
+    @property
+    def never_null(self) -> Polynomial:
+        """The same with zeros in place of factors that are NULL."""
+        return Polynomial(
+            tuple(Product(p.coefficient, tuple(map(zero_for_null, p.factors))) for p in self.products)
+        )
+
+    def __add__(self, other: Polynomial) -> Polynomial:
+        return _collected((*self.products, *other.products))
+
+    def __neg__(self) -> Polynomial:
+        return Polynomial(tuple(Product(-p.coefficient, p.factors) for p in self.products))
+
+    def __mul__(self, other: Polynomial) -> Polynomial:
+        return _collected(_times(one, another) for one in self.products for another in other.products)
 
 
-def polynomial(component: Component, join: Join) -> Polynomial:
-    """``component``'s lift as a sum of products."""
-    lift = component.lift
-    if component.ring == "doubles":
-        value = RINGS["doubles"].term(ONE, lift, component.lifted)
-        return (Monomial(1, (Atom(value, DOUBLE, join.relations(lift)),)),)
-    absent = absent_of(lift)
-    if absent is not None:
-        return _presence(Scalar(absent.this.unnest()), join)
-    split = _value(lift.ast(), join)
-    if split is None or not _is_type(split[1], component.lifted):
-        return (Monomial(1, (_whole(lift, component.lifted, join),)),)
-    return split[0]
-
-
-def _is_type(found: SparkType, wanted: SparkType) -> bool:
-    """Whether a split value has the digits that the whole one has: its scale, and room enough."""
-    if wanted.is_decimal:
-        return found.is_decimal and found.scale == wanted.scale
-    return found == wanted
-
-
-def _whole(value: Scalar, type_: SparkType, join: Join) -> Atom:
-    """A value as one factor, zero in place of NULL."""
-    relations = join.relations(value)
-    if value.as_number is not None:
-        return Atom(value, type_, relations)
+def zero_for_null(factor: Typed) -> Typed:
+    """A value with zero in place of NULL; what cannot be NULL stays as it is."""
+    value, type_ = factor
+    if value.as_number is not None or absent_of(value) is not None:
+        return factor
     zero = exp.Literal.number(0)
-    present: exp.Expr = zero if type_ in (INT, BIGINT) else as_type(zero, type_.text)
-    return Atom(Scalar(exp.Coalesce(this=value.ast(), expressions=[present])), type_, relations)
+    missing: exp.Expr = zero if type_ in (INT, BIGINT) else as_type(zero, type_.text)
+    return Scalar(exp.Coalesce(this=value.ast(), expressions=[missing])), type_
 
 
-def _presence(value: Scalar, join: Join) -> Polynomial:
-    """``[value is not null]``: of what is split, the product of what its parts say."""
-    split = _value(value.ast(), join)
-    if split is not None:
-        return split[2]
-    if not value.columns and not isinstance(value.ast(), exp.Null):
-        return (Monomial(1, ()),)
-    return (Monomial(1, (Atom(presence(value), INT, join.relations(value)),)),)
+def _collected(products: Iterable[Product]) -> Polynomial:
+    total: dict[tuple[Typed, ...], int] = {}
+    for product in products:
+        total[product.factors] = total.get(product.factors, 0) + product.coefficient
+    return Polynomial(tuple(Product(n, factors) for factors, n in total.items() if n))
 
 
-_Split = tuple[Polynomial, SparkType, Polynomial]
-"""A value with zero for NULL, its type, and the indicator of its not being NULL."""
-
-
-def _value(node: exp.Expr, join: Join) -> _Split | None:
-    """``node`` as a sum of products; None where its type is not known to be exact."""
-    node = node.unnest()
-    scalar = Scalar(node.copy())
-    if join.is_whole:
-        return None
-    if len(join.relations(scalar)) <= 1:
-        type_ = _type(node, join)
-        if type_ is None:
-            return None
-        if scalar.as_number is not None:
-            number = scalar.as_number
-            return ((Monomial(number, ()),) if number else (), type_, (Monomial(1, ()),))
-        present = Atom(presence(scalar), INT, join.relations(scalar))
-        is_given = isinstance(node, exp.Literal)
-        here = (Monomial(1, ()),) if is_given else (Monomial(1, (present,)),)
-        return ((Monomial(1, (_whole(scalar, type_, join),)),), type_, here)
-    if isinstance(node, exp.Neg):
-        inner = _value(node.this, join)
-        return None if inner is None else (_scaled(inner[0], -1), inner[1], inner[2])
-    if isinstance(node, (exp.Mul, exp.Add, exp.Sub)):
-        return _arithmetic(node, join)
-    if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
-        return _cast(node, join)
-    if isinstance(node, exp.Case) and node.this is None:
-        return _case(node, join)
-    return None
-
-
-def _arithmetic(node: exp.Binary, join: Join) -> _Split | None:
-    left, right = _value(node.left, join), _value(node.right, join)
-    if left is None or right is None:
-        return None
-    type_ = _result(node, left[1], right[1])
-    if type_ is None:
-        return None
-    both = _times(left[2], right[2])
-    if isinstance(node, exp.Mul):
-        return _times(left[0], right[0]), type_, both
-    sign = -1 if isinstance(node, exp.Sub) else 1
-    added = _plus(_times(left[0], right[2]), _scaled(_times(left[2], right[0]), sign))
-    return added, type_, both
-
-
-def _cast(node: exp.Cast, join: Join) -> _Split | None:
-    """A cast that changes no value."""
-    inner = _value(node.this, join)
-    if inner is None:
-        return None
-    to = SparkType.of(node.to.sql(dialect="spark"))
-    return (inner[0], to, inner[2]) if _widens(inner[1], to) else None
-
-
-def _widens(old: SparkType, new: SparkType) -> bool:
-    if new.is_integral and old.is_integral:
-        return new.precision >= old.precision
-    if not new.is_decimal or not (old.is_integral or old.is_decimal):
-        return False
-    return new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale
-
-
-def _case(node: exp.Case, join: Join) -> _Split | None:
-    """``CASE WHEN c THEN v ...`` is ``Σ [c is the first that holds] × v``, where each condition has one relation."""
-    values, presences, types = [], [], []
-    earlier: list[exp.Expr] = []
-    branches = [(branch.this, branch.args["true"]) for branch in node.args["ifs"]]
-    default = node.args.get("default")
-    if default is not None and not isinstance(default, exp.Null):
-        branches.append((None, default))
-    chosen_by = [
-        join.relations(Scalar(condition.copy())) for condition, _ in branches if condition is not None
-    ]
-    if len(frozenset[int]().union(*chosen_by)) != 1:
-        return None
-    for condition, value in branches:
-        split = _value(value, join)
-        if split is None:
-            return None
-        chosen = Monomial(1, (_first_that_holds(earlier, condition, join),))
-        values.append(_times((chosen,), split[0]))
-        presences.append(_times((chosen,), split[2]))
-        types.append((split[1], Scalar(value.copy()).as_number is not None))
-        if condition is not None:
-            earlier.append(condition)
-    wide = [t for t, is_number in types if not is_number] or [types[0][0]]
-    if any(t != wide[0] for t in wide) or any(not _widens(t, wide[0]) for t, is_number in types if is_number):
-        return None
-    return _plus(*values), wide[0], _plus(*presences)
-
-
-def _first_that_holds(earlier: list[exp.Expr], condition: exp.Expr | None, join: Join) -> Atom:
-    zero, one = exp.Literal.number(0), exp.Literal.number(1)
-    ifs = [exp.If(this=other.copy(), true=zero.copy()) for other in earlier]
-    if condition is not None:
-        ifs.append(exp.If(this=condition.copy(), true=one))
-    value = Scalar(exp.Case(ifs=ifs, default=zero if condition is not None else one))
-    return Atom(value, INT, join.relations(value))
-
-
-def _type(node: exp.Expr, join: Join) -> SparkType | None:
-    """The type of an exact expression over one relation, by Spark's rules; None of any that is not known here."""
-    node = node.unnest()
-    if isinstance(node, exp.Column):
-        type_ = join.type_of((node.table, node.name))
-        return type_ if type_.is_integral or type_.is_decimal else None
-    if isinstance(node, exp.Literal) and not node.is_string:
-        if node.this.isdigit():
-            return INT if int(node.this) < 2**31 else None
-        digits = node.this.replace(".", "").lstrip("0")
-        scale = len(node.this.partition(".")[2])
-        if not node.this.replace(".", "", 1).isdigit():
-            return None
-        return SparkType.decimal(max(len(digits), scale, 1), scale)
-    if isinstance(node, exp.Neg):
-        return _type(node.this, join)
-    if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
-        to = SparkType.of(node.to.sql(dialect="spark"))
-        return to if to.is_integral or to.is_decimal else None
-    if isinstance(node, exp.Coalesce):
-        types = {_type(part, join) for part in (node.this, *node.expressions)}
-        return types.pop() if len(types) == 1 else None
-    if isinstance(node, (exp.Mul, exp.Add, exp.Sub)):
-        left, right = _type(node.left, join), _type(node.right, join)
-        return None if left is None or right is None else _result(node, left, right)
-    return None
-
-
-def _result(node: exp.Binary, left: SparkType, right: SparkType) -> SparkType | None:
-    """The type of ``+ − ×`` where it has room for every digit, or wraps around at 64 bits."""
-    if left.is_integral and right.is_integral:
-        return BIGINT if BIGINT in (left, right) else None
-    one, other = _as_decimal(left, node.left), _as_decimal(right, node.right)
-    digits = product_digits if isinstance(node, exp.Mul) else sum_digits
-    precision, scale = digits(one, other)
-    return SparkType.decimal(precision, scale) if precision <= 38 else None
-
-
-def _as_decimal(type_: SparkType, node: exp.Expr) -> SparkType:
-    """A literal has as many digits as it shows, a column those of its type."""
-    number = Scalar(node.copy()).as_number
-    if type_.is_decimal:
-        return type_
-    digits = len(str(abs(number))) if number is not None else type_.precision
-    return SparkType.decimal(digits, 0)
-
-
-def _times(left: Polynomial, right: Polynomial) -> Polynomial:
-    found = []
-    for one in left:
-        for other in right:
-            atoms = _without_repeated_indicators((*one.atoms, *other.atoms))
-            found.append(Monomial(one.coefficient * other.coefficient, atoms))
-    return _plus(tuple(found))
-
-
-def _without_repeated_indicators(atoms: tuple[Atom, ...]) -> tuple[Atom, ...]:
+def _times(one: Product, other: Product) -> Product:
     """An indicator times itself is itself; the rest in a fixed order."""
-    kept: list[Atom] = []
-    for atom in sorted(atoms, key=lambda a: a.sort_key):
-        if atom in kept and absent_of(atom.value) is not None:
+    kept: list[Typed] = []
+    for factor in sorted((*one.factors, *other.factors), key=lambda f: f[0].sql):
+        if factor in kept and absent_of(factor[0]) is not None:
             continue
-        kept.append(atom)
-    return tuple(kept)
-
-
-def _plus(*polynomials: Polynomial) -> Polynomial:
-    total: dict[tuple[Atom, ...], int] = {}
-    for monomials in polynomials:
-        for monomial in monomials:
-            total[monomial.atoms] = total.get(monomial.atoms, 0) + monomial.coefficient
-    return tuple(Monomial(coefficient, atoms) for atoms, coefficient in total.items() if coefficient)
-
-
-def _scaled(polynomial: Polynomial, by: int) -> Polynomial:
-    return tuple(Monomial(m.coefficient * by, m.atoms) for m in polynomial)
+        kept.append(factor)
+    return Product(one.coefficient * other.coefficient, tuple(kept))

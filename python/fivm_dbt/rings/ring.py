@@ -1,38 +1,85 @@
-"""A ring of payloads has addition, negation and the action of multiplicities (F-IVM, section 2).
+"""An aggregate function is maintained in a ring of payloads, from which its result is computed.
 
-A state keeps per key ``Σ multiplicity × lift(row)`` over the rows of the key. Rows come and go by adding the payload
-of a signed delta, so a ring needs an additive inverse; without one, deletes would have to recompute.
+A ring is one file of this package, which says by :func:`ring_of` which functions it is for. Its values are a fixed
+number of typed columns. The planner computes what a row contributes by :meth:`Ring.one`, :meth:`Ring.lift` and
+:meth:`Ring.multiply`; the columns are added up, negated and compared with zero by their :class:`Numbers`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
 
 from fivm_dbt.catalog import SparkType
+from fivm_dbt.ir.aggregate import AggregateCall
 from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.rings.numbers import Numbers
+from fivm_dbt.rings.polynomial import Polynomial
+
+Payload = tuple[Polynomial, ...]
+"""A value of a ring, column by column."""
 
 
-class Ring(Protocol):
-    """Values, their laws (tested for every registered ring), and how they are written in Spark SQL."""
+@dataclass(frozen=True)
+class Ring(ABC):
+    """The ring for a ``call`` of an aggregate function. What is not overridden here works column by column."""
 
-    name: str
-    has_inverse: bool
-    commutes: bool
+    call: AggregateCall
 
-    def zero(self) -> Any: ...
+    adds_doubles: ClassVar[bool] = False
+    """Whether it takes doubles too where sums of them may be approximate."""
 
-    def one(self) -> Any: ...
+    @property
+    def argument(self) -> Scalar:
+        """What a function of one argument is called with."""
+        ((value, _),) = self.call.arguments
+        return value
 
-    def add(self, left: Any, right: Any) -> Any: ...
+    @property
+    def argument_type(self) -> SparkType:
+        ((_, type_),) = self.call.arguments
+        return type_
 
-    def negate(self, value: Any) -> Any: ...
+    @staticmethod
+    @abstractmethod
+    def takes(type_: SparkType) -> bool:
+        """Whether it is exact over arguments of this type."""
 
-    def multiply(self, left: Any, right: Any) -> Any: ...
+    @property
+    @abstractmethod
+    def columns(self) -> Mapping[str, Numbers]:
+        """What each column is called, and the numbers in it."""
 
-    def is_zero(self, value: Any) -> bool: ...
+    def one(self) -> Payload:
+        """The payload of a row that says nothing: a product with it changes nothing."""
+        return tuple(Polynomial.number(1) for _ in self.columns)
 
-    def column_type(self, lifted: SparkType) -> SparkType:
-        """The type of the state column for lifted values of this type."""
+    def multiply(self, left: Payload, right: Payload) -> Payload:
+        """The payload of a row that is joined of two."""
+        return tuple(a * b for a, b in zip(left, right, strict=True))
 
-    def term(self, multiplicity: Scalar, lift: Scalar, lifted: SparkType) -> Scalar:
-        """``multiplicity × lift`` of one row, of the column's type; NULL lifts to zero."""
+    @abstractmethod
+    def lift(self, place: int, value: Scalar, type_: SparkType) -> Payload:
+        """The payload of a row in which the argument at a ``place`` is ``value``, and no other is known."""
+
+    @abstractmethod
+    def finish(self, payload: Sequence[Scalar]) -> Scalar:
+        """The result of the call, with Spark's own type and value, from the columns of a payload."""
+
+
+RINGS: dict[str, type[Ring]] = {}
+"""The rings by function."""
+
+R = TypeVar("R", bound=Ring)
+
+
+def ring_of(*functions: str) -> Callable[[type[R]], type[R]]:
+    """Have calls of some aggregate functions maintained in the ring that is defined below."""
+
+    def register(ring: type[R]) -> type[R]:
+        RINGS.update(dict.fromkeys(functions, ring))
+        return ring
+
+    return register

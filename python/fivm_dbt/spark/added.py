@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from fivm_dbt.catalog.types import BIGINT, DOUBLE
+from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.scalar import as_type, column_ast, conjuncts, identifier
 from fivm_dbt.naming import COUNT, PARTITION, SIGN
 from fivm_dbt.plan.model.plan import Plan
@@ -110,6 +110,5 @@ def summed(view: View, rows: exp.Expr, *, with_partition: bool = True, is_signed
 
 
 def _total(name: str, state: StateTable) -> exp.Expr:
-    total = exp.Sum(this=column_ast("", name))
-    type_ = next((p.type for p in state.payload if p.name == name), BIGINT)
-    return total if type_ in (BIGINT, DOUBLE) else as_type(total, type_.text)
+    numbers = state.numbers(name)
+    return numbers.stored(numbers.total(column_ast("", name)))

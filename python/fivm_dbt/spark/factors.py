@@ -20,8 +20,7 @@ from fivm_dbt.ir.scalar import Scalar, as_type, column_ast, identifier
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
-from fivm_dbt.rings.products import sum_of_products
-from fivm_dbt.rings.registry import ROWS
+from fivm_dbt.rings.numbers import Numbers
 from fivm_dbt.spark.pieces import table, union_all
 from fivm_dbt.spark.reads import shown_columns
 from fivm_dbt.spark.select import select_columns
@@ -241,8 +240,7 @@ def rest_query(plan: Plan, view: View, delta: FactorisedDelta) -> exp.Select:
     staged = staged_rows(plan, view).subquery("staged")
     own = exp.select(*(column_ast("", n) for n in (*keys, *(n for n, _ in payload)))).from_(staged)
     aliases = [f"factor_{n}" for n in range(1, len(delta.factors) + 1)]
-    types = {c.name: c.type for c in view.columns}
-    rings = _rings(view)
+    numbers = _numbers(view)
     columns = [
         exp.alias_(column_ast(alias, name), identifier(name))
         for alias, factor in zip(aliases, delta.factors, strict=True)
@@ -253,7 +251,7 @@ def rest_query(plan: Plan, view: View, delta: FactorisedDelta) -> exp.Select:
             (Scalar.column(alias, name), dict(factor.payload)[name])
             for alias, factor in zip(aliases, delta.factors, strict=True)
         )
-        value = sum_of_products((Product(-1, factors),), Scalar.number(1), rings[name], types[name])
+        value = numbers[name].sum_of((Product(-1, factors),), Scalar.number(1))
         columns.append(exp.alias_(value.ast(), identifier(name)))
 
     def staged_factor(scan: Read) -> exp.Expr:
@@ -267,14 +265,13 @@ def rest_query(plan: Plan, view: View, delta: FactorisedDelta) -> exp.Select:
     return query.group_by(*group).having(is_any(sums.values())).limit(1)
 
 
-def _rings(view: View) -> dict[str, str]:
-    """By shown payload column the ring in which it is added up."""
-    stored = {p.name: p.component.ring for p in view.state.payload}
-    rings = {}
+def _numbers(view: View) -> dict[str, Numbers]:
+    """By shown payload column what it is added up in."""
+    found = {}
     for name, value in view.rows or ():
-        (column,) = value.columns
-        rings[name] = stored.get(column[1], ROWS.ring)
-    return rings
+        ((_, column),) = value.columns
+        found[name] = view.state.numbers(column)
+    return found
 
 
 def _terms(matrix: Matrix, terms: Sequence[MatrixTerm], term: str) -> exp.Query:

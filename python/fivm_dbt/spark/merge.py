@@ -8,14 +8,13 @@ from typing import Literal
 from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT
-from fivm_dbt.ir.scalar import as_type, column_ast, identifier
+from fivm_dbt.ir.scalar import column_ast, identifier
 from fivm_dbt.naming import COUNT, OF, PARTITION, VIEW
 from fivm_dbt.plan.model.head import NextHead
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.state import StateTable
 from fivm_dbt.plan.model.view import View
-from fivm_dbt.rings.registry import Component
-from fivm_dbt.spark.alarms import NEGATIVE, not_overflowed, unless
+from fivm_dbt.spark.alarms import NEGATIVE, overflowed, unless
 from fivm_dbt.spark.heads import head_branches, head_row, is_from, is_in_tail
 from fivm_dbt.spark.pieces import in_one_task, table
 from fivm_dbt.spark.places import Place
@@ -179,7 +178,7 @@ def _latest(state: StateTable, staged: exp.Expr) -> exp.Select:
     ]
     newest = exp.ArgMax(this=exp.Struct(expressions=fields), expression=exp.column(COUNT))
     keys = [column_ast("", name) for name in state.merge_keys]
-    sums = [exp.alias_(exp.Sum(this=exp.column(n)), n) for n in state.payload_names]
+    sums = [exp.alias_(state.numbers(n).total(exp.column(n)), n) for n in state.payload_names]
     added = exp.select(*keys, exp.alias_(newest, "newest"), *sums).from_(staged)
     added = added.group_by(*(k.copy() for k in keys))
     shown = [exp.alias_(exp.column(f"k{i}", table="newest"), identifier(n)) for i, n in enumerate(moving)]
@@ -216,7 +215,7 @@ def _of_set(state: StateTable) -> list[exp.When]:
 def _over_all_steps(plan: Plan, view: View) -> exp.Select:
     """The staged delta of a view by its keys alone, without what one step has undone of another."""
     keys = [column_ast("", name) for name in (*(k.name for k in view.state.keys), PARTITION)]
-    sums = {name: exp.Sum(this=exp.column(name)) for name in view.state.payload_names}
+    sums = {name: view.state.numbers(name).total(exp.column(name)) for name in view.state.payload_names}
     query = exp.select(*(k.copy() for k in keys), *(exp.alias_(s.copy(), n) for n, s in sums.items()))
     return query.from_(table(staged_state(plan, view))).group_by(*keys).having(is_any(sums.values()))
 
@@ -238,19 +237,10 @@ def _update(state: StateTable, count: exp.Expr) -> exp.When:
             exp.EQ(this=exp.column(identifier(n)), expression=column_ast("delta", n)) for n in moving
         ]
     for payload in state.payload:
-        assignments.append(
-            exp.EQ(this=exp.column(payload.name), expression=_sum(payload.name, payload.component, state))
-        )
+        added = payload.numbers.add(*(column_ast(side, payload.name) for side in ("target", "delta")))
+        value = payload.numbers.checked(added, overflowed(state))
+        assignments.append(exp.EQ(this=exp.column(payload.name), expression=value))
     return exp.When(matched=True, then=exp.Update(expressions=assignments))
-
-
-def _sum(name: str, component: Component, state: StateTable) -> exp.Expr:
-    if not component.type.is_decimal:
-        return exp.Add(this=column_ast("target", name), expression=column_ast("delta", name))
-    # decimal(37, s) + decimal(37, s) is decimal(38, s); of wider operands Spark would round the last digits.
-    narrow = f"decimal(37,{component.type.scale})"
-    sides = [as_type(column_ast(side, name), narrow) for side in ("target", "delta")]
-    return not_overflowed(exp.Add(this=sides[0], expression=sides[1]), component.type.text, state)
 
 
 def _insert(state: StateTable) -> exp.When:
@@ -260,12 +250,7 @@ def _insert(state: StateTable) -> exp.When:
     message = f"{NEGATIVE} {state.relation}: a key is to be removed that is not there"
     values.append(unless(missing, column_ast("delta", COUNT), BIGINT.text, message))
     for payload in state.payload:
-        value = column_ast("delta", payload.name)
-        values.append(
-            not_overflowed(value, payload.component.type.text, state)
-            if payload.component.type.is_decimal
-            else value
-        )
+        values.append(payload.numbers.checked(column_ast("delta", payload.name), overflowed(state)))
     values.append(column_ast("delta", PARTITION))
     then = exp.Insert(
         this=exp.Tuple(expressions=[exp.column(identifier(c)) for c in columns]),
@@ -276,9 +261,9 @@ def _insert(state: StateTable) -> exp.When:
 
 def _is_more_than_rounding(state: StateTable) -> exp.Expr | None:
     """Of a key that comes and goes within one delta, doubles may leave a rest: it is no row. None without doubles."""
-    exact = [p.name for p in state.payload if not p.component.type.is_floating]
-    if len(exact) == len(state.payload):
+    if state.is_exact:
         return None
+    exact = [p.name for p in state.payload if p.numbers.is_exact]
     zero = exp.Literal.number(0)
     return exp.or_(
         *(exp.NEQ(this=column_ast("delta", n), expression=zero.copy()) for n in (COUNT, *exact)), copy=False

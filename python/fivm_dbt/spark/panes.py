@@ -9,11 +9,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 from fivm_dbt.ir.node import Node
-from fivm_dbt.ir.scalar import Scalar, column_ast, identifier, never_null
+from fivm_dbt.ir.scalar import Scalar, column_ast, identifier
 from fivm_dbt.ir.time_windows import TimeWindows
-from fivm_dbt.naming import COUNT, PREFIX
+from fivm_dbt.naming import PREFIX
 from fivm_dbt.plan.model.state import StateTable
-from fivm_dbt.rings.products import OVERFLOW
 from fivm_dbt.spark.select import Reader, select_columns
 
 _PANE, _PANES = f"{PREFIX}pane", "panes"
@@ -36,7 +35,8 @@ def select_by_panes(
     inner = [k for k, w in zip(keys, of_window, strict=True) if not w]
     by_row = select_columns([*inner, exp.alias_(node.pane.ast(), _PANE), *sums], node.input, reader)
     names = [k.alias_or_name for k in inner]
-    totals = {s.alias_or_name: _total(s.alias_or_name, state) for s in sums}
+    names_of_sums = [s.alias_or_name for s in sums]
+    totals = {n: state.numbers(n).partial(Scalar.column("", n)).ast() for n in names_of_sums}
     grouped = [column_ast("", name) for name in [*names, _PANE]]
     panes = exp.select(
         *(g.copy() for g in grouped), *(exp.alias_(t, identifier(n)) for n, t in totals.items())
@@ -54,12 +54,3 @@ def select_by_panes(
     made = made.from_(panes.subquery(_PANES, copy=False), copy=False)
     made.append("laterals", view)
     return made
-
-
-def _total(name: str, state: StateTable) -> exp.Expr:
-    """The sum of a component; one of decimals that overflows must not be lost in the sum of panes."""
-    total: exp.Expr = exp.Sum(this=column_ast("", name))
-    type_ = next((p.component.type for p in state.payload if p.name == name), None)
-    if name == COUNT or type_ is None or not type_.is_decimal:
-        return total
-    return never_null(total, OVERFLOW, type_.text)

@@ -14,7 +14,7 @@ from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.state import PayloadColumn, StateTable
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.spark.added import stored_and_staged
-from fivm_dbt.spark.alarms import NEGATIVE, OVERFLOW, not_overflowed, unless
+from fivm_dbt.spark.alarms import NEGATIVE, OVERFLOW, overflowed, unless
 from fivm_dbt.spark.formats import FORMAT
 from fivm_dbt.spark.heads import head_row, is_in_tail
 from fivm_dbt.spark.pieces import as_both, table, union_all
@@ -106,7 +106,9 @@ def _added_and_changes(plan: Plan, place: Place, before: int, is_small: bool) ->
     in_delta, was_there = (_is_any_row(rows) for rows in (staged, old))
     query = _per_key(state, both, is_small)
     for name in state.stored_names:
-        query.select(exp.alias_(_over(exp.Sum(this=exp.column(name)), old), BEFORE + name), copy=False)
+        query.select(
+            exp.alias_(_over(state.numbers(name).total(exp.column(name)), old), BEFORE + name), copy=False
+        )
     query.select(exp.alias_(_kinds(state, in_delta, was_there), KINDS), copy=False)
     if not state.is_global:
         has_gone = exp.paren(exp.and_(in_delta.copy(), was_there.copy(), copy=False))
@@ -172,13 +174,13 @@ def _per_key(state: StateTable, rows: exp.Query, is_small: bool) -> exp.Select:
 
 
 def _sums(state: StateTable) -> dict[str, exp.Expr]:
-    return {name: exp.Sum(this=exp.column(name)) for name in state.payload_names}
+    return {name: state.numbers(name).total(exp.column(name)) for name in state.payload_names}
 
 
 def _is_there(state: StateTable) -> exp.Expr:
     """Whether a key has rows; without rows it has gone, and one that still has sums is an alarm."""
     sums = _sums(state)
-    return is_any([sums[COUNT], *(sums[p.name] for p in state.payload if not p.component.type.is_floating)])
+    return is_any([sums[COUNT], *(sums[p.name] for p in state.payload if p.numbers.is_exact)])
 
 
 def _counted(state: StateTable, total: exp.Expr) -> exp.Expr:
@@ -196,12 +198,12 @@ def _counted(state: StateTable, total: exp.Expr) -> exp.Expr:
 def _summed(payload: PayloadColumn, sums: Mapping[str, exp.Expr], state: StateTable) -> exp.Expr:
     """A component's sum. A decimal that had overflowed is NULL, which SUM would pass over: an alarm, as in MERGE."""
     total = sums[payload.name]
-    if not payload.component.type.is_decimal:
+    if not payload.numbers.may_overflow:
         return total.copy()
-    type_ = payload.component.type.text
+    type_ = payload.type.text
     there = exp.Count(this=exp.column(payload.name))
     is_lost: exp.Expr = exp.LT(this=there, expression=exp.Count(this=exp.Star()))
-    checked = not_overflowed(total.copy(), type_, state)
+    checked = payload.numbers.checked(total.copy(), overflowed(state))
     message = f"{OVERFLOW} {state.relation}: a decimal sum had overflowed"
     value = unless(is_lost, checked, type_, message)
     if state.is_global:

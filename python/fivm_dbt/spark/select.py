@@ -128,9 +128,9 @@ def _grouped_by(key: Item) -> exp.Expr:
 def _call(call: AggregateCall) -> exp.Expr:
     if call.written is not None:
         return call.written.ast()
-    if call.argument is None:
+    if not call.arguments:
         return exp.Count(this=exp.Star())
-    return exp.func(call.function, call.argument.ast(), dialect="spark")
+    return exp.func(call.function, *(value.ast() for value, _ in call.arguments), dialect="spark")
 
 
 def _aliased(value: exp.Expr, name: str) -> exp.Expr:

@@ -14,14 +14,13 @@ from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term, at_side
 from fivm_dbt.ir.node import Node, Side
 from fivm_dbt.ir.reads import Lookup
-from fivm_dbt.ir.scalar import Scalar, as_type, column_ast, identifier, never_null, raise_error
+from fivm_dbt.ir.scalar import Scalar, as_type, column_ast, identifier, raise_error
 from fivm_dbt.naming import COUNT, PARTITION, STEP
 from fivm_dbt.plan.model.head import NextHead
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.state import StateTable
 from fivm_dbt.plan.model.view import View
-from fivm_dbt.rings.products import OVERFLOW, sum_of_products
-from fivm_dbt.rings.registry import DOUBLES, ROWS, Component
+from fivm_dbt.rings.component import ROWS
 from fivm_dbt.spark.clock import at_time
 from fivm_dbt.spark.near_changes import first_and_last
 from fivm_dbt.spark.panes import select_by_panes
@@ -95,7 +94,7 @@ def delta_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
     Where it is asked for what some relations have changed, it is added up by these too.
     """
     terms = binding.terms(view)
-    if not any(p.component.type.is_floating for p in view.state.payload):
+    if view.state.is_exact:
         # Doubles would not give back in full what is added to them.
         terms = tuple(old_from_new(term, binding.undone(plan)) for term in terms)
     return _payload_query(plan, view, binding, terms, keep_zero=False, step=view.step)
@@ -105,18 +104,12 @@ def part_query(plan: Plan, view: View, part: Part, binding: Binding) -> exp.Sele
     """A factor of a view's delta that is a product: a connected part of its join, added up by terms and keys."""
     keys = [exp.alias_(k.value.ast(), identifier(k.name)) for k in part.keys]
     rows_of = Term(part.node, Scalar.number(1))
-    if not any(t.ring == DOUBLES.name for t in part.totals):
+    if all(t.numbers.is_exact for t in part.totals):
         rows_of = old_from_new(rows_of, binding.undone(plan))
-    values = [
-        exp.alias_(sum_of_products(t.product, rows_of.multiplicity, t.ring, t.type).ast(), identifier(t.name))
-        for t in part.totals
-    ]
+    items = [total.item(rows_of.multiplicity) for total in part.totals]
+    values = [exp.alias_(item.value.ast(), identifier(item.name)) for item in items]
     rows = select_columns([*keys, *values], at_time(rows_of.node, binding), side_reader(plan, view, binding))
-    # A sum over no NULLs that is NULL is that of decimals which have overflowed.
-    sums: dict[str, exp.Expr] = {}
-    for t in part.totals:
-        total = exp.Sum(this=column_ast("", t.name))
-        sums[t.name] = never_null(total, OVERFLOW, t.type.text) if t.type.is_decimal else total
+    sums = {t.name: t.numbers.partial(Scalar.column("", t.name)).ast() for t in part.totals}
     group = [column_ast("", k.name) for k in part.keys]
     query = exp.select(*(g.copy() for g in group), *(exp.alias_(s, identifier(n)) for n, s in sums.items()))
     query = query.from_(rows.subquery(identifier("part"), copy=False), copy=False)
@@ -208,10 +201,9 @@ def _product_columns(state: StateTable, product: ProductDelta) -> list[exp.Expr]
     """What a combination of the parts' rows contributes."""
     once = Scalar.number(1)
     columns = [exp.alias_(v.ast(), identifier(k.name)) for k, v in zip(state.keys, product.keys, strict=True)]
-    columns.append(exp.alias_(sum_of_products((product.rows,), once, ROWS.ring, BIGINT).ast(), COUNT))
+    columns.append(exp.alias_(ROWS.numbers.sum_of((product.rows,), once).ast(), COUNT))
     for payload, products in zip(state.payload, product.payload, strict=True):
-        value = sum_of_products(products, once, payload.component.ring, payload.type)
-        columns.append(exp.alias_(value.ast(), payload.name))
+        columns.append(exp.alias_(payload.numbers.sum_of(products, once).ast(), payload.name))
     return columns
 
 
@@ -219,7 +211,7 @@ def _rows(state: StateTable, multiplicity: Scalar) -> exp.Expr:
     """How many rows of the query a signed row stands for."""
     if state.rows is None:
         return _as_bigint(multiplicity)
-    return sum_of_products((state.rows,), multiplicity, ROWS.ring, BIGINT).ast()
+    return ROWS.numbers.sum_of((state.rows,), multiplicity).ast()
 
 
 def _as_bigint(multiplicity: Scalar) -> exp.Expr:
@@ -230,21 +222,12 @@ def _as_bigint(multiplicity: Scalar) -> exp.Expr:
 
 def _total(name: str, state: StateTable) -> exp.Expr:
     """The sum of a component over a key's rows; over no rows at all (a global aggregate) it is zero."""
-    total: exp.Expr = exp.Sum(this=exp.column(name))
+    numbers = state.numbers(name)
+    total = numbers.total(exp.column(name))
     if not state.is_global:
         return total
     empty = exp.EQ(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
-    zero = as_type(exp.Literal.number(0), _column_type(name, state))
-    return exp.Case(ifs=[exp.If(this=empty, true=zero)], default=total)
-
-
-def _column_type(name: str, state: StateTable) -> str:
-    component = _component(name, state)
-    return component.type.text if component is not None else BIGINT.text
-
-
-def _component(name: str, state: StateTable) -> Component | None:
-    return next((p.component for p in state.payload if p.name == name), None)
+    return exp.Case(ifs=[exp.If(this=empty, true=numbers.zero())], default=total)
 
 
 def partition_value(state: StateTable, buckets: int) -> exp.Expr:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.catalog.types import BIGINT, DOUBLE
+from fivm_dbt.catalog.types import DOUBLE
+from fivm_dbt.functions.function import Arguments
+from fivm_dbt.functions.lookup import aggregate_of
 from fivm_dbt.ir.aggregate import AggregateCall
 from fivm_dbt.ir.scalar import Scalar, as_type
 from fivm_dbt.naming import unique_name
@@ -33,7 +36,7 @@ class AggregateCalls:
     scope: Scope
     projections: Projections
     approximate: bool
-    found: dict[tuple[str, Scalar | None], AggregateCall] = field(default_factory=dict)
+    found: dict[tuple[str | Scalar, ...], AggregateCall] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
 
     def call(self, node: exp.Expr) -> AggregateCall:
@@ -41,19 +44,20 @@ class AggregateCalls:
         call = read_call(node)
         if any(is_aggregate(p) for p in call.function_node.walk() if p is not call.function_node):
             raise unsupported(node, "an aggregate inside an aggregate", "aggregate in a subquery first")
-        if not call.is_linear:
+        if call.ring is None:
             return self._general(node, call)
-        scalar = Scalar(unparenthesized(call.argument)) if call.argument is not None else None
-        argument_type = self._type(scalar) if scalar is not None else None
-        if not adds_exactly(call.function, argument_type, node):
-            if self.approximate and scalar is not None and _is_double(argument_type):
-                return self._sum_of_doubles(node, call, scalar)
+        values = [Scalar(unparenthesized(argument)) for argument in call.arguments]
+        types = self.lowering.typer.types(values, self.scope.types) if values else []
+        if not adds_exactly(call, types, node):
+            if self.approximate and call.ring.adds_doubles and all(map(_is_double, types)):
+                return self._sum_of_doubles(node, call, values[0])
             return self._general(node, call)
-        identity = (call.function, scalar)
+        identity: tuple[str | Scalar, ...] = (call.function, *values)
         if identity not in self.found:
-            result = result_type(call.function, argument_type, node)
-            name = self._call_name(node, call.function, scalar)
-            self.found[identity] = AggregateCall(name, call.function, scalar, argument_type, result)
+            name = self._call_name(node, call.function, values[0] if values else None)
+            result = _result_type(call, types, node)
+            arguments = tuple(zip(values, types, strict=True))
+            self.found[identity] = AggregateCall.over(name, call.function, arguments, result)
         return self.found[identity]
 
     def type_of(self, node: exp.Expr) -> SparkType | None:
@@ -108,17 +112,15 @@ def _is_double(type_: SparkType | None) -> bool:
     return type_ is not None and (type_.is_floating or type_.is_string)
 
 
-def result_type(function: str, argument: SparkType | None, node: exp.Expr) -> SparkType:
-    """Spark's result type of COUNT, SUM, AVG over exact numbers; FIVM109 where unknown."""
-    if function == "count":
-        return BIGINT
-    if argument is None:
+def _result_type(call: Call, types: Sequence[SparkType | None], node: exp.Expr) -> SparkType:
+    """Spark's type of the result; FIVM109 where it is unknown."""
+    function, place = aggregate_of(call.function_node), call.arguments.index
+    given = Arguments(node, call.arguments, lambda argument: types[place(argument)])
+    type_ = function.type_over(given) if function is not None else None
+    if type_ is None:
         what = f"the type of {node.sql('spark')} is not known"
         raise unsupported(node, what, "CAST the argument", code="FIVM109")
-    if argument.is_decimal:
-        p, s = argument.precision, argument.scale
-        return SparkType.decimal(p + 10, s) if function == "sum" else SparkType.decimal(p + 4, s + 4)
-    return BIGINT if function == "sum" else DOUBLE
+    return type_
 
 
 def _plain(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -10,9 +10,10 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.errors import FivmError
 from fivm_dbt.functions.function import Bits, Order
-from fivm_dbt.functions.lookup import AROUND, aggregate_of, is_of
+from fivm_dbt.functions.lookup import AROUND, aggregate_of, arguments, is_of
 from fivm_dbt.ir.calls import function_name
-from fivm_dbt.rings.quotient import averages_exactly
+from fivm_dbt.rings.registry import ring_named
+from fivm_dbt.rings.ring import Ring
 from fivm_dbt.sql.functions import refusal
 from fivm_dbt.sql.parse import unsupported
 
@@ -41,9 +42,10 @@ class Call:
 
     function: str
     function_node: exp.Expr
-    argument: exp.Expr | None
+    arguments: tuple[exp.Expr, ...]
     is_distinct: bool
-    is_linear: bool
+    ring: type[Ring] | None
+    """What it is maintained in by addition, where that is possible for some types of its argument."""
 
     @property
     def first_argument(self) -> exp.Expr:
@@ -66,53 +68,53 @@ def read_call(node: exp.Expr) -> Call:
     first = inner.expressions[:1] if isinstance(inner, exp.Anonymous) else [inner.this]
     distinct = any(isinstance(part, exp.Distinct) for part in first)
     function = aggregate_of(inner)
-    linear = function is not None and function.is_sum and not distinct and inner.find(exp.Order) is None
-    if function is None or not linear:
-        return Call(name, inner, None, distinct, False)
-    return Call(function.name, inner, _filtered(_argument(inner), conditions), False, True)
+    ring = ring_named(function.name) if function is not None else None
+    if function is None or ring is None or distinct or inner.find(exp.Order) is not None:
+        return Call(name, inner, (), distinct, None)
+    return Call(function.name, inner, _filtered(_arguments(inner), conditions), False, ring)
 
 
-def _filtered(argument: exp.Expr | None, conditions: list[exp.Expr]) -> exp.Expr | None:
-    """The argument where the FILTER holds, NULL elsewhere: SUM, COUNT and AVG pass over NULLs."""
+def _filtered(given: tuple[exp.Expr, ...], conditions: list[exp.Expr]) -> tuple[exp.Expr, ...]:
+    """The arguments where the FILTER holds, NULL elsewhere: what has a ring passes over NULLs."""
     if not conditions:
-        return argument
-    counted = argument if argument is not None else exp.Literal.number(1)
+        return given
     condition = exp.and_(*(c.copy() for c in conditions))
-    return exp.Case(ifs=[exp.If(this=condition, true=counted)])
+    counted = given or (exp.Literal.number(1),)
+    return tuple(exp.Case(ifs=[exp.If(this=condition.copy(), true=argument)]) for argument in counted)
 
 
-def _argument(node: exp.Expr) -> exp.Expr | None:
-    """The argument of an aggregate; None for COUNT(*) and COUNT(literal). COUNT(a, b) counts rows without NULLs."""
-    first = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
+def _arguments(node: exp.Expr) -> tuple[exp.Expr, ...]:
+    """The arguments of an aggregate; none of COUNT(*) and COUNT(literal). COUNT(a, b) counts rows without NULLs."""
     if isinstance(node, exp.Count):
+        first = node.this
         rest = node.expressions
         if isinstance(first, exp.Column) and isinstance(first.this, exp.Star):
             raise unsupported(node, f"{node.sql('spark')} is not maintained yet", "name the columns")
         if isinstance(first, exp.Star) or (isinstance(first, exp.Literal) and not rest):
-            return None
+            return ()
         if rest:
             present = exp.and_(
                 *(exp.Not(this=exp.Is(this=e.copy(), expression=exp.Null())) for e in [first, *rest])
             )
-            return exp.Case(ifs=[exp.If(this=present, true=exp.Literal.number(1))])
-    argument: exp.Expr = first.copy()
-    return argument
+            return (exp.Case(ifs=[exp.If(this=present, true=exp.Literal.number(1))]),)
+    return tuple(argument.copy() for argument in arguments(node))
 
 
-def adds_exactly(function: str, argument: SparkType | None, node: exp.Expr) -> bool:
-    """Whether SUM or AVG over this type is a sum in a ring: not where it adds doubles, or needs too many digits.
+def adds_exactly(call: Call, types: Sequence[SparkType | None], node: exp.Expr) -> bool:
+    """Whether a call over these types is exact in its ring: not where it adds doubles, or needs too many digits.
 
-    Raises FIVM105 for types that are no numbers.
+    One argument whose type is not known is taken for one that is. Raises FIVM105 for types that are no numbers.
     """
-    if function == "count" or argument is None or argument.is_integral:
-        return True
-    if argument.is_decimal:
-        return function == "sum" or averages_exactly(argument)
-    if argument.is_floating or argument.is_string:
+    if call.ring is None or (None in types and len(types) > 1):
         return False
-    if argument.text == "void" or argument.text.startswith("interval"):
-        return False
-    raise unsupported(node, f"{function.upper()} over {argument} is not Spark SQL", "CAST it to a number")
+    others = [t for t in types if t is not None and not call.ring.takes(t)]
+    for type_ in others:
+        if not (
+            type_.is_numeric or type_.is_string or type_.text == "void" or type_.text.startswith("interval")
+        ):
+            what = f"{call.function.upper()} over {type_} is not Spark SQL"
+            raise unsupported(node, what, "CAST it to a number")
+    return not others
 
 
 def check_deterministic(node: exp.Expr, call: Call) -> None:

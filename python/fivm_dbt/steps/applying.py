@@ -76,8 +76,7 @@ def tells_changes(plan: Plan, *, writes_changes: bool) -> bool:
     digits: that of the transaction, and that of the statement where it is not taken.
     """
     state = plan.top.state
-    is_rounded = any(p.component.type.is_floating for p in state.payload)
-    return writes_changes and plan.is_read and state.bounded_by is None and not is_rounded
+    return writes_changes and plan.is_read and state.bounded_by is None and state.is_exact
 
 
 def fits_one_task(added: int, places: Iterable[tuple[StateSize | None, int | None]]) -> bool:

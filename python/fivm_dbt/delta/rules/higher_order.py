@@ -10,7 +10,6 @@ from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.nodes import Join, Map
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import STEP
-from fivm_dbt.rings.products import sum_of_products
 
 
 @delta_of(HigherOrder, how="ring delta, one relation after the other")
@@ -24,10 +23,7 @@ def delta_of_higher_order(node: HigherOrder, delta: Derive) -> tuple[Term, ...]:
     for trigger in node.triggers:
         for term in delta(trigger.changed):
             joined = Join((term.node, *trigger.others), trigger.predicates)
-            totals = (
-                Item(t.name, sum_of_products(t.product, term.multiplicity, t.ring, t.type), t.type)
-                for t in trigger.totals
-            )
+            totals = (total.item(term.multiplicity) for total in trigger.totals)
             step = (Item(STEP, Scalar.number(trigger.step), INT),) if node.is_stepwise else ()
             terms.append(Term(Map(joined, node.alias, (*trigger.keys, *totals, *step)), Scalar.number(1)))
     return tuple(terms)

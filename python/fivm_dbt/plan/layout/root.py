@@ -24,8 +24,8 @@ from fivm_dbt.ir.presentation import presentation
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import COUNT, PARTITION, PREFIX, storable, unique_name
 from fivm_dbt.plan.model.state import PayloadColumn
-from fivm_dbt.rings import Component, components, finish
-from fivm_dbt.rings.registry import ROWS, TOTAL
+from fivm_dbt.rings.component import ROWS, Component
+from fivm_dbt.rings.registry import finish, named_components
 
 
 @dataclass(frozen=True)
@@ -209,20 +209,15 @@ def _key_shown(value: Scalar, stored: Mapping[ColumnId, str]) -> str | None:
     return stored.get(column)
 
 
-_KINDS = ("sum", "count", "nan", "infinity", "minus_infinity")
-"""What the components of a sum are, in the names of their columns."""
-
-
 def _payload(node: Aggregate) -> tuple[PayloadColumn, ...]:
     """The components of all calls, equal ones once, named after what they add up."""
     found: dict[Component, PayloadColumn] = {}
     taken: set[str] = {COUNT}
     for number, call in enumerate(node.calls):
-        for position, component in enumerate(components(call)):
+        for position, (kind, component) in enumerate(named_components(call).items()):
             if component in found:
                 continue
-            kind = "count" if call.function == "count" else _KINDS[position]
-            label = call.name if call.function == TOTAL else f"{kind}_{_label(call.argument)}"
+            label = f"{kind}_{_label(call.argument)}" if kind else call.name
             name = unique_name(f"{PREFIX}{label}", taken)
             taken.add(name)
             products = node.factored.calls[number][position] if node.factored is not None else None

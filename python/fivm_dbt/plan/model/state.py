@@ -10,8 +10,9 @@ from fivm_dbt.ir.factored import Product
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT
-from fivm_dbt.rings import Component
-from fivm_dbt.rings.products import sum_of_products
+from fivm_dbt.rings.component import ROWS, Component
+from fivm_dbt.rings.numbers import Numbers
+from fivm_dbt.rings.polynomial import Polynomial
 
 
 @dataclass(frozen=True)
@@ -24,21 +25,23 @@ class PayloadColumn:
     """What is added up over payloads of a view tree, instead of the component's lift over rows."""
 
     @property
+    def numbers(self) -> Numbers:
+        return self.component.numbers
+
+    @property
     def type(self) -> SparkType:
-        return self.component.type
+        return self.numbers.type
 
     @property
     def lift_sql(self) -> str:
         """What one row contributes, for people."""
-        if self.products is None:
-            return self.component.lift.sql
-        return " + ".join(p.sql for p in self.products).replace("+ - ", "- ") or "0"
+        return self.component.lift.sql if self.products is None else Polynomial(self.products).sql
 
     def term(self, multiplicity: Scalar) -> Scalar:
         """The contribution of one signed row."""
         if self.products is None:
             return self.component.term(multiplicity)
-        return sum_of_products(self.products, multiplicity, self.component.ring, self.type)
+        return self.numbers.sum_of(self.products, multiplicity)
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,15 @@ class StateTable:
     def payload_names(self) -> tuple[str, ...]:
         """The components of a delta: the multiplicity first, then the others."""
         return (COUNT, *(p.name for p in self.payload))
+
+    def numbers(self, name: str) -> Numbers:
+        """What a component of a delta is added up in."""
+        return next((p.numbers for p in self.payload if p.name == name), ROWS.numbers)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether what is added to a row can be taken away again without a rest."""
+        return all(p.numbers.is_exact for p in self.payload)
 
     @property
     def stored_names(self) -> tuple[str, ...]:

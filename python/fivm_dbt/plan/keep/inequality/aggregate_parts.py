@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.build import coalesce
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.rings.products import sum_of_products
-from fivm_dbt.rings.registry import ROWS, Component, components, finish
+from fivm_dbt.rings.component import ROWS, Component
+from fivm_dbt.rings.registry import components, finish
 
 
 def parts_of(result: Aggregate) -> tuple[tuple[str, Component, Scalar], ...]:
     """Each component of a factored aggregate under a name, with what a row of its input adds to it; first the rows."""
     assert result.factored is not None
     one = Scalar.number(1)
-    made: dict[Component, Scalar] = {ROWS: sum_of_products((result.factored.rows,), one, ROWS.ring, BIGINT)}
-    for call, products in zip(result.calls, result.factored.calls, strict=True):
-        for component, product in zip(components(call), products, strict=True):
-            made.setdefault(component, sum_of_products(product, one, component.ring, component.type))
+    made: dict[Component, Scalar] = {ROWS: ROWS.numbers.sum_of((result.factored.rows,), one)}
+    for call, parts in zip(result.calls, result.factored.calls, strict=True):
+        for component, products in zip(components(call), parts, strict=True):
+            made.setdefault(component, component.numbers.sum_of(products, one))
     return tuple((f"part_{n}", component, value) for n, (component, value) in enumerate(made.items()))
 
 
@@ -38,7 +37,7 @@ def shown(
         if not is_global:
             return Scalar.column(alias, name)
         # Over no rows at all there is a row, and its sums are NULL.
-        return coalesce(Scalar.column(alias, name), Scalar.number(0).cast(known.type.text))
+        return coalesce(Scalar.column(alias, name), Scalar(known.numbers.zero()))
 
     items = [Item(key.name, Scalar.column(alias, name), key.type) for key, name in keys]
     items += [Item(call.name, finish(call, column), call.type) for call in result.calls]

@@ -13,12 +13,12 @@ from fivm_dbt.ir.node import Field, Item, Node
 from fivm_dbt.ir.nodes import Filter, Map, UnionAll
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.window import Window
-from fivm_dbt.ir.window_call import running_sum
+from fivm_dbt.ir.window_call import running
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.plan.keep.inequality.aggregate_parts import parts_of, shown, summed
 from fivm_dbt.plan.keep.inequality.correlation import Correlation, common_type
 from fivm_dbt.plan.keep.trees.payload_views import Piece
-from fivm_dbt.rings.registry import Component
+from fivm_dbt.rings.component import Component
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,13 @@ class Sweep:
                 Item("is_outer", Scalar.number(0), INT),
             ),
         )
-        zero = Scalar.number(0)
         asked = Map(
             _present(self.values.node, [other for _, other in needed]),
             self.alias,
             (
                 *(Item(s.name, s.other.cast(s.type.text), s.type) for s in common),
                 *(Item(f.name, k.value, f.type) for f, k in zip(outer, self.result.keys, strict=True)),
-                *(Item(name, zero.cast(c.type.text), c.type) for name, c, _ in parts),
+                *(Item(name, Scalar(c.numbers.zero()), c.type) for name, c, _ in parts),
                 Item("is_outer", Scalar.number(1), INT),
             ),
         )
@@ -98,12 +97,12 @@ class Sweep:
         order = ((at, is_down), (is_outer, not is_last))
         return (
             *(Item(f.name, f.scalar, f.type) for f in outer),
-            *(
-                Item(name, running_sum(Scalar.column(self.alias, name), equal, order), c.type)
-                for name, c, _ in parts
-            ),
+            *(Item(name, running(self._total(name, c), equal, order), c.type) for name, c, _ in parts),
             Item("is_outer", is_outer, INT),
         )
+
+    def _total(self, name: str, component: Component) -> Scalar:
+        return Scalar(component.numbers.total(Scalar.column(self.alias, name).ast()))
 
     def _pairs(self) -> list[tuple[Scalar, Scalar, SparkType, bool]] | None:
         """What is compared, first by the inequality: of S, of D, in which type, and whether NULL equals NULL."""

@@ -12,15 +12,17 @@ from fivm_dbt.delta.term import scans
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.comparison import Comparison
+from fivm_dbt.ir.factored import Product
 from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.nodes import Filter, Join
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import unique_name
 from fivm_dbt.plan.layout.partitioning import is_period
 from fivm_dbt.rewrite.flatten_joins import flatten_joins
-from fivm_dbt.rings.polynomial import Join as Joined
-from fivm_dbt.rings.polynomial import Monomial, Polynomial, polynomial
+from fivm_dbt.rings.numbers import Typed
 from fivm_dbt.rings.registry import components
+from fivm_dbt.rings.split import Join as Joined
+from fivm_dbt.rings.split import split
 from fivm_dbt.viewtree.hypergraph import Edge, FunctionalDependency, Hypergraph
 from fivm_dbt.viewtree.statistics import Statistics
 from fivm_dbt.viewtree.variable_order import VariableOrder
@@ -53,24 +55,32 @@ class Block:
         return frozenset(self.relation_of[c] for c in scalar.columns)
 
     @cached_property
-    def payload(self) -> tuple[tuple[Polynomial, ...], ...]:
-        """Per call, per component of it, its sum of products."""
-        joined = Joined(self.types.__getitem__, self.relation_of.__getitem__, not self.splits_sums)
-        return tuple(tuple(polynomial(c, joined) for c in components(call)) for call in self.aggregate.calls)
+    def joined(self) -> Joined:
+        return Joined(self.types.__getitem__, self.relation_of.__getitem__, not self.splits_sums)
 
     @cached_property
-    def monomials(self) -> tuple[Monomial, ...]:
+    def payload(self) -> tuple[tuple[tuple[Product, ...], ...], ...]:
+        """Per call, per component of it, its sum of products."""
+        calls = self.aggregate.calls
+        return tuple(tuple(split(c, self.joined) for c in components(call)) for call in calls)
+
+    def within(self, product: Product, relations: frozenset[int]) -> tuple[Typed, ...]:
+        """The factors that some relations can compute."""
+        return tuple(f for f in product.factors if f[0].columns and self.relations_of(f[0]) <= relations)
+
+    @cached_property
+    def products(self) -> tuple[Product, ...]:
         """All products, each once."""
         every = (m for call in self.payload for component in call for m in component)
         return tuple(dict.fromkeys(every))
 
     @cached_property
     def uses(self) -> tuple[Use, ...]:
-        """What is computed where several relations are joined: conditions, and atoms that could not be split."""
+        """What is computed where several relations are joined: conditions, and factors that could not be split."""
         found = [Use(self.relations_of(c), self.parts_of(c)) for c in self.conditions]
-        late = {a for m in self.monomials for a in m.atoms if len(a.relations) > 1}
-        for atom in sorted(late, key=lambda a: a.sort_key):
-            found.append(Use(atom.relations, _columns(atom.value)))
+        late = {f for p in self.products for f in p.factors if len(self.relations_of(f[0])) > 1}
+        for value, _ in sorted(late, key=self.joined.sort_key):
+            found.append(Use(self.relations_of(value), _columns(value)))
         return tuple(found)
 
     @cached_property

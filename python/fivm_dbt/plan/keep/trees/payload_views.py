@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 
-from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.comparison import Comparison
@@ -24,13 +23,14 @@ from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.plan.keep.kept_views import KeptViews
 from fivm_dbt.plan.keep.trees.blocks import Block, Use, column_name, equal_parts
 from fivm_dbt.rings.integers import absent_of
-from fivm_dbt.rings.polynomial import Atom, Monomial
-from fivm_dbt.rings.registry import TOTAL
+from fivm_dbt.rings.kinds import numbers_for
+from fivm_dbt.rings.numbers import Typed
+from fivm_dbt.rings.totals import TOTAL
 
 ROWS = "rows"
 """The column of a payload view that says how many rows of the join a group stands for."""
 
-Atoms = tuple[Atom, ...]
+Factors = tuple[Typed, ...]
 
 
 def is_payload_view(node: Node) -> bool:
@@ -46,13 +46,13 @@ class Piece:
     """Part of a join: a relation as it is (``rows`` None), a kept view with payload, or an indicator.
 
     ``columns`` are the values of one relation that are used above it, and what they are called here; ``payload`` has
-    the sum of each product of atoms. An indicator has no relations, only the values of variables that it ``meets``.
+    the sum of each product of factors. An indicator has no relations, only the values of variables that it ``meets``.
     """
 
     node: Node
     relations: frozenset[int]
     columns: dict[Scalar, Scalar]
-    payload: dict[Atoms, tuple[Scalar, SparkType]] = field(default_factory=dict)
+    payload: dict[Factors, Typed] = field(default_factory=dict)
     rows: Scalar | None = None
     meets: dict[str, Scalar] = field(default_factory=dict)
 
@@ -64,7 +64,7 @@ class PayloadView:
     node: Aggregate
     relations: frozenset[int]
     columns: dict[Scalar, Scalar]
-    payload: dict[Atoms, tuple[Scalar, SparkType]]
+    payload: dict[Factors, Typed]
     joined: tuple[str, ...]
 
     def kept_as(self, scan: Scan) -> Piece:
@@ -125,17 +125,17 @@ class PayloadViews:
         taken = {k.name.lower() for k in keys} | {ROWS}
         calls = [AggregateCall(ROWS, "count", None, None, BIGINT)]
         products: list[tuple[tuple[Product, ...], ...]] = [()]
-        payload: dict[Atoms, tuple[Scalar, SparkType]] = {}
-        for atoms in dict.fromkeys(m.within(relations) for m in self.block.monomials):
-            if not atoms or counted is not None:
+        payload: dict[Factors, Typed] = {}
+        for factors in dict.fromkeys(self.block.within(p, relations) for p in self.block.products):
+            if not factors or counted is not None:
                 continue
-            type_ = _type_of_sum(atoms)
-            name = unique_name(_label(atoms), taken)
+            type_ = numbers_for([t for _, t in factors]).type
+            name = unique_name(_label(factors), taken)
             taken.add(name)
-            calls.append(AggregateCall(name, TOTAL, _described(atoms), type_, type_))
-            products.append(((_product(Monomial(1, atoms), pieces),),))
-            payload[atoms] = (Scalar.column(alias, name), type_)
-        factored = Factored(_product(Monomial(1, ()), pieces), tuple(products))
+            calls.append(AggregateCall(name, TOTAL, _described(factors), type_, type_))
+            products.append(((self._product(Product(1, factors), pieces),),))
+            payload[factors] = (Scalar.column(alias, name), type_)
+        factored = Factored(self._product(Product(1, ()), pieces), tuple(products))
         node = Aggregate(self._joined(pieces), alias, tuple(keys), tuple(calls), factored=factored)
         return PayloadView(node, relations, columns, payload, tuple(dict.fromkeys(joined)))
 
@@ -145,10 +145,10 @@ class PayloadViews:
         top = self.block.aggregate
         keys = tuple(Item(k.name, replaced(k.value, known), k.type) for k in top.keys)
         calls = tuple(
-            tuple(tuple(_product(m, pieces) for m in component) for component in call)
+            tuple(tuple(self._product(p, pieces) for p in component) for component in call)
             for call in self.block.payload
         )
-        factored = Factored(_product(Monomial(1, ()), pieces), calls)
+        factored = Factored(self._product(Product(1, ()), pieces), calls)
         return Aggregate(
             self._joined(pieces),
             top.alias,
@@ -163,6 +163,21 @@ class PayloadViews:
         names = ", ".join(self.block.names[r] for r in sorted(view.relations))
         keys = ", ".join(k.name for k in view.node.keys) or "nothing"
         return f"view of {names} by {keys}, which deltas of the others meet"
+
+    def _product(self, product: Product, pieces: list[Piece]) -> Product:
+        """A product over payloads: of each piece the sum of its factors, or how many rows it stands for."""
+        factors: list[Typed] = []
+        done: set[Typed] = set()
+        for piece in pieces:
+            own = self.block.within(product, piece.relations)
+            done.update(own)
+            if piece.rows is None:
+                factors += own
+            else:
+                factors.append(piece.payload[own] if own else (piece.rows, BIGINT))
+        known = _known(pieces)
+        factors += [(replaced(f[0], known), f[1]) for f in product.factors if f not in done]
+        return Product(product.coefficient, tuple(factors))
 
     def _joined(self, pieces: list[Piece]) -> Node:
         """The pieces under the conditions that have all they need here for the first time."""
@@ -237,41 +252,17 @@ class HelperViewMaker:
         return self.block.updatable(self.inner.can_change)
 
 
-def _product(monomial: Monomial, pieces: list[Piece]) -> Product:
-    """A monomial over payloads: of each piece the sum of its atoms, or how many rows it stands for."""
-    factors: list[tuple[Scalar, SparkType]] = []
-    done: set[Atom] = set()
-    for piece in pieces:
-        atoms = monomial.within(piece.relations)
-        done.update(atoms)
-        if piece.rows is None:
-            factors += [(a.value, a.type) for a in atoms]
-        else:
-            factors.append(piece.payload[atoms] if atoms else (piece.rows, BIGINT))
-    known = _known(pieces)
-    factors += [(replaced(a.value, known), a.type) for a in monomial.atoms if a not in done]
-    return Product(monomial.coefficient, tuple(factors))
-
-
 def _known(pieces: Iterable[Piece]) -> dict[Scalar, Scalar]:
     return {part: column for piece in pieces for part, column in piece.columns.items()}
 
 
-def _type_of_sum(atoms: Atoms) -> SparkType:
-    if any(a.type.is_floating for a in atoms):
-        return atoms[0].type
-    if any(a.type.is_decimal for a in atoms):
-        return SparkType.decimal(38, sum(a.type.scale for a in atoms))
-    return BIGINT
+def _described(factors: Factors) -> Scalar:
+    """The product of the factors as they are over the relations: what a payload is the sum of."""
+    return reduce(Scalar.times, (value for value, _ in factors))
 
 
-def _described(atoms: Atoms) -> Scalar:
-    """The product of the atoms as they are over the relations: what a payload is the sum of."""
-    return reduce(Scalar.times, (a.value for a in atoms))
-
-
-def _label(atoms: Atoms) -> str:
+def _label(factors: Factors) -> str:
     """``sum_price`` for a sum, ``count_price`` for how many are not NULL."""
-    names = [name for a in atoms for _, name in sorted(a.value.columns)]
-    kind = "count" if all(absent_of(a.value) is not None for a in atoms) else "sum"
+    names = [name for value, _ in factors for _, name in sorted(value.columns)]
+    kind = "count" if all(absent_of(value) is not None for value, _ in factors) else "sum"
     return storable("_".join([kind, *dict.fromkeys(names)]))

@@ -25,7 +25,8 @@ from fivm_dbt.naming import COUNT, PREFIX
 from fivm_dbt.plan.keep.trees.blocks import equal_parts
 from fivm_dbt.plan.model.state import StateTable
 from fivm_dbt.plan.model.view import View
-from fivm_dbt.rings.registry import ROWS
+from fivm_dbt.rings.component import ROWS
+from fivm_dbt.rings.numbers import Numbers
 
 Columns = tuple[tuple[str, SparkType], ...]
 
@@ -44,7 +45,7 @@ def payload_columns(view: View) -> Columns:
 
 def may_be_product(view: View) -> bool:
     """Whether a view's delta may be kept as factors: exact payloads, by several keys."""
-    is_exact = not any(p.component.type.is_floating for p in view.state.payload)
+    is_exact = view.state.is_exact
     return view.is_payload and view.step is None and is_exact and len(key_columns(view)) > 1
 
 
@@ -321,18 +322,15 @@ class _Builder:
     def _totals(self, part: int) -> Iterable[Total]:
         """What a part adds up: of each product those factors that it has."""
         assert self.state.rows is not None
-        yield self._total(self.state.rows, ROWS.ring, part, 0, 0)
+        yield self._total(self.state.rows, ROWS.numbers, part, 0, 0)
         for n, payload in enumerate(self.state.payload, start=1):
             for m, product in enumerate(payload.products or ()):
-                yield self._total(product, payload.component.ring, part, n, m)
+                yield self._total(product, payload.numbers, part, n, m)
 
-    def _total(self, product: Product, ring: str, part: int, component: int, position: int) -> Total:
+    def _total(self, product: Product, numbers: Numbers, part: int, component: int, position: int) -> Total:
         factors = self._within(product, part)
-        type_ = BIGINT
-        if ring == "decimals":
-            # Also where all of these are whole numbers: a decimal that overflows says so.
-            type_ = SparkType.decimal(38, sum(t.scale for _, t in factors if t.is_decimal))
-        return Total(self._column(component, position), (Product(1, factors),), ring, type_)
+        own = numbers.over([type_ for _, type_ in factors])
+        return Total(self._column(component, position), (Product(1, factors),), own)
 
     def _column(self, component: int, position: int) -> str:
         """What the total of a component's product is called: in a view that others read as its payload is."""

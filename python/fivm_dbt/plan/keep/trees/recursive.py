@@ -11,7 +11,7 @@ import itertools
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from fivm_dbt.catalog.types import BIGINT, INT
+from fivm_dbt.catalog.types import INT
 from fivm_dbt.delta.term import at_side
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.factored import Factored, Product
@@ -25,8 +25,7 @@ from fivm_dbt.naming import STEP, unique_name
 from fivm_dbt.plan.keep.trees.blocks import equal_parts
 from fivm_dbt.plan.keep.trees.payload_views import ROWS, HelperViewMaker, Piece
 from fivm_dbt.plan.model.shown import TreeView, ViewTree
-from fivm_dbt.rings.products import sum_of_products
-from fivm_dbt.rings.registry import ROWS as COUNTED
+from fivm_dbt.rings.component import ROWS as COUNTED
 from fivm_dbt.rings.registry import components
 from fivm_dbt.viewtree.classes import class_of
 from fivm_dbt.viewtree.recursive import DeltaMap, parts, recursive_maps
@@ -240,20 +239,19 @@ def _columns(aggregate: Aggregate) -> tuple[tuple[Item, ...], tuple[Total, ...]]
     """What a row contributes to an aggregate, under names that are the same for all of its triggers."""
     assert aggregate.factored is not None
     taken = {k.name.lower() for k in aggregate.keys}
-    totals = [Total(unique_name(ROWS, taken), (aggregate.factored.rows,), COUNTED.ring, BIGINT)]
-    for call, products in zip(aggregate.calls, aggregate.factored.calls, strict=True):
-        for component, product in zip(components(call), products, strict=True):
+    totals = [Total(unique_name(ROWS, taken), (aggregate.factored.rows,), COUNTED.numbers)]
+    for call, sums in zip(aggregate.calls, aggregate.factored.calls, strict=True):
+        for component, products in zip(components(call), sums, strict=True):
             name = unique_name(call.name, taken | {t.name.lower() for t in totals})
-            totals.append(Total(name, product, component.ring, component.type))
+            totals.append(Total(name, products, component.numbers))
     return aggregate.keys, tuple(totals)
 
 
 def _weighted(aggregate: Aggregate, alias: str) -> Map:
     """The rows that are added up, each with what it contributes."""
     keys, totals = _columns(aggregate)
-    one = Scalar.number(1)
-    items = (Item(t.name, sum_of_products(t.product, one, t.ring, t.type), t.type) for t in totals)
-    return Map(aggregate.input, alias, (*keys, *items))
+    once = Scalar.number(1)
+    return Map(aggregate.input, alias, (*keys, *(total.item(once) for total in totals)))
 
 
 def _over(aggregate: Aggregate, rows: HigherOrder) -> Aggregate:

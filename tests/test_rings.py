@@ -361,6 +361,18 @@ def test_constant_multiplicity(numbers: Numbers, type_: str, engine: DuckDbEngin
         assert one == other == _kept(numbers, 0 if x is None else sign * x)
 
 
+@pytest.mark.spark
+def test_a_difference_of_decimals_keeps_its_digits_on_spark(spark: SparkSession) -> None:
+    """Spark rounds the last digit of a sum of two decimals of 38 digits, more than six of them behind the point."""
+    type_ = SparkType.of("decimal(20,8)")
+    x, y = (Polynomial.of(Scalar.column("r", name), type_) for name in "xy")
+    difference = Decimals(8).sum_of((x + -y).products, Scalar.column("r", "m"))
+    values = {"x": ("0.12345678", type_), "y": ("0.00000001", type_), "m": ("3", BIGINT)}
+    source = ", ".join(f"{_literal(*value)} AS {name}" for name, value in values.items())
+    ((found,),) = spark.sql(f"SELECT {difference.sql} FROM (SELECT {source}) AS r").collect()
+    assert found == Decimal("0.37037031")
+
+
 # Calls
 
 

@@ -37,6 +37,10 @@ class Decimals(Numbers):
         narrow = f"decimal(37,{self.scale})"
         return exp.Add(this=as_type(left, narrow), expression=as_type(right, narrow))
 
+    def added(self, terms: Sequence[exp.Expr]) -> exp.Expr:
+        total = super().added(terms)
+        return self.checked(total, OVERFLOW) if len(terms) > 1 else total
+
     def multiply(self, factors: Sequence[Typed]) -> exp.Expr:
         """Decimals first, then counts. The type of each partial product keeps every digit after the point."""
         (first, type_), *rest = sorted(factors, key=lambda f: not f[1].is_decimal)

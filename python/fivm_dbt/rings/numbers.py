@@ -52,6 +52,10 @@ class Numbers(ABC):
         cast = [grouped(v.ast()) if t == self.type else as_type(v.ast(), self.type.text) for v, t in factors]
         return reduce(lambda left, right: exp.Mul(this=left, expression=right), cast)
 
+    def added(self, terms: Sequence[exp.Expr]) -> exp.Expr:
+        """The sum of what one row contributes, at least one value of the column."""
+        return reduce(self.add, terms)
+
     @abstractmethod
     def lifted(self, multiplicity: Scalar, value: Scalar, type_: SparkType) -> Scalar:
         """``multiplicity × value`` of one row, of the column's type; NULL lifts to zero."""
@@ -79,9 +83,7 @@ class Numbers(ABC):
     def sum_of(self, products: tuple[Product, ...], multiplicity: Scalar) -> Scalar:
         """``multiplicity × Σ products`` of one row, of the type of the column."""
         terms = [self._product(product, multiplicity) for product in products]
-        if not terms:
-            return Scalar(self.zero())
-        return Scalar(reduce(lambda left, right: exp.Add(this=left, expression=right), terms))
+        return Scalar(self.added(terms) if terms else self.zero())
 
     def _product(self, product: Product, multiplicity: Scalar) -> exp.Expr:
         factors = list(product.factors)

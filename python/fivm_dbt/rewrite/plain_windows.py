@@ -24,7 +24,7 @@ from fivm_dbt.ir.window import Window
 from fivm_dbt.ir.window_call import WindowCall, window_call, with_windows
 from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.rings.quotient import averages_exactly
-from fivm_dbt.rings.registry import components, finish
+from fivm_dbt.rings.registry import finish, named_components
 
 _WIDER = 10
 """Digits by which a sum of decimals is wider than its values."""
@@ -129,11 +129,11 @@ class _Columns:
         if name != "avg":
             return self._column(name, window.over_same_rows(name, value), result, over)
         mean = AggregateCall(name, "avg", value, argument_type, result)
-        total, present = components(mean)
+        parts = named_components(mean)
         sum_type = _result("sum", argument_type) or result
         sums = self._column("sum", window.over_same_rows("sum", value), sum_type, over)
         counts = self._column("count", window.over_same_rows("count", value), BIGINT, over)
-        return finish(mean, {total: sums, present: counts}.__getitem__)
+        return finish(mean, {parts["sum"]: sums, parts["count"]: counts}.__getitem__)
 
     def _end(self, window: WindowCall, over: str) -> Scalar | None:
         """The value of the first row of a window, or with IGNORE NULLS of the first or last one that has a value."""

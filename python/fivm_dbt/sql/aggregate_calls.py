@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -57,7 +57,8 @@ class AggregateCalls:
             name = self._call_name(node, call.function, values[0] if values else None)
             result = _result_type(call, types, node)
             arguments = tuple(zip(values, types, strict=True))
-            self.found[identity] = AggregateCall.over(name, call.function, arguments, result)
+            made = AggregateCall.over(name, call.function, arguments, result)
+            self.found[identity] = replace(made, is_repeatable=is_repeatable(call, lambda _: types[0]))
         return self.found[identity]
 
     def type_of(self, node: exp.Expr) -> SparkType | None:
@@ -115,7 +116,7 @@ def _is_double(type_: SparkType | None) -> bool:
 def _result_type(call: Call, types: Sequence[SparkType | None], node: exp.Expr) -> SparkType:
     """Spark's type of the result; FIVM109 where it is unknown."""
     function, place = aggregate_of(call.function_node), call.arguments.index
-    given = Arguments(node, call.arguments, lambda argument: types[place(argument)])
+    given = Arguments(call.function_node, call.arguments, lambda argument: types[place(argument)])
     type_ = function.type_over(given) if function is not None else None
     if type_ is None:
         what = f"the type of {node.sql('spark')} is not known"

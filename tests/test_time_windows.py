@@ -12,6 +12,7 @@ from cached_statements import cache_statements
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.operators import maintenance
+from fivm_dbt.explain.text import explain
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.testing.differential import tiny_workbench
 from fivm_dbt.testing.load import load_scenarios
@@ -174,6 +175,13 @@ def test_sums_of_windows_read_no_rows_again() -> None:
     plan = plan_of(SLIDING.format("sum(v)", "1 day", "1 hour"), [relation("raw.s", COLUMNS)], BY_DAY)
     assert not plan.helpers
     assert "reads nothing in full" in "\n".join(maintenance(plan))
+
+
+def test_every_name_of_an_aggregate_is_called_over_panes() -> None:
+    for name in ("any", "some", "bool_or", "every", "bit_xor"):
+        sql = SLIDING.format(f"{name}(v{'' if name == 'bit_xor' else ' > 0'})", "4 minutes", "1 minute")
+        text = explain(plan_of(sql, [relation("raw.s", COLUMNS)]))
+        assert f"{name.upper()}(kept.pane_" in text, name
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,19 @@ def test_a_statement_that_comes_late_changes_nothing(kind: str, later: int) -> N
     assert bench.refresh().action == "no change"
 
 
+def test_a_merge_compares_the_head_itself() -> None:
+    """Where nothing passes over a commit by its number, it stops at the head of another refresh."""
+    bench = _bench(fivm_apply="merge")
+    _insert(bench)
+    slow = HoldingBack(bench)
+    with pytest.raises(Interrupted):
+        bench.refresh(slow)  # type: ignore[arg-type]
+    bench.refresh()
+    with pytest.raises(Exception, match="FIVM403"):
+        slow.late(has_number=False)
+    bench.check()
+
+
 def test_of_two_first_builds_one_commits() -> None:
     bench = Bench.of(SUMS, {"r": ("k int, x int", ROWS)})
     slow = HoldingBack(bench)
@@ -126,6 +139,23 @@ def test_others_may_lay_files_out_anew_before_and_after() -> None:
     _insert(bench)
     assert bench.refresh().action == "refreshed"
     optimized()
+    assert bench.refresh().action == "no change"
+    _insert(bench, (4, 4))
+    assert bench.refresh().action == "refreshed"
+    bench.check()
+
+
+@pytest.mark.parametrize("fivm_apply", ["merge", "replace", "append"])
+def test_a_note_beside_another_commit_is_not_believed(fivm_apply: str) -> None:
+    """Somebody lays files out anew in a session that has the settings of an older refresh still."""
+    bench = _bench(fivm_apply=fivm_apply)
+    table = bench.engine.tables.table(bench.plan.state_relation)
+    older = table.commits[-1].note
+    _insert(bench)
+    bench.refresh()
+    assert older is not None and older != table.commits[-1].note
+    table.commits.append(Commit(table.version + 1, "later", "OPTIMIZE", note=older))
+    table.copies[table.version] = table.copies[table.version - 1]
     assert bench.refresh().action == "no change"
     _insert(bench, (4, 4))
     assert bench.refresh().action == "refreshed"

@@ -156,6 +156,19 @@ def test_a_sequence_reads_near_days_and_the_list_of_days(sql: str) -> None:
     assert found[5][2] < found[20][2] <= 4 * found[5][2]
 
 
+@pytest.mark.parametrize("sql", [SEQUENCES[0].replace("lag(v)", "lag(v, 3)"), LAST_ROWS])
+def test_a_sequence_goes_over_several_days(sql: str) -> None:
+    """A row every second day: those that a changed one looks at, and that look at it, lie in several blocks."""
+    rows = _rows(30, every=2 * 24 * 60)
+    bench = _counting(sql, rows)
+    bench.engine.change("raw.s", insert=[("k0", datetime(2024, 4, 16, 10, 30), 9)])
+    bench.refresh()
+    bench.check()
+    bench.engine.change("raw.s", insert=[("k0", datetime(2024, 4, 17, 10, 30), 8)], delete=rows[20:21])
+    bench.refresh()
+    bench.check()
+
+
 def test_rows_are_read_once_and_not_once_per_window() -> None:
     """A window of a day each hour: of MAX the panes are read, which are as many as the hours, whatever lies in them."""
     sql = SLIDING.format("max(v)", "1 day", "1 hour")

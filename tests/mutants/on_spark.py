@@ -1,0 +1,59 @@
+"""Breaks of what only Spark and Delta do."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant
+
+ON_SPARK = (
+    Mutant(
+        "transaction-from-another-version",
+        "a transaction starts from a version that its writer has not read",
+        "engines/spark/delta_write.py",
+        "write",
+        old="if opened is None or opened.version != written.after:",
+        new="if opened is None:",
+        tests="tests/test_commit_numbers.py tests/test_foreign_changes_on_spark.py tests/test_written_changes.py",
+        needs_spark=True,
+    ),
+    Mutant(
+        "statement-without-number",
+        "a statement that commits has a number that Delta never passes over",
+        "engines/spark/engine.py",
+        "SparkEngine.commit",
+        old="_NUMBER: str(note.number)",
+        new="_NUMBER: str(2**62 + note.number % 2**10)",
+        tests="tests/test_commit_numbers.py",
+        needs_spark=True,
+    ),
+    Mutant(
+        "files-of-another-version",
+        "a statement reads the files that a table has now, not those of the version that it names",
+        "engines/spark/known_files.py",
+        "_known",
+        old="if opened is None or opened.version != expected.version:",
+        new="if opened is None:",
+        tests="tests/test_known_files.py tests/test_foreign_changes_on_spark.py",
+        needs_spark=True,
+    ),
+    Mutant(
+        "time-of-the-file",
+        "a commit is dated by its file alone, also where the one before is dated later",
+        "engines/spark/delta_log.py",
+        "DeltaLogs._read_files",
+        old="time = max(time + 1, file.milliseconds)",
+        new="time = file.milliseconds",
+        tests="tests/test_delta_log.py",
+        needs_spark=True,
+    ),
+    Mutant(
+        "staged-rows-of-another",
+        "of queries that are staged at once one has the rows of another",
+        "engines/spark/local_rows.py",
+        "apart",
+        old="col(_NUMBER) == number",
+        new="col(_NUMBER) >= number",
+        tests="tests/test_local_rows.py",
+        needs_spark=True,
+    ),
+)
+"""Where Spark's engine differs from DuckDB's, on which all other rules are tried."""

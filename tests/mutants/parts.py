@@ -1,0 +1,54 @@
+"""Breaks of models by time parts."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant
+
+PARTS = (
+    Mutant(
+        "late-part-stays",
+        "late rows do not have the parts computed again that read theirs",
+        "parts/schedule.py",
+        "Recurrence.affected",
+        old="changed.get(reference.relation, Intervals())) - start",
+        new="changed.get(reference.relation, Intervals())) & start",
+        tests="tests/test_scenarios.py -k viewdf/",
+    ),
+    Mutant(
+        "part-does-not-wait",
+        "a part is computed though a part that it reads is not there yet",
+        "parts/schedule.py",
+        "Recurrence._missing",
+        old="return needed - there[reference.relation]",
+        new="return Intervals()",
+        tests="tests/test_parts.py",
+    ),
+    Mutant(
+        "following-part-stays",
+        "of a model that reads itself the part after a changed one stays as it was",
+        "refresh/part_order.py",
+        "PartOrder._following",
+        old="& computed) - run",
+        new="& run) - computed",
+        tests="tests/test_scenarios.py -k viewdf/",
+    ),
+    Mutant(
+        "interrupted-part-stays",
+        "parts that an interrupted refresh has written are not computed again",
+        "refresh/parts_wanted.py",
+        "PartsWanted._written_before",
+        old="wanted = written\n",
+        new="wanted = written - written\n",
+        tests="tests/test_viewdf.py -k interrupted",
+    ),
+    Mutant(
+        "late-part-appended",
+        "a part that an interrupted refresh has written is written beside it",
+        "refresh/part_writer.py",
+        "PartWriter.write",
+        old="replace_parts if parts & self._touched else append_parts",
+        new="append_parts",
+        tests="tests/test_viewdf.py -k interrupted",
+    ),
+)
+"""A part is computed when all that it reads is there, and again when that has changed."""

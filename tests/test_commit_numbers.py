@@ -168,3 +168,5 @@ def test_a_statement_adds_to_another_version(own: SparkEngine) -> None:
     query = "SELECT 7 AS k, 70 AS x"
     own.commit(f"INSERT INTO {table} {query}", Note(table, 5, "added", Written(query, 0)))
     assert [c.note for c in own.commits(table, None)] == ["added"]
+    own.commit(f"INSERT INTO {table} {query}", Note(table, 5, "late", Written(query, 0)))
+    assert [c.note for c in own.commits(table, None)] == ["added"], "and that one has, to whoever is late"

@@ -688,6 +688,18 @@ def test_an_interrupted_refresh_leaves_nothing_out(what_follows: str) -> None:
     assert stopped > 9, "each part is a write"
 
 
+def test_a_new_part_is_there_once_when_an_interrupted_refresh_goes_on() -> None:
+    """What is new to the model is appended, but for what the attempt may have written."""
+    with bench([loss(TWENTY)], [HELPER]) as b:
+        b.run()
+        b.change("m", **LATE)
+        with stopping(b, 6), pytest.raises(Interrupted):
+            b.run()
+        assert b.bench.engine.query(f"SELECT 1 FROM helper WHERE part_timestamp = TIMESTAMP'{at('10:06')}'")
+        b.run()
+        b.check()
+
+
 def test_a_part_of_which_nothing_is_left_when_an_interrupted_refresh_goes_on() -> None:
     """It is no part then: the attempt's rows of it go, and the part before the first one has none either."""
     with bench([loss(TWENTY[2:])], [HELPER]) as b:

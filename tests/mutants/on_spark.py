@@ -12,7 +12,7 @@ ON_SPARK = (
         "write",
         old="if opened is None or opened.version != written.after:",
         new="if opened is None:",
-        tests="tests/test_commit_numbers.py tests/test_foreign_changes_on_spark.py tests/test_written_changes.py",
+        tests="tests/test_commit_numbers.py -k to_another_version",
         needs_spark=True,
     ),
     Mutant(
@@ -22,7 +22,7 @@ ON_SPARK = (
         "SparkEngine.commit",
         old="_NUMBER: str(note.number)",
         new="_NUMBER: str(2**62 + note.number % 2**10)",
-        tests="tests/test_commit_numbers.py",
+        tests="tests/test_commit_numbers.py -k test_on_spark",
         needs_spark=True,
     ),
     Mutant(
@@ -32,7 +32,7 @@ ON_SPARK = (
         "_known",
         old="if opened is None or opened.version != expected.version:",
         new="if opened is None:",
-        tests="tests/test_known_files.py tests/test_foreign_changes_on_spark.py",
+        tests="tests/test_known_files.py -k left_to_delta",
         needs_spark=True,
     ),
     Mutant(
@@ -42,7 +42,7 @@ ON_SPARK = (
         "DeltaLogs._read_files",
         old="time = max(time + 1, file.milliseconds)",
         new="time = file.milliseconds",
-        tests="tests/test_delta_log.py",
+        tests="tests/test_delta_log.py -k clocks_that_go_back",
         needs_spark=True,
     ),
     Mutant(
@@ -52,7 +52,7 @@ ON_SPARK = (
         "apart",
         old="col(_NUMBER) == number",
         new="col(_NUMBER) >= number",
-        tests="tests/test_local_rows.py",
+        tests="tests/test_local_rows.py -k at_once",
         needs_spark=True,
     ),
 )

@@ -48,7 +48,7 @@ PARTS = (
         "PartWriter.write",
         old="replace_parts if parts & self._touched else append_parts",
         new="append_parts",
-        tests="tests/test_viewdf.py -k interrupted",
+        tests="tests/test_viewdf.py -k new_part_is_there_once",
     ),
 )
 """A part is computed when all that it reads is there, and again when that has changed."""

@@ -1,15 +1,17 @@
-"""Shared by all tests: one Spark session for each process, because starting one costs more than a test."""
+"""Shared by all tests: one Spark session for each process, and nothing collected that the run leaves out."""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cached_statements import skip_statement_checks
+from fixtures.left_out import LeftOut
+from fixtures.one_session import OneSession, write_down
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,12 +22,45 @@ if TYPE_CHECKING:
 gc.set_threshold(200_000, 20, 100)
 
 
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Local Spark with Delta. Without Java its tests fail, with FIVM501: a skipped test proves nothing."""
-    from fivm_dbt.engines.spark.session import local_session
+LEFT_OUT = pytest.StashKey[LeftOut]()
 
-    session = local_session(tmp_path_factory.mktemp("spark"))
+_JAVA = "spark.driver.extraJavaOptions"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[LEFT_OUT] = LeftOut.by(config.getoption("markexpr"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
+    """No items of what the run leaves out: two thirds of all tests are long."""
+    left_out = collector.config.stash[LEFT_OUT]
+    return [] if left_out.has(collector) or left_out.all_of(obj) else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    write_down(session.config, session.items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneSession | None:
+    """A second session of Spark costs a minute."""
+    return OneSession(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+@pytest.fixture(scope="session")
+def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Local Spark with Delta. Without Java its tests fail, with FIVM501: a skipped test proves nothing."""
+    from fivm_dbt.engines.spark.session import local_config, local_session
+
+    directory = tmp_path_factory.mktemp("spark")
+    settings = {}
+    if "long" in request.config.stash[LEFT_OUT].markers:
+        # Code that runs for minutes is compiled by the first of Java's compilers alone: the second one takes more
+        # than it saves, a third of the time of these tests.
+        settings[_JAVA] = f"{local_config(directory)[_JAVA]} -XX:TieredStopAtLevel=1"
+    session = local_session(directory, settings=settings)
     yield session
     session.stop()
 

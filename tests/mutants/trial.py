@@ -19,6 +19,7 @@ TEXTS = ("test_golden.py", "test_docs.py", "test_fixtures.py", "test_house.py", 
 
 WITHOUT_JAVA = "not spark and not long and not more"
 ON_SPARK = "spark and not long"
+EVERY = "not more and not long"
 
 _FAILED = re.compile(r"^(?:FAILED|ERROR) ([^\s]+(?: [^-]\S*)*)", re.MULTILINE)
 
@@ -74,10 +75,8 @@ def _runs(mutant: Mutant, marks: str, *, only_likely: bool) -> list[list[str]]:
     if only_likely:
         return [likely]
     ignored = [f"--ignore=tests/{name}" for name in TEXTS]
-    parallel = ["-n", "2", "--dist", "worksteal"]
-    fast = ["tests", "python", "-m", WITHOUT_JAVA, *ignored, *parallel]
-    spark = ["tests", "-m", ON_SPARK, *ignored, "-n", "2", "--dist", "loadfile"]
-    return [likely, spark, fast] if mutant.needs_spark else [likely, fast, spark]
+    every = ["tests", "python", "-m", EVERY, *ignored, "-n", "2", "--dist", "loadgroup"]
+    return [likely, every]
 
 
 def _first_failure(tree: Path, arguments: list[str]) -> str | None:

@@ -19,8 +19,8 @@ CAPTURES = (
         "the row that an update has replaced comes, beside the one that replaces it",
         "spark/capture.py",
         "_feed",
-        old='("insert", "update_postimage")',
-        new='("insert", "update_postimage", "update_preimage")',
+        old="for t in kind.came",
+        new='for t in (*kind.came, "update_preimage")',
         tests="tests/test_recovery.py -k test_cut_off_anywhere",
     ),
     Mutant(

@@ -8,7 +8,7 @@ DELTAS = (
     Mutant(
         "join-new-for-old",
         "a join's term meets the new rows of the later factors, where it should meet their old ones",
-        "delta/join.py",
+        "delta/rules/join.py",
         "delta_of_join",
         old="at_side(f, Side.OLD)",
         new="at_side(f, Side.NEW)",
@@ -17,7 +17,7 @@ DELTAS = (
     Mutant(
         "join-sign",
         "what goes from a factor of a join comes to its result",
-        "delta/join.py",
+        "delta/rules/join.py",
         "delta_of_join",
         old="term.multiplicity))",
         new="term.multiplicity.negated()))",
@@ -26,8 +26,8 @@ DELTAS = (
     Mutant(
         "outer-join-keeps-null-row",
         "the row with NULLs stays when a partner comes: what left rows gave before is not taken back",
-        "delta/outer_join.py",
-        "delta_of_outer_join",
+        "delta/rules/one_sided.py",
+        "delta_one_sided",
         old="terms.append(Term(node.with_inputs((affected, at_side(node.right, Side.OLD))), Scalar.number(-1)))",
         new="pass",
         tests="tests/test_scenarios.py -k 'outer_joins/ or semi_anti_joins/'",
@@ -35,7 +35,7 @@ DELTAS = (
     Mutant(
         "outer-join-counts-new-left",
         "left rows that come are counted twice where their partners come too",
-        "delta/outer_join.py",
+        "delta/rules/one_sided.py",
         "_affected",
         old="at_side(node.left, Side.OLD)",
         new="at_side(node.left, Side.NEW)",
@@ -43,11 +43,11 @@ DELTAS = (
     ),
     Mutant(
         "union-without-multiplicity",
-        "rows that go from a branch of a union come to it",
-        "delta/union_all.py",
+        "rows that go from a branch of a union come to it, and the other way round",
+        "delta/rules/union_all.py",
         "delta_of_union_all",
-        old="term.multiplicity if constant else Scalar.column(node.alias, COUNT)",
-        new="Scalar.number(1)",
+        old="items + count), multiplicity)",
+        new="items + count), multiplicity.negated())",
         tests="tests/test_scenarios.py tests/test_differential.py -k 'set_operations/ or test_random'",
     ),
     Mutant(
@@ -62,7 +62,7 @@ DELTAS = (
     Mutant(
         "clock-keeps-rows",
         "rows stay whose time is over",
-        "delta/clock_filter.py",
+        "delta/rules/clock.py",
         "delta_of_clock_filter",
         old="Term(Crossing(rows, (*old, not_all(new))), Scalar.number(-1)),",
         new="",
@@ -107,7 +107,7 @@ DELTAS = (
     Mutant(
         "session-without-neighbours",
         "a row that comes between two sessions does not make them one",
-        "delta/sessions.py",
+        "features/sessions/delta/sessions.py",
         "_KeptSessions.touched",
         old="steps=near.needed",
         new="steps=(0, 0)",
@@ -134,19 +134,19 @@ DELTAS = (
     Mutant(
         "antijoin-over-nothing",
         "an anti join has no rows where nothing of its right side changed",
-        "delta/prune.py",
-        "_without_a_side",
-        old="    if isinstance(node, SemiJoin):\n        return left",
-        new="    if isinstance(node, SemiJoin):\n        return None",
+        "ir/one_sided.py",
+        "SemiJoin.over_nothing",
+        old="inputs[0] if self.anti else None",
+        new="None",
         tests="tests/test_match_per_part.py",
     ),
     Mutant(
         "map-without-multiplicity",
         "a row that goes comes to the maps of a join that is planned one relation at a time",
-        "delta/higher_order.py",
+        "delta/rules/higher_order.py",
         "delta_of_higher_order",
-        old="sum_of_products(t.product, term.multiplicity, t.ring, t.type)",
-        new="sum_of_products(t.product, Scalar.number(1), t.ring, t.type)",
+        old="total.item(term.multiplicity)",
+        new="total.item(Scalar.number(1))",
         tests="tests/test_recursive.py",
     ),
 )

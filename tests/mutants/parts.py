@@ -8,7 +8,7 @@ PARTS = (
     Mutant(
         "late-part-stays",
         "late rows do not have the parts computed again that read theirs",
-        "parts/schedule.py",
+        "features/viewdf/parts/schedule.py",
         "Recurrence.affected",
         old="changed.get(reference.relation, Intervals())) - start",
         new="changed.get(reference.relation, Intervals())) & start",
@@ -17,7 +17,7 @@ PARTS = (
     Mutant(
         "part-does-not-wait",
         "a part is computed though a part that it reads is not there yet",
-        "parts/schedule.py",
+        "features/viewdf/parts/schedule.py",
         "Recurrence._missing",
         old="return needed - there[reference.relation]",
         new="return Intervals()",
@@ -26,7 +26,7 @@ PARTS = (
     Mutant(
         "following-part-stays",
         "of a model that reads itself the part after a changed one stays as it was",
-        "refresh/part_order.py",
+        "features/viewdf/refresh/order.py",
         "PartOrder._following",
         old="& computed) - run",
         new="& run) - computed",
@@ -35,7 +35,7 @@ PARTS = (
     Mutant(
         "interrupted-part-stays",
         "parts that an interrupted refresh has written are not computed again",
-        "refresh/parts_wanted.py",
+        "features/viewdf/refresh/wanted.py",
         "PartsWanted._written_before",
         old="wanted = written\n",
         new="wanted = written - written\n",
@@ -44,7 +44,7 @@ PARTS = (
     Mutant(
         "late-part-appended",
         "a part that an interrupted refresh has written is written beside it",
-        "refresh/part_writer.py",
+        "features/viewdf/refresh/writer.py",
         "PartWriter.write",
         old="replace_parts if parts & self._touched else append_parts",
         new="append_parts",

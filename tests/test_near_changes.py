@@ -195,7 +195,7 @@ def test_is_exact(name: str, strategy: str) -> None:
 def bounds_of(plan: Plan) -> set[str]:
     nodes = [t.node for v in plan.views for t in v.terms] + [k.node for v in plan.views for k in v.key_sets]
     return {
-        f"{n.scan.relation}.{b}"
+        f"{n.source.relation}.{b}"
         for node in nodes
         for n in node.walk()
         if isinstance(n, Within)

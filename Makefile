@@ -23,7 +23,7 @@ $(INSTALLED): pyproject.toml
 $(JARS): $(INSTALLED)
 	$(BIN)/fivm jars > $@
 
-# One process takes all tests on Spark, the other one those without Java; who is done first helps with these.
+# Each process takes half of the tests on Spark, and then single ones without Java.
 test: setup ## what must pass before a commit, from a clean clone
 	$(BIN)/pytest tests python -m "not more and not long" -n 2 --dist loadgroup -q --durations=20
 

@@ -11,7 +11,7 @@ import pytest
 
 from cached_statements import skip_statement_checks
 from fixtures.left_out import LeftOut
-from fixtures.one_session import OneSession, write_down
+from fixtures.two_units import TwoUnits, write_down
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,9 +44,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneSession | None:
-    """A second session of Spark costs a minute."""
-    return OneSession(config, log) if config.getoption("dist") == "loadgroup" else None
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> TwoUnits | None:
+    return TwoUnits(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session")

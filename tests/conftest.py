@@ -24,8 +24,6 @@ gc.set_threshold(200_000, 20, 100)
 
 LEFT_OUT = pytest.StashKey[LeftOut]()
 
-_JAVA = "spark.driver.extraJavaOptions"
-
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[LEFT_OUT] = LeftOut.by(config.getoption("markexpr"))
@@ -49,17 +47,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> TwoUnits | N
 
 
 @pytest.fixture(scope="session")
-def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Local Spark with Delta. Without Java its tests fail, with FIVM501: a skipped test proves nothing."""
-    from fivm_dbt.engines.spark.session import local_config, local_session
+    from fivm_dbt.engines.spark.session import local_session
 
-    directory = tmp_path_factory.mktemp("spark")
-    settings = {}
-    if "long" in request.config.stash[LEFT_OUT].markers:
-        # Code that runs for minutes is compiled by the first of Java's compilers alone: the second one takes more
-        # than it saves, a third of the time of these tests.
-        settings[_JAVA] = f"{local_config(directory)[_JAVA]} -XX:TieredStopAtLevel=1"
-    session = local_session(directory, settings=settings)
+    session = local_session(tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
 

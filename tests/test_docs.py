@@ -21,7 +21,8 @@ A fenced block is tested when an HTML comment stands above it:
 ``<!-- test: stream -->``       tables and steps that such models are run over, and compared with all parts from scratch
 ``<!-- test: runs -->``         the lines that the last stream's runs printed
 ``<!-- test: python -->``       code that is run, after the blocks of this kind above it on the page
-``<!-- test: ring F CLASS -->`` a scenario of a function, whose ring of four sums is the class defined above
+``<!-- test: as FILE -->``      a part of a file, letter by letter
+``<!-- test: ring F -->``       a scenario of a function that has the ring of tests/fixtures/covariances.py
 ``<!-- test: row NAME -->``     the row of a function in functions/aggregates.py, the only module that names it
 ``<!-- test: without NAME -->`` a query that is refused where the functions have no such row, and planned else
 =============================  ===============================================================================
@@ -38,7 +39,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast, get_args
+from typing import get_args
 
 import pytest
 import yaml
@@ -52,11 +53,12 @@ from fivm_dbt.functions import lookup
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.report import InputChange, Report
-from fivm_dbt.rings.ring import RINGS, Ring
+from fivm_dbt.rings.ring import RINGS
 from fivm_dbt.sql.script import read_script
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.scenario_plans import plan_models
 from fivm_dbt.testing.workbench import DuckDbWorkbench
+from fixtures.covariances import Covariances
 from staged_deltas import staged_deltas
 from viewdf_docs import played
 
@@ -146,11 +148,12 @@ class Reader:
             self.deltas = self._replayed(example, rest or "scenario.yml")
         elif verb == "python":
             exec(compile(example.text, example.place, "exec", dont_inherit=True), self.namespace)
+        elif verb == "as":
+            assert example.text in (ROOT / rest).read_text(encoding="utf-8"), example.place
         elif verb == "ring":
-            function, _, ring = rest.partition(" ")
             with pytest.MonkeyPatch.context() as patch:
-                patch.setitem(RINGS, function, cast("type[Ring]", self.namespace[ring]))
-                self._replayed(example, f"{function}.yml")
+                patch.setitem(RINGS, rest, Covariances)
+                self._replayed(example, f"{rest}.yml")
             assert "5 components are added to the state" in self.explained["fit"]
         elif verb == "row":
             assert example.text.strip() in (PRODUCT / "functions" / "aggregates.py").read_text(

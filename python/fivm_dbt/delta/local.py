@@ -37,6 +37,9 @@ def affected_keys(node: Local, changed: tuple[Term, ...]) -> Node:
 def recomputed(node: Local, changed: tuple[Term, ...], side: Side) -> Node:
     """``Op(R ⋉ keys(ΔR))`` with R on one side."""
     keys = affected_keys(node, changed)
+    if node.is_global:
+        # Not the rows are restricted but the total, to there being a change at all.
+        return Restrict(node.with_inputs((at_side(node.input, side),)), keys, ())
     pairs = tuple((k.value, f.scalar) for k, f in zip(node.key, keys.fields, strict=False))
     if node.near is None:
         return node.with_inputs((Restrict(at_side(node.input, side), keys, pairs),))

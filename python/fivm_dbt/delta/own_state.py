@@ -8,10 +8,9 @@ from typing import Any
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.delta.derive import derive
 from fivm_dbt.delta.local import affected_keys, recomputed
-from fivm_dbt.delta.term import Term, at_side
-from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.local import Local
-from fivm_dbt.ir.node import Item, Node, Side
+from fivm_dbt.ir.node import Item, Side
 from fivm_dbt.ir.nodes import Filter, Map
 from fivm_dbt.ir.one_sided import Restrict
 from fivm_dbt.ir.reads import Scan
@@ -46,10 +45,7 @@ def delta_over_own_state(
             raise TypeError(f"no delta rule for the own rows of {type(local).__name__}")
         return rule(rows, local, state, keys, changed)
     affected = affected_keys(local, changed)
-    if isinstance(local, Aggregate) and local.is_global:
-        again: Node = Restrict(local.with_inputs((at_side(local.input, Side.NEW),)), affected, ())
-    else:
-        again = recomputed(local, changed, Side.NEW)
+    again = recomputed(local, changed, Side.NEW)
     if isinstance(rows.input, Filter):
         again = Filter(again, rows.input.predicates)
     columns = tuple((i.name, i.type) for i in rows.items)

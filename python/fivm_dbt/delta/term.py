@@ -7,7 +7,7 @@ from typing import Protocol
 
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.clock import on_side
-from fivm_dbt.ir.clock_nodes import ClockFilter, ClockMap
+from fivm_dbt.ir.clock_nodes import ClockFilter, ClockMap, Crossing
 from fivm_dbt.ir.higher_order import Defined
 from fivm_dbt.ir.node import Item, Node, Side
 from fivm_dbt.ir.nodes import Filter, Map
@@ -65,6 +65,11 @@ def items_at(items: tuple[Item, ...], side: Side) -> tuple[Item, ...]:
 def read_by(node: Node) -> str:
     """The relations below an operator, for people."""
     return ", ".join(dict.fromkeys(s.relation for s in scans(node))) or "rows of the query"
+
+
+def crossed(node: Node) -> frozenset[int]:
+    """The scans, by identity, of which only the rows count for which something is different because the clock moved."""
+    return frozenset(id(s) for n in node.walk() if isinstance(n, Crossing) for s in scans(n))
 
 
 def scans(node: Node) -> tuple[Scan, ...]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from fivm_dbt.delta.prune import prune_terms
-from fivm_dbt.delta.term import Term, scans
-from fivm_dbt.ir.clock_nodes import Crossing
+from fivm_dbt.delta.term import Term, crossed
 from fivm_dbt.ir.node import Side
 from fivm_dbt.ir.reads import reads
 from fivm_dbt.ir.scalar import Scalar
@@ -44,7 +43,7 @@ def _reads(plan: Plan, view: View, term: Term) -> list[str]:
     """One line per relation that the term reads besides deltas, marking what is read in full."""
     lines = []
     own = {view.name, *(v.name for v in plan.helpers)}
-    crossing = {id(scan) for n in term.node.walk() if isinstance(n, Crossing) for scan in scans(n)}
+    crossing = crossed(term.node)
     for read in reads(term.node):
         scan = read.source
         if scan.side is Side.DELTA:

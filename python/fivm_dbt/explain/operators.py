@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.rule import told
-from fivm_dbt.delta.term import read_by, scans
+from fivm_dbt.delta.term import crossed, read_by, scans
 from fivm_dbt.ir.clock_nodes import Crossing
 from fivm_dbt.ir.higher_order import HigherOrder
 from fivm_dbt.ir.local import Local
@@ -114,7 +114,7 @@ def _near(view: View) -> Iterator[Read]:
 
 def _unbounded(node: Node) -> Iterator[str]:
     """The relations of which a side is read, and not just where keys or moments lie."""
-    crossing = {id(s) for n in node.walk() if isinstance(n, Crossing) for s in scans(n)}
+    crossing = crossed(node)
     for read in reads(node):
         is_bounded = read.lookup is not None or read.is_near_changes or id(read.source) in crossing
         if read.source.side is not Side.DELTA and not is_bounded:

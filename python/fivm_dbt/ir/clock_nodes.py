@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from fivm_dbt.ir.node import Field, Item, Node, all_of, listed, made
+from fivm_dbt.ir.node import Field, Item, Node, conjunction, listed, made
 from fivm_dbt.ir.nodes import Filter
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import CLOCK
@@ -29,7 +29,7 @@ class ClockFilter(Node):
 
     @property
     def described(self) -> str:
-        return f"ClockFilter {all_of(self.predicates)}"
+        return f"ClockFilter {conjunction(self.predicates)}"
 
 
 @dataclass(frozen=True)
@@ -71,4 +71,4 @@ class Crossing(Filter):
 
     @property
     def described(self) -> str:
-        return f"Crossing {all_of(self.predicates)}"
+        return f"Crossing {conjunction(self.predicates)}"

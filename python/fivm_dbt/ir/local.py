@@ -20,6 +20,12 @@ class Local(Node, ABC):
 
     is_item = True
     computes_columns = True
+    kind: ClassVar[str]
+    """What it is called, for people."""
+    has_frames: ClassVar[bool] = False
+    """Whether its items hold window functions."""
+    has_row_per_key: ClassVar[bool] = False
+    """Whether it has no more than one row of each key."""
 
     input: Node
     alias: str
@@ -33,13 +39,6 @@ class Local(Node, ABC):
     @abstractmethod
     def used(self) -> frozenset[ColumnId]:
         """The columns of the input that it needs beside the key."""
-
-    kind: ClassVar[str]
-    """What it is called, for people."""
-    has_frames: ClassVar[bool] = False
-    """Whether its items hold window functions."""
-    has_row_per_key: ClassVar[bool] = False
-    """Whether it has no more than one row of each key."""
 
     @property
     def is_global(self) -> bool:

@@ -197,7 +197,7 @@ class Named(Protocol):
     def type(self) -> SparkType: ...
 
 
-def all_of(predicates: Iterable[Scalar]) -> str:
+def conjunction(predicates: Iterable[Scalar]) -> str:
     """Conditions, for people."""
     return " and ".join(p.sql for p in predicates)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fivm_dbt.catalog import Catalog
 from fivm_dbt.catalog.types import SparkType
 from fivm_dbt.ir.keys import keys_shown, keys_together
-from fivm_dbt.ir.node import Field, Item, Key, Node, all_of, listed, made, used
+from fivm_dbt.ir.node import Field, Item, Key, Node, conjunction, listed, made, used
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 
 
@@ -74,7 +74,7 @@ class Filter(Node):
 
     @property
     def described(self) -> str:
-        return f"Filter {all_of(self.predicates)}"
+        return f"Filter {conjunction(self.predicates)}"
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Join(Node):
 
     @property
     def described(self) -> str:
-        return f"Join {all_of(self.predicates) or 'cross'}"
+        return f"Join {conjunction(self.predicates) or 'cross'}"
 
 
 @dataclass(frozen=True)

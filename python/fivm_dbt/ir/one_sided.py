@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from fivm_dbt.catalog import Catalog
 from fivm_dbt.ir.keys import keys_together
-from fivm_dbt.ir.node import Field, Key, Node, Side, all_of
+from fivm_dbt.ir.node import Field, Key, Node, Side, conjunction
 from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
 
@@ -67,7 +67,7 @@ class OuterJoin(OneSided):
 
     @property
     def described(self) -> str:
-        return f"OuterJoin {all_of(self.predicates) or 'true'}"
+        return f"OuterJoin {conjunction(self.predicates) or 'true'}"
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class SemiJoin(OneSided):
     @property
     def described(self) -> str:
         kind = "AntiJoin" if self.anti else "SemiJoin"
-        return f"{kind} {all_of(self.predicates) or 'true'}"
+        return f"{kind} {conjunction(self.predicates) or 'true'}"
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def moved(scalar: Scalar, names: Mapping[str, str]) -> Scalar:
     return scalar.substitute(replacement)
 
 
-def substituted(node: Node, inputs: tuple[Node, ...], meaning: Mapping[ColumnId, Scalar]) -> Node:
+def substituted(node: N, inputs: tuple[Node, ...], meaning: Mapping[ColumnId, Scalar]) -> N:
     """``node`` over ``inputs``, with what ``meaning`` says in place of columns that the new inputs call otherwise."""
     return rebuilt(node, inputs, lambda s: s.substitute(meaning.get)) if meaning else node.with_inputs(inputs)
 

@@ -8,9 +8,9 @@ from typing import Literal
 from fivm_dbt.engines.spark.engine import Execute
 from fivm_dbt.engines.spark.introspect import Described, describe_relation
 from fivm_dbt.project.manifest import Declared, Nodes
-from fivm_dbt.spark.formats import FORMAT, Need
+from fivm_dbt.spark.formats import CHANGE_FEED
 
-_FEED, _ON = FORMAT.properties([Need.CHANGES]).popitem()
+_FEED, _ON = CHANGE_FEED
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,13 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.moments import is_utc
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.naming import split_name, storable, unique_name
+from fivm_dbt.naming import split_name
 from fivm_dbt.plan.layout.partitioning import by_period, choose_partitioning
-from fivm_dbt.plan.layout.written import written_view
+from fivm_dbt.plan.layout.written import stored_columns, written_view
 from fivm_dbt.plan.model.inputs import PlanInput
 from fivm_dbt.plan.model.plan import RecomputedPlan
 from fivm_dbt.plan.model.recompute import Recompute, RecomputedParts
 from fivm_dbt.plan.model.state import Partitioning
-from fivm_dbt.plan.model.state_layout import RESERVED
 from fivm_dbt.plan.recomputed_parts import recomputed_parts
 from fivm_dbt.plan.retention import not_kept, retained
 from fivm_dbt.rewrite.pipeline import rewrite
@@ -68,7 +67,7 @@ def recompute_plan(
         if lowered is not None
         else _output(over_no_rows(sql, catalog.relations), columns_of, reason)
     )
-    keys, shown = _stored(output)
+    keys, shown = stored_columns(output, "recomputed")
     parts = _parts(request, output, keys) if reason is None else None
     by = _partitioning(keys, shown, config, parts)
     written = written_view(relation, output, keys, shown, by, how="written as a whole")
@@ -164,18 +163,6 @@ def _output(question: str, columns_of: Describe, reason: FivmError | None) -> tu
                 "FIVM111", f"{column.name} has type {column.type}, which no table can store", remedy="CAST it"
             )
     return columns
-
-
-def _stored(output: tuple[Column, ...]) -> tuple[tuple[Item, ...], tuple[tuple[str, Scalar], ...]]:
-    """The state's columns, under names that a Delta table takes, and what the model shows of them."""
-    taken = set(RESERVED)
-    items, shown = [], []
-    for column in output:
-        name = unique_name(storable(column.name), taken)
-        taken.add(name)
-        items.append(Item(name, Scalar.column("recomputed", name), column.type))
-        shown.append((column.name, Scalar.column("", name)))
-    return tuple(items), tuple(shown)
 
 
 def _partitioning(

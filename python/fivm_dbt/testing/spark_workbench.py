@@ -16,7 +16,7 @@ from fivm_dbt.ir.clock import Clock
 from fivm_dbt.ir.node import Node
 from fivm_dbt.naming import quote, relation_name, split_name
 from fivm_dbt.refresh.engine import Engine, Row
-from fivm_dbt.spark.formats import FORMAT, Need
+from fivm_dbt.spark.formats import CHANGE_FEED, FORMAT
 from fivm_dbt.sql.typing import Describe
 from fivm_dbt.testing.workbench import TableSpec, Workbench
 
@@ -132,7 +132,7 @@ class SparkWorkbench:
         columns = ", ".join(quote(c) for c in table.partition_by)
         partitioned = f" PARTITIONED BY ({columns})" if columns else ""
         mapping = FORMAT.properties(named=(c.name for c in table.columns))
-        feed = dict.fromkeys(FORMAT.properties([Need.CHANGES]), str(table.options.change_feed).lower())
+        feed = {CHANGE_FEED[0]: str(table.options.change_feed).lower()}
         properties = {**feed, **mapping}
         written = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
         storage = f"USING {FORMAT.name.upper()}{partitioned} TBLPROPERTIES ({written})"

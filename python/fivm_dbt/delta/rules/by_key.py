@@ -5,12 +5,11 @@ The aggregate at the root of a model is not handled here: its payloads are maint
 
 from __future__ import annotations
 
-from fivm_dbt.delta.local import affected_keys, recomputed
+from fivm_dbt.delta.local import recomputed
 from fivm_dbt.delta.rule import delta_of, told_of
-from fivm_dbt.delta.term import Derive, Term, at_side, read_by
+from fivm_dbt.delta.term import Derive, Term, read_by
 from fivm_dbt.ir.local import Local
-from fivm_dbt.ir.node import Node, Side
-from fivm_dbt.ir.one_sided import Restrict
+from fivm_dbt.ir.node import Side
 from fivm_dbt.ir.scalar import Scalar
 
 
@@ -26,15 +25,7 @@ def delta_by_key(node: Local, delta: Derive) -> tuple[Term, ...]:
     if not changed:
         return ()
     sides = ((Side.NEW, 1), (Side.OLD, -1))
-    return tuple(Term(_recomputed(node, changed, side), Scalar.number(sign)) for side, sign in sides)
-
-
-def _recomputed(node: Local, changed: tuple[Term, ...], side: Side) -> Node:
-    if not node.is_global:
-        return recomputed(node, changed, side)
-    # Not the rows are restricted but the total, to there being a change at all.
-    total = node.with_inputs((at_side(node.input, side),))
-    return Restrict(total, affected_keys(node, changed), ())
+    return tuple(Term(recomputed(node, changed, side), Scalar.number(sign)) for side, sign in sides)
 
 
 @told_of(Local)

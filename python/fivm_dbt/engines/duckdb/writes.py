@@ -9,9 +9,8 @@ from fivm_dbt.engines.duckdb.reads import Reads
 from fivm_dbt.engines.duckdb.sql import TARGET, Statement, with_versions
 from fivm_dbt.naming import VIEW
 from fivm_dbt.plan.model.head import Written
-from fivm_dbt.spark.formats import FORMAT, MissingRelation, Need
+from fivm_dbt.spark.formats import CHANGE_FEED, FORMAT, MissingRelation
 
-_FEED = FORMAT.properties([Need.CHANGES]).items()
 _KIND = FORMAT.change_type
 
 
@@ -82,7 +81,7 @@ class Writes:
         if name in self._reads.views:
             raise duckdb.CatalogException(f"{name} is a view")
         is_new = name not in self._tables
-        table = self._tables.add(name, dict(statement.properties).items() >= _FEED)
+        table = self._tables.add(name, CHANGE_FEED in statement.properties)
         copy = self._tables.next_copy(table)
         try:
             if statement.kind == "define":

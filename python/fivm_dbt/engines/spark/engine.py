@@ -33,7 +33,7 @@ from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import quote, relation_name, split_name
 from fivm_dbt.plan.model.head import Note
 from fivm_dbt.refresh.engine import Expected, Metrics, Row
-from fivm_dbt.spark.formats import FORMAT, RECENT_COMMITS, Commit, Need, Question
+from fivm_dbt.spark.formats import CHANGE_FEED, FORMAT, RECENT_COMMITS, Commit, Question
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -193,7 +193,7 @@ class SparkEngine:
         known = self._logs.has_change_feed(relation)
         if known is not None:
             return known
-        key, _ = FORMAT.properties([Need.CHANGES]).popitem()
+        key, _ = CHANGE_FEED
         answer = _translated(lambda: self._execute(f"SHOW TBLPROPERTIES {relation} ('{key}')", fetch=True))
         return any(str(row[-1]).lower() == "true" for row in answer.rows)
 

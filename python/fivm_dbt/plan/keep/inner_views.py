@@ -51,7 +51,7 @@ from fivm_dbt.plan.keep.kept_rows import KeptRows, Meaning, shown_whole
 from fivm_dbt.plan.keep.kept_views import InnerView, KeptViews
 from fivm_dbt.plan.keep.time.near_views import NearViews
 from fivm_dbt.plan.keep.trees.factorise import GivenOrder
-from fivm_dbt.plan.keep.ways import kept_as, with_own_rows
+from fivm_dbt.plan.keep.ways import has_own_rows, kept_as
 from fivm_dbt.plan.layout.root import local_under
 from fivm_dbt.plan.model.shown import InequalityHelper, ViewTree
 from fivm_dbt.rewrite.running import with_running
@@ -264,7 +264,7 @@ class _Keeper:
         if near is not None:
             return near
         inner, meaning = self._visit(node.input, in_block=self.helpers.are_kept)
-        over = _same(node, substituted(node, (inner,), meaning))
+        over = substituted(node, (inner,), meaning)
         if isinstance(over, Aggregate) and over.adds_up:
             return self.helpers.aggregate(over, topmost) or over
         if is_on_demand(over):
@@ -316,7 +316,7 @@ class _Keeper:
 
     def _rows_of(self, node: Node, local: Local) -> Node:
         """Projections and filters over windows or matches, as one view, or over one of an operator's own rows."""
-        if with_own_rows(local) is not None:
+        if has_own_rows(local):
             if node is local:
                 return self.near.of_own_rows(local)
             return node.with_inputs((self._rows_of(node.inputs[0], local),))
@@ -355,8 +355,3 @@ def _has_one_sided(node: Node) -> bool:
         return True
     is_plain = node.is_row_level or isinstance(node, Join)
     return is_plain and any(_has_one_sided(child) for child in node.inputs)
-
-
-def _same(before: Local, node: Node) -> Local:
-    assert isinstance(node, Local) and type(node) is type(before)
-    return node

@@ -35,6 +35,11 @@ None where the aggregate does not tell.
 """
 
 
+def has_own_rows(node: Local) -> bool:
+    """Whether a view of ``node`` is made anew from its own rows."""
+    return WITH_OWN_ROWS.of(node) is not None
+
+
 def with_own_rows(node: Local) -> Local | None:
     """``node`` where a view of it is made anew from its own rows; None for others."""
     way = WITH_OWN_ROWS.of(node)

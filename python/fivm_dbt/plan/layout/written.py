@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.nodes import AsWritten
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.naming import sibling
+from fivm_dbt.naming import sibling, storable, unique_name
 from fivm_dbt.plan.layout.root import Root
 from fivm_dbt.plan.model.state import Partitioning, StateTable
-from fivm_dbt.plan.model.state_layout import shown_from_table
+from fivm_dbt.plan.model.state_layout import RESERVED, shown_from_table
 from fivm_dbt.plan.model.view import View
+
+Shown = tuple[tuple[str, Scalar], ...]
+"""What a model's columns are over a row of its state."""
+
+
+def stored_columns(
+    output: Iterable[Column], rows: str, also: Iterable[str] = ()
+) -> tuple[tuple[Item, ...], Shown]:
+    """The state's columns over ``rows``, under names that a table takes, and what the model shows of them.
+
+    The state has columns ``also`` of these names.
+    """
+    taken = {*RESERVED, *also}
+    items, shown = [], []
+    for column in output:
+        name = unique_name(storable(column.name), taken)
+        taken.add(name)
+        items.append(Item(name, Scalar.column(rows, name), column.type))
+        shown.append((column.name, Scalar.column("", name)))
+    return tuple(items), tuple(shown)
 
 
 def written_view(
     model: str,
     output: Sequence[Column],
     keys: tuple[Item, ...],
-    shown: tuple[tuple[str, Scalar], ...],
+    shown: Shown,
     partitioning: Partitioning,
     how: str,
 ) -> View:

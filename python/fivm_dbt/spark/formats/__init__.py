@@ -17,7 +17,11 @@ from fivm_dbt.spark.formats.table_format import (
 FORMAT: TableFormat = DeltaLake()
 """The one that is used."""
 
+(CHANGE_FEED,) = FORMAT.properties([Need.CHANGES]).items()
+"""The property, with its value, of a table whose changes are recorded."""
+
 __all__ = [
+    "CHANGE_FEED",
     "FORMAT",
     "RECENT_COMMITS",
     "ChangeFeedUnavailable",

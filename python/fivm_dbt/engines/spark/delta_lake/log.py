@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fivm_dbt.engines.spark.delta_lake.names import COMMIT_FILES, HISTORIES, HISTORY, LOG, SESSION_CONFIG
 from fivm_dbt.engines.spark.java import OPTION, java_class, java_method, told
 from fivm_dbt.engines.spark.told_relations import told_table, told_view
-from fivm_dbt.spark.formats import FORMAT, RECENT_COMMITS, Commit, Need
+from fivm_dbt.spark.formats import CHANGE_FEED, FORMAT, RECENT_COMMITS, Commit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 _CATALOG = "spark_catalog"
 _CATALOG_CLASS = f"spark.sql.catalog.{_CATALOG}"
-_FEED, _ = FORMAT.properties([Need.CHANGES]).popitem()
+_FEED, _ = CHANGE_FEED
 _TIMES_IN_COMMITS = "delta.enableInCommitTimestamps"
 _EPOCH = datetime.fromtimestamp(0, timezone.utc)
 

@@ -9,9 +9,9 @@ from fivm_dbt.catalog.types import TIMESTAMP, SparkType
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.parts.parted import PART_TIMESTAMP
-from fivm_dbt.plan.model.state_layout import RESERVED
+from fivm_dbt.plan.layout import written
+from fivm_dbt.plan.layout.written import Shown
 from fivm_dbt.sql.parse import parse
 
 
@@ -75,15 +75,8 @@ def wider_type(one: SparkType, other: SparkType, name: str) -> SparkType:
     )
 
 
-def stored_columns(columns: tuple[Column, ...]) -> tuple[tuple[Item, ...], tuple[tuple[str, Scalar], ...]]:
-    """The state's columns, under names that a Delta table takes, and what the model shows of them."""
-    taken = {*RESERVED, PART_TIMESTAMP}
-    items, shown = [], []
-    for column in columns:
-        name = unique_name(storable(column.name), taken)
-        taken.add(name)
-        items.append(Item(name, Scalar.column("part", name), column.type))
-        shown.append((column.name, Scalar.column("", name)))
-    items.append(Item(PART_TIMESTAMP, Scalar.column("part", PART_TIMESTAMP), TIMESTAMP))
-    shown.append((PART_TIMESTAMP, Scalar.column("", PART_TIMESTAMP)))
-    return tuple(items), tuple(shown)
+def stored_columns(columns: tuple[Column, ...]) -> tuple[tuple[Item, ...], Shown]:
+    """The state's columns and what the model shows of them, with the start of a row's part behind the others."""
+    items, shown = written.stored_columns(columns, "part", also=(PART_TIMESTAMP,))
+    begins = Item(PART_TIMESTAMP, Scalar.column("part", PART_TIMESTAMP), TIMESTAMP)
+    return (*items, begins), (*shown, (PART_TIMESTAMP, Scalar.column("", PART_TIMESTAMP)))

@@ -16,7 +16,7 @@ from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Map
 from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.reads import Scan
-from fivm_dbt.ir.rename import moved, rebuilt, substituted, with_meaning
+from fivm_dbt.ir.rename import moved, substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.ir.window import Window
@@ -68,12 +68,10 @@ class NearViews:
         (rows,) = windows.inputs
         inner, meaning = self.visit(rows)
         over_inner = substituted(windows, (inner,), meaning)
-        return self._over_rows(substituted(node, (over_inner,), meaning))
+        return self._over_rows(substituted(node, (over_inner,), meaning), over_inner)
 
-    def _over_rows(self, node: Node) -> Aggregate:
+    def _over_rows(self, node: Aggregate, windows: TimeWindows) -> Aggregate:
         """An aggregate of sliding windows over kept rows, placed by the block of time in which they lie."""
-        assert isinstance(node, Aggregate) and isinstance(node.input, TimeWindows)
-        windows = node.input
         block, day = block_of(windows.at, windows.length)
         keys = tuple(k for k in node.keys if windows.alias not in k.value.tables)
         keys = (*keys, Item("block_us", block, BIGINT), Item("block_day", day, DATE))
@@ -97,7 +95,7 @@ class NearViews:
     def of_own_rows(self, node: Local) -> Node:
         """A view from whose own rows ``node`` is made anew, or ``node`` as it is where that cannot be kept."""
         inner, meaning = self.visit(node.input)
-        over = rebuilt(node, (inner,), lambda scalar: scalar.substitute(meaning.get))
+        over = substituted(node, (inner,), meaning)
         near = with_own_rows(over)
         if near is None or is_on_demand(over) or not all(f.type.is_groupable for f in near.fields):
             return over

@@ -7,7 +7,7 @@ JARS := .venv/.jars
 FILES ?= $(wildcard tests/scenarios/*.jsonl tests/saved_cases/*.jsonl)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-fast test-more test-spark test-long mutants golden check format bench queries constructs demo replay clean
+.PHONY: help setup test test-fast test-more test-spark test-long random mutants golden check format bench queries constructs demo replay clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-11s %s\n", $$1, $$2}'
@@ -41,6 +41,9 @@ test-spark: setup ## tests on local Spark + Delta, in two sessions
 test-long: setup ## everything else, first without Java, then on Spark, some hours; ARGS='-k random_on_spark' for a part
 	$(BIN)/pytest tests -m "(more or long) and not spark" -n 2 --dist worksteal -q $(ARGS) || test $$? -eq 5
 	$(BIN)/pytest tests -m "long and spark" -n 2 --dist worksteal -q $(ARGS) || test $$? -eq 5
+
+random: $(INSTALLED) ## random queries of your choice over random changes; ARGS='--only "left join" --seeds 50'
+	PYTHONPATH=tests $(BIN)/python -m generator $(ARGS)
 
 mutants: setup ## break the product in one place after the other: tests have to notice; ARGS='NAME ...' for some
 	PYTHONPATH=tests $(BIN)/python -m mutants $(ARGS)

@@ -17,12 +17,12 @@ from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.spark.reads import shown_summed
 from fivm_dbt.steps.applying import Tail, not_appended_to
-from fivm_dbt.testing.differential import tiny_workbench
 from fivm_dbt.testing.load import Located, load_scenarios
 from fivm_dbt.testing.replay import replay_scenario
 from fivm_dbt.testing.scenario import Scenario
 from fixtures.models import Bench, Interrupted, Interrupting
 from fixtures.runs import fast_only
+from generator.differential import tiny_workbench
 
 SCENARIOS = Path(__file__).parent / "scenarios"
 SUMS = "select k, sum(x) as s, count(*) as n from r group by k"

@@ -16,13 +16,13 @@ import pytest
 from click.testing import CliRunner
 
 from fivm_dbt.sql.parse import parse
-from fivm_dbt.testing.__main__ import main
-from fivm_dbt.testing.cell_refusals import NOT_YET, SPARK_REFUSES, not_yet, refused_by_spark
-from fivm_dbt.testing.cell_runs import EMPTIED, FILLED, FROM_NOTHING, LONG, SHORT, CellRun, alone, run_cells
-from fivm_dbt.testing.cell_table import Seen, missing, table
-from fivm_dbt.testing.cells import Cell, cells, each_cell_once, each_pair_once
-from fivm_dbt.testing.kinds import KINDS
-from fivm_dbt.testing.positions import POSITIONS
+from generator.__main__ import main
+from generator.cells.cell import Cell, cells, each_cell_once, each_pair_once
+from generator.cells.kinds import KINDS
+from generator.cells.positions import POSITIONS
+from generator.cells.refusals import NOT_YET, SPARK_REFUSES, not_yet, refused_by_spark
+from generator.cells.runs import EMPTIED, FILLED, FROM_NOTHING, LONG, SHORT, CellRun, alone, run_cells
+from generator.cells.table import Seen, missing, table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,11 +12,11 @@ from fivm_dbt.ir.clock import Clock
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.sql.splice import splice_clock
-from fivm_dbt.testing.differential import tiny_workbench
 from fivm_dbt.testing.replay import replay_scenario
 from fivm_dbt.testing.scenario import Scenario
 from fixtures.models import Bench, Interrupted, Interrupting
 from fixtures.runs import by_run
+from generator.differential import tiny_workbench
 
 START = datetime(2024, 5, 1, 12)
 EVENTS = "k int, d date, t timestamp, x int"

@@ -1,7 +1,7 @@
 """Random queries over random change streams, compared with full recompute after every step.
 
 The numbers are fixed; FIVM_SEED=n runs others. A failing scenario is made smaller and saved in tests/saved_cases,
-where test_scenarios replays it for ever. ``python -m fivm_dbt.testing --help`` runs constructs of one's choice.
+where test_scenarios replays it for ever. ``make random ARGS=--help`` tells of constructs of one's choice.
 """
 
 from __future__ import annotations
@@ -26,11 +26,17 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.node import Side
 from fivm_dbt.ir.nodes import Join
 from fivm_dbt.sql.parse import parse
-from fivm_dbt.testing.alone import Alone, run_alone
-from fivm_dbt.testing.batches import end_states, in_one_batch, in_single_rows
-from fivm_dbt.testing.constructs import CONSTRUCTS, NOT_YET, Menu
-from fivm_dbt.testing.coverage import Coverage
-from fivm_dbt.testing.differential import (
+from fivm_dbt.testing.load import load_scenarios
+from fivm_dbt.testing.scenario import Scenario
+from fivm_dbt.testing.scenario_plans import plan_models
+from fivm_dbt.testing.workbench import DuckDbWorkbench
+from fixtures.runs import by_run
+from generator.alone import Alone, run_alone
+from generator.batches import end_states, in_one_batch, in_single_rows
+from generator.cases import base_relations, probe, random_case, random_scenario
+from generator.constructs import CONSTRUCTS, NOT_YET, Menu
+from generator.coverage import Coverage
+from generator.differential import (
     Verdict,
     plan_case,
     reasons,
@@ -39,14 +45,8 @@ from fivm_dbt.testing.differential import (
     save_case,
     undoes_itself,
 )
-from fivm_dbt.testing.generate import base_relations, probe, random_case, random_scenario
-from fivm_dbt.testing.generate_sql import Queries
-from fivm_dbt.testing.generate_tables import random_tables
-from fivm_dbt.testing.load import load_scenarios
-from fivm_dbt.testing.scenario import Scenario
-from fivm_dbt.testing.scenario_plans import plan_models
-from fivm_dbt.testing.workbench import DuckDbWorkbench
-from fixtures.runs import by_run
+from generator.queries.sql import Queries
+from generator.tables import random_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

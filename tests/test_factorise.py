@@ -22,12 +22,12 @@ from fivm_dbt.rings.kinds import numbers_for
 from fivm_dbt.rings.polynomial import Polynomial
 from fivm_dbt.rings.split import Join, split
 from fivm_dbt.sql.script import read_script
-from fivm_dbt.testing.constructs import Menu
-from fivm_dbt.testing.differential import run_random
 from fivm_dbt.testing.replay_files import replay_files
 from fivm_dbt.testing.scenario_plans import Forced
 from fixtures.models import Bench
 from fixtures.runs import by_run
+from generator.constructs import Menu
+from generator.differential import run_random
 
 TABLES = """
 create table l (ok int, sk int, day date, price decimal(12,2), disc decimal(4,2), q int);

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from fivm_dbt.catalog import Catalog, Column, Relation
-from fivm_dbt.testing.fuzz import Fuzzed, Source, deep, fuzzed, planned, sources
 from fivm_dbt.testing.load import load_scenarios
+from generator.fuzz import Fuzzed, Source, deep, fuzzed, planned, sources
 
 HERE = Path(__file__).parent
 SEED = int(os.environ.get("FIVM_SEED", "22"))

@@ -9,13 +9,13 @@ from click.testing import CliRunner
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
-from fivm_dbt.testing.__main__ import main
-from fivm_dbt.testing.coverage import Coverage, Events
-from fivm_dbt.testing.generate import random_case
-from fivm_dbt.testing.generate_query import Query
-from fivm_dbt.testing.minimise import minimised
-from fivm_dbt.testing.minimise_sql import smaller_queries
 from fivm_dbt.testing.scenario import Scenario
+from generator.__main__ import main
+from generator.cases import random_case
+from generator.coverage import Coverage, Events
+from generator.minimise import minimised
+from generator.minimise_sql import smaller_queries
+from generator.queries.query import Query
 
 ROWS = ((1, 2, "a"), (None, None, None), (2, -1, "b"), (2, -1, "b"))
 

@@ -24,13 +24,13 @@ from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.engine import Row
-from fivm_dbt.testing.constructs import Menu
-from fivm_dbt.testing.differential import plan_case, run_random, tiny_workbench
-from fivm_dbt.testing.generate import random_case
 from fivm_dbt.testing.scenario_plans import Forced
 from fivm_dbt.viewtree.inequality_costs import Sizes, costs
 from fixtures.models import Bench, Interrupted, Interrupting, relation
 from fixtures.runs import by_run, fast_only
+from generator.cases import random_case
+from generator.constructs import Menu
+from generator.differential import plan_case, run_random, tiny_workbench
 
 WAYS = ("reevaluate", "parameterised", "ranges")
 VWAP = """select sum(b1.price * b1.volume) as vwap from bids b1

@@ -20,13 +20,13 @@ import pytest
 
 from cached_statements import cache_statements
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.testing.differential import tiny_workbench
 from fivm_dbt.testing.interpreter import NotUnderstood, Table, interpret
 from fivm_dbt.testing.interpreter.types import INT, parse_type
 from fivm_dbt.testing.load import Located, load_scenarios
 from fivm_dbt.testing.replay import replay_scenario
 from fivm_dbt.testing.replay_files import replay_files, second_opinions
 from fivm_dbt.testing.values import to_rows
+from generator.differential import tiny_workbench
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.testing.differential import run_random
 from fivm_dbt.testing.scenario_plans import Forced
 from fixtures.models import Bench, Interrupted, Interrupting
+from generator.differential import run_random
 
 LAZY = {"fivm_refresh": "lazy"}
 TABLES = {"raw.r": ("k int, x int", [(1, 1), (2, 5)]), "raw.d": ("k int, name string", [(1, "a"), (2, "b")])}

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from cached_statements import cache_statements
-from fivm_dbt.testing.differential import tiny_workbench
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.outcome import ScenarioResult
 from fivm_dbt.testing.replay import replay_scenario
+from generator.differential import tiny_workbench
 from naive_matcher import Clause, RowOf
 from random_matches import random_clause
 

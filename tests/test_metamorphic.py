@@ -6,10 +6,10 @@ import os
 
 import pytest
 
-from fivm_dbt.testing.cell_runs import SHORT
-from fivm_dbt.testing.families import FAMILIES
-from fivm_dbt.testing.metamorphic import failure, run_family, texts
 from fixtures.runs import by_run
+from generator.cells.runs import SHORT
+from generator.families import FAMILIES
+from generator.metamorphic import failure, run_family, texts
 
 SEED = int(os.environ.get("FIVM_SEED", "20240501"))
 LONG_SEEDS = 12

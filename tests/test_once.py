@@ -13,9 +13,9 @@ from fivm_dbt.config import Config
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.sql.lower import Lowering, lower
-from fivm_dbt.testing.differential import tiny_workbench
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.replay import replay_scenario
+from generator.differential import tiny_workbench
 from test_scenarios import HERE
 
 

@@ -19,13 +19,13 @@ from fivm_dbt.ir.node import Node, Side
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
-from fivm_dbt.testing.constructs import Menu
-from fivm_dbt.testing.differential import run_random
 from fivm_dbt.testing.replay import replay_scenario
 from fivm_dbt.testing.scenario import Scenario
 from fixtures.models import Bench, Interrupted, Interrupting, plan_of, relation
 from fixtures.random_joins import random_join, random_row
 from fixtures.runs import by_run, fast_only
+from generator.constructs import Menu
+from generator.differential import run_random
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,13 +10,13 @@ import pytest
 
 from cached_statements import cache_statements, check_statements_of_builds
 from fivm_dbt.errors import FivmError
-from fivm_dbt.testing.differential import run_scenario, tiny_workbench
 from fivm_dbt.testing.load import Located, load_scenarios
 from fivm_dbt.testing.outcome import ScenarioResult
 from fivm_dbt.testing.replay import Replays, replay_scenario
 from fivm_dbt.testing.replay_files import STRATEGIES, replay_files
 from fivm_dbt.testing.scenario_plans import Forced
 from fivm_dbt.testing.workbench import DuckDbWorkbench
+from generator.differential import run_scenario, tiny_workbench
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,11 +14,11 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.operators import maintenance
 from fivm_dbt.explain.text import explain
 from fivm_dbt.refresh.engine import Row
-from fivm_dbt.testing.differential import tiny_workbench
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.replay import replay_scenario
 from fixtures.models import Bench, plan_of, relation
 from fixtures.runs import by_run, fast_only
+from generator.differential import tiny_workbench
 from random_windows import random_scenario, random_sessions
 
 COLUMNS = "k string, ts timestamp, v int"

@@ -1,1 +1,1 @@
-"""Scenarios are replayed (``fivm replay``) and generated at random, and bags are compared."""
+"""Scenarios are replayed (``fivm replay``), and their bags are compared with a recompute and a second oracle."""

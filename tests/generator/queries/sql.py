@@ -6,14 +6,14 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
-from fivm_dbt.testing.constructs import CONSTRUCTS, Menu, Place, slots_wanted
-from fivm_dbt.testing.generate_joins import From, Source
-from fivm_dbt.testing.generate_patterns import pattern
-from fivm_dbt.testing.generate_query import Block, Columns, Query
-from fivm_dbt.testing.generate_rows import lateral, pipe, pivot, unpivot, values
-from fivm_dbt.testing.generate_scalars import DATE, INT, Col, Scalars, Type
-from fivm_dbt.testing.generate_selects import HEADS, limited_result, project
-from fivm_dbt.testing.generate_subqueries import PREDICATES, subquery_predicate
+from generator.constructs import CONSTRUCTS, Menu, Place, slots_wanted
+from generator.queries.joins import From, Source
+from generator.queries.patterns import pattern
+from generator.queries.query import Block, Columns, Query
+from generator.queries.rows import lateral, pipe, pivot, unpivot, values
+from generator.queries.scalars import DATE, INT, Col, Scalars, Type
+from generator.queries.selects import HEADS, limited_result, project
+from generator.queries.subqueries import PREDICATES, subquery_predicate
 
 __all__ = ["Columns", "Queries", "Query"]
 

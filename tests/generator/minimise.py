@@ -8,8 +8,8 @@ from time import perf_counter
 from typing import Any
 
 from fivm_dbt.testing.check import problems
-from fivm_dbt.testing.minimise_sql import smaller_queries
 from fivm_dbt.testing.scenario import Change, RawRow, Scenario, Step
+from generator.minimise_sql import smaller_queries
 
 Fails = Callable[[Scenario], bool]
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.testing.cell_refusals import refused_by_spark
-from fivm_dbt.testing.cells import TABLES, Cell
-from fivm_dbt.testing.differential import described, tiny_workbench
 from fivm_dbt.testing.outcome import StepRun
 from fivm_dbt.testing.replay import OpenWorkbench, Replay
 from fivm_dbt.testing.scenario import RawRow, Scenario
 from fivm_dbt.testing.scenario_plans import ScenarioPlanner, plan_models
+from generator.cells.cell import TABLES, Cell
+from generator.cells.refusals import refused_by_spark
+from generator.differential import described, tiny_workbench
 
 Tables = Mapping[str, Sequence[RawRow]]
 

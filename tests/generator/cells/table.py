@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from fivm_dbt.testing.cell_refusals import not_yet, refused_by_spark
-from fivm_dbt.testing.cells import Cell, cells, each_cell_once
-from fivm_dbt.testing.kinds import KINDS
-from fivm_dbt.testing.positions import POSITIONS
+from generator.cells.cell import Cell, cells, each_cell_once
+from generator.cells.kinds import KINDS
+from generator.cells.positions import POSITIONS
+from generator.cells.refusals import not_yet, refused_by_spark
 
 Seen = Counter[tuple[str, str, str, str]]
 """How often (position, kind, correlated or uncorrelated, empty or rows) was equal to its recompute."""

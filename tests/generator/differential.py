@@ -17,18 +17,18 @@ from fivm_dbt.plan.model.plan import FactorisedPlan, MaintainedPlan, Plan
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.spark.added import read_summed
-from fivm_dbt.testing.cell_table import Seen
 from fivm_dbt.testing.compare import Difference, compare_rows, with_lists_sorted
-from fivm_dbt.testing.constructs import MAY_BE_REFUSED, NOT_YET, Menu
-from fivm_dbt.testing.coverage import Coverage, Events
-from fivm_dbt.testing.generate import Case, random_case
-from fivm_dbt.testing.generate_query import Query
-from fivm_dbt.testing.minimise import minimised
 from fivm_dbt.testing.outcome import ModelRun, StepRun
 from fivm_dbt.testing.replay import OpenWorkbench, Replay
 from fivm_dbt.testing.scenario import Model, RawRow, Scenario, Step
 from fivm_dbt.testing.scenario_plans import NOTHING, Forced, ScenarioPlanner, plan_models
 from fivm_dbt.testing.workbench import DuckDbWorkbench, Workbench
+from generator.cases import Case, random_case
+from generator.cells.table import Seen
+from generator.constructs import MAY_BE_REFUSED, NOT_YET, Menu
+from generator.coverage import Coverage, Events
+from generator.minimise import minimised
+from generator.queries.query import Query
 
 LARGEST = 3000
 """Operators of a delta beyond which DuckDB needs minutes for its statement; about one query in a hundred."""

@@ -22,12 +22,12 @@ from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.sql.splice import splice_inputs
 from fivm_dbt.testing.compare import compare_rows, with_lists_sorted
-from fivm_dbt.testing.constructs import Menu
-from fivm_dbt.testing.generate import base_relations, directed
-from fivm_dbt.testing.generate_query import Query
-from fivm_dbt.testing.generate_sql import Queries
-from fivm_dbt.testing.generate_tables import random_rows, random_tables
 from fivm_dbt.testing.values import to_rows
+from generator.cases import base_relations, directed
+from generator.constructs import Menu
+from generator.queries.query import Query
+from generator.queries.sql import Queries
+from generator.tables import random_rows, random_tables
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from functools import cached_property
 from itertools import product
 from zlib import crc32
 
-from fivm_dbt.testing.cell_refusals import refused_by_spark
-from fivm_dbt.testing.generate_joins import Source
-from fivm_dbt.testing.generate_scalars import INT, STRING, Col
-from fivm_dbt.testing.kinds import KINDS, Kind
-from fivm_dbt.testing.positions import POSITIONS, Around, Position, Shape
-from fivm_dbt.testing.reading import FORMS, PLACES, Correlation, Reading
+from generator.cells.kinds import KINDS, Kind
+from generator.cells.positions import POSITIONS, Around, Position, Shape
+from generator.cells.reading import FORMS, PLACES, Correlation, Reading
+from generator.cells.refusals import refused_by_spark
+from generator.queries.joins import Source
+from generator.queries.scalars import INT, STRING, Col
 
 TABLES = {
     "o": (("id", "int"), ("k", "int"), ("v", "int")),

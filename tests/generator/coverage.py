@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from fivm_dbt.testing.cell_table import Seen
-from fivm_dbt.testing.cell_table import table as table_of_cells
-from fivm_dbt.testing.constructs import CONSTRUCTS
-from fivm_dbt.testing.generate_query import Nesting, Query
 from fivm_dbt.testing.outcome import ModelRun
 from fivm_dbt.testing.scenario import Change, RawRow, Scenario, Step
+from generator.cells.table import Seen
+from generator.cells.table import table as table_of_cells
+from generator.constructs import CONSTRUCTS
+from generator.queries.query import Nesting, Query
 
 EVENTS = ("insert", "delete", "update", "NULL key", "late row", "empty group")
 """What happens in a step, to the inputs of a query; the last to its result: something disappears."""

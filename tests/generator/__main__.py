@@ -1,18 +1,18 @@
-"""``python -m fivm_dbt.testing`` runs random scenarios of one's own choice, and tables what they covered."""
+"""``make random`` runs random scenarios of one's own choice, and tables what they covered."""
 
 from __future__ import annotations
 
 import click
 
-from fivm_dbt.testing.alone import Alone, run_alone
-from fivm_dbt.testing.cell_runs import run_cells
-from fivm_dbt.testing.cell_table import table
-from fivm_dbt.testing.cells import each_cell_once
-from fivm_dbt.testing.constructs import CONSTRUCTS, Menu
-from fivm_dbt.testing.coverage import Coverage
-from fivm_dbt.testing.differential import run_random
-from fivm_dbt.testing.kinds import KINDS
-from fivm_dbt.testing.positions import POSITIONS
+from generator.alone import Alone, run_alone
+from generator.cells.cell import each_cell_once
+from generator.cells.kinds import KINDS
+from generator.cells.positions import POSITIONS
+from generator.cells.runs import run_cells
+from generator.cells.table import table
+from generator.constructs import CONSTRUCTS, Menu
+from generator.coverage import Coverage
+from generator.differential import run_random
 
 
 @click.command()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fivm_dbt.testing.constructs import Place
-from fivm_dbt.testing.generate_query import Block, Query
-from fivm_dbt.testing.generate_scalars import BIGINT, Col, Scalars, Type, summed
+from generator.constructs import Place
+from generator.queries.query import Block, Query
+from generator.queries.scalars import BIGINT, Col, Scalars, Type, summed
 
 if TYPE_CHECKING:
-    from fivm_dbt.testing.generate_sql import Queries
+    from generator.queries.sql import Queries
 
 PREDICATES = ("exists", "not exists", "in", "not in", "scalar in where")
 

@@ -10,8 +10,8 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from fivm_dbt.testing.generate_joins import Source
-from fivm_dbt.testing.generate_scalars import INT, Col
+from generator.queries.joins import Source
+from generator.queries.scalars import INT, Col
 
 FORMS = {"equality": "=", "null-safe": "<=>", "inequality": "<="}
 """How a column inside is compared with one outside."""

@@ -6,13 +6,13 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fivm_dbt.testing.composed import composed
-from fivm_dbt.testing.constructs import CONSTRUCTS, Menu
-from fivm_dbt.testing.generate_query import Columns, Query
-from fivm_dbt.testing.generate_scalars import type_of
-from fivm_dbt.testing.generate_sql import Queries
-from fivm_dbt.testing.generate_tables import Delta, Rows, Stream, random_rows, random_tables
 from fivm_dbt.testing.scenario import Scenario
+from generator.cells.composed import composed
+from generator.constructs import CONSTRUCTS, Menu
+from generator.queries.query import Columns, Query
+from generator.queries.scalars import type_of
+from generator.queries.sql import Queries
+from generator.tables import Delta, Rows, Stream, random_rows, random_tables
 
 _CHAINED = 0.3
 _DIRECTED = 0.85

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fivm_dbt.testing.constructs import Menu, Place
-from fivm_dbt.testing.generate_query import Block
-from fivm_dbt.testing.generate_scalars import (
+from generator.constructs import Menu, Place
+from generator.queries.query import Block
+from generator.queries.scalars import (
     ARRAY,
     BIGINT,
     BOOLEAN,

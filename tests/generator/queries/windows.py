@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fivm_dbt.testing.constructs import Menu, Place
-from fivm_dbt.testing.generate_query import Block
-from fivm_dbt.testing.generate_scalars import BIGINT, DOUBLE, INT, Col, Scalars, Type, summed
+from generator.constructs import Menu, Place
+from generator.queries.query import Block
+from generator.queries.scalars import BIGINT, DOUBLE, INT, Col, Scalars, Type, summed
 
 _ROWS = (
     "UNBOUNDED PRECEDING AND CURRENT ROW",

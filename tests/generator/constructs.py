@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fivm_dbt.testing.generate_scalars import DATE, INT, Col
+from generator.queries.scalars import DATE, INT, Col
 
 
 @dataclass(frozen=True)

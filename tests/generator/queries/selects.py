@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from fivm_dbt.testing.constructs import Place
-from fivm_dbt.testing.generate_aggregates import aggregate, having
-from fivm_dbt.testing.generate_joins import From
-from fivm_dbt.testing.generate_query import Block, Query
-from fivm_dbt.testing.generate_rows import alike, sequence
-from fivm_dbt.testing.generate_scalars import BIGINT, BOOLEAN, INT, Col, Scalars, Type
-from fivm_dbt.testing.generate_subqueries import scalar_subquery, subquery_truth
-from fivm_dbt.testing.generate_windows import order_item, partition, total_order, windowed
+from generator.constructs import Place
+from generator.queries.aggregates import aggregate, having
+from generator.queries.joins import From
+from generator.queries.query import Block, Query
+from generator.queries.rows import alike, sequence
+from generator.queries.scalars import BIGINT, BOOLEAN, INT, Col, Scalars, Type
+from generator.queries.subqueries import scalar_subquery, subquery_truth
+from generator.queries.windows import order_item, partition, total_order, windowed
 
 if TYPE_CHECKING:
-    from fivm_dbt.testing.generate_sql import Queries
+    from generator.queries.sql import Queries
 
 Shown = list[tuple[str, Type]]
 

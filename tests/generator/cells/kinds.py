@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from fivm_dbt.testing.reading import Reading, number_of
+from generator.cells.reading import Reading, number_of
 
 Count = Literal["one", "at most one", "any"]
 

@@ -6,9 +6,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fivm_dbt.testing.constructs import Menu, Place, slots_wanted
-from fivm_dbt.testing.generate_query import Block, Columns
-from fivm_dbt.testing.generate_scalars import INEXACT, Col, Scalars, Type
+from generator.constructs import Menu, Place, slots_wanted
+from generator.queries.query import Block, Columns
+from generator.queries.scalars import INEXACT, Col, Scalars, Type
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fivm_dbt.testing.constructs import Place
-from fivm_dbt.testing.generate_joins import From, Source
-from fivm_dbt.testing.generate_query import Block, Query
-from fivm_dbt.testing.generate_scalars import BIGINT, INT, STRING, Col, Scalars, Type, summed
-from fivm_dbt.testing.generate_subqueries import scalar_subquery
+from generator.constructs import Place
+from generator.queries.joins import From, Source
+from generator.queries.query import Block, Query
+from generator.queries.scalars import BIGINT, INT, STRING, Col, Scalars, Type, summed
+from generator.queries.subqueries import scalar_subquery
 
 if TYPE_CHECKING:
-    from fivm_dbt.testing.generate_sql import Queries
+    from generator.queries.sql import Queries
 
 
 def values(queries: Queries) -> Source:

@@ -10,17 +10,17 @@ import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fivm_dbt.testing.cell_refusals import not_yet, refused_by_spark
-from fivm_dbt.testing.cells import Cell, holds, shaped
-from fivm_dbt.testing.generate_joins import Source
-from fivm_dbt.testing.generate_query import Query
-from fivm_dbt.testing.generate_scalars import INT, Col
-from fivm_dbt.testing.kinds import KINDS, Kind
-from fivm_dbt.testing.positions import CONDITIONS, POSITIONS, Around, Position, Shape, passing
-from fivm_dbt.testing.reading import FORMS, PLACES, Correlation, Reading, number_of
+from generator.cells.cell import Cell, holds, shaped
+from generator.cells.kinds import KINDS, Kind
+from generator.cells.positions import CONDITIONS, POSITIONS, Around, Position, Shape, passing
+from generator.cells.reading import FORMS, PLACES, Correlation, Reading, number_of
+from generator.cells.refusals import not_yet, refused_by_spark
+from generator.queries.joins import Source
+from generator.queries.query import Query
+from generator.queries.scalars import INT, Col
 
 if TYPE_CHECKING:
-    from fivm_dbt.testing.generate_sql import Queries
+    from generator.queries.sql import Queries
 
 _NESTED = 0.25
 _DEEPEST = 3

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from fivm_dbt.testing.generate_joins import Source
-from fivm_dbt.testing.generate_scalars import Col
+from generator.queries.joins import Source
+from generator.queries.scalars import Col
 
 Shape = Literal["rows", "column", "named", "value"]
 """What a position takes: any rows; one column of whole numbers; such a column called ``a``; a column with one row at

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from fivm_dbt.testing.differential import described, tiny_workbench
 from fivm_dbt.testing.replay import OpenWorkbench, Replay
 from fivm_dbt.testing.scenario import Change, RawRow, Scenario, Step
 from fivm_dbt.testing.scenario_plans import plan_models
+from generator.differential import described, tiny_workbench
 
 
 def in_one_batch(steps: Sequence[Step]) -> tuple[Step, ...]:

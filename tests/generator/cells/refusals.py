@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fivm_dbt.testing.cells import Cell
+    from generator.cells.cell import Cell
 
 _CATEGORY = "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fivm_dbt.testing.generate_joins import Source
-from fivm_dbt.testing.generate_scalars import BIGINT, DATE, Col
+from generator.queries.joins import Source
+from generator.queries.scalars import BIGINT, DATE, Col
 
 if TYPE_CHECKING:
-    from fivm_dbt.testing.generate_sql import Queries
+    from generator.queries.sql import Queries
 
 _PATTERNS = ("a b", "a b+", "a+ b", "a (b | c)", "a b* c", "a+ $", "a b? c")
 _SKIPS = ("", "", "AFTER MATCH SKIP PAST LAST ROW ", "AFTER MATCH SKIP TO NEXT ROW ")

@@ -10,12 +10,12 @@ import random
 from collections.abc import Sequence
 from contextlib import closing
 
-from fivm_dbt.testing.cell_runs import LONG, Tables, cell_scenario
 from fivm_dbt.testing.compare import Difference, compare_rows, with_lists_sorted
-from fivm_dbt.testing.differential import described, tiny_workbench
-from fivm_dbt.testing.families import FAMILIES, Parts, Texts
 from fivm_dbt.testing.replay import OpenWorkbench, Replay
 from fivm_dbt.testing.scenario_plans import plan_models
+from generator.cells.runs import LONG, Tables, cell_scenario
+from generator.differential import described, tiny_workbench
+from generator.families import FAMILIES, Parts, Texts
 
 
 def texts(name: str, seed: int) -> Texts:

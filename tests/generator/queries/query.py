@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from fivm_dbt.testing.generate_scalars import Type
+from generator.queries.scalars import Type
 
 Columns = tuple[tuple[str, Type], ...]
 Nesting = tuple[str, str]

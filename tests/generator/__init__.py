@@ -1,0 +1,1 @@
+"""Random queries over random changes, and every kind of query in every position: what the product is held against."""

@@ -1,0 +1,1 @@
+"""Every kind of query in every position where Spark allows one."""

@@ -1,0 +1,1 @@
+"""A random query, clause by clause: each construct has a weight in the menu."""

@@ -151,15 +151,12 @@ def _create_inputs(project: Project) -> None:
     """Source tables with a few rows, NULLs and duplicates among them."""
     project.sql(f"CREATE SCHEMA {project.schema}_raw")
     feed = "USING DELTA TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
-    columns = "order_id INT, customer_id INT, ordered_on DATE, amount DECIMAL(10,2)"
-    project.sql(f"CREATE TABLE raw.orders ({columns}) {feed}")
-    project.sql("CREATE TABLE raw.customers (customer_id INT, segment STRING, country STRING) USING DELTA")
-    project.insert("customers", (1, "a", "DE"), (2, "b", "FR"), (3, None, "DE"))
-    project.insert(
-        "orders",
-        (1, 1, "2024-05-01", "10.00"),
-        (2, 1, "2024-05-01", "60.00"),
-        (3, 2, "2024-05-02", "5.50"),
-        (4, 3, None, "70.00"),
-        (4, 3, None, "70.00"),
+    project.sql(
+        f"CREATE TABLE raw.orders {feed} AS SELECT order_id, customer_id, CAST(day AS DATE) AS ordered_on, "
+        "CAST(amount AS DECIMAL(10,2)) AS amount FROM VALUES (1, 1, '2024-05-01', 10), (2, 1, '2024-05-01', 60), "
+        "(3, 2, '2024-05-02', 5.5), (4, 3, NULL, 70), (4, 3, NULL, 70) AS v(order_id, customer_id, day, amount)"
+    )
+    project.sql(
+        "CREATE TABLE raw.customers USING DELTA AS SELECT * FROM VALUES (1, 'a', 'DE'), (2, 'b', 'FR'), "
+        "(3, NULL, 'DE') AS v(customer_id, segment, country)"
     )

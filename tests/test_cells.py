@@ -73,7 +73,7 @@ def test_every_cell_says_what_it_is() -> None:
 
 
 def test_some_cells() -> None:
-    run = run_cells([c for c in each_cell_once() if _is_maintained(c)][::150])
+    run = run_cells([c for c in each_cell_once() if _is_maintained(c)][::400])
     assert not _failures(run), "\n\n".join(_failures(run))
 
 
@@ -218,7 +218,7 @@ def spark_conditions(spark: SparkSession, wanted: list[Cell]) -> dict[Cell, str 
 def test_what_spark_refuses_is_what_the_list_says(spark: SparkSession) -> None:
     """The cells on the list, and a part of the others."""
     listed = [c for c in cells() if refused_by_spark(c) is not None]
-    asked = spark_conditions(spark, listed[::100] + list(each_cell_once())[::100])
+    asked = spark_conditions(spark, listed[::250] + list(each_cell_once())[::250])
     wrong = {str(c): condition for c, condition in asked.items() if condition != refused_by_spark(c)}
     assert not wrong
 

@@ -31,19 +31,22 @@ def _created(engine: Engine, name: str) -> str:
     return name
 
 
-def _one_of_each_number(engine: Engine, table: str) -> None:
+def _one_of_each_number(engine: Engine, table: str, late_writes: int) -> None:
+    """Each way of writing, and after it ``late_writes`` with numbers that are taken: the next ways, in turn."""
+    ways = list(WRITES.values())
     for number, (kind, text) in enumerate(WRITES.items(), start=5):
         engine.commit(text.format(t=table), Note(table, number, kind))
         made = engine.commits(table, None)
         assert [c.note for c in made] == [kind]
-        for late, other in enumerate(WRITES.values(), start=number - 3):
-            engine.commit(other.format(t=table), Note(table, late, "late"))
+        for late in range(late_writes):
+            other = ways[(number + late) % len(ways)]
+            engine.commit(other.format(t=table), Note(table, number - late, "late"))
         assert engine.commits(table, None) == made
 
 
 def test_on_duckdb() -> None:
     engine = DuckDbEngine()
-    _one_of_each_number(engine, _created(engine, "numbers.t"))
+    _one_of_each_number(engine, _created(engine, "numbers.t"), late_writes=4)
 
 
 @pytest.mark.spark
@@ -53,7 +56,7 @@ def test_on_spark(kind: str, spark: SparkSession) -> None:
     own = SparkEngine.of_session(spark)
     engine = own if kind == "in this process" else SparkEngine(on_session(spark.newSession()))
     table = _created(engine, f"numbers.{kind.replace(' ', '_')}")
-    _one_of_each_number(engine, table)
+    _one_of_each_number(engine, table, late_writes=1)
     [newest] = engine.commits(table, None)
     engine.commit(
         INSERT.format(t=table), Note(table, newest.version + 100, text := 'a "note" with `$`, \\u0024{x};\n')

@@ -114,12 +114,15 @@ TABLES = {
 }
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize("way", ["from the checksum", "from the log", "held", "held by executors"])
-@pytest.mark.parametrize("kind", TABLES)
-def test_the_same_rows(kind: str, way: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def filled(spark: SparkSession) -> dict[str, str]:
+    """By its kind a table of five rows in several files, of which one row was deleted."""
     spark.sql("CREATE SCHEMA IF NOT EXISTS known")
-    name = f"known.{kind}_{way.replace(' ', '_')}".lower()
+    return {kind: _filled(spark, kind) for kind in TABLES}
+
+
+def _filled(spark: SparkSession, kind: str) -> str:
+    name = f"known.{kind}"
     spark.sql(TABLES[kind].format(t=name))
     spark.sql(
         f"INSERT INTO {name} VALUES (1, 'a', 1.5, TIMESTAMP '1500-01-01 00:00:00'), (NULL, NULL, NULL, NULL), "
@@ -129,6 +132,16 @@ def test_the_same_rows(kind: str, way: str, spark: SparkSession, monkeypatch: py
         spark.sql(f"ALTER TABLE {name} RENAME COLUMN old TO at")
     spark.sql(f"INSERT INTO {name} VALUES (3, 'c', 3.5, NULL), (4, 'd', 4.5, NULL)")
     spark.sql(f"DELETE FROM {name} WHERE k = 3")
+    return name
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("way", ["from the checksum", "from the log", "held", "held by executors"])
+@pytest.mark.parametrize("kind", TABLES)
+def test_the_same_rows(
+    kind: str, way: str, filled: dict[str, str], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = filled[kind]
     engine = SparkEngine.of_session(spark)
     [newest] = engine.commits(name, None)
     if way == "from the log":

@@ -94,8 +94,8 @@ def check_all(seeds: Iterable[int]) -> None:
 
 
 def test_random_patterns() -> None:
-    """15 clauses over 60 streams each: 900 pairs."""
-    check_all(range(15))
+    """Eight clauses over 60 streams each: 480 pairs."""
+    check_all(range(8, 16))
 
 
 @pytest.mark.more

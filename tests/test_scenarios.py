@@ -338,7 +338,7 @@ ON_SPARK = (
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    "name", [*ON_SPARK[:4], *(pytest.param(n, marks=pytest.mark.long) for n in ON_SPARK[4:])]
+    "name", [*ON_SPARK[:3], *(pytest.param(n, marks=pytest.mark.long) for n in ON_SPARK[3:])]
 )
 def test_scenario_on_spark(name: str, spark: SparkSession) -> None:
     from fivm_dbt.testing.spark_workbench import SparkWorkbench

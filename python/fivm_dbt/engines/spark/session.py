@@ -51,7 +51,9 @@ def local_config(directory: Path, *, cores: int = 2) -> dict[str, str]:
         # Metrics of one refresh are read back after it; other threads' executions must not push them out.
         "spark.sql.ui.retainedExecutions": "2000",
         "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m {_logging(directory)}",
+        # A heap and a space for classes that grow from little are collected wholly each time that they do.
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -Xms2g -XX:MetaspaceSize=256m "
+        f"-XX:ReservedCodeCacheSize=512m {_logging(directory)}",
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,21 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> TwoUnits | None:
     return TwoUnits(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+MOST_SECONDS = 15.0
+"""Of the processor, for a test that every run takes and that needs no Java: what is longer is marked.
+
+Five are what a test should take. Machines differ, and so does what runs beside."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    before = time.process_time()
+    yield
+    seconds = time.process_time() - before
+    if seconds > MOST_SECONDS and not any(map(item.get_closest_marker, ("spark", "more", "long"))):
+        pytest.fail(f"{seconds:.1f} s of the processor: take less, or mark it as more or long", pytrace=False)
 
 
 @pytest.fixture(scope="session")

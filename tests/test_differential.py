@@ -268,7 +268,7 @@ def _check_alone(seeds: range) -> None:
 def test_one_batch_or_many(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The changes of several steps at once lead where they lead one by one, one row after the other as well."""
     cache_statements(monkeypatch)
-    planned = plan_case(random_case(seed, models=2, steps=2), DuckDbWorkbench(tiny=True))
+    planned = plan_case(random_case(seed, models=1, steps=2), DuckDbWorkbench(tiny=True))
     steps = planned.scenario.steps[:2]
     assert planned.plans
     states = []
@@ -374,7 +374,7 @@ def test_a_wrong_delta_rule_is_found_and_saved(wrong_rule: pytest.MonkeyPatch, t
     verdicts = (run_random(seed, menu=menu, models=3) for seed in range(SEED, SEED + 30))
     scenario = next((v.scenario for v in verdicts if v.failure is not None), None)
     assert scenario is not None, "no random scenario notices a wrong rule for joins"
-    path = save_case(scenario, tmp_path, seconds=3)
+    path = save_case(scenario, tmp_path, seconds=1)
     (saved,) = load_scenarios([path])
     assert len(path.read_text()) < len(json.dumps(scenario.model_dump(mode="json", exclude_defaults=True)))
     assert run_scenario(saved.scenario).failure is not None

@@ -14,7 +14,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import TimeParts
 from fivm_dbt.refresh.compare import difference_sql
-from fixtures.runs import by_run, fast_only
+from fixtures.runs import fast_only
 from viewdf_bench import Bench, Interrupted, Model, Row, Table, at, minutes, stopping
 
 MINUTE = TimeParts("ts", Length.of("minute"))
@@ -660,11 +660,15 @@ LATE: dict[str, list[Row]] = {
 
 
 @pytest.mark.parametrize(
-    "what_follows",
-    by_run(["undone"], more=["more"], long=["nothing", "earlier"]),
+    ("what_follows", "every"),
+    [
+        ("undone", 3),
+        pytest.param("more", 1, marks=pytest.mark.more),
+        *(pytest.param(follows, 1, marks=pytest.mark.long) for follows in ("undone", "nothing", "earlier")),
+    ],
 )
-def test_an_interrupted_refresh_leaves_nothing_out(what_follows: str) -> None:
-    """Stopped before each of its writes in turn; then all of what it had seen is undone, or more comes, or nothing."""
+def test_an_interrupted_refresh_leaves_nothing_out(what_follows: str, every: int) -> None:
+    """Stopped before every ``every``th of its writes; then what it had seen is undone, or more comes, or nothing."""
     stopped = 0
     while True:
         with bench([loss(TWENTY)], [HELPER, CSUM]) as b:
@@ -675,7 +679,7 @@ def test_an_interrupted_refresh_leaves_nothing_out(what_follows: str) -> None:
                     b.run()
                     break
                 except Interrupted:
-                    stopped += 1
+                    stopped += every
             if what_follows == "undone":
                 b.change("m", LATE["delete"], LATE["insert"])
             elif what_follows == "more":

@@ -14,6 +14,7 @@ from fivm_dbt.catalog import Relation
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.refresh.engine import Engine
 from fivm_dbt.refresh.heads import read_state
+from fivm_dbt.refresh.observe import Finished
 from fivm_dbt.spark.dropped import delete_before, ends_query
 
 
@@ -70,6 +71,6 @@ def drop_old_parts(engine: Engine, found: Iterable[OldParts]) -> Iterator[OldPar
 def _seen(engine: Engine, model: str, relation: str) -> int | None:
     """The version of a relation that a model was computed from, None where it has never been or is not now."""
     state = read_state(engine, model)
-    if state.finished is None or state.unfinished is not None or relation not in state.inputs:
+    if not isinstance(state, Finished) or state.unfinished is not None or relation not in state.inputs:
         return None
     return state.inputs[relation].commit.version

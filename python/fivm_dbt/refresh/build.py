@@ -15,7 +15,7 @@ from fivm_dbt.refresh.decide import choose_buckets, raised_alarm
 from fivm_dbt.refresh.dropped import check_rebuild
 from fivm_dbt.refresh.layout import state_sizes
 from fivm_dbt.refresh.model_parts import record_partitions
-from fivm_dbt.refresh.observe import State, observe
+from fivm_dbt.refresh.observe import Finished, State, observe
 from fivm_dbt.refresh.publish import publish, write_snapshots
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.refresh.run import Run
@@ -73,7 +73,7 @@ class BuildRun(Run[MaintainedPlan]):
     def _build(self, state: State, reason: str | None, snapshots: frozenset[str] = frozenset()) -> Report:
         """Compute the whole state at the inputs' newest versions."""
         check_rebuild(self.plan, self.dropped, reason or "no reason")
-        before = state.inputs if state.finished is not None else {}
+        before = state.inputs if isinstance(state, Finished) else {}
         clock = read_clock(self.plan, self.engine, None)
         observed = observe(self.plan, self.engine, {})
         kept = snapshots | {i.name for i in self.plan.inputs if i.starts_with_snapshot}

@@ -12,7 +12,7 @@ from fivm_dbt.plan.retention import computed_after
 from fivm_dbt.refresh.dropped import Dropped, recorded_drops
 from fivm_dbt.refresh.engine import Readable
 from fivm_dbt.refresh.heads import read_state
-from fivm_dbt.refresh.observe import Coverage
+from fivm_dbt.refresh.observe import Coverage, Finished
 from fivm_dbt.refresh.oracle import recompute_sql
 from fivm_dbt.registry import Registry
 from fivm_dbt.spark.difference import difference, since
@@ -36,8 +36,8 @@ def difference_sql(plan: Plan, engine: Readable) -> str:
             remedy="take the test fivm_exact off this model, or rewrite the SQL so that it has one answer",
         )
     state = read_state(engine, plan.relation)
-    if state.finished is None or state.unfinished is not None:
-        what = "has never been built" if state.finished is None else "was interrupted in a refresh"
+    if not isinstance(state, Finished) or state.unfinished is not None:
+        what = "was interrupted in a refresh" if isinstance(state, Finished) else "has never been built"
         raise FivmError("FIVM404", f"{plan.relation} {what}", remedy=f"dbt run --select {plan.model}")
     versions = {name: record.commit.version for name, record in state.inputs.items()}
     compared = DIFFERENCES.of(plan) or _from_recompute

@@ -15,7 +15,7 @@ from fivm_dbt.plan.model.head import HeadId, NextHead, as_json, noted_head
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.decide import without_head
 from fivm_dbt.refresh.engine import Readable
-from fivm_dbt.refresh.observe import Coverage, State
+from fivm_dbt.refresh.observe import Coverage, Finished, State
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.formats import Commit, MissingRelation, NotVersioned
 from fivm_dbt.spark.heads import head_query
@@ -142,7 +142,9 @@ def _state(covered: Mapping[str, Any], head: HeadId | None, version: int) -> Sta
     number, at = int(covered["refresh"]), str(covered["recorded_at"])
     finished = Coverage(number, str(covered["plan_hash"]), covered["detail"], at)
     if "open" not in covered:
-        return State(finished, None, head, version)
+        return Finished(finished, None, head, version)
     is_first = "kind" not in covered["detail"]
     unfinished = Coverage(number + 1, str(covered["open_plan_hash"]), covered["open"], at)
-    return State(None if is_first else finished, unfinished, head, version)
+    if is_first:
+        return State(None, unfinished, head, version)
+    return Finished(finished, unfinished, head, version)

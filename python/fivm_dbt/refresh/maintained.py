@@ -29,7 +29,15 @@ from fivm_dbt.refresh.dropped import recorded_drops
 from fivm_dbt.refresh.heads import next_head, with_open
 from fivm_dbt.refresh.layout import state_sizes
 from fivm_dbt.refresh.model_parts import last_recorded, record_partitions
-from fivm_dbt.refresh.observe import Coverage, Observed, RecordedInput, State, keeps_columns, observe
+from fivm_dbt.refresh.observe import (
+    Coverage,
+    Finished,
+    Observed,
+    RecordedInput,
+    State,
+    keeps_columns,
+    observe,
+)
 from fivm_dbt.refresh.publish import write_snapshots
 from fivm_dbt.refresh.report import Action, InputChange, Report
 from fivm_dbt.refresh.resume import Gone, bound_again
@@ -47,7 +55,7 @@ from fivm_dbt.steps.read_once import read_once
 class _Moved:
     """What a refresh starts from, when versions have moved: the state that was left, and what there is now."""
 
-    state: State
+    state: Finished
     observed: dict[str, Observed]
     changes: tuple[InputChange, ...]
     binding: Binding
@@ -63,7 +71,7 @@ class MaintainedRun(BuildRun):
         state = self._left(state)
         if full_refresh:
             return self._build(state, "full refresh")
-        if state.finished is None:
+        if not isinstance(state, Finished):
             return self._build(state, self._why_missing(state))
         self.dropped = recorded_drops(state.finished)
         reason = why_rebuild(self.plan, state.finished) or self._load(state)
@@ -73,15 +81,16 @@ class MaintainedRun(BuildRun):
             return self._refresh(state, rolled_forward=False)
         if state.unfinished.plan_hash != self.plan.plan_hash:
             return self._build(state, "the refresh that was interrupted had another plan")
-        report = self._roll_forward(state)
+        report = self._roll_forward(state, state.unfinished)
         if report is not None:
             return report
         state = self._left(None)
+        if not isinstance(state, Finished):
+            return self._build(state, self._why_missing(state))
         self._load(state)
         return self._refresh(state, rolled_forward=True)
 
-    def _refresh(self, state: State, rolled_forward: bool, may_defer: bool = True) -> Report:
-        assert state.finished is not None
+    def _refresh(self, state: Finished, rolled_forward: bool, may_defer: bool = True) -> Report:
         self._complete(state.finished)
         clock = read_clock(self.plan, self.engine, state.finished.detail)
         observed = observe(self.plan, self.engine, state.inputs)
@@ -140,7 +149,6 @@ class MaintainedRun(BuildRun):
         If none is, nothing is written: the recorded time is as right as the present one. A new date is recorded, so
         that the rest of the day does not look for what has not moved.
         """
-        assert moved.state.finished is not None
         if update.finds_a_change():
             return self._apply(moved, update)
         if is_by_the_day(self.plan) or any(o.moved for o in moved.observed.values()):
@@ -212,7 +220,7 @@ class MaintainedRun(BuildRun):
             rolled=moved.rolled_forward,
         )
 
-    def _defer(self, state: State, observed: Mapping[str, Observed]) -> BoundInput | None:
+    def _defer(self, state: Finished, observed: Mapping[str, Observed]) -> BoundInput | None:
         """The input whose change is left to the delta that reads it, None where changes have to be staged."""
         name = read_once(self.plan, [o.name for o in observed.values() if o.moved])
         if name is None:
@@ -260,10 +268,9 @@ class MaintainedRun(BuildRun):
         return update.plan_writes(replaced, self.sizes)
 
     def _write(
-        self, state: State, update: Update, detail: dict[str, Any], started: Mapping[str, Any]
+        self, state: Finished, update: Update, detail: dict[str, Any], started: Mapping[str, Any]
     ) -> None:
         """Write the deltas. Between several statements the head says what is covered still, and what is open."""
-        assert state.finished is not None
         before = state.finished.as_dict()
         self.anew = {change.view: change.anew for change in update.merged}
         covered = self._covered(state, detail)
@@ -293,10 +300,8 @@ class MaintainedRun(BuildRun):
 
     # Going on with several statements
 
-    def _roll_forward(self, state: State) -> Report | None:
+    def _roll_forward(self, state: Finished, entry: Coverage) -> Report | None:
         """Finish a refresh of several statements that was interrupted; a report only where it had to be rebuilt."""
-        assert state.unfinished is not None
-        entry = state.unfinished
         self.engine.progress(f"finishing refresh {entry.refresh} of {self.plan.model}, which was interrupted")
         self.dropped = recorded_drops(entry)
         self._tell("refreshed", "it was interrupted, and has been finished")

@@ -60,7 +60,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class State:
-    """What a model's table of states says: the last finished refresh, and one that was begun and not finished.
+    """What a model's table of states says: a refresh that was begun and not finished; of a first build no more.
 
     ``version`` is that of the table, -1 where there is none; ``head`` is None there too, and where somebody took it.
     """
@@ -77,9 +77,15 @@ class State:
             return self.unfinished.refresh
         return 1 if self.finished is None else self.finished.refresh + 1
 
+
+@dataclass(frozen=True)
+class Finished(State):
+    """It says what the last finished refresh covers too."""
+
+    finished: Coverage
+
     @property
     def inputs(self) -> dict[str, RecordedInput]:
-        assert self.finished is not None
         return {name: RecordedInput.of(data) for name, data in self.finished.detail["inputs"].items()}
 
 

@@ -7,7 +7,7 @@ from fivm_dbt.refresh.bind import bind
 from fivm_dbt.refresh.clock import movement, read_clock
 from fivm_dbt.refresh.decide import why_rebuild
 from fivm_dbt.refresh.dropped import recorded_drops
-from fivm_dbt.refresh.observe import Observed, State, observe
+from fivm_dbt.refresh.observe import Finished, Observed, State, observe
 from fivm_dbt.refresh.publish import publish
 from fivm_dbt.refresh.recompute import Touched, find_touched, write_recomputed
 from fivm_dbt.refresh.report import Report
@@ -22,14 +22,13 @@ class RecomputedRun(Run[RecomputedPlan]):
         state = self._left(state)
         if full_refresh:
             return self._write(state, "full refresh")
-        if state.finished is None:
+        if not isinstance(state, Finished):
             return self._write(state, self._why_missing(state))
         self.dropped = recorded_drops(state.finished)
         reason = why_rebuild(self.plan, state.finished) or self._load(state)
         return self._refresh(state) if reason is None else self._write(state, reason)
 
-    def _refresh(self, state: State) -> Report:
-        assert state.finished is not None
+    def _refresh(self, state: Finished) -> Report:
         self._complete_build(state.finished)
         clock = read_clock(self.plan, self.engine, state.finished.detail)
         observed = observe(self.plan, self.engine, state.inputs)
@@ -39,7 +38,8 @@ class RecomputedRun(Run[RecomputedPlan]):
             return self._report("no change", state.finished.refresh)
         if self.is_lazy:
             return self._wait(state.finished, observed, movement(clock), rolled=False)
-        return self._write(state, movement(clock), clock, observed)
+        touched = self._touched(state, clock, observed)
+        return self._write(state, movement(clock), clock, observed, touched)
 
     def _write(
         self,
@@ -47,12 +47,12 @@ class RecomputedRun(Run[RecomputedPlan]):
         reason: str | None,
         clock: BoundClock | None = None,
         moved: dict[str, Observed] | None = None,
+        touched: Touched | None = None,
     ) -> Report:
         """Run the model's text at the inputs' newest versions, as a build does but without own snapshots.
 
-        Where it is known which rows the inputs that ``moved`` can reach, for these alone.
+        Where it is known which rows the inputs that ``moved`` can reach, the ``touched`` ones, for these alone.
         """
-        touched = None if moved is None else self._touched(state, clock, moved)
         clock = clock or read_clock(self.plan, self.engine, None)
         observed = moved if moved is not None else observe(self.plan, self.engine, {})
         binding = bind(self.plan, observed, buckets=1, clock=clock)
@@ -72,7 +72,9 @@ class RecomputedRun(Run[RecomputedPlan]):
         self._remove_orphans(state.finished)
         return self._report(action, state.next_refresh, reason=reason)
 
-    def _touched(self, state: State, clock: BoundClock | None, moved: dict[str, Observed]) -> Touched | None:
+    def _touched(
+        self, state: Finished, clock: BoundClock | None, moved: dict[str, Observed]
+    ) -> Touched | None:
         """What has to be recomputed of a state that is as the last refresh left it; None for all of it."""
         by_itself = self.plan.recompute.changes_by_itself or self.plan.not_repeatable is not None
         if by_itself or (clock is not None and clock.moved):

@@ -20,7 +20,7 @@ from fivm_dbt.refresh.bind import Staged
 from fivm_dbt.refresh.clock import finished_clock
 from fivm_dbt.refresh.decide import beheaded, changed_by_others, raised_alarm
 from fivm_dbt.refresh.heads import coverage, had_head, has_set, head_of_build, next_head, now, read_state
-from fivm_dbt.refresh.observe import Coverage, Observed, RecordedInput, State
+from fivm_dbt.refresh.observe import Coverage, Finished, Observed, RecordedInput, State
 from fivm_dbt.refresh.publish import drop_states, show_again, show_helpers
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InnerChange, InputChange, Report
@@ -98,11 +98,10 @@ class Run(Generic[P]):
         """What a build is called, ``again`` where it is not the first one."""
         return "built" if self.is_new else again
 
-    def _load(self, state: State) -> str | None:
+    def _load(self, state: Finished) -> str | None:
         """Take up what the last refresh has left; why the state is not that, where somebody else has written to it."""
         if self.head is None:
             return beheaded(self.plan)
-        assert state.finished is not None
         detail, name = state.finished.detail, self.plan.state_relation
         self.base = state.version
         self.state_bytes = detail["state_bytes"]

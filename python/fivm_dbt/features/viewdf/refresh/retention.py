@@ -22,6 +22,7 @@ from fivm_dbt.features.viewdf.refresh.known import KnownParts, touched
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.refresh.engine import Readable
 from fivm_dbt.refresh.heads import read_state
+from fivm_dbt.refresh.observe import Finished
 
 NEEDS = "needs"
 """Key of a head's detail: by viewdf model that was read by parts, the first part that is still needed."""
@@ -141,7 +142,7 @@ def _not_needed(
 ) -> Intervals:
     """Those of ``parts`` of a model that one of its readers needs no more."""
     state = read_state(engine, reader)
-    if state.finished is None or state.unfinished is not None or version is None:
+    if not isinstance(state, Finished) or state.unfinished is not None or version is None:
         return Intervals()
     seen = state.inputs.get(model)
     if seen is None or seen.commit.version < version:

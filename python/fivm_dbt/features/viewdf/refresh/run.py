@@ -26,7 +26,7 @@ from fivm_dbt.refresh.decide import lost_inputs, unreadable, why_rebuild
 from fivm_dbt.refresh.dropped import check_rebuild, recorded_drops
 from fivm_dbt.refresh.executor import RUNS
 from fivm_dbt.refresh.heads import had_head, with_nothing, with_open
-from fivm_dbt.refresh.observe import Coverage, Observed, State, observe
+from fivm_dbt.refresh.observe import Coverage, Finished, Observed, State, observe
 from fivm_dbt.refresh.publish import drop_states, publish, show_again, write_snapshots
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InputChange, PartChange, Report
@@ -66,7 +66,7 @@ class PartRun(Run[ViewdfPlan]):
         upstream = self.inputs.upstream()
         if full_refresh:
             return self._build(state, upstream, _ON_REQUEST)
-        if state.finished is None:
+        if not isinstance(state, Finished):
             return self._build(state, upstream, self._why_missing(state))
         self.dropped = recorded_drops(state.finished)
         reason = why_rebuild(self.plan, state.finished) or self._load(state)
@@ -153,9 +153,8 @@ class PartRun(Run[ViewdfPlan]):
 
     # Refreshing
 
-    def _refresh(self, state: State, upstream: Mapping[str, Upstream]) -> Report:
+    def _refresh(self, state: Finished, upstream: Mapping[str, Upstream]) -> Report:
         """Compute the parts that have become ready, and those that late data has changed."""
-        assert state.finished is not None
         self._complete(state.finished)
         observed = observe(self.plan, self.engine, state.inputs)
         lost = lost_inputs(self.plan, observed, state.inputs)
@@ -190,14 +189,13 @@ class PartRun(Run[ViewdfPlan]):
 
     def _found(
         self,
-        state: State,
+        state: Finished,
         upstream: Mapping[str, Upstream],
         observed: dict[str, Observed],
         staged: Mapping[str, Staged],
         before: KnownParts,
     ) -> Found:
         """What a refresh starts from, with the parts that have changed."""
-        assert state.finished is not None
         binding = bind(self.plan, observed, buckets=1, staged=staged)
         recorded = {name: record.snapshot for name, record in state.inputs.items()}
         kept = {name for name, version in recorded.items() if version is not None} & binding.changed

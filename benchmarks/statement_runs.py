@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 KINDS: tuple[Kind, ...] = ("staged", "queried", "written")
 """The statements that count: to forget what was staged is none."""
 
+EACH_KEPT = Config(fivm_without=("shared_aggregates",))
+"""The inner views differ in their conditions alone: one view would be kept of all."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -76,7 +79,7 @@ class Followed:
         relations = [Relation(name, engine.describe(f"SELECT * FROM {name}")) for name in inputs]
 
         def planner(measured: TableStatistics | None, promises: Promises | None = None) -> Plan:
-            request = ModelRequest(relation, sql, Catalog.of(relations), Config(), measured=measured)
+            request = ModelRequest(relation, sql, Catalog.of(relations), EACH_KEPT, measured=measured)
             return plan_model(request, engine.describe)
 
         model = Followed(settled_plan(planner, engine, State()), engine, session, warehouse)

@@ -31,6 +31,7 @@ from fivm_dbt.rewrite.flatten_joins import flatten_joins
 from fivm_dbt.rewrite.order_factors import order_factors
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.rewrite.prune_columns import prune_columns
+from fivm_dbt.rewrite.shared_aggregates import share_aggregates
 from fivm_dbt.spark.capture import change_query, snapshot_query
 from fivm_dbt.spark.merge import merge
 from fivm_dbt.spark.pieces import table
@@ -132,6 +133,7 @@ def test_lowered_means_the_same(case: Case, duckdb_tables: DuckDbEngine) -> None
     wanted = Counter(duckdb_tables.query(case.sql))
     assert _rows(duckdb_tables, node) == wanted
     assert _rows(duckdb_tables, rewrite(node)) == wanted
+    assert _rows(duckdb_tables, share_aggregates(rewrite(node))) == wanted
 
 
 @parameters("rewrite/flatten_joins.sql")
@@ -144,6 +146,14 @@ def test_prune_columns(case: Case) -> None:
     pruned = prune_columns(_lowered(case).node)
     assert prune_columns(pruned) == pruned
     case.check(render(pruned))
+
+
+@parameters("rewrite/share_aggregates.sql")
+def test_share_aggregates(case: Case, duckdb_tables: DuckDbEngine) -> None:
+    shared = share_aggregates(rewrite(_lowered(case).node))
+    assert share_aggregates(shared) == shared
+    assert _rows(duckdb_tables, shared) == Counter(duckdb_tables.query(case.sql))
+    case.check(render(shared))
 
 
 @parameters("rewrite/order_factors.sql")

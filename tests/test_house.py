@@ -15,7 +15,7 @@ PRODUCT, GENERATOR = "python", "tests/generator"
 LINES, FUNCTION_LINES, POSITIONAL, PLACES = 400, 60, 5, 4
 
 KNOWN_IN = {
-    "Aggregate": 20,
+    "Aggregate": 21,
     "Filter": 16,
     "Join": 20,
     "Map": 22,

@@ -8,13 +8,12 @@ from datetime import date, timedelta
 import benchmarks.statements
 import pytest
 from benchmarks.statement_models import Inputs, Shape, model_sql
-from benchmarks.statement_runs import Cost, Figures, Run
+from benchmarks.statement_runs import EACH_KEPT, Cost, Figures, Run
 from benchmarks.statements import bars
 from benchmarks.timed import Timing
 from click.testing import CliRunner
 
 from fivm_dbt.catalog import Catalog, Column, Relation
-from fivm_dbt.config import Config
 from fivm_dbt.plan.model.plan import MaintainedPlan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
@@ -33,7 +32,7 @@ def test_a_model_has_as_many_inner_views_as_wanted(shape: Shape, helpers: int) -
         Relation(name, tuple(Column.of(*column.split(" ")) for column in text.split(", ")))
         for name, text in TABLES.items()
     ]
-    request = ModelRequest("shop.revenue", model_sql(helpers, shape), Catalog.of(relations), Config())
+    request = ModelRequest("shop.revenue", model_sql(helpers, shape), Catalog.of(relations), EACH_KEPT)
     plan = plan_model(request)
     assert isinstance(plan, MaintainedPlan)
     assert len(plan.helpers) == helpers

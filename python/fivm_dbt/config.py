@@ -28,7 +28,9 @@ Inequality = Literal["auto", "reevaluate", "parameterised", "ranges"]
 """What is kept of an aggregate that is correlated by an inequality."""
 
 
-Pass = Literal["column_pruning", "delta_first", "look_ups", "products", "split_sums", "time_ranges"]
+Pass = Literal[
+    "column_pruning", "delta_first", "look_ups", "products", "shared_aggregates", "split_sums", "time_ranges"
+]
 """What makes plans cheaper and not more right: each can be left out, to see what it does."""
 
 

@@ -60,6 +60,15 @@ def is_there(value: Scalar) -> Scalar:
     return Scalar(exp.Is(this=exp.paren(value.ast()), expression=exp.Null()).not_())
 
 
+def is_positive(value: Scalar) -> Scalar:
+    """Whether a number is greater than 0.
+
+    >>> is_positive(Scalar.parse("a.n")).sql
+    'a.n > 0'
+    """
+    return Scalar(exp.GT(this=grouped(value.ast()), expression=exp.Literal.number(0)))
+
+
 def coalesce(value: Scalar, default: Scalar) -> Scalar:
     """``value``, or ``default`` where it is NULL.
 

@@ -31,6 +31,7 @@ from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.plan.retention import Retained, retained
 from fivm_dbt.plan.views import Given, PlannedViews, Topmost, plan_views
 from fivm_dbt.rewrite.pipeline import rewrite
+from fivm_dbt.rewrite.shared_aggregates import share_aggregates
 from fivm_dbt.sql.depth import within_the_stack
 from fivm_dbt.sql.lower import lower
 from fivm_dbt.sql.lowered import Lowered
@@ -130,8 +131,11 @@ class _Planning:
 
     @cached_property
     def query(self) -> Node:
-        """The nodes with joins flattened and columns pruned."""
-        return rewrite(self.lowered.node, is_pruned="column_pruning" not in self._config.fivm_without)
+        """The nodes with joins flattened, columns pruned, and one aggregate where one view can be kept of several."""
+        left_out = self._config.fivm_without
+        node = rewrite(self.lowered.node, is_pruned="column_pruning" not in left_out)
+        keeps_views = self._config.fivm_strategy != "first_order" and "shared_aggregates" not in left_out
+        return share_aggregates(node) if keeps_views else node
 
     @cached_property
     def static(self) -> frozenset[str]:

@@ -35,6 +35,20 @@ def flatten_joins(node: Node) -> Node:
     return over.simplified() if isinstance(over, Local) else over
 
 
+def parts_of_join(node: Node) -> tuple[tuple[Node, ...], tuple[Scalar, ...]]:
+    """The factors and the predicates of a flat join; of another node itself, or what a filter is on."""
+    if isinstance(node, Join):
+        return node.factors, node.predicates
+    return ((node.input,), node.predicates) if isinstance(node, Filter) else ((node,), ())
+
+
+def joined(factors: tuple[Node, ...], predicates: tuple[Scalar, ...]) -> Node:
+    """What :func:`parts_of_join` takes apart."""
+    if len(factors) > 1:
+        return Join(factors, predicates)
+    return Filter(factors[0], predicates) if predicates else factors[0]
+
+
 def _filter(node: Filter) -> Node:
     inner = node.input
     if isinstance(inner, Filter):

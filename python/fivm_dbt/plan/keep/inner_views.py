@@ -19,7 +19,8 @@ groups of an inner aggregate, all partners of a join, all rows of a window's par
 6. of an aggregate that is correlated by an inequality what :mod:`fivm_dbt.plan.keep.inequality.choose` says. Where
    that is evaluated on demand, what is joined with it is kept: the view above reads all of it in each refresh.
 
-The same view is kept once, however often the query has it. ``fivm_strategy: first_order`` keeps only what exactness
+The same view is kept once, however often the query has it, and one of aggregates that differ in conditions and sums
+(:mod:`fivm_dbt.rewrite.shared_aggregates`). ``fivm_strategy: first_order`` keeps only what exactness
 needs: windows, and inner results that are not the same to the last bit when computed twice. (F-IVM, section 4:
 materialise the siblings of delta paths; DBToaster, section 3: deltas are joined with materialised complements.)
 """

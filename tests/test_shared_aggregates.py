@@ -1,0 +1,83 @@
+"""One view is kept of aggregates that differ in conditions and sums, and each is shown from it exactly."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from fixtures.models import Bench, plan_of, relation
+from fixtures.runs import by_run
+
+TABLES = {
+    "f": ("k int, g int, x decimal(6,2), s string", [(i % 4, i % 3, i % 7, "ab"[i % 2]) for i in range(24)]),
+    "d": ("k int, t string", [(i, "uv"[i % 2]) for i in range(4)]),
+}
+CONDITIONS = (
+    "f.x > 2",
+    "f.s = 'a'",
+    "f.x is null or f.g = 1",
+    "f.s in ('a', 'b') and f.x < 5",
+    "true",
+    "f.g <> f.k",
+)
+CALLS = ("count(*)", "count(f.x)", "sum(f.x)", "avg(f.x)", "sum(f.g)", "sum(f.x * f.g)")
+
+
+def _stacked(*parts: tuple[str, str], source: str = "f join d on f.k = d.k", key: str = "d.t") -> str:
+    branches = (
+        f"select {key} as key, cast({call} as decimal(20,6)) as n from {source} where {condition} group by {key}"
+        for call, condition in parts
+    )
+    return f"select key, sum(n) as n, count(*) as many from ({' union all '.join(branches)}) u group by key"
+
+
+def _views(sql: str, **meta: object) -> int:
+    return len(plan_of(sql, [relation(name, columns) for name, (columns, _) in TABLES.items()], meta).helpers)
+
+
+def test_one_view_is_kept_of_many() -> None:
+    sql = _stacked(*(("count(*)", condition) for condition in CONDITIONS))
+    assert _views(sql) == 1
+    assert _views(sql, fivm_without=["shared_aggregates"]) == len(CONDITIONS)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        _stacked(("max(f.x)", "f.s = 'a'"), ("max(f.x)", "f.s = 'b'")),
+        _stacked(("count(distinct f.x)", "f.s = 'a'"), ("count(*)", "f.s = 'b'")),
+        _stacked(("sum(f.x)", "d.t = 'u'"), ("sum(f.x)", "d.t = 'v'")),
+    ],
+    ids=["no sum", "distinct", "of two relations"],
+)
+def test_what_is_not_shared(sql: str) -> None:
+    assert _views(sql) == _views(sql, fivm_without=["shared_aggregates"]) > 1
+
+
+@pytest.mark.parametrize("seed", by_run(range(3), more=range(3, 12), long=range(12, 100)))
+def test_random_aggregates(seed: int) -> None:
+    """Of rows that come, go and are doubled, with NULLs, through all of a group's going."""
+    rng = random.Random(seed)
+    parts = [(rng.choice(CALLS), rng.choice(CONDITIONS)) for _ in range(rng.randint(2, 5))]
+    source, key = rng.choice((("f join d on f.k = d.k", "d.t"), ("f", "f.k"), ("f", "f.s")))
+    bench = Bench.of(_stacked(*parts, source=source, key=key), TABLES)
+    bench.refresh()
+    bench.check()
+    rows = list(TABLES["f"][1])
+    for _ in range(5):
+        gone = rng.sample(rows, min(len(rows), rng.randint(0, 12)))
+        come = [
+            (
+                rng.choice((0, 1, None)),
+                rng.choice((1, 2, None)),
+                rng.choice(("1.50", "7.00", None)),
+                rng.choice("ab"),
+            )
+            for _ in range(rng.randint(0, 4))
+        ]
+        bench.engine.change("f", insert=come * 2, delete=gone)
+        rows = [r for r in rows if r not in gone or gone.remove(r)]  # type: ignore[func-returns-value]
+        rows += come * 2
+        bench.refresh()
+        bench.check()

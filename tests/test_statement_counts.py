@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from benchmarks.statement_runs import EACH_KEPT
 from benchmarks.timed import TimedEngine
 from pyspark.sql import SparkSession
 
 from fivm_dbt.catalog import Catalog, Relation
-from fivm_dbt.config import Config
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
@@ -124,7 +124,7 @@ def _plan(engine: TimedEngine, helpers: int) -> Plan:
         Relation(name, engine.describe(f"SELECT * FROM {name}"))
         for name in ("counts.orders", "counts.customers")
     ]
-    request = ModelRequest(f"counts.revenue_{helpers}", sql, Catalog.of(relations), Config())
+    request = ModelRequest(f"counts.revenue_{helpers}", sql, Catalog.of(relations), EACH_KEPT)
     return plan_model(request, engine.describe)
 
 

@@ -43,13 +43,14 @@ def share_aggregates(node: Node) -> Node:
         member = _member(each) if isinstance(each, Aggregate) else None
         if member is not None:
             found[member.shape].append(member)
+    alike = [members for members in found.values() if len({m.meaning for m in members}) > 1]
+    if not alike:
+        return node
     taken = {f.table.lower() for each in node.walk() for f in each.fields}
     instead: dict[Aggregate, Node] = {}
-    for members in found.values():
-        different = list({m.meaning: m for m in members}.values())
-        if len(different) > 1:
-            instead |= _Shared.of(different, taken).shown(members)
-    return _over(node, instead) if instead else node
+    for members in alike:
+        instead |= _Shared.of(members, taken).shown(members)
+    return _over(node, instead)
 
 
 def _over(node: Node, instead: Mapping[Aggregate, Node]) -> Node:
@@ -90,7 +91,7 @@ class _Member:
 def _member(aggregate: Aggregate) -> _Member | None:
     """What can be shared of an aggregate, None for nothing."""
     factors, conditions = parts_of_join(aggregate.input)
-    scans = tuple(f.source for f in factors if isinstance(f, Read))
+    scans = tuple(f.source for f in factors if isinstance(f, Read) and f.source is f)
     is_plain = not aggregate.is_global and aggregate.factored is None and aggregate.near is None
     if not is_plain or len(scans) < len(factors) or not all(map(_is_sum, aggregate.calls)):
         return None
@@ -147,7 +148,7 @@ class _Shared:
         first = members[0]
         conditions = [m.condition(self._common) for m in members]
         known = [c for c in dict.fromkeys(conditions) if c is not None]
-        is_whole = len(known) < len(set(conditions)) or len(_tables(known)) > 1
+        is_whole = None in conditions or len(_tables(known)) > 1
         predicates = [*sorted(first.joined | self._common, key=lambda s: s.sql)]
         predicates += [] if is_whole else [any_of(*known)]
         placed = tuple(self._placed(p) for p in predicates)

@@ -59,16 +59,8 @@ def test_first_and_last_state(located: Located, meaning: Meaning) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("located", SCENARIOS, ids=[s.scenario.id for s in SCENARIOS])
-def test_scenario(located: Located, meaning: Meaning) -> None:
-    subject = Subject.of_scenario(located.scenario, may_refuse=located.scenario.id in NOT_YET)
-    problems = meaning.problems(subject, deltas=False)
-    assert not problems, "\n".join(problems)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("located", SCENARIOS, ids=[s.scenario.id for s in SCENARIOS])
 def test_deltas_of_a_scenario(located: Located, meaning: Meaning) -> None:
-    """What a refresh adds on Spark, which DuckDB has followed many times already."""
+    """The text, the plan, and what a refresh adds on Spark, which DuckDB has followed many times already."""
     subject = Subject.of_scenario(located.scenario, may_refuse=located.scenario.id in NOT_YET)
     problems = meaning.problems(subject, deltas=True)
     assert not problems, "\n".join(problems)

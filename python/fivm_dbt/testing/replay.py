@@ -88,6 +88,19 @@ class Replays:
             workbench.close()
         return replace(result, seconds=perf_counter() - start)
 
+    def differs(self, forced: Forced) -> bool:
+        """Whether the models have other plans where something is forced, or are refused."""
+        return self._runs(forced) != self._runs(NOTHING)
+
+    def _runs(self, forced: Forced) -> tuple[Plan, ...] | str:
+        workbench = self._open_workbench()
+        try:
+            return tuple(map(_as_run, plan_models(self._scenario, workbench, forced=forced)))
+        except FivmError as error:
+            return error.code.number
+        finally:
+            workbench.close()
+
     def _once(
         self, result: ScenarioResult, plans: tuple[Plan, ...], workbench: Workbench, forced: Forced
     ) -> ScenarioResult:

@@ -59,8 +59,8 @@ format: $(INSTALLED) ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: setup ## measure refresh against recompute
-	$(BIN)/python -m benchmarks
+bench: setup ## refreshes beside recomputes and incremental models, over TPC-H; ARGS=--quick
+	$(BIN)/python -m benchmarks.compare $(ARGS)
 
 queries: $(INSTALLED) ## TPC-H and the papers' queries through changes; ARGS='--engine spark --batches 3'
 	$(BIN)/python -m benchmarks.tpch $(ARGS)

@@ -1,0 +1,118 @@
+"""TPC-H as Delta tables: facts by month, as a data team has them, and how they change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from benchmarks.queries.tpch_data import TABLES, tpch_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = "tpch"
+
+_MONTHS = {"orders": ("o_orderdate", "o_ordermonth"), "lineitem": ("l_shipdate", "l_shipmonth")}
+"""Of facts the date and the column of its month, by which they are partitioned."""
+
+_LAST = date(1998, 8, 2)
+_DAYS = 2406
+"""The last day of TPC-H's orders, and how many there are; each has about as many orders."""
+
+PERCENTS = (0.01, 0.1, 1, 10, 50)
+"""So many percent of the orders are new or changed."""
+
+_NEW_KEYS = 1_000_000_000
+"""Between the keys of orders that come in one round and in the next."""
+
+
+def load(session: SparkSession, scale: float) -> None:
+    """Create the tables, each with a change feed. Data are generated once."""
+    session.sql(f"CREATE SCHEMA {SCHEMA}")
+    properties = "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+    for name, file in tpch_files(scale).items():
+        source, partitioned = f"SELECT * FROM parquet.`{file.resolve()}`", ""
+        if name in _MONTHS:
+            day, month = _MONTHS[name]
+            partitioned = f"PARTITIONED BY ({month})"
+            source = f"SELECT /*+ REBALANCE({month}) */ *, date_format({day}, 'yyyy-MM') AS {month} FROM ({source})"
+        session.sql(f"CREATE TABLE {SCHEMA}.{name} USING DELTA {partitioned} {properties} AS {source}")
+
+
+@dataclass(frozen=True)
+class Change:
+    """What happens to the tables between two refreshes; each round of it happens to other rows."""
+
+    name: str
+    make: Callable[[SparkSession, int], None]
+
+
+def _recent(percent: float, session: SparkSession, round_: int) -> None:
+    """Half of so many percent of the orders come, with their lines, as copies of others; the lines of these get another
+    discount. All are of the last days that have so many.
+    """
+    share = percent / 100 / 2
+    days = max(1, round(share * _DAYS))
+    each = max(1, round(days / _DAYS / share))
+    since = _LAST - timedelta(days=days - 1)
+    theirs = f"o_orderkey < {_NEW_KEYS} AND o_orderdate >= date '{since}'"
+    chosen = f"SELECT * FROM {SCHEMA}.orders WHERE {theirs} AND pmod(o_orderkey, {each}) = {round_ % each}"
+    moved = _NEW_KEYS * (10 * round_ + PERCENTS.index(percent))
+    session.sql(
+        f"INSERT INTO {SCHEMA}.lineitem SELECT {_copied('lineitem', 'l_orderkey', moved)} "
+        f"FROM {SCHEMA}.lineitem LEFT SEMI JOIN ({chosen}) ON l_orderkey = o_orderkey"
+    )
+    session.sql(
+        f"INSERT INTO {SCHEMA}.orders SELECT {_copied('orders', 'o_orderkey', moved)} FROM ({chosen})"
+    )
+    session.sql(
+        f"MERGE INTO {SCHEMA}.lineitem USING ({chosen}) ON l_orderkey = o_orderkey "
+        f"WHEN MATCHED THEN UPDATE SET l_discount = {_OTHER_DISCOUNT}"
+    )
+
+
+_OTHER_DISCOUNT = "CASE WHEN l_discount > 0.05 THEN 0.01 ELSE 0.07 END"
+
+
+def _copied(table: str, key: str, moved: int) -> str:
+    """The columns of a copy of rows, with other keys."""
+    columns = [c.name for spec in TABLES if spec.name == table for c in spec.columns]
+    return ", ".join([f"{c} + {moved}" if c == key else c for c in columns] + [_MONTHS[table][1]])
+
+
+def _spread(session: SparkSession, round_: int) -> None:
+    """A hundredth of the lines, in all months, gets another discount."""
+    session.sql(
+        f"UPDATE {SCHEMA}.lineitem SET l_discount = {_OTHER_DISCOUNT} WHERE pmod(l_orderkey, 100) = {round_}"
+    )
+
+
+def _deleted(session: SparkSession, round_: int) -> None:
+    """A hundredth of the lines goes."""
+    session.sql(f"DELETE FROM {SCHEMA}.lineitem WHERE pmod(l_orderkey + 50, 100) = {round_}")
+
+
+def _customers(session: SparkSession, round_: int) -> None:
+    """A hundredth of the customers changes its segment."""
+    session.sql(
+        f"UPDATE {SCHEMA}.customer SET c_mktsegment = CASE c_mktsegment WHEN 'BUILDING' THEN 'MACHINERY' "
+        f"ELSE 'BUILDING' END WHERE pmod(c_custkey, 100) = {round_}"
+    )
+
+
+def _nothing(session: SparkSession, round_: int) -> None:
+    """Nothing changes."""
+
+
+def changes() -> Iterator[Change]:
+    """Small ones first, as those of many rows make the tables larger."""
+    recent = [Change(f"recent {p:g} %", partial(_recent, p)) for p in PERCENTS]
+    yield Change("none", _nothing)
+    yield from recent[:3]
+    yield Change("spread 1 %", _spread)
+    yield Change("deletes 1 %", _deleted)
+    yield Change("customers 1 %", _customers)
+    yield from recent[3:]

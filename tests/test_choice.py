@@ -57,6 +57,24 @@ def test_a_join_as_large_as_its_inputs_does_not_pay(updatable: str, factor: int)
     assert not any(_chosen(rows, updatable).values())
 
 
+def test_keys_of_one_relation_have_no_more_values_than_it_has_rows() -> None:
+    """Orders by customer and day: 240 million pairs, of which there are as many as orders at most."""
+    graph = Hypergraph(
+        (
+            Edge("L", ("orderkey", "price")),
+            Edge("O", ("orderkey", "custkey", "day")),
+            Edge("C", ("custkey", "segment")),
+        ),
+        frozenset(("day", "segment")),
+    )
+    statistics = Statistics(
+        SF1, {("O", "custkey"): 100_000, ("O", "day"): 2_400, ("L", "orderkey"): 1_500_000}
+    )
+    assert statistics.groups(graph, "LO", ("custkey", "day")) == SF1["O"]
+    assert statistics.groups(graph, "LO", ("day",)) == 2_400
+    assert statistics.groups(graph, "OC", ("day", "segment", "custkey")) == SF1["O"]
+
+
 def test_what_a_view_below_answers_is_not_kept_twice() -> None:
     """Flights per plane are few, flights per model fewer: but with the first ones kept, there is nothing to save."""
     graph = Hypergraph(

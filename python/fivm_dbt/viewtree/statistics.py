@@ -63,15 +63,19 @@ class Statistics:
         return max(1.0, product)
 
     def groups(self, graph: Hypergraph, names: Iterable[str], keys: Iterable[str]) -> float:
-        """Rows of a view: there are no more groups than key values, and no more than joined rows."""
+        """Rows of a view: there are no more groups than values of the keys together, and no more than joined rows.
+
+        Keys that one relation has have no more values together than it has rows.
+        """
         members = set(names)
-        values = math.prod(
-            float(
-                min(
-                    self._distinct(graph, n, key)
-                    for n in graph.edges_of[key] & members or graph.edges_of[key]
-                )
+        values = {
+            key: min(
+                self._distinct(graph, n, key) for n in graph.edges_of[key] & members or graph.edges_of[key]
             )
             for key in keys
-        )
-        return min(values, self.rows_of_join(graph, members))
+        }
+        bounds = [math.prod(map(float, values.values())), self.rows_of_join(graph, members)]
+        for name in members:
+            others = (float(v) for key, v in values.items() if name not in graph.edges_of[key])
+            bounds.append(self.rows_of(name) * math.prod(others))
+        return min(bounds)

@@ -116,9 +116,9 @@ def test_seconds_and_sizes_are_those_of_the_commits() -> None:
 
 def test_lines_under_headings() -> None:
     refreshed = Refreshed(
-        "a.daily", 12, "2024-05-01T12:00:00+00:00", "refreshed", "r +1 -0", 3, 2.04, 1500, "why"
+        "a.daily", 12, "2024-05-01T12:00:00+00:00", "refreshed", "r +1 -0", 3, 2.04, (1.5, 9), 1500, "why"
     )
     assert table_of([refreshed]) == [
-        "model  refresh  at (UTC)             action     changed  rows  seconds  state bytes  reason",
-        "daily  12       2024-05-01 12:00:00  refreshed  r +1 -0  3     2.0      1,500        why",
+        "model  refresh  at (UTC)             action     changed  rows  seconds  expected   state bytes  reason",
+        "daily  12       2024-05-01 12:00:00  refreshed  r +1 -0  3     2.0      1.5 / 9.0  1,500        why",
     ]

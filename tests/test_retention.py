@@ -159,6 +159,25 @@ def test_a_deletion_is_one_in_young_parts_and_where_rows_are_left() -> None:
     assert (report.action, bench.finished.detail["dropped"]) == ("no change", {"m": "19783"})
 
 
+def test_no_build_in_the_place_of_a_refresh() -> None:
+    """Once parts have been dropped, a refresh that takes long stays one: a build would lose what they had."""
+    bench = _bench(QUERIES["sums"])
+    _change(bench, insert=[("a", n, _at(n)) for n in range(6)])
+    bench.refresh()
+    bench.took(1.0)
+    _change(bench, insert=[("a", 7, _at(6))])
+    bench.refresh()
+    bench.took(30.0)
+    _drop(bench, _at(3).date())
+    _change(bench, insert=[("a", 8, _at(6))])
+    assert bench.refresh().action == "refreshed"
+    bench.took(30.0)
+    _change(bench, insert=[("b", 9, _at(6))])
+    report = bench.refresh()
+    assert (report.action, report.expected) == ("refreshed", (30.0, 1.0))
+    _check(bench)
+
+
 def test_taken_for_deleted() -> None:
     bench = _bench(QUERIES["largest"], {"fivm_dropped_parts": "retract"})
     _change(bench, [("a", 5, _at(0)), ("a", 2, _at(8))])

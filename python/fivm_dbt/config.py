@@ -67,6 +67,7 @@ class Config(BaseModel):
     fivm_trust_keys: bool = False
     fivm_declares: Declares | None = None
     fivm_on_change: Literal["rebuild", "fail"] = "rebuild"
+    fivm_rebuild: Literal["auto", "never"] = "auto"
     fivm_refresh: Literal["eager", "lazy"] = "eager"
     fivm_start: Annotated[str | None, BeforeValidator(_as_text)] = None
     fivm_part_timestamp: bool = False

@@ -151,5 +151,23 @@ PROTOCOL = (
         new='if finished.detail["kind"]:',
         tests="tests/test_heads.py",
     ),
+    Mutant(
+        "costs-not-carried-on",
+        "what refreshes have cost is forgotten by the next one",
+        "refresh/build.py",
+        "BuildRun._note_costs",
+        old='self.costs = Costs.of(detail.get("costs"))',
+        new="self.costs = NOTHING",
+        tests="tests/test_costs.py",
+    ),
+    Mutant(
+        "dropped-parts-built-anew",
+        "a refresh that takes long becomes a build though parts of its inputs have been dropped since",
+        "refresh/maintained.py",
+        "MaintainedRun._may_build",
+        old="and not self.dropped",
+        new="",
+        tests="tests/test_retention.py -k no_build",
+    ),
 )
 """A refresh is one commit with its head: all of it or nothing, once, and from what it has read."""

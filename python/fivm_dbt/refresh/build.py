@@ -11,11 +11,12 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.model.plan import MaintainedPlan
 from fivm_dbt.refresh.bind import bind, versions_read
 from fivm_dbt.refresh.clock import read_clock
+from fivm_dbt.refresh.costs import NOTHING, Costs, known_after
 from fivm_dbt.refresh.decide import choose_buckets, raised_alarm
 from fivm_dbt.refresh.dropped import check_rebuild
 from fivm_dbt.refresh.layout import state_sizes
 from fivm_dbt.refresh.model_parts import record_partitions
-from fivm_dbt.refresh.observe import Finished, State, observe
+from fivm_dbt.refresh.observe import Finished, Observed, State, observe
 from fivm_dbt.refresh.publish import publish, write_snapshots
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.refresh.run import Run
@@ -31,6 +32,8 @@ class BuildRun(Run[MaintainedPlan]):
 
     anew: Mapping[str, int] = MappingProxyType({})
     """Of which views the last commit has written how many partitions anew."""
+    costs = NOTHING
+    """What refreshes and builds before this one have cost."""
     tail = Tail()
     """What is appended and not folded in, with the commit that is made next."""
 
@@ -48,7 +51,13 @@ class BuildRun(Run[MaintainedPlan]):
         self.tail = Tail.of(detail.get("tail"))
 
     def _of_state(self) -> dict[str, Any]:
-        return {"anew": dict(self.anew), "base": self.base, "tail": self.tail.as_dict()}
+        known = {"tail": self.tail.as_dict(), "costs": self.costs.as_dict()}
+        return {"anew": dict(self.anew), "base": self.base, **known}
+
+    def _note_costs(self, detail: Mapping[str, Any], commit: Commit | None) -> None:
+        self.costs = Costs.of(detail.get("costs"))
+        if commit is not None:
+            self.costs = known_after(self.costs, detail, commit.timestamp)
 
     def _measure(self, since: Sequence[Commit]) -> None:
         super()._measure(since)
@@ -70,8 +79,14 @@ class BuildRun(Run[MaintainedPlan]):
 
     # Building
 
-    def _build(self, state: State, reason: str | None, snapshots: frozenset[str] = frozenset()) -> Report:
-        """Compute the whole state at the inputs' newest versions."""
+    def _build(
+        self,
+        state: State,
+        reason: str | None,
+        snapshots: frozenset[str] = frozenset(),
+        costs: Costs = NOTHING,
+    ) -> Report:
+        """Compute the whole state at the inputs' newest versions. What is known of ``costs`` holds after it too."""
         check_rebuild(self.plan, self.dropped, reason or "no reason")
         before = state.inputs if isinstance(state, Finished) else {}
         clock = read_clock(self.plan, self.engine, None)
@@ -82,7 +97,7 @@ class BuildRun(Run[MaintainedPlan]):
         binding = bind(self.plan, observed, buckets=buckets, clock=clock)
         self.engine.progress(f"building {self.plan.model}" + (f": {reason}" if reason else ""))
         recorded = write_snapshots(self.plan, self.engine, binding, kept & {i.name for i in self.plan.inputs})
-        self.sizes, self.anew, self.tail = {}, {}, Tail()
+        self.sizes, self.anew, self.tail, self.costs = {}, {}, Tail(), costs
         self._tell(self._as_build("rebuilt"), reason)
         head, covered = self._built(state, observed, recorded, binding)
         try:
@@ -90,16 +105,22 @@ class BuildRun(Run[MaintainedPlan]):
         except Exception as error:
             self._not_built(error)
         self._committed(head)
-        self._count(state, covered)
+        self._count(state, covered, observed)
         publish(self.plan, self.engine, is_summed=self.is_summed)
         self._remove_orphans(state.finished)
         record_partitions(self.plan, self.engine, state.next_refresh, versions_read(binding), None)
         return self._report(self._as_build("rebuilt"), state.next_refresh, reason=reason)
 
-    def _count(self, state: State, covered: Mapping[str, Any]) -> None:
-        """Count what was built, where the way of writing depends on it, and have the head say so."""
+    def _count(self, state: State, covered: Mapping[str, Any], observed: Mapping[str, Observed]) -> None:
+        """Count what was built, where the way of writing depends on it, and have the head say so.
+
+        It says then also how many rows of each input were read.
+        """
         self.sizes = state_sizes(self.plan, self.engine)
         if self.sizes:
+            read = dict(self.engine.measured().scans)
+            rows = {o.name: read[o.table] for o in observed.values() if o.table in read}
+            self.costs = replace(self.costs, rows=rows)
             kept = {k: v for k, v in covered["detail"].items() if k not in self._state_detail()}
             self._set_head(self._covered(state, kept))
 

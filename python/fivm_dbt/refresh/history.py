@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import Any
 
 from fivm_dbt.naming import sibling, split_name
 from fivm_dbt.parts.intervals import Intervals
+from fivm_dbt.refresh.costs import seconds_between
 from fivm_dbt.refresh.engine import Engine
 from fivm_dbt.refresh.heads import noted
 from fivm_dbt.spark.formats import Commit, MissingRelation, NotVersioned
@@ -16,14 +16,26 @@ from fivm_dbt.spark.formats import Commit, MissingRelation, NotVersioned
 RECORDING = "recording"
 """Key of a head's detail: the parts that a refresh has ``computed`` and ``dropped``, as texts, among others."""
 
-_HEADINGS = ("model", "refresh", "at (UTC)", "action", "changed", "rows", "seconds", "state bytes", "reason")
+_HEADINGS = (
+    "model",
+    "refresh",
+    "at (UTC)",
+    "action",
+    "changed",
+    "rows",
+    "seconds",
+    "expected",
+    "state bytes",
+    "reason",
+)
 
 
 @dataclass(frozen=True)
 class Refreshed:
     """A refresh: ``changed`` are its inputs and time parts, ``rows`` what came to the model's own state.
 
-    ``seconds`` are those from its begin to its commit, ``bytes`` the size of the state after it. None is not known.
+    ``seconds`` are those from its begin to its commit, ``expected`` were those of a refresh and of a build, ``bytes``
+    is the size of the state after it. None is not known.
     """
 
     model: str
@@ -33,19 +45,33 @@ class Refreshed:
     changed: str
     rows: int | None
     seconds: float | None
+    expected: tuple[float, float] | None
     bytes: int | None
     reason: str
 
     def texts(self) -> tuple[str, ...]:
         """
-        >>> Refreshed("a.m", 3, "2024-05-01T12:00:00.25+00:00", "refreshed", "raw.r +1 -0", 1, 2.04, None, "").texts()
-        ('m', '3', '2024-05-01 12:00:00', 'refreshed', 'raw.r +1 -0', '1', '2.0', '', '')
+        >>> at = "2024-05-01T12:00:00.25+00:00"
+        >>> Refreshed("a.m", 3, at, "refreshed", "raw.r +1 -0", 1, 2.04, (1, 9.96), None, "").texts()
+        ('m', '3', '2024-05-01 12:00:00', 'refreshed', 'raw.r +1 -0', '1', '2.0', '1.0 / 10.0', '', '')
         """
         seconds = "" if self.seconds is None else f"{self.seconds:.1f}"
+        expected = "" if self.expected is None else " / ".join(f"{s:.1f}" for s in self.expected)
         rows, size = ("" if n is None else f"{n:,}" for n in (self.rows, self.bytes))
         at = self.at[:19].replace("T", " ")
         name = split_name(self.model)[-1]
-        return name, str(self.number), at, self.action, self.changed, rows, seconds, size, self.reason
+        return (
+            name,
+            str(self.number),
+            at,
+            self.action,
+            self.changed,
+            rows,
+            seconds,
+            expected,
+            size,
+            self.reason,
+        )
 
 
 def history(engine: Engine, model: str, limit: int) -> list[Refreshed]:
@@ -99,10 +125,15 @@ def _refreshed(model: str, commit: Commit, covered: Mapping[str, Any], size: int
         action=str(detail.get("action", detail["kind"])),
         changed=", ".join(_changed(detail)),
         rows=detail.get("rows"),
-        seconds=_seconds(detail.get("started_at"), commit.timestamp),
+        seconds=seconds_between(detail.get("started_at"), commit.timestamp),
+        expected=_pair(detail.get("expected")),
         bytes=size,
         reason=str(detail.get("reason", "")),
     )
+
+
+def _pair(expected: Sequence[float] | None) -> tuple[float, float] | None:
+    return None if expected is None else (float(expected[0]), float(expected[1]))
 
 
 def _changed(detail: Mapping[str, Any]) -> Iterator[str]:
@@ -113,19 +144,3 @@ def _changed(detail: Mapping[str, Any]) -> Iterator[str]:
             parts = Intervals.read(detail[RECORDING][what])
             if parts:
                 yield f"parts {parts} {what}"
-
-
-def _seconds(began: str | None, committed: str) -> float | None:
-    """From the begin of a refresh to its commit, None where the clocks do not agree.
-
-    >>> _seconds("2024-05-01T12:00:00+00:00", "2024-05-01T12:00:02.5+00:00")
-    2.5
-    >>> _seconds("2024-05-01T12:00:00+00:00", "2024-05-01 11:00:00"), _seconds(None, "2024-05-01 11:00:00")
-    (None, None)
-    """
-    if began is None:
-        return None
-    ended = datetime.fromisoformat(committed)
-    ended = ended if ended.tzinfo is not None else ended.replace(tzinfo=timezone.utc)
-    seconds = (ended - datetime.fromisoformat(began)).total_seconds()
-    return seconds if seconds >= 0 else None

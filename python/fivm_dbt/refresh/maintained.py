@@ -108,6 +108,7 @@ class MaintainedRun(BuildRun):
         buckets = int(state.finished.detail["buckets"])
         self.engine.expect(expected_reads(self.plan, observed, self.base))
         try:
+            may_defer = may_defer and not self._may_be_dearer(observed)
             deferred = self._defer(state, observed) if may_defer else None
             staged = {} if deferred else stage_inputs(self.plan, self.engine, observed, state.inputs)
         except VersionUnavailable as error:
@@ -128,8 +129,25 @@ class MaintainedRun(BuildRun):
         )
         if not binding.moved:
             return self._advance(moved)
+        if changes:
+            expected = self.costs.expected({c.relation: c.inserted + c.deleted for c in changes})
+            self.expected = expected if expected.seconds is not None else None
+            if self._may_build() and expected.is_dearer(is_read=self.plan.is_read):
+                return self._build(state, expected.text, costs=self.costs.instead())
         update = self._update(moved.binding)
         return self._apply(moved, update) if binding.changed else self._only_time_passed(moved, update)
+
+    def _may_be_dearer(self, observed: Mapping[str, Observed]) -> bool:
+        """Whether the change has to be counted before it is applied, because a build might cost less."""
+        return self._may_build() and any(
+            self.costs.may_be_dearer(o.name, o.rows_written, is_read=self.plan.is_read)
+            for o in observed.values()
+            if o.moved
+        )
+
+    def _may_build(self) -> bool:
+        """Whether a build may stand in the place of a refresh. What was dropped since no build computes again."""
+        return self.plan.config.fivm_rebuild == "auto" and not self.dropped
 
     def _complete(self, finished: Coverage) -> None:
         """Do what comes after a commit, where the last refresh was cut off there."""
@@ -243,6 +261,8 @@ class MaintainedRun(BuildRun):
             return self._alarm(error, moved.state)
         if not keeps_columns(self.engine, moved.observed[deferred.name]):
             return self._stage_after_all(moved, deferred)
+        expected = self.costs.expected({change.relation: change.inserted + change.deleted})
+        self.expected = expected if expected.seconds is not None else None
         moved = replace(moved, changes=(change,), deferred=None)
         return self._apply(moved, update) if change.inserted or change.deleted else self._advance(moved)
 

@@ -106,6 +106,7 @@ class Observed:
     ``same_columns``: whether its columns have been the same ones ever since, so that a change feed tells what changed.
     Else a column of the same name may be another one, of which the feed says nothing, or lie where it does not look.
     Nor does the feed of a fivm model tell where rows are appended to its state, to be added up (``is_summed``).
+    ``rows_written`` is how many rows have been written or removed since, at most; None is not known.
     """
 
     name: str
@@ -116,6 +117,7 @@ class Observed:
     forgotten: bool
     same_columns: bool = True
     is_summed: bool = False
+    rows_written: int | None = None
 
 
 def keeps_columns(engine: Versions, observed: Observed) -> bool:
@@ -181,4 +183,10 @@ def observe_input(
         forgotten=False,
         same_columns=keeps,
         is_summed=is_summed,
+        rows_written=_rows_written(commits, record.commit.version),
     )
+
+
+def _rows_written(commits: Sequence[Commit], since: int) -> int | None:
+    rows = [0 if FORMAT.touched(c) is Touched.FILES else c.rows_written for c in commits if c.version > since]
+    return None if None in rows else sum(r for r in rows if r is not None)

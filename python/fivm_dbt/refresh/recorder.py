@@ -27,6 +27,7 @@ class Recorder:
         # Unique among the threads and runs of this process, so that figures are attributed to one refresh.
         self._tag = f"fivm {plan.relation} {next(_numbers)}"
         self.statements: list[str] = []
+        self._metrics: Metrics | None = None
         self.progress = progress
         engine.start_measuring(self._tag)
 
@@ -144,7 +145,10 @@ class Recorder:
         return self._engine.clock()
 
     def measured(self) -> Metrics:
-        return self._engine.measured(self._tag)
+        """What the statements up to the first call have read."""
+        if self._metrics is None:
+            self._metrics = self._engine.measured(self._tag)
+        return self._metrics
 
     def _record(self, sql: str | Statement, prefix: str = "") -> str:
         text = sql if isinstance(sql, str) else sql.sql(dialect="spark", copy=False)

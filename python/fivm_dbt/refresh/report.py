@@ -74,7 +74,8 @@ class PartChange:
 
 @dataclass(frozen=True)
 class Report:
-    """One model's run. ``seconds`` are wall-clock; None means that the connection cannot tell.
+    """One model's run. ``seconds`` are wall-clock; None means that the connection cannot tell. ``expected`` was
+    a refresh of so many seconds, or a build in its place.
 
     ``recomputed`` is the reason why this model is recomputed instead of maintained, whatever this run did.
     """
@@ -93,6 +94,7 @@ class Report:
     files_read: int | None = None
     scans: tuple[tuple[str, int], ...] = ()
     state_bytes: int | None = None
+    expected: tuple[float, float] | None = None
     seconds: float = 0.0
     rolled_forward: bool = False
     recomputed: str | None = None
@@ -127,8 +129,14 @@ class Report:
         parts.append(f"{len(self.statements)} statements")
         parts.append(f"read {_number(self.rows_read)} rows, {_number(self.bytes_read)} bytes")
         parts.append(f"state {_number(self.state_bytes)} bytes")
-        parts.append(f"{self.seconds:.1f} s")
+        parts.append(f"{self.seconds:.1f} s{self._as_expected()}")
         return "; ".join(parts)
+
+    def _as_expected(self) -> str:
+        if self.expected is None:
+            return ""
+        refresh, build = self.expected
+        return f" (expected {refresh:.1f} s, a build {build:.1f} s)"
 
     def _why_recomputed(self) -> str | None:
         """A build and a run without changes say too that the model is not maintained."""

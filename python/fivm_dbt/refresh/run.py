@@ -18,6 +18,7 @@ from fivm_dbt.plan.model.plan import FactorisedPlan, Plan
 from fivm_dbt.plan.model.signature import inner_views, shortened
 from fivm_dbt.refresh.bind import Staged
 from fivm_dbt.refresh.clock import finished_clock
+from fivm_dbt.refresh.costs import Expected
 from fivm_dbt.refresh.decide import beheaded, changed_by_others, raised_alarm
 from fivm_dbt.refresh.heads import coverage, had_head, has_set, head_of_build, next_head, now, read_state
 from fivm_dbt.refresh.observe import Coverage, Finished, Observed, RecordedInput, State
@@ -62,6 +63,8 @@ class Run(Generic[P]):
         self.started_at = now()
         self.told: dict[str, Any] = {}
         """What the head says for people of this refresh."""
+        self.expected: Expected | None = None
+        """What the refresh was expected to cost, where that is known."""
         self.shown_again = False
         """Whether the model's view was gone, or altered, and has been put back."""
         self.state_bytes: int | None = None
@@ -109,14 +112,18 @@ class Run(Generic[P]):
         left = int(detail["base"])
         # What others have written since the head was read is met where it is compared.
         since = [c for c in self.engine.commits(name, max(left, 0)) if left < c.version <= self.base]
-        own = [c.version for c in since if FORMAT.touched(c) is not Touched.FILES]
-        reason = changed_by_others(self.plan, since, own[-1]) if own else None
+        own = [c for c in since if FORMAT.touched(c) is not Touched.FILES]
+        reason = changed_by_others(self.plan, since, own[-1].version) if own else None
         if reason is None:
             self._measure(since)
+            self._note_costs(detail, own[-1] if own else None)
         return reason
 
     def _take_up(self, detail: Mapping[str, Any]) -> None:
         """Take up what else the head says of the state."""
+
+    def _note_costs(self, detail: Mapping[str, Any], commit: Commit | None) -> None:
+        """Note what the last refresh has cost, which its ``commit`` has finished."""
 
     def _of_state(self) -> dict[str, Any]:
         """What the head is to say of the state with the next commit."""
@@ -133,7 +140,8 @@ class Run(Generic[P]):
     ) -> None:
         """Have the head say what is done, for people."""
         changed = {c.relation: [c.inserted, c.deleted] for c in changes if c.inserted or c.deleted}
-        known = {"reason": reason, "changed": changed or None, "rows": rows}
+        expected = None if self.expected is None else self.expected.seconds
+        known = {"reason": reason, "changed": changed or None, "rows": rows, "expected": expected}
         told = {key: value for key, value in known.items() if value is not None}
         self.told = {"action": action, "started_at": self.started_at, **told}
 
@@ -295,6 +303,7 @@ class Run(Generic[P]):
             files_read=metrics.files_read,
             scans=metrics.scans,
             state_bytes=self.state_bytes,
+            expected=None if self.expected is None else self.expected.seconds,
             seconds=round(perf_counter() - self.started, 3),
             rolled_forward=rolled,
             recomputed=self.plan.why_recomputed,

@@ -28,6 +28,7 @@ def commit_of(
         growth=_growth(operation, metrics),
         written=_written(operation, metrics),
         appended=_appended(operation, metrics),
+        rows_written=_rows_written(operation, metrics),
         overwrites=_overwrites(parameters),
         note=None if note is None else str(note),
     )
@@ -79,6 +80,31 @@ def _appended(operation: object, metrics: object) -> int | None:
     True
     """
     return _written(operation, metrics) if _known(metrics).get("numRemovedFiles", "0") == "0" else None
+
+
+_ROWS = {
+    "MERGE": {"numTargetRowsInserted": 1, "numTargetRowsUpdated": 2, "numTargetRowsDeleted": 1},
+    "UPDATE": {"numUpdatedRows": 2},
+    "DELETE": {"numDeletedRows": 1},
+}
+"""Metrics of rows that came or went: one that is updated goes, and comes."""
+
+
+def _rows_written(operation: object, metrics: object) -> int | None:
+    """How many rows came or went with a commit, at most.
+
+    >>> _rows_written("MERGE", {"numTargetRowsInserted": 3, "numTargetRowsUpdated": 2, "numTargetRowsDeleted": 0})
+    7
+    >>> _rows_written("WRITE", {"numOutputRows": "3"}), _rows_written("DELETE", {"numRemovedFiles": "2"})
+    (3, None)
+    """
+    wanted = _ROWS.get(str(operation))
+    if wanted is None:
+        return _appended(operation, metrics)
+    known = _known(metrics)
+    if not wanted.keys() <= known.keys():
+        return None
+    return sum(times * int(known[name]) for name, times in wanted.items())
 
 
 def _overwrites(parameters: object) -> bool:

@@ -40,8 +40,9 @@ class Commit:
     The number alone does not identify a version: numbers restart when a table is dropped and created anew.
     ``note`` is what its writer has put beside it (:meth:`TableFormat.numbered`).
     ``growth`` is by how many bytes the commit made the table larger, ``written`` how many rows a WRITE wrote,
-    ``appended`` the same of one that took no file away, None where the history does not say. ``overwrites`` says that
-    everything was written anew, by which the columns may be others too.
+    ``appended`` the same of one that took no file away, ``rows_written`` how many rows came or went at most, None where
+    the history does not say. ``overwrites`` says that everything was written anew, by which the
+    columns may be others too.
     """
 
     version: int
@@ -50,6 +51,7 @@ class Commit:
     growth: int | None = None
     written: int | None = None
     appended: int | None = None
+    rows_written: int | None = None
     overwrites: bool = False
     note: str | None = None
 

@@ -1,0 +1,248 @@
+"""What refreshes and builds of a model have cost, and what the next one is expected to: whether it pays (ADR 0047).
+
+Every head has the figures of those before it, so nothing is asked for them. They are seconds from the begin of a
+refresh to its commit, and rows that came and went by input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from statistics import median_low
+from typing import Any
+
+REMEMBERED = 20
+"""So many refreshes are remembered."""
+
+ALIKE = 2
+"""Two changes are alike if one has at most so many times the rows of the other."""
+
+PAYS_UP_TO = 1.1
+"""A refresh may be expected to take so many times the seconds of a build: the figures vary."""
+
+SURE_BY, UNSURE_BY = 1, 5
+"""So many seconds have to be saved at least: if two refreshes after such a change are known, and if not."""
+
+TELLS_UP_TO = 2.0
+"""The same where other models read the change feed: a build has them compare all rows."""
+
+READING, PER_ROW = 0.3, 1.5
+"""Of an input whose changes nobody has seen yet: its change is read beside others, which takes a part of a build; and
+what a build does for each row is done for each that comes or goes, and then it is written."""
+
+DOUBTED = 0.9
+"""By so much less is an estimate believed after each build in its place: else nobody would find out what is wrong."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """The seconds of a refresh that was to apply so many rows of each input that changed."""
+
+    changed: Mapping[str, int]
+    seconds: float
+
+    @property
+    def rows(self) -> int:
+        """Of all inputs."""
+        return sum(self.changed.values())
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The seconds that a refresh is expected to take, and those of a build in its place; None is not known.
+
+    It ``is_sure`` where several refreshes have been like it.
+    """
+
+    refresh: float | None
+    build: float | None
+    is_sure: bool = False
+
+    def is_dearer(self, *, is_read: bool) -> bool:
+        """Whether the refresh is expected to take so much longer that the model is built.
+
+        >>> sure = Expected(14.0, 10.0, is_sure=True)
+        >>> sure.is_dearer(is_read=False), sure.is_dearer(is_read=True), Expected(14.0, 10.0).is_dearer(is_read=False)
+        (True, False, False)
+        >>> Expected(15.5, 10.0).is_dearer(is_read=False), Expected(None, 1.0).is_dearer(is_read=False)
+        (True, False)
+        """
+        if self.refresh is None or self.build is None:
+            return False
+        most = TELLS_UP_TO if is_read else PAYS_UP_TO
+        saved = self.refresh - self.build
+        return self.refresh > most * self.build and saved > (SURE_BY if self.is_sure else UNSURE_BY)
+
+    @property
+    def seconds(self) -> tuple[float, float] | None:
+        """Both, where both are known."""
+        if self.refresh is None or self.build is None:
+            return None
+        return round(self.refresh, 3), round(self.build, 3)
+
+    @property
+    def text(self) -> str:
+        """
+        >>> Expected(14.26, 10).text
+        'a refresh is expected to take 14.3 s, a build 10.0 s'
+        """
+        refresh, build = ("?" if s is None else f"{s:.1f}" for s in (self.refresh, self.build))
+        return f"a refresh is expected to take {refresh} s, a build {build} s"
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What is known when a refresh begins: seconds of the last build, rows of each input since, the last refreshes.
+
+    ``given_up`` counts the builds in a row that stood in the place of a refresh.
+    """
+
+    build: float | None = None
+    rows: Mapping[str, int] = field(default_factory=dict)
+    spent: tuple[Spent, ...] = ()
+    given_up: int = 0
+
+    # What has been
+
+    def built(self, seconds: float | None) -> Costs:
+        """After a build."""
+        return replace(self, build=seconds)
+
+    def refreshed(self, changed: Mapping[str, tuple[int, int]], seconds: float | None) -> Costs:
+        """After a refresh that applied so many rows that came, and went, by input."""
+        rows = {
+            n: max(0, r + came - gone)
+            for n, r in self.rows.items()
+            for came, gone in [changed.get(n, (0, 0))]
+        }
+        if seconds is None or not changed:
+            return replace(self, rows=rows)
+        new = Spent({name: sum(both) for name, both in changed.items()}, seconds)
+        return replace(self, rows=rows, spent=(*self.spent, new)[-REMEMBERED:], given_up=0)
+
+    def instead(self) -> Costs:
+        """Of a build in the place of a refresh: what is known of refreshes holds still."""
+        return Costs(spent=self.spent, given_up=self.given_up + 1)
+
+    # What is expected
+
+    def expected(self, changed: Mapping[str, int]) -> Expected:
+        """Of a refresh that applies so many rows of each input. What is known of inputs one by one adds up.
+
+            seconds = least + Σ (seconds of input - least)
+
+        where ``least`` is the shortest refresh that is remembered: what each of them costs whatever it applies.
+        """
+        alike = [s.seconds for s in self._of(changed) if _is_alike(s.rows, sum(changed.values()))]
+        if alike:
+            return self._believed(median_low(alike[-5:]), is_sure=len(alike) > 1)
+        least = min((s.seconds for s in self.spent), default=0.0)
+        each = [self._of_input(name, rows, least) for name, rows in changed.items() if rows]
+        if None in each:
+            return Expected(None, self.build)
+        return self._believed(least + sum(s - least for s in each if s is not None))
+
+    def may_be_dearer(self, relation: str, rows: int | None, *, is_read: bool) -> bool:
+        """Whether a change of at most so many rows has to be counted before it is applied. None is any number."""
+        if self.build is None:
+            return False
+        if rows is None:
+            has_been = any(s.seconds > self.build for s in self._of({relation: 0}))
+            return has_been or not self._of({relation: 0})
+        return self.expected({relation: rows}).is_dearer(is_read=is_read)
+
+    def _believed(self, seconds: float, *, is_sure: bool = False) -> Expected:
+        return Expected(seconds * DOUBTED**self.given_up, self.build, is_sure)
+
+    def _of(self, changed: Mapping[str, int]) -> list[Spent]:
+        """The refreshes after changes of the same inputs, oldest first."""
+        return [s for s in self.spent if s.changed.keys() == changed.keys()]
+
+    def _of_input(self, name: str, rows: int, least: float) -> float | None:
+        """The seconds after a change of one input: as after one alike, or between what smaller and larger ones took.
+
+        A larger change than any that was seen takes more in proportion, but no more than its rows are expected to take.
+        """
+        seen = self._of({name: rows})
+        alike = [s.seconds for s in seen if _is_alike(s.rows, rows)]
+        if alike:
+            return median_low(alike[-5:])
+        smaller = max((s for s in seen if s.rows < rows), key=lambda s: s.rows, default=None)
+        larger = min((s for s in seen if s.rows > rows), key=lambda s: s.rows, default=None)
+        unseen = self._of_unseen(name, rows)
+        bounds = [larger.seconds] if larger is not None else []
+        if smaller is None:
+            bounds += [unseen] if unseen is not None else []
+            return min(bounds, default=None)
+        then = self._of_unseen(name, smaller.rows)
+        if unseen is not None and then is not None:
+            bounds.append(unseen * max(1.0, smaller.seconds / then))
+        if not bounds:
+            return smaller.seconds
+        more = least + (smaller.seconds - least) * rows / smaller.rows
+        return max(smaller.seconds, min(more, *bounds))
+
+    def _of_unseen(self, name: str, rows: int) -> float | None:
+        """The same of an input whose changes nobody has seen, by its rows and the seconds of a build."""
+        if self.build is None or not self.rows.get(name):
+            return None
+        return self.build * (READING + PER_ROW * rows / self.rows[name])
+
+    # In a head
+
+    def as_dict(self) -> dict[str, Any]:
+        """As a head records them."""
+        spent = [{"changed": dict(s.changed), "seconds": s.seconds} for s in self.spent]
+        return {"build": self.build, "rows": dict(self.rows), "spent": spent, "given_up": self.given_up}
+
+    @staticmethod
+    def of(data: Mapping[str, Any] | None) -> Costs:
+        """
+        >>> known = Costs(9.5, {"r": 100}, (Spent({"r": 3}, 1.25),), 1)
+        >>> Costs.of(known.as_dict()) == known, Costs.of(None) == Costs()
+        (True, True)
+        """
+        if not data:
+            return Costs()
+        spent = tuple(Spent(s["changed"], float(s["seconds"])) for s in data["spent"])
+        return Costs(data["build"], data["rows"], spent, int(data["given_up"]))
+
+
+NOTHING = Costs()
+"""Of a model of which nothing is known."""
+
+
+def seconds_between(began: str | None, committed: str) -> float | None:
+    """From the begin of a refresh to its commit, None where the clocks do not agree.
+
+    >>> seconds_between("2024-05-01T12:00:00+00:00", "2024-05-01T12:00:02.5+00:00")
+    2.5
+    >>> seconds_between("2024-05-01T12:00:00+00:00", "2024-05-01 11:00:00") is None
+    True
+    """
+    if began is None:
+        return None
+    ended = datetime.fromisoformat(committed)
+    ended = ended if ended.tzinfo is not None else ended.replace(tzinfo=timezone.utc)
+    seconds = (ended - datetime.fromisoformat(began)).total_seconds()
+    return seconds if seconds >= 0 else None
+
+
+def known_after(costs: Costs, detail: Mapping[str, Any], committed: str) -> Costs:
+    """What is known after the refresh that a head tells of, which was ``committed`` then."""
+    seconds = seconds_between(detail.get("started_at"), committed)
+    if detail["kind"] == "build":
+        return costs.built(seconds)
+    if detail["kind"] != "refresh":
+        return costs
+    return costs.refreshed(dict(_changed(detail)), seconds)
+
+
+def _changed(detail: Mapping[str, Any]) -> Iterator[tuple[str, tuple[int, int]]]:
+    for name, (came, gone) in detail.get("changed", {}).items():
+        yield name, (int(came), int(gone))
+
+
+def _is_alike(one: int, other: int) -> bool:
+    return one <= ALIKE * other and other <= ALIKE * one

@@ -48,7 +48,7 @@ mutants: setup ## break the product in one place after the other: tests have to 
 	PYTHONPATH=tests $(BIN)/python -m mutants $(ARGS)
 
 golden: $(INSTALLED) ## write the golden plans anew; review the diff
-	FIVM_UPDATE=1 $(BIN)/pytest -q tests/test_golden.py tests/test_fixtures.py tests/test_docs.py
+	FIVM_UPDATE=1 $(BIN)/pytest -q tests/test_golden.py tests/test_fixtures.py tests/test_docs.py tests/test_cost_table.py
 
 check: $(INSTALLED) ## lint, format and types
 	$(BIN)/ruff check .

@@ -16,7 +16,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.spark.reads import shown_summed
-from fivm_dbt.steps.applying import Tail, not_appended_to
+from fivm_dbt.steps.applying import FOLDED_ROWS, StateSize, Tail, not_appended_to
 from fivm_dbt.testing.load import Located, load_scenarios
 from fivm_dbt.testing.replay import replay_scenario
 from fivm_dbt.testing.scenario import Scenario
@@ -210,6 +210,39 @@ def test_auto_appends_while_states_are_small(monkeypatch: pytest.MonkeyPatch) ->
     _change(bench)
     bench.refresh()
     bench.check()
+
+
+TREE = "select d.t, sum(r.x) as s, count(*) as n from r join d on r.k = d.k group by d.t"
+
+
+def test_views_with_payload_are_appended_to_whatever_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who reads them does not add them up first: parts of a payload are multiplied as all of it would be."""
+    monkeypatch.setattr("fivm_dbt.steps.applying.APPENDED_ROWS", 2)
+    tables = {
+        "r": ("k int, x decimal(10,2)", ROWS),
+        "d": ("k int, t string", [(k, "ab"[k % 2]) for k in (1, 2, 5)]),
+    }
+    bench = Bench.of(TREE, tables, {"fivm_strategy": "factorized", "fivm_buckets": 4, "fivm_fold_after": 3})
+    bench.refresh()
+    assert all(v.is_payload for v in bench.plan.helpers)
+    for number in range(1, 9):
+        (_change if number % 2 else _change_back)(bench)
+        bench.engine.change(
+            "d", insert=[(1, "b")] if number % 2 else [], delete=[] if number % 2 else [(1, "b")]
+        )
+        report = bench.refresh()
+        bench.check()
+        assert _appends(report.statements) == [number % 4 != 0], "every fourth one folds"
+        reads = [s for s in report.statements if "'tail'" in s and "delta_m__fivm_root" in s[:60]]
+        assert all("HAVING SUM(__fivm_count) <> 0" not in s for s in reads)
+        if number % 4 != 1:
+            assert reads, "the tail is read"
+
+
+def test_a_tail_may_be_a_share_of_the_states() -> None:
+    plan, tail = _bench().plan, Tail(1, FOLDED_ROWS + 1)
+    assert tail.is_full(plan, {"v": StateSize(4 * FOLDED_ROWS, 1)})
+    assert not tail.is_full(plan, {"v": StateSize(6 * FOLDED_ROWS, 1)})
 
 
 def test_a_model_over_one_with_a_tail() -> None:

@@ -6,13 +6,14 @@ import random
 
 import pytest
 
-import fivm_dbt.viewtree.choice as choice
+import fivm_dbt.plan.keep.trees.factorise as factorise
 from fivm_dbt.catalog import Catalog, TableStatistics
 from fivm_dbt.config import load_config
 from fivm_dbt.explain.text import explain
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
+from fivm_dbt.viewtree.statistics import Upkeep
 from fixtures.models import Bench, relation
 from fixtures.random_joins import random_join, random_row
 
@@ -27,9 +28,11 @@ from l join o on l.ok = o.ok join c on o.ck = c.ck join n on c.nk = n.nk group b
 SIZES = {"l": 60_000_000, "o": 5_000, "c": 500, "n": 25}
 
 
-def _plan(sql: str, tables: dict[str, str], sizes: dict[str, int] | None, **meta: object) -> Plan:
+def _plan(
+    sql: str, tables: dict[str, str], sizes: dict[str, int] | None, *, appends: bool = False, **meta: object
+) -> Plan:
     catalog = Catalog.of([relation(name, columns) for name, columns in tables.items()])
-    measured = TableStatistics.of(sizes) if sizes is not None else None
+    measured = TableStatistics.of(sizes, appends=appends) if sizes is not None else None
     return plan_model(ModelRequest("analytics.m", sql, catalog, load_config(meta), measured=measured))
 
 
@@ -77,11 +80,11 @@ def _choosing(seed: int) -> dict[str, int]:
 
 @pytest.mark.more
 def test_random_joins_are_exact_whatever_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "UPKEEP", 0)
+    monkeypatch.setattr(factorise, "APPENDED", Upkeep(0, 0))
     kept = refreshed = 0
     for seed in range(20):
         sql, tables = random_join(seed)
-        plan = _plan(sql, {n: c for n, (c, _) in tables.items()}, _choosing(seed))
+        plan = _plan(sql, {n: c for n, (c, _) in tables.items()}, _choosing(seed), appends=True)
         kept += bool(plan.view_trees)
         bench = Bench(plan)
         for item in plan.inputs:

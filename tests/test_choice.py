@@ -7,7 +7,7 @@ import pytest
 from fivm_dbt.viewtree.choice import choose
 from fivm_dbt.viewtree.hypergraph import Edge, Hypergraph
 from fivm_dbt.viewtree.search import find_order
-from fivm_dbt.viewtree.statistics import Statistics
+from fivm_dbt.viewtree.statistics import APPENDED, WRITTEN, Statistics
 from fivm_dbt.viewtree.view_tree import View, view_tree
 
 FOUR = Hypergraph(
@@ -73,6 +73,26 @@ def test_keys_of_one_relation_have_no_more_values_than_it_has_rows() -> None:
     assert statistics.groups(graph, "LO", ("custkey", "day")) == SF1["O"]
     assert statistics.groups(graph, "LO", ("day",)) == 2_400
     assert statistics.groups(graph, "OC", ("day", "segment", "custkey")) == SF1["O"]
+
+
+def test_a_view_that_is_appended_to_pays_sooner() -> None:
+    """Sums of lines by order are a quarter of the lines. A change of some lines has keys in all of their partitions."""
+    graph = Hypergraph(
+        (
+            Edge("L", ("orderkey", "price")),
+            Edge("O", ("orderkey", "custkey", "day")),
+            Edge("C", ("custkey", "segment")),
+        ),
+        frozenset(("day", "segment")),
+    )
+    distinct = {("O", "custkey"): 100_000, ("O", "day"): 2_400, ("L", "orderkey"): 1_500_000}
+    kept = {}
+    for upkeep in (APPENDED, WRITTEN):
+        statistics = Statistics(SF1, distinct, upkeep=upkeep)
+        tree = view_tree(graph, find_order(graph, "LOC", statistics))
+        choices = choose(graph, tree, "LOC", statistics)
+        kept[upkeep] = {c.keys for c, choice in choices.items() if choice.is_kept and isinstance(c, View)}
+    assert kept == {APPENDED: {("orderkey",)}, WRITTEN: set()}
 
 
 def test_what_a_view_below_answers_is_not_kept_twice() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-import fivm_dbt.viewtree.choice as choice
+import fivm_dbt.plan.keep.trees.factorise as factorise
 from fivm_dbt.catalog import Catalog, TableStatistics
 from fivm_dbt.config import load_config
 from fivm_dbt.errors import FivmError
@@ -17,6 +17,7 @@ from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.layout import Planner, Promises, measure, recorded_statistics, settled_plan
 from fivm_dbt.refresh.report import Report
+from fivm_dbt.viewtree.statistics import Upkeep
 from fixtures.models import Bench, relation
 
 TABLES = {
@@ -36,6 +37,8 @@ ROWS = {
 class Laid:
     """A model that is planned as in dbt: by the head, or by what is measured."""
 
+    is_read = False
+
     def __init__(self) -> None:
         self.relations = [relation(name, columns) for name, (columns, _) in TABLES.items()]
         self.bench = Bench(self.planner()(None))
@@ -47,7 +50,11 @@ class Laid:
         def plan(measured: TableStatistics | None, promises: Promises | None = None) -> Plan:
             catalog = Catalog.of(self.relations)
             catalog = catalog if promises is None else catalog.promising(promises)
-            return plan_model(ModelRequest("analytics.m", sql, catalog, load_config(meta), measured=measured))
+            config = load_config(meta)
+            request = ModelRequest(
+                "analytics.m", sql, catalog, config, measured=measured, is_read=self.is_read
+            )
+            return plan_model(request)
 
         return plan
 
@@ -78,9 +85,8 @@ class Laid:
 
 @pytest.fixture
 def laid(monkeypatch: pytest.MonkeyPatch) -> Laid:
-    """Upkeep costs as much as reading four rows, and writing nothing."""
-    monkeypatch.setattr(choice, "UPKEEP", 4)
-    monkeypatch.setattr(choice, "WRITING", 0)
+    """Upkeep costs as much as reading four rows."""
+    monkeypatch.setattr(factorise, "APPENDED", Upkeep(4, 0))
     return Laid()
 
 
@@ -123,6 +129,17 @@ def test_a_state_of_before_sizes_were_measured_goes_on(laid: Laid) -> None:
     assert laid.told == [] and not laid.has_helpers
     laid.run(full_refresh=True)
     assert laid.has_helpers
+
+
+def test_a_reader_decides_about_the_layout_when_it_is_built(laid: Laid) -> None:
+    """Where the change feed is read nothing is appended, and a view costs more; a layout stays as it is."""
+    laid.run()
+    assert laid.has_helpers and laid.bench.plan.measured is not None and laid.bench.plan.measured.appends
+    laid.is_read = True
+    laid.grow()
+    assert laid.run().action == "refreshed" and laid.has_helpers
+    assert laid.run(full_refresh=True).action == "rebuilt" and not laid.has_helpers
+    assert laid.bench.plan.measured is not None and not laid.bench.plan.measured.appends
 
 
 def test_what_has_no_join_is_not_measured(laid: Laid) -> None:

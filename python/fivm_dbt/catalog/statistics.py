@@ -11,21 +11,31 @@ from typing import Any
 class TableStatistics:
     """Rows per relation and distinct values per column of it, by canonical names; both as far as known.
 
-    Immutable and in a fixed order, as it decides about a layout.
+    Immutable and in a fixed order, as it decides about a layout. ``appends`` says whether deltas of the model could be
+    appended when this was measured: no other model read its change feed.
 
     >>> measured = TableStatistics.of({"raw.b": 2, "raw.a": 1}, {("raw.b", "k"): 2})
     >>> measured.rows_of("raw.b"), measured.distinct_of("raw.b", "k"), measured.rows_of("raw.c")
     (2, 2, None)
     >>> TableStatistics.from_dict(measured.as_dict()) == measured
     True
+    >>> TableStatistics.from_dict(measured.as_dict()["relations"]) == measured  # as it was recorded before
+    True
     """
 
     rows: tuple[tuple[str, int], ...]
     distinct: tuple[tuple[tuple[str, str], int], ...] = ()
+    appends: bool = False
 
     @staticmethod
-    def of(rows: Mapping[str, int], distinct: Mapping[tuple[str, str], int] | None = None) -> TableStatistics:
-        return TableStatistics(tuple(sorted(rows.items())), tuple(sorted((distinct or {}).items())))
+    def of(
+        rows: Mapping[str, int],
+        distinct: Mapping[tuple[str, str], int] | None = None,
+        *,
+        appends: bool = False,
+    ) -> TableStatistics:
+        counted = tuple(sorted((distinct or {}).items()))
+        return TableStatistics(tuple(sorted(rows.items())), counted, appends)
 
     def rows_of(self, relation: str) -> int | None:
         """The rows of a relation, None where nobody has counted them."""
@@ -35,14 +45,18 @@ class TableStatistics:
         """The values of a column, about; None where nobody has counted them."""
         return dict(self.distinct).get((relation, column))
 
-    def as_dict(self) -> dict[str, dict[str, Any]]:
+    def as_dict(self) -> dict[str, Any]:
         """By relation its rows and its columns' distinct values, for the head."""
         found: dict[str, dict[str, Any]] = {name: {"rows": n, "distinct": {}} for name, n in self.rows}
         for (name, column), n in self.distinct:
             found[name]["distinct"][column] = n
-        return found
+        return {"relations": found, "appends": self.appends}
 
     @staticmethod
-    def from_dict(data: Mapping[str, Mapping[str, Any]]) -> TableStatistics:
-        distinct = {(name, c): int(n) for name, entry in data.items() for c, n in entry["distinct"].items()}
-        return TableStatistics.of({name: int(entry["rows"]) for name, entry in data.items()}, distinct)
+    def from_dict(data: Mapping[str, Any]) -> TableStatistics:
+        """What a head says. Those of before have the relations alone."""
+        appends = data.get("appends")
+        known: Mapping[str, Mapping[str, Any]] = data if appends is None else data["relations"]
+        distinct = {(name, c): int(n) for name, entry in known.items() for c, n in entry["distinct"].items()}
+        rows = {name: int(entry["rows"]) for name, entry in known.items()}
+        return TableStatistics.of(rows, distinct, appends=appends is True)

@@ -7,7 +7,7 @@ from fivm_dbt.spark.merge import Way, write_deltas
 from fivm_dbt.spark.pieces import pretty
 from fivm_dbt.spark.places import TOUCHED, Place
 from fivm_dbt.spark.statements import statement
-from fivm_dbt.steps.applying import APPENDED_ROWS, anew_up_to, not_appended_to
+from fivm_dbt.steps.applying import anew_up_to, not_appended_to
 from fivm_dbt.steps.binding import Binding, staged_input, staged_state
 from fivm_dbt.steps.example import EXAMPLE_HEAD, EXAMPLE_TIMES, example
 from fivm_dbt.steps.kinds import (
@@ -26,6 +26,7 @@ from fivm_dbt.steps.kinds import (
     Write,
 )
 from fivm_dbt.steps.order import builds, captures, snapshots, updates
+from fivm_dbt.viewtree.statistics import APPENDED_ROWS
 
 _OLD, _NEW = 1, 2
 """The versions shown: every old side is version 1, every new side version 2."""
@@ -102,4 +103,4 @@ def _or_anew(plan: Plan) -> str:
     anew = f"; written anew while partitions have up to {most:,} rows{over_thrift} (fivm_apply)"
     if not_appended_to(plan) is not None:
         return anew
-    return f"; appended while all states have up to {APPENDED_ROWS:,} rows{anew}"
+    return f"; appended while what is added up has up to {APPENDED_ROWS:,} rows{anew}"

@@ -160,6 +160,7 @@ class _Planning:
             part_length=self._config.part_length,
             by_time="time_ranges" not in self._config.fivm_without,
             is_utc=is_utc(self.request.session),
+            may_append=self._config.fivm_apply in ("auto", "append") and self._config.fivm_merge == "grouped",
         )
         determines = {r.name: r.determines for r in self.request.catalog.relations}
         return keep_inner_views(query, self.relation, static, determines, wanted)

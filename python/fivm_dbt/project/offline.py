@@ -73,7 +73,7 @@ def _sizes(catalog: Catalog, rows: Mapping[str, int]) -> TableStatistics:
                 remedy=did_you_mean(written, known) or "correct the name",
             )
         found[relation.name] = number
-    return TableStatistics.of(found)
+    return TableStatistics.of(found, appends=True)
 
 
 def _check_same(catalog: Catalog, file: OrderFile, sql: str, order: str) -> None:

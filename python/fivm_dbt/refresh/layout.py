@@ -100,4 +100,4 @@ def measure(plan: MaintainedPlan, engine: Engine) -> TableStatistics:
             continue
         rows[name], *values = (int(str(n)) for n in found)
         distinct |= {(name, column): n for column, n in zip(columns, values, strict=True)}
-    return TableStatistics.of(rows, distinct)
+    return TableStatistics.of(rows, distinct, appends=not plan.is_read)

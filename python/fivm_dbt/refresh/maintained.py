@@ -276,7 +276,7 @@ class MaintainedRun(BuildRun):
         if not update.finds_a_change():
             return update.plan_writes(frozenset(), self.sizes)
         replaced, longer = self._replaced(), update.longer(self.tail)
-        if appends(self.plan, self.sizes) and not longer.is_full(self.plan):
+        if appends(self.plan, self.sizes) and not longer.is_full(self.plan, self.sizes):
             # Who reads the model has to add up the tail, so the view has to say so before there is one.
             if not self.tail.views:
                 self._show()

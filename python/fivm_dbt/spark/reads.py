@@ -23,7 +23,7 @@ from fivm_dbt.ir.scalar import as_type, column_ast, conjuncts, identifier
 from fivm_dbt.naming import COUNT, PARTITION, STEP, VIEW, old_rows
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
-from fivm_dbt.spark.added import added_up, read_summed, summed
+from fivm_dbt.spark.added import added_up, read_summed, stored_and_staged, summed
 from fivm_dbt.spark.formats import FORMAT
 from fivm_dbt.spark.near_changes import near_changes
 from fivm_dbt.spark.part_time import instant, whole
@@ -118,14 +118,19 @@ class _Sides:
             return read_state(helper.presentation, table(staged_state(self._plan, helper)), scan.alias, where)
         if bound.capture == "newest":
             return read_view(self._plan, helper, None, scan.alias, where)
-        has_tail = helper.name in self._binding.tails
-        if scan.relation in self._binding.changed and not is_old:
-            before = self._binding.version_before
-            return read_view(
-                self._plan, helper, before, scan.alias, where, with_delta=True, has_tail=has_tail
-            )
+        with_delta = scan.relation in self._binding.changed and not is_old
         version = bound.old if is_old else bound.new
-        return read_view(self._plan, helper, version, scan.alias, where, has_tail=has_tail)
+        return read_view(
+            self._plan,
+            helper,
+            self._binding.version_before if with_delta else version,
+            scan.alias,
+            where,
+            with_delta=with_delta,
+            has_tail=helper.name in self._binding.tails,
+            # What is read is multiplied and added up, so that parts of a payload are as good as all of it.
+            is_summed=not helper.is_payload or self._of.state.is_grouped,
+        )
 
     def _counted(self, scan: Scan, where: exp.Expr | None) -> exp.Query:
         """The rows after the refresh, each once, and those of the change with the opposite multiplicity."""
@@ -233,10 +238,12 @@ def read_view(
     *,
     with_delta: bool = False,
     has_tail: bool = False,
+    is_summed: bool = True,
 ) -> exp.Expr:
     """An inner view at a version of its state, where ``where`` holds; with what is staged for it, as it will be.
 
-    Without a version as it is, for readers of the model.
+    Of a key there is one row where it ``is_summed``, else one for each part of its payload. Without a version it is
+    read as it is, for readers of the model.
     """
     inner: list[exp.Expr] = []
     outer: list[exp.Expr] = []
@@ -244,10 +251,12 @@ def read_view(
         inner, outer = _by_the_state(where, _shown(view.presentation))
     test = exp.and_(*inner, copy=False) if inner else None
     if with_delta:
-        source = stored(plan, view, version, test, has_tail=has_tail)
-        source = added_up(plan, view, source, test).subquery("state", copy=False)
+        own = stored(plan, view, version, test, has_tail=has_tail)
+        add = added_up if is_summed else stored_and_staged
+        source = add(plan, view, own, test).subquery("state", copy=False)
     else:
-        source = read_summed(plan, view, version, test, "state", has_tail=has_tail)
+        read = read_summed if is_summed else stored
+        source = read(plan, view, version, test, "state", has_tail=has_tail)
     return read_state(view.presentation, source, alias, exp.and_(*outer, copy=False) if outer else None)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from fivm_dbt.plan.model.plan import FactorisedPlan, MaintainedPlan, Plan
 from fivm_dbt.plan.model.view import View
+from fivm_dbt.viewtree.statistics import APPENDED_ROWS
 
 TAIL_PARTITIONS = 500
 """So many partitions of a view have something in the tail, at most: they are literals when it is folded in."""
@@ -18,12 +19,8 @@ REPLACED_ROWS = 1_000_000
 READ_ROWS = 1_000
 """The same where other models read the change feed, and it has all of these rows twice: as it was, and as it is."""
 
-APPENDED_ROWS = 1_000_000
-"""Rows of all states together up to which ``auto`` appends: whoever reads them then adds up all of a view's rows."""
-
-FOLDED_ROWS = 100_000
-"""So many rows of a delta, or of the tail, are not appended."""
-
+FOLDED_ROWS, FOLDED_SHARE = 100_000, 0.2
+"""So many rows of a delta, or of the tail, are not appended, and not this share of the rows of all states."""
 
 ONE_TASK_ROWS = 200_000
 """So many rows one task writes anew: it plans and runs one stage, where a shuffle by which several tasks share the rows
@@ -119,10 +116,11 @@ class Tail:
         partitions = tuple((view, tuple(sorted(every[view]))) for view in sorted(every))
         return Tail(self.commits + 1, self.rows + rows, partitions)
 
-    def is_full(self, plan: Plan) -> bool:
+    def is_full(self, plan: Plan, sizes: Mapping[str, StateSize]) -> bool:
         """Whether it is too long to be read with every look at the model."""
         is_wide = any(len(found) > TAIL_PARTITIONS for _, found in self.partitions)
-        return is_wide or self.commits > plan.config.fivm_fold_after or self.rows > FOLDED_ROWS
+        most = max(FOLDED_ROWS, FOLDED_SHARE * sum(size.rows for size in sizes.values()))
+        return is_wide or self.commits > plan.config.fivm_fold_after or self.rows > most
 
     def as_dict(self) -> dict[str, Any]:
         """As a head records it."""
@@ -160,12 +158,14 @@ def not_appended_to(plan: Plan) -> str | None:
 def appends(plan: Plan, sizes: Mapping[str, StateSize]) -> bool:
     """Whether deltas are appended, as far as they are small; ``auto`` does so with small known ``sizes``.
 
-    It costs one small file, however many views and partitions they touch.
+    It costs one small file, however many views and partitions they touch. Views with payload may be of any size: who
+    reads them multiplies their rows and adds that up, added up before or not.
     """
     if plan.config.fivm_apply not in ("auto", "append") or not_appended_to(plan) is not None:
         return False
     known = plan.config.fivm_apply == "append" or bool(sizes)
-    return known and sum(size.rows for size in sizes.values()) <= APPENDED_ROWS
+    payloads = {view.name for view in plan.views if view.is_payload}
+    return known and sum(s.rows for name, s in sizes.items() if name not in payloads) <= APPENDED_ROWS
 
 
 def has_readers(plan: Plan, view: View) -> bool:

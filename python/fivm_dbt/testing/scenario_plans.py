@@ -165,9 +165,8 @@ class ScenarioPlanner:
 
 def imagined_statistics(scenario: Scenario) -> TableStatistics:
     """Sizes of a scenario's tables that are not true, and always the same."""
-    return TableStatistics.of(
-        {canonical(n): _SIZES[crc32(n.encode()) % len(_SIZES)] for n in scenario.tables}
-    )
+    sizes = {canonical(n): _SIZES[crc32(n.encode()) % len(_SIZES)] for n in scenario.tables}
+    return TableStatistics.of(sizes, appends=True)
 
 
 def _time_parts(scenario: Scenario) -> dict[str, TimeParts]:

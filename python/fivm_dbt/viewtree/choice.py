@@ -13,17 +13,14 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from fivm_dbt.viewtree.hypergraph import Edge, Hypergraph
-from fivm_dbt.viewtree.statistics import Statistics
+from fivm_dbt.viewtree.statistics import WRITTEN, Statistics
 from fivm_dbt.viewtree.view_tree import View, beside, looked_up, materialised
 
-UPKEEP = 2_000_000
-"""Rows that Spark reads in the time that one more view takes in a refresh that changes it, on two cores."""
+UPKEEP, WRITING = WRITTEN.view, WRITTEN.row
+"""Of views whose partitions are written (:class:`Upkeep`)."""
 
 COPY = 0.5
 """A view of one relation with more than this share of its rows is taken for a copy."""
-
-WRITING = 6
-"""Rows that Spark reads in the time in which it writes one, with what it reads to do so, measured on TPC-H at SF 1."""
 
 
 @dataclass(frozen=True)
@@ -121,9 +118,10 @@ def costs(
     """What refreshes cost without a view ``V`` and with it, in rows read times how likely they are.
 
     ``w(beside V) × rows read without it`` against
-    ``w(beside V) × rows of V looked up + w(below V) × (UPKEEP + WRITING × rows of V in touched partitions)``, where
-    ``w`` is how likely one of the updatable relations beside or below it is to be what changed. ``rows`` of V are the
-    estimated ones where nothing more is known, ``moved_by`` its own relations.
+    ``w(beside V) × rows of V looked up + w(below V) × (view + row × rows of V in touched partitions)``, where ``view``
+    and ``row`` are the upkeep that the statistics tell, and ``w`` is how likely one of the updatable relations beside
+    or below it is to be what changed. ``rows`` of V are the estimated ones where nothing more is known, ``moved_by``
+    its own relations.
     """
     if rows is None:
         rows = statistics.groups(graph, relations, keys)
@@ -131,7 +129,8 @@ def costs(
     moves = statistics.weight(set(relations if moved_by is None else moved_by) & set(updatable))
     joined = [key for key in keys if graph.edges_of[key] - set(relations)]
     looked_up, written = statistics.touched(joined) * rows, statistics.touched(keys) * rows
-    return meets * without, meets * looked_up + moves * (UPKEEP + WRITING * written)
+    upkeep = statistics.upkeep
+    return meets * without, meets * looked_up + moves * (upkeep.view + upkeep.row * written)
 
 
 def _keys_of_leaf(graph: Hypergraph, edge: Edge) -> tuple[str, ...]:

@@ -17,16 +17,38 @@ PERIODS = 0.1
 """Share of its periods that a change is taken to lie in. Of hash buckets, few as they are, it has keys in each."""
 
 
+APPENDED_ROWS = 1_000_000
+"""Rows of what readers have to add up, to which deltas are appended at most: of a larger result all is written."""
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    """What it takes to keep a view up to date, in rows that Spark reads in the same time on two cores.
+
+    ``view`` is what it takes in a refresh that changes the view, and ``row`` for each row of the partitions that are
+    touched, with what is read to write it. Measured on TPC-H at SF 1 (``python -m benchmarks.compare``).
+    """
+
+    view: int
+    row: int
+
+
+WRITTEN, APPENDED = Upkeep(2_000_000, 6), Upkeep(400_000, 0)
+"""A view whose partitions are written, and one whose delta goes into one file with those of all others."""
+
+
 @dataclass(frozen=True)
 class Statistics:
     """Rows per relation of the query, and distinct values per relation and variable; both as far as known.
 
-    ``periods`` are the variables that are dates: a view with one among its keys is partitioned by it.
+    ``periods`` are the variables that are dates: a view with one among its keys is partitioned by it. ``upkeep`` is
+    what it costs to keep one.
     """
 
     rows: dict[str, int] = field(default_factory=dict)
     distinct: dict[tuple[str, str], int] = field(default_factory=dict)
     periods: frozenset[str] = frozenset()
+    upkeep: Upkeep = WRITTEN
 
     def rows_of(self, name: str) -> int:
         return max(1, self.rows.get(name, ROWS))

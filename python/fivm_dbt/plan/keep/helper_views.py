@@ -55,6 +55,8 @@ class Wanted:
     by_time: bool = True
     """Whether reads are bounded by the times of changes."""
     is_utc: bool = False
+    may_append: bool = True
+    """Whether deltas may be appended to states, which ``auto`` then does where what readers add up is small."""
 
     @property
     def topmost(self) -> Topmost:
@@ -131,7 +133,7 @@ class HelperViews:
             self.measurable.setdefault(relation, set()).update(column_name(p) for p in wanted)
         if self.wanted.measured is None:
             return None
-        maker = Factoriser(block, self.views, None, self.wanted.measured)
+        maker = Factoriser(block, self.views, None, self.wanted.measured, may_append=self.wanted.may_append)
         if maker.kept:
             return maker
         self.trees.append(maker.root()[1])  # which says why none is

@@ -6,7 +6,7 @@ The delta of one relation then meets groups instead of rows (F-IVM article, sect
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from fivm_dbt.catalog import TableStatistics
@@ -18,7 +18,7 @@ from fivm_dbt.viewtree.choice import Choice, choose
 from fivm_dbt.viewtree.classes import class_of
 from fivm_dbt.viewtree.hypergraph import Edge, FunctionalDependency
 from fivm_dbt.viewtree.search import find_order
-from fivm_dbt.viewtree.statistics import Statistics
+from fivm_dbt.viewtree.statistics import APPENDED, APPENDED_ROWS, Statistics
 from fivm_dbt.viewtree.update_costs import UpdateCost, implied, update_costs
 from fivm_dbt.viewtree.variable_order import VariableOrder
 from fivm_dbt.viewtree.view_tree import View, beside, looked_up, materialised, view_tree
@@ -41,6 +41,8 @@ class Factoriser(HelperViewMaker):
 
     given: GivenOrder | None = None
     measured: TableStatistics | None = None
+    may_append: bool = False
+    """Whether what is kept costs no more than its delta, as long as the result is small."""
     shown: list[TreeView] = field(default_factory=list)
 
     @cached_property
@@ -58,7 +60,12 @@ class Factoriser(HelperViewMaker):
 
     @cached_property
     def statistics(self) -> Statistics | None:
-        return self.block.statistics(self.measured) if self.measured is not None else None
+        if self.measured is None:
+            return None
+        found, graph = self.block.statistics(self.measured), self.block.graph
+        result = found.groups(graph, [edge.name for edge in graph.edges], graph.free)
+        is_appended = self.may_append and self.measured.appends and result <= APPENDED_ROWS
+        return replace(found, upkeep=APPENDED) if is_appended else found
 
     @cached_property
     def tree(self) -> View:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import sqlglot
 from sqlglot import exp
@@ -74,7 +73,3 @@ def lookback(compared: Compared, relation: str) -> str:
         f"MERGE INTO {relation} AS old USING ({rows}) AS new ON {matched} "
         "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
     )
-
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
-"""The page with the figures."""

@@ -163,6 +163,10 @@ class Node:
         """What its fields are referred to by."""
         return frozenset(f.id for f in self.fields)
 
+    def joined(self) -> tuple[tuple[Node, ...], tuple[Scalar, ...]]:
+        """What is joined with nothing in between, and the predicates: of anything but a join it is this alone."""
+        return (self,), ()
+
     def walk(self) -> Iterator[Node]:
         """The operator and everything below it, from above and from the left."""
         yield self

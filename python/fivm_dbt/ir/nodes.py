@@ -130,6 +130,11 @@ class Join(Node):
     def fields(self) -> tuple[Field, ...]:
         return tuple(f for factor in self.factors for f in factor.fields)
 
+    def joined(self) -> tuple[tuple[Node, ...], tuple[Scalar, ...]]:
+        below = [factor.joined() for factor in self.factors]
+        nodes = tuple(node for found, _ in below for node in found)
+        return nodes, (*self.predicates, *(p for _, found in below for p in found))
+
     def only(self, needed: frozenset[ColumnId]) -> Node:
         return self._with_used(needed)
 

@@ -67,16 +67,21 @@ def shown_columns(view: View, names: Sequence[str]) -> list[exp.Expr]:
     return [exp.alias_(shown[n].ast(), identifier(n)) for n in names if n in shown]
 
 
-def side_reader(plan: Plan, view: View, binding: Binding) -> Reader:
-    """Reads the sides of a refresh for the delta of ``view``. What did not change is the same on both sides."""
-    return _Sides(plan, view, binding).read
+def side_reader(plan: Plan, view: View, binding: Binding, *, by_parts: bool = False) -> Reader:
+    """Reads the sides of a refresh for the delta of ``view``. What did not change is the same on both sides.
+
+    What is read ``by_parts`` is multiplied and added up: of views for which that does, payloads are not added up
+    before.
+    """
+    return _Sides(plan, view, binding, view.by_parts if by_parts else frozenset()).read
 
 
 class _Sides:
-    def __init__(self, plan: Plan, view: View, binding: Binding) -> None:
+    def __init__(self, plan: Plan, view: View, binding: Binding, by_parts: frozenset[str]) -> None:
         self._plan = plan
         self._of = view
         self._binding = binding
+        self._by_parts = by_parts
 
     def read(self, node: Read) -> exp.Expr:
         tests = near_changes(node.times, self._binding)
@@ -128,8 +133,7 @@ class _Sides:
             where,
             with_delta=with_delta,
             has_tail=helper.name in self._binding.tails,
-            # What is read is multiplied and added up, so that parts of a payload are as good as all of it.
-            is_summed=not helper.is_payload or self._of.state.is_grouped,
+            is_summed=not (helper.is_payload and helper.name in self._by_parts),
         )
 
     def _counted(self, scan: Scan, where: exp.Expr | None) -> exp.Query:

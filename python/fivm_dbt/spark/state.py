@@ -155,7 +155,7 @@ def _payload_query(
     keep_zero: bool,
     step: Scalar | None = None,
 ) -> exp.Select:
-    state, reader = view.state, side_reader(plan, view, binding)
+    state, reader = view.state, side_reader(plan, view, binding, by_parts=True)
     steps = [] if step is None else [exp.alias_(step.ast(), STEP)]
     branches = [
         _branch(state, [*_branch_columns(state, t.multiplicity), *steps], at_time(t.node, binding), reader)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fivm_dbt.delta.term import scans
 from fivm_dbt.plan.model.plan import FactorisedPlan, MaintainedPlan, Plan
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.viewtree.statistics import APPENDED_ROWS
@@ -158,14 +159,20 @@ def not_appended_to(plan: Plan) -> str | None:
 def appends(plan: Plan, sizes: Mapping[str, StateSize]) -> bool:
     """Whether deltas are appended, as far as they are small; ``auto`` does so with small known ``sizes``.
 
-    It costs one small file, however many views and partitions they touch. Views with payload may be of any size: who
-    reads them multiplies their rows and adds that up, added up before or not.
+    It costs one small file, however many views and partitions they touch. Views that are read by parts may be of any
+    size: nobody adds up their rows.
     """
     if plan.config.fivm_apply not in ("auto", "append") or not_appended_to(plan) is not None:
         return False
     known = plan.config.fivm_apply == "append" or bool(sizes)
-    payloads = {view.name for view in plan.views if view.is_payload}
-    return known and sum(s.rows for name, s in sizes.items() if name not in payloads) <= APPENDED_ROWS
+    by_parts = _read_by_parts(plan)
+    return known and sum(s.rows for name, s in sizes.items() if name not in by_parts) <= APPENDED_ROWS
+
+
+def _read_by_parts(plan: Plan) -> frozenset[str]:
+    """The views with payload that every other view reads without adding up their rows first."""
+    whole = {s.relation for v in plan.views for s in scans(v.core) if s.relation not in v.by_parts}
+    return frozenset(v.name for v in plan.views if v.is_payload and v.name not in whole)
 
 
 def has_readers(plan: Plan, view: View) -> bool:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Literal
 
 from fivm_dbt.catalog import Column, Presentation, Relation
+from fivm_dbt.delta.distributes import read_by_parts
 from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.products import FactorisedDelta, ProductDelta
 from fivm_dbt.delta.term import Term
@@ -61,6 +62,15 @@ class View:
     def is_bag(self) -> bool:
         """Whether its state has rows, which come and go, and not payloads, which are added up."""
         return self.rows is not None and not self.is_payload
+
+    @cached_property
+    def by_parts(self) -> frozenset[str]:
+        """The relations whose payloads need not be added up per key before its delta reads them."""
+        state = self.state
+        if state.is_grouped or state.rows is None or any(c.products is None for c in state.payload):
+            return frozenset()
+        products = [state.rows, *(p for c in state.payload for p in c.products or ())]
+        return read_by_parts(self.core, [key.value for key in state.keys], products)
 
     @cached_property
     def as_input(self) -> PlanInput:

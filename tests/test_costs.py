@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
-from fivm_dbt.refresh.costs import REMEMBERED, Costs, Expected, Spent
+from fivm_dbt.refresh.costs import MANY_ROWS, REMEMBERED, Costs, Expected, Spent
 from fivm_dbt.refresh.history import history
 from fivm_dbt.refresh.report import Report
 from fixtures.models import Bench
@@ -44,7 +44,7 @@ class TestEstimates:
 
     def test_a_larger_change_takes_more_in_proportion(self) -> None:
         """Above what any refresh takes, and no more than its rows are expected to take."""
-        known = _costs(({"d": 1}, 1.0), ({"f": 100}, 4.8), rows={"f": 1000})
+        known = _costs(({"d": 1}, 1.0), ({"f": 100}, 4.8), rows={"f": 1000, "e": MANY_ROWS})
         assert known.expected({"f": 201}).refresh == pytest.approx(4.8 / 4.5 * 10 * 0.6015)
         assert known.expected({"f": 1000}).refresh == pytest.approx(4.8 / 4.5 * 10 * 1.8)
         assert known.expected({"f": 300}).refresh == pytest.approx(4.8 / 4.5 * 10 * 0.75)
@@ -57,11 +57,12 @@ class TestEstimates:
         assert known.expected({"f": 2}).refresh == 2.0, "a smaller one takes no more"
 
     def test_an_input_that_has_not_changed_yet(self) -> None:
-        known = _costs(rows={"f": 1000})
+        known = _costs(rows={"f": 1000, "e": MANY_ROWS})
         assert known.expected({"f": 1000}).refresh == pytest.approx(18.0)
         assert known.expected({"f": 10}).refresh == pytest.approx(3.15)
         assert known.expected({"d": 10}) == Expected(None, 10.0)
-        assert _costs(build=None, rows={"f": 10}).expected({"f": 10}) == Expected(None, None)
+        assert _costs(rows={"f": 1000}).expected({"f": 1000}) == Expected(None, 10.0), "a build of few rows"
+        assert _costs(build=None, rows={"f": 10, "e": MANY_ROWS}).expected({"f": 10}) == Expected(None, None)
 
     def test_inputs_one_by_one_add_up(self) -> None:
         known = _costs(({"f": 10}, 3.0), ({"d": 10}, 4.0))
@@ -91,7 +92,7 @@ class TestEstimates:
         assert known.refreshed({"d": (0, 9)}, None) == replace(known, rows={**known.rows, "d": 0})
 
     def test_whether_a_change_has_to_be_counted(self) -> None:
-        known = _costs(({"f": 10}, 20.0), rows={"d": 100})
+        known = _costs(({"f": 10}, 20.0), rows={"d": 100, "e": MANY_ROWS})
         assert known.may_be_dearer("d", 100, is_read=False) and not known.may_be_dearer(
             "d", 10, is_read=False
         )
@@ -139,8 +140,9 @@ def test_a_refresh_that_took_longer_than_the_build_becomes_one() -> None:
     ]
 
 
-def test_what_is_read_by_a_build_says_how_large_a_change_is() -> None:
+def test_what_is_read_by_a_build_says_how_large_a_change_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """All facts are rewritten, and nothing like it has been seen. DuckDB fills a table by reading twice."""
+    monkeypatch.setattr("fivm_dbt.refresh.costs.MANY_ROWS", 200)
     bench = Bench(_bench().plan, DuckDbEngine())
     for name, (_, rows) in TABLES.items():
         bench.engine.create_table(name, bench.plan.input(name).relation.columns, rows, change_feed=True)
@@ -150,11 +152,11 @@ def test_what_is_read_by_a_build_says_how_large_a_change_is() -> None:
     assert (report.action, report.expected) == ("rebuilt", (18.0, 10.0))
 
 
-@pytest.mark.parametrize("meta", [{"fivm_rebuild": "never"}, {}], ids=["never", "a second"])
+@pytest.mark.parametrize("meta", [{"fivm_rebuild": "never"}, {}], ids=["never", "a short build"])
 def test_what_is_refreshed_all_the_same(meta: dict[str, object]) -> None:
-    """Where it is not wanted, or less than a second would be saved."""
+    """Where it is not wanted, or little would be saved."""
     bench = _bench(**meta)
-    scale = 1.0 if meta else 0.05
+    scale = 1.0 if meta else 0.4
     _after(bench, 10.0 * scale)
     for number in range(3):
         bench.engine.change("d", insert=[(number, "c")])

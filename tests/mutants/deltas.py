@@ -149,5 +149,14 @@ DELTAS = (
         new="total.item(Scalar.number(1))",
         tests="tests/test_recursive.py",
     ),
+    Mutant(
+        "payload-by-parts",
+        "parts of a payload are read also where something looks at it as a whole",
+        "delta/distributes.py",
+        "read_by_parts",
+        old="one = id(scan) in joined and all(",
+        new="one = all(",
+        tests="tests/test_append.py -k as_a_whole",
+    ),
 )
 """Each delta rule is an equation: a term less, another side or another sign, and it does not hold."""

@@ -21,6 +21,9 @@ ALIKE = 2
 PAYS_UP_TO = 1.1
 """A refresh may be expected to take so many times the seconds of a build: the figures vary."""
 
+SHORT = 5
+"""A model that is built in fewer seconds is refreshed: what is around the statements varies by as much as is saved."""
+
 SURE_BY, UNSURE_BY = 1, 5
 """So many seconds have to be saved at least: if two refreshes after such a change are known, and if not."""
 
@@ -30,6 +33,9 @@ TELLS_UP_TO = 2.0
 READING, PER_ROW = 0.3, 1.5
 """Of an input whose changes nobody has seen yet: its change is read beside others, which takes a part of a build; and
 what a build does for each row is done for each that comes or goes, and then it is written."""
+
+MANY_ROWS = 1_000_000
+"""Rows of all inputs from which on that is expected. A build of fewer takes its time whatever there is."""
 
 DOUBTED = 0.9
 """By so much less is an estimate believed after each build in its place: else nobody would find out what is wrong."""
@@ -65,10 +71,12 @@ class Expected:
         >>> sure = Expected(14.0, 10.0, is_sure=True)
         >>> sure.is_dearer(is_read=False), sure.is_dearer(is_read=True), Expected(14.0, 10.0).is_dearer(is_read=False)
         (True, False, False)
-        >>> Expected(15.5, 10.0).is_dearer(is_read=False), Expected(None, 1.0).is_dearer(is_read=False)
+        >>> Expected(15.5, 10.0).is_dearer(is_read=False), Expected(None, 10.0).is_dearer(is_read=False)
         (True, False)
+        >>> Expected(60.0, 4.9).is_dearer(is_read=False)
+        False
         """
-        if self.refresh is None or self.build is None:
+        if self.refresh is None or self.build is None or self.build < SHORT:
             return False
         most = TELLS_UP_TO if is_read else PAYS_UP_TO
         saved = self.refresh - self.build
@@ -185,7 +193,7 @@ class Costs:
 
     def _of_unseen(self, name: str, rows: int) -> float | None:
         """The same of an input whose changes nobody has seen, by its rows and the seconds of a build."""
-        if self.build is None or not self.rows.get(name):
+        if self.build is None or not self.rows.get(name) or sum(self.rows.values()) < MANY_ROWS:
             return None
         return self.build * (READING + PER_ROW * rows / self.rows[name])
 

@@ -30,6 +30,17 @@ DISTINCT = {
 
 KEYS = (("L", "orderkey"), ("O", "custkey"))
 
+ORDER_DATE = Hypergraph(
+    (
+        Edge("L", ("orderkey", "price")),
+        Edge("O", ("orderkey", "custkey", "day")),
+        Edge("C", ("custkey", "segment")),
+    ),
+    frozenset(("day", "segment")),
+)
+"""Prices of lines by the day of their order and the segment of its customer."""
+OF_ORDERS = {("O", "custkey"): 100_000, ("O", "day"): 2_400, ("L", "orderkey"): 1_500_000}
+
 
 def _chosen(rows: dict[str, int], updatable: str = "LOCN") -> dict[str, bool]:
     factor = rows["L"] / SF1["L"]
@@ -59,38 +70,19 @@ def test_a_join_as_large_as_its_inputs_does_not_pay(updatable: str, factor: int)
 
 def test_keys_of_one_relation_have_no_more_values_than_it_has_rows() -> None:
     """Orders by customer and day: 240 million pairs, of which there are as many as orders at most."""
-    graph = Hypergraph(
-        (
-            Edge("L", ("orderkey", "price")),
-            Edge("O", ("orderkey", "custkey", "day")),
-            Edge("C", ("custkey", "segment")),
-        ),
-        frozenset(("day", "segment")),
-    )
-    statistics = Statistics(
-        SF1, {("O", "custkey"): 100_000, ("O", "day"): 2_400, ("L", "orderkey"): 1_500_000}
-    )
-    assert statistics.groups(graph, "LO", ("custkey", "day")) == SF1["O"]
-    assert statistics.groups(graph, "LO", ("day",)) == 2_400
-    assert statistics.groups(graph, "OC", ("day", "segment", "custkey")) == SF1["O"]
+    statistics = Statistics(SF1, OF_ORDERS)
+    assert statistics.groups(ORDER_DATE, "LO", ("custkey", "day")) == SF1["O"]
+    assert statistics.groups(ORDER_DATE, "LO", ("day",)) == 2_400
+    assert statistics.groups(ORDER_DATE, "OC", ("day", "segment", "custkey")) == SF1["O"]
 
 
 def test_a_view_that_is_appended_to_pays_sooner() -> None:
     """Sums of lines by order are a quarter of the lines. A change of some lines has keys in all of their partitions."""
-    graph = Hypergraph(
-        (
-            Edge("L", ("orderkey", "price")),
-            Edge("O", ("orderkey", "custkey", "day")),
-            Edge("C", ("custkey", "segment")),
-        ),
-        frozenset(("day", "segment")),
-    )
-    distinct = {("O", "custkey"): 100_000, ("O", "day"): 2_400, ("L", "orderkey"): 1_500_000}
     kept = {}
     for upkeep in (APPENDED, WRITTEN):
-        statistics = Statistics(SF1, distinct, upkeep=upkeep)
-        tree = view_tree(graph, find_order(graph, "LOC", statistics))
-        choices = choose(graph, tree, "LOC", statistics)
+        statistics = Statistics(SF1, OF_ORDERS, upkeep=upkeep)
+        tree = view_tree(ORDER_DATE, find_order(ORDER_DATE, "LOC", statistics))
+        choices = choose(ORDER_DATE, tree, "LOC", statistics)
         kept[upkeep] = {c.keys for c, choice in choices.items() if choice.is_kept and isinstance(c, View)}
     assert kept == {APPENDED: {("orderkey",)}, WRITTEN: set()}
 

@@ -152,10 +152,10 @@ DELTAS = (
     Mutant(
         "payload-by-parts",
         "parts of a payload are read also where something looks at it as a whole",
-        "delta/distributes.py",
-        "read_by_parts",
-        old="one = id(scan) in joined and all(",
-        new="one = all(",
+        "spark/reads.py",
+        "_Sides._view",
+        old="is_summed=not (helper.is_payload and helper.name in self._by_parts)",
+        new="is_summed=not helper.is_payload",
         tests="tests/test_append.py -k as_a_whole",
     ),
 )

@@ -131,7 +131,7 @@ class MaintainedRun(BuildRun):
             return self._advance(moved)
         if changes:
             expected = self.costs.expected({c.relation: c.inserted + c.deleted for c in changes})
-            self.expected = expected if expected.seconds is not None else None
+            self.expected = expected.seconds
             if self._may_build() and expected.is_dearer(is_read=self.plan.is_read):
                 return self._build(state, expected.text, costs=self.costs.instead())
         update = self._update(moved.binding)
@@ -261,8 +261,7 @@ class MaintainedRun(BuildRun):
             return self._alarm(error, moved.state)
         if not keeps_columns(self.engine, moved.observed[deferred.name]):
             return self._stage_after_all(moved, deferred)
-        expected = self.costs.expected({change.relation: change.inserted + change.deleted})
-        self.expected = expected if expected.seconds is not None else None
+        self.expected = self.costs.expected({change.relation: change.inserted + change.deleted}).seconds
         moved = replace(moved, changes=(change,), deferred=None)
         return self._apply(moved, update) if change.inserted or change.deleted else self._advance(moved)
 

@@ -18,7 +18,6 @@ from fivm_dbt.plan.model.plan import FactorisedPlan, Plan
 from fivm_dbt.plan.model.signature import inner_views, shortened
 from fivm_dbt.refresh.bind import Staged
 from fivm_dbt.refresh.clock import finished_clock
-from fivm_dbt.refresh.costs import Expected
 from fivm_dbt.refresh.decide import beheaded, changed_by_others, raised_alarm
 from fivm_dbt.refresh.heads import coverage, had_head, has_set, head_of_build, next_head, now, read_state
 from fivm_dbt.refresh.observe import Coverage, Finished, Observed, RecordedInput, State
@@ -63,8 +62,8 @@ class Run(Generic[P]):
         self.started_at = now()
         self.told: dict[str, Any] = {}
         """What the head says for people of this refresh."""
-        self.expected: Expected | None = None
-        """What the refresh was expected to cost, where that is known."""
+        self.expected: tuple[float, float] | None = None
+        """The seconds that the refresh was expected to take, and a build in its place, where both are known."""
         self.shown_again = False
         """Whether the model's view was gone, or altered, and has been put back."""
         self.state_bytes: int | None = None
@@ -140,8 +139,7 @@ class Run(Generic[P]):
     ) -> None:
         """Have the head say what is done, for people."""
         changed = {c.relation: [c.inserted, c.deleted] for c in changes if c.inserted or c.deleted}
-        expected = None if self.expected is None else self.expected.seconds
-        known = {"reason": reason, "changed": changed or None, "rows": rows, "expected": expected}
+        known = {"reason": reason, "changed": changed or None, "rows": rows, "expected": self.expected}
         told = {key: value for key, value in known.items() if value is not None}
         self.told = {"action": action, "started_at": self.started_at, **told}
 
@@ -303,7 +301,7 @@ class Run(Generic[P]):
             files_read=metrics.files_read,
             scans=metrics.scans,
             state_bytes=self.state_bytes,
-            expected=None if self.expected is None else self.expected.seconds,
+            expected=self.expected,
             seconds=round(perf_counter() - self.started, 3),
             rolled_forward=rolled,
             recomputed=self.plan.why_recomputed,

@@ -47,7 +47,7 @@ def test_changes_come_to_other_rows_in_each_round() -> None:
     for change in changes():
         for round_ in (1, 2):
             session = Statements()
-            change.make(session, round_)  # type: ignore[arg-type]
+            change.make(session, round_)
             sent.setdefault(change.name, []).append(session.sent)
     assert sent.pop("none") == [[], []]
     assert len(sent) == len(PERCENTS) + 3

@@ -6,12 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from benchmarks.queries.tpch_data import TABLES, tpch_files
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SCHEMA = "tpch"
 
@@ -29,7 +26,7 @@ _NEW_KEYS = 1_000_000_000
 """Between the keys of orders that come in one round and in the next."""
 
 
-def load(session: SparkSession, scale: float) -> None:
+def load(session: Runs, scale: float) -> None:
     """Create the tables, each with a change feed. Data are generated once."""
     session.sql(f"CREATE SCHEMA {SCHEMA}")
     properties = "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
@@ -42,15 +39,22 @@ def load(session: SparkSession, scale: float) -> None:
         session.sql(f"CREATE TABLE {SCHEMA}.{name} USING DELTA {partitioned} {properties} AS {source}")
 
 
+class Runs(Protocol):
+    """A session, as far as tables and their changes need one."""
+
+    def sql(self, text: str, /) -> object:
+        """Run a statement."""
+
+
 @dataclass(frozen=True)
 class Change:
     """What happens to the tables between two refreshes; each round of it happens to other rows."""
 
     name: str
-    make: Callable[[SparkSession, int], None]
+    make: Callable[[Runs, int], None]
 
 
-def _recent(percent: float, session: SparkSession, round_: int) -> None:
+def _recent(percent: float, session: Runs, round_: int) -> None:
     """Half of so many percent of the orders come, with their lines, as copies of others; the lines of these get another
     discount. All are of the last days that have so many.
     """
@@ -83,19 +87,19 @@ def _copied(table: str, key: str, moved: int) -> str:
     return ", ".join([f"{c} + {moved}" if c == key else c for c in columns] + [_MONTHS[table][1]])
 
 
-def _spread(session: SparkSession, round_: int) -> None:
+def _spread(session: Runs, round_: int) -> None:
     """A hundredth of the lines, in all months, gets another discount."""
     session.sql(
         f"UPDATE {SCHEMA}.lineitem SET l_discount = {_OTHER_DISCOUNT} WHERE pmod(l_orderkey, 100) = {round_}"
     )
 
 
-def _deleted(session: SparkSession, round_: int) -> None:
+def _deleted(session: Runs, round_: int) -> None:
     """A hundredth of the lines goes."""
     session.sql(f"DELETE FROM {SCHEMA}.lineitem WHERE pmod(l_orderkey + 50, 100) = {round_}")
 
 
-def _customers(session: SparkSession, round_: int) -> None:
+def _customers(session: Runs, round_: int) -> None:
     """A hundredth of the customers changes its segment."""
     session.sql(
         f"UPDATE {SCHEMA}.customer SET c_mktsegment = CASE c_mktsegment WHEN 'BUILDING' THEN 'MACHINERY' "
@@ -103,7 +107,7 @@ def _customers(session: SparkSession, round_: int) -> None:
     )
 
 
-def _nothing(session: SparkSession, round_: int) -> None:
+def _nothing(session: Runs, round_: int) -> None:
     """Nothing changes."""
 
 

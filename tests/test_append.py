@@ -256,10 +256,7 @@ def test_views_that_are_looked_at_as_a_whole_are_added_up_first() -> None:
         for name, width in (("r", 2), ("s", 1)):
             gone = rng.sample(rows[name], min(len(rows[name]), rng.randrange(3)))
             come = [tuple(rng.randrange(4) for _ in range(width)) for _ in range(rng.randrange(3))]
-            bench.engine.change(name, insert=come, delete=gone)
-            for row in gone:
-                rows[name].remove(row)
-            rows[name] += come
+            bench.exchange(name, rows[name], come, gone)
         bench.refresh()
         bench.check()
 

@@ -244,10 +244,7 @@ def test_random_joins_of_few_values(seeds: Iterable[int], strategy: dict[str, ob
             for name in rng.sample([*tables], rng.randint(1, len(tables))):
                 gone = rng.sample(present[name], min(len(present[name]), rng.randint(0, 3)))
                 came = [random_row(rng, tables[name][0].count(" int")) for _ in range(rng.randint(0, 4))]
-                bench.engine.change(name, insert=came, delete=gone)
-                for row in gone:
-                    present[name].remove(row)
-                present[name] += came
+                bench.exchange(name, present[name], came, gone)
             bench.refresh()
             bench.check()
 

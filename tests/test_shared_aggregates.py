@@ -76,9 +76,6 @@ def test_random_aggregates(seed: int) -> None:
             )
             for _ in range(rng.randint(0, 4))
         ]
-        bench.engine.change("f", insert=come * 2, delete=gone)
-        for row in gone:
-            rows.remove(row)
-        rows += come * 2
+        bench.exchange("f", rows, come * 2, gone)
         bench.refresh()
         bench.check()

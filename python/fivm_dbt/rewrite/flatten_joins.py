@@ -37,9 +37,7 @@ def flatten_joins(node: Node) -> Node:
 
 def parts_of_join(node: Node) -> tuple[tuple[Node, ...], tuple[Scalar, ...]]:
     """The factors and the predicates of a flat join; of another node itself, or what a filter is on."""
-    if isinstance(node, Join):
-        return node.factors, node.predicates
-    return ((node.input,), node.predicates) if isinstance(node, Filter) else ((node,), ())
+    return ((node.input,), node.predicates) if isinstance(node, Filter) else node.joined()
 
 
 def joined(factors: tuple[Node, ...], predicates: tuple[Scalar, ...]) -> Node:

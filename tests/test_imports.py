@@ -46,7 +46,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("keep.time",),
     ("keep",),
     ("retention", "recomputed_parts"),
-    ("views",),
+    ("views", "seen_rows"),
     ("recompute",),
     ("planner",),
 )

@@ -29,7 +29,14 @@ Inequality = Literal["auto", "reevaluate", "parameterised", "ranges"]
 
 
 Pass = Literal[
-    "column_pruning", "delta_first", "look_ups", "products", "shared_aggregates", "split_sums", "time_ranges"
+    "column_pruning",
+    "delta_first",
+    "look_ups",
+    "products",
+    "relevant_changes",
+    "shared_aggregates",
+    "split_sums",
+    "time_ranges",
 ]
 """What makes plans cheaper and not more right: each can be left out, to see what it does."""
 

@@ -163,6 +163,8 @@ def _input(plan: Plan, item: PlanInput) -> str:
         how = "change feed, or the difference of two versions where the feed is off"
     if item.relation.presentation is not None:
         how += f"; a fivm model, read through its root state {item.relation.presentation.root}"
+    if item.conditions:
+        how += f"\n  where {' and '.join(p.sql for p in item.conditions)}: changes of other rows are left out"
     if item.retention is not None:
         kept, age = item.retention, duration(item.retention.age // timedelta(microseconds=1))
         parts = f"parts of {kept.column}, {kept.length.in_words} long"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -26,9 +27,11 @@ from fivm_dbt.plan.model.inputs import PlanInput
 from fivm_dbt.plan.model.part_map import PartMap, part_map
 from fivm_dbt.plan.model.plan import FactorisedPlan, MaintainedPlan, Plan
 from fivm_dbt.plan.model.state_layout import shown_from_table
+from fivm_dbt.plan.model.view import View
 from fivm_dbt.plan.recompute import in_words, recompute_plan
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.plan.retention import Retained, retained
+from fivm_dbt.plan.seen_rows import with_conditions
 from fivm_dbt.plan.views import Given, PlannedViews, Topmost, plan_views
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.rewrite.shared_aggregates import share_aggregates
@@ -212,7 +215,7 @@ class _Planning:
             sql=self.request.sql,
             config=self._config,
             session=tuple(sorted(self.request.session)),
-            inputs=_inputs(self.query, self.request.catalog, self.static, self.dropped),
+            inputs=self._inputs(views),
             query=self.query,
             views=clustered(views) if self._is_factorized else views,
             output=tuple(Column(name, field.type) for name, field in fields),
@@ -225,6 +228,10 @@ class _Planning:
             part_maps=self._part_maps(),
             partition_length=length,
         )
+
+    def _inputs(self, views: Sequence[View]) -> tuple[PlanInput, ...]:
+        inputs = _inputs(self.query, self.request.catalog, self.static, self.dropped)
+        return inputs if "relevant_changes" in self._config.fivm_without else with_conditions(inputs, views)
 
     def _part_maps(self) -> tuple[PartMap, ...]:
         """The map of the model over its inputs, and those of its inner views that are partitioned by time."""

@@ -12,10 +12,17 @@ from fivm_dbt.rewrite.clock import separate_clock
 from fivm_dbt.rewrite.flatten_joins import flatten_joins
 from fivm_dbt.rewrite.own_row import own_rows
 from fivm_dbt.rewrite.prune_columns import prune_columns
+from fivm_dbt.rewrite.push_down import push_down
 
 logger = logging.getLogger(__name__)
 
-PASSES: tuple[Callable[[Node], Node], ...] = (own_rows, flatten_joins, prune_columns, separate_clock)
+PASSES: tuple[Callable[[Node], Node], ...] = (
+    own_rows,
+    flatten_joins,
+    push_down,
+    prune_columns,
+    separate_clock,
+)
 
 
 def rewrite(node: Node, *, is_pruned: bool = True) -> Node:

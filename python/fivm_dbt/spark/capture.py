@@ -1,7 +1,7 @@
 """A query captures the net change of an input: the columns that the plan reads, and a signed multiplicity.
 
 Net means grouped over those columns: a row that is rewritten unchanged, or changed only in columns that the model
-does not read, cancels out (``HAVING SUM(sign) <> 0``).
+does not read, cancels out (``HAVING SUM(sign) <> 0``). Rows that the model's filters never let through are left out.
 """
 
 from __future__ import annotations
@@ -81,15 +81,22 @@ def _feed(item: PlanInput, old: int, new: int) -> exp.Query:
     signed = exp.alias_(sign, COUNT)
     presentation = item.relation.presentation
     if presentation is None:
-        return exp.select(*_columns(item), signed).from_(FORMAT.changes(item.name, old, new))
-    rows = presented(presentation, FORMAT.changes(presentation.root, old, new))
-    return rows.select(signed)
+        return _seen(item, exp.select(*_columns(item), signed).from_(FORMAT.changes(item.name, old, new)))
+    rows = presented(presentation, FORMAT.changes(presentation.root, old, new)).select(signed)
+    if not item.conditions:
+        return rows
+    return _seen(item, exp.select("*").from_(rows.subquery(identifier("shown"))))
 
 
 def _signed(item: PlanInput, source: exp.Expr, sign: int) -> exp.Select:
     number: exp.Expr = exp.Literal.number(1)
     value = number if sign > 0 else exp.Neg(this=number)
-    return exp.select(*_columns(item), exp.alias_(value, COUNT)).from_(source)
+    return _seen(item, exp.select(*_columns(item), exp.alias_(value, COUNT)).from_(source))
+
+
+def _seen(item: PlanInput, rows: exp.Select) -> exp.Select:
+    """The rows of an input that the plan looks at at all."""
+    return rows.where(*(p.ast() for p in item.conditions)) if item.conditions else rows
 
 
 def _net(item: PlanInput, rows: exp.Query) -> exp.Select:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fivm_dbt.catalog import Column, Relation, Retention
+from fivm_dbt.ir.scalar import Scalar
 
 Capture = Literal[
     "change feed", "version difference", "snapshot", "static", "staged", "state", "built", "newest"
@@ -21,6 +22,8 @@ class PlanInput:
     is_static: bool
     retention: Retention | None = None
     """By what its parts are dropped, where their rows do not count as deleted then."""
+    conditions: tuple[Scalar, ...] = ()
+    """What holds of every row that the plan looks at, over columns without an alias: other changes are not staged."""
 
     @property
     def name(self) -> str:

@@ -102,3 +102,57 @@ def test_random_joins_are_exact_whatever_is_kept(monkeypatch: pytest.MonkeyPatch
             refreshed += bench.refresh().action == "refreshed"
             bench.check()
     assert kept >= 5 and refreshed >= 20
+
+
+COPYING = {
+    "ranks": ("select k, v, row_number() over (partition by k order by v) as n from f", 0),
+    "all ranks": ("select k, v, row_number() over (order by v, k) as n from f", 0),
+    "largest": ("select k, max(v) as v, count(distinct v) as n from f group by k", 0),
+    "outer": ("select f.k, f.v, d.w from f left join d on f.k = d.k", 0),
+    "without": ("select f.k, f.v from f where not exists (select 1 from d where d.k = f.k and d.w < f.v)", 0),
+    # The sums by key, of which those above a bound choose rows of d; d itself is not kept.
+    "chosen": ("select d.k, d.w from d where d.k in (select k from f group by k having sum(v) > 5)", 1),
+    # Both are joined with sums, which are kept.
+    "beside sums": (
+        "select f.k, f.v, s.n from f join (select k, count(*) as n from d group by k) s on s.k = f.k",
+        1,
+    ),
+}
+"""Queries of which inputs were copied, and how many views are kept where they are not."""
+
+
+@pytest.mark.parametrize("name", COPYING)
+def test_what_is_an_input_once_more_is_not_kept(name: str) -> None:
+    """A change of some keys meets all few partitions of a copy. Of a large input it meets some of many."""
+    sql, views = COPYING[name]
+    tables = {"f": "k int, v int", "d": "k int, w int"}
+    small = _plan(sql, tables, {"f": 20_000_000, "d": 1_000})
+    assert len(small.helpers) == views
+    large = _plan(sql, tables, {"f": 20_000_001, "d": 20_000_001})
+    assert len(large.helpers) > views and large.signature == _plan(sql, tables, None).signature
+    rng = random.Random(name)
+    bench = Bench.built(small, {n: [_of_few(rng) for _ in range(30)] for n in tables})
+    for _ in range(4):
+        for each in (item.name for item in small.inputs):
+            gone = rng.sample(bench.engine.query(f"SELECT * FROM {each}"), 3)
+            bench.engine.change(each, insert=[_of_few(rng) for _ in range(3)], delete=gone)
+        bench.refresh()
+        bench.check()
+
+
+def _of_few(rng: random.Random) -> tuple[int | None, int | None]:
+    return rng.choice([None, 1, 2, 3, 4]), rng.choice([None, 1, 2, 3])
+
+
+def test_times_are_kept_beside_a_small_input() -> None:
+    """A view by day is of use: changes lie in few days."""
+    sql = "select day, v, row_number() over (partition by day order by v) as n from f"
+    (view,) = _plan(sql, {"f": "day date, v int"}, {"f": 1_000_000}).helpers
+    assert view.state.partitioning.kind == "time"
+
+
+def test_one_look_at_all_rows_needs_no_second_copy_of_them() -> None:
+    """The best groups are found among the sums, which are kept already."""
+    sql = "select k, sum(v) as v from f group by k order by v desc, k limit 3"
+    (view,) = _plan(sql, {"f": "k int, v int"}, None).helpers
+    assert view.reason == "an aggregate below other operators, by addition"

@@ -10,6 +10,7 @@ import fivm_dbt.plan.keep.trees.factorise as factorise
 from fivm_dbt.catalog import Catalog, TableStatistics
 from fivm_dbt.config import load_config
 from fivm_dbt.errors import FivmError
+from fivm_dbt.explain.text import explain
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
@@ -169,6 +170,52 @@ def test_a_key_that_is_declared_later_is_used_from_the_next_build_on(laid: Laid)
     laid.bench.engine.change("l", insert=[(3, "2024-01-02", 77)])
     assert laid.run(ranked).action == "refreshed"
     assert laid.run(ranked, full_refresh=True).action == "rebuilt"
-    assert laid.bench.plan.plan_hash == ranked(None).plan_hash
+    assert laid.bench.plan.plan_hash == ranked(laid.bench.plan.measured).plan_hash
     laid.relations = plain
     assert laid.run(ranked).action == "rebuilt", "what is not declared any more is not relied on"
+
+
+def _refresh_often(laid: Laid, name: str, seconds: float) -> None:
+    """One refresh after a change of this input, which took so long."""
+    laid.bench.engine.change(name, insert=[{"l": (3, "2024-01-03", 5), "c": (3, "b"), "o": (7, 1)}[name]])
+    assert laid.run().action == "refreshed"
+    laid.bench.took(seconds)
+
+
+def _served(laid: Laid) -> list[str]:
+    """What the inner views are of."""
+    return [view.reason.split(",")[0] for view in laid.bench.plan.helpers]
+
+
+def test_views_for_what_does_not_change_are_not_kept(laid: Laid) -> None:
+    """After twenty refreshes it is known what changes; a build makes use of it, and so does the one after it."""
+    for name, views in (("l", ["view of o"]), ("c", ["view of l"])):
+        laid.run()
+        for _ in range(21):
+            _refresh_often(laid, name, 1.0)
+        for _ in range(2):
+            assert laid.run(full_refresh=True).action == "rebuilt"
+            assert _served(laid) == views
+            measured = laid.bench.plan.measured
+            assert measured is not None and dict(measured.changed) == {name: 1.0}
+    assert "not kept, for deltas of l, o alone, which have not changed lately" in explain(laid.bench.plan)
+
+
+@pytest.mark.parametrize("rebuild", ["auto", "never"])
+def test_views_are_made_when_their_lack_has_cost_a_build(laid: Laid, rebuild: str) -> None:
+    planner = laid.planner(fivm_rebuild=rebuild)
+    laid.run(planner)
+    for _ in range(21):
+        _refresh_often(laid, "c", 1.0)
+    laid.run(planner, full_refresh=True)
+    laid.bench.took(4.0)
+    for _ in range(2):
+        _refresh_often(laid, "l", 4.0)
+    _refresh_often(laid, "c", 1.0)
+    _refresh_often(laid, "l", 4.0)
+    assert _served(laid) == ["view of l"]
+    laid.bench.engine.change("l", insert=[(2, "2024-01-01", 8)])
+    # Two refreshes are known that took three seconds more than the least one: more than the build.
+    assert laid.run(planner).action == ("rebuilt" if rebuild == "auto" else "refreshed")
+    assert (_served(laid) != ["view of l"]) is bool(laid.told) is (rebuild == "auto")
+    assert laid.run(planner).action == "no change"

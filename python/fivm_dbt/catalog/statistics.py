@@ -12,7 +12,8 @@ class TableStatistics:
     """Rows per relation and distinct values per column of it, by canonical names; both as far as known.
 
     Immutable and in a fixed order, as it decides about a layout. ``appends`` says whether deltas of the model could be
-    appended when this was measured: no other model read its change feed.
+    appended when this was measured: no other model read its change feed. ``changed`` has, of each relation that
+    changed, in what share of the model's last refreshes it did; it is empty where too few of these are known.
 
     >>> measured = TableStatistics.of({"raw.b": 2, "raw.a": 1}, {("raw.b", "k"): 2})
     >>> measured.rows_of("raw.b"), measured.distinct_of("raw.b", "k"), measured.rows_of("raw.c")
@@ -26,6 +27,7 @@ class TableStatistics:
     rows: tuple[tuple[str, int], ...]
     distinct: tuple[tuple[tuple[str, str], int], ...] = ()
     appends: bool = False
+    changed: tuple[tuple[str, float], ...] = ()
 
     @staticmethod
     def of(
@@ -33,9 +35,11 @@ class TableStatistics:
         distinct: Mapping[tuple[str, str], int] | None = None,
         *,
         appends: bool = False,
+        changed: Mapping[str, float] | None = None,
     ) -> TableStatistics:
         counted = tuple(sorted((distinct or {}).items()))
-        return TableStatistics(tuple(sorted(rows.items())), counted, appends)
+        shares = tuple(sorted((changed or {}).items()))
+        return TableStatistics(tuple(sorted(rows.items())), counted, appends, shares)
 
     def rows_of(self, relation: str) -> int | None:
         """The rows of a relation, None where nobody has counted them."""
@@ -45,12 +49,20 @@ class TableStatistics:
         """The values of a column, about; None where nobody has counted them."""
         return dict(self.distinct).get((relation, column))
 
+    def share_of(self, relation: str) -> float | None:
+        """In what share of the last refreshes a relation changed, None where that is not known.
+
+        >>> TableStatistics.of({}, changed={"raw.a": 0.25}).share_of("raw.b"), TableStatistics.of({}).share_of("raw.b")
+        (0.0, None)
+        """
+        return dict(self.changed).get(relation, 0.0) if self.changed else None
+
     def as_dict(self) -> dict[str, Any]:
         """By relation its rows and its columns' distinct values, for the head."""
         found: dict[str, dict[str, Any]] = {name: {"rows": n, "distinct": {}} for name, n in self.rows}
         for (name, column), n in self.distinct:
             found[name]["distinct"][column] = n
-        return {"relations": found, "appends": self.appends}
+        return {"relations": found, "appends": self.appends, "changed": dict(self.changed)}
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> TableStatistics:
@@ -59,4 +71,4 @@ class TableStatistics:
         known: Mapping[str, Mapping[str, Any]] = data if appends is None else data["relations"]
         distinct = {(name, c): int(n) for name, entry in known.items() for c, n in entry["distinct"].items()}
         rows = {name: int(entry["rows"]) for name, entry in known.items()}
-        return TableStatistics.of(rows, distinct, appends=appends is True)
+        return TableStatistics.of(rows, distinct, appends=appends is True, changed=data.get("changed"))

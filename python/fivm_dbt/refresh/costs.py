@@ -6,7 +6,8 @@ refresh to its commit, and rows that came and went by input.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from statistics import median_low
@@ -135,21 +136,43 @@ class Costs:
 
     # What is expected
 
+    @property
+    def shares(self) -> dict[str, float]:
+        """In what share of the refreshes that are remembered each input changed.
+
+        >>> Costs(spent=(Spent({"f": 1, "d": 1}, 1.0), *(Spent({"f": 1}, 1.0),) * 3)).shares
+        {'d': 0.25, 'f': 1.0}
+        """
+        changed = Counter(name for s in self.spent for name in s.changed)
+        return {name: changed[name] / len(self.spent) for name in sorted(changed)}
+
+    @property
+    def is_long(self) -> bool:
+        """Whether an input that has not changed is taken for one that does not."""
+        return len(self.spent) == REMEMBERED
+
+    def lost(self, inputs: Collection[str]) -> float:
+        """The seconds of refreshes, beyond the least ones, in which one of these inputs changed."""
+        least = min((s.seconds for s in self.spent), default=0.0)
+        return sum(s.seconds - least for s in self.spent if not s.changed.keys().isdisjoint(inputs))
+
     def expected(self, changed: Mapping[str, int]) -> Expected:
         """Of a refresh that applies so many rows of each input. What is known of inputs one by one adds up.
 
             seconds = least + Σ (seconds of input - least)
 
-        where ``least`` is the shortest refresh that is remembered: what each of them costs whatever it applies.
+        where ``least`` is the shortest refresh that is remembered: what each of them costs whatever it applies. It is
+        no less than for one of them.
         """
         alike = [s.seconds for s in self._of(changed) if _is_alike(s.rows, sum(changed.values()))]
         if alike:
             return self._believed(median_low(alike[-5:]), is_sure=len(alike) > 1)
         least = min((s.seconds for s in self.spent), default=0.0)
         each = [self._of_input(name, rows, least) for name, rows in changed.items() if rows]
-        if None in each:
+        known = [s for s in each if s is not None]
+        if len(known) < len(each):
             return Expected(None, self.build)
-        return self._believed(least + sum(s - least for s in each if s is not None))
+        return self._believed(max([least + sum(s - least for s in known), *known]))
 
     def may_be_dearer(self, relation: str, rows: int | None, *, is_read: bool) -> bool:
         """Whether a change of at most so many rows has to be counted before it is applied. None is any number."""

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from fivm_dbt.catalog import TableStatistics
 from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
+from fivm_dbt.refresh.costs import NOTHING, Costs
 from fivm_dbt.refresh.engine import Engine
 from fivm_dbt.refresh.observe import State
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.formats import MissingRelation
-from fivm_dbt.spark.sizes import sizes_query, statistics_query
+from fivm_dbt.spark.sizes import sample_query, sampled, sizes_query, statistics_query
 from fivm_dbt.steps.applying import StateSize
 
 logger = logging.getLogger(__name__)
+
+SAMPLED_FROM = 64 * 2**20
+"""Bytes of an input from which on a sample of its rows is measured."""
 
 Promises = Mapping[str, Collection[str]]
 """What is declared of the rows of a model's inputs: keys and the like, as text."""
@@ -40,15 +45,46 @@ def settled_plan(
 ) -> Plan:
     """The plan by what was measured when the state was built; by sizes of now, where it is to be built.
 
-    A state is built where there is none, with ``full_refresh``, and where it is of another plan.
+    A state is built where there is none, with ``full_refresh``, where it is of another plan, and where inputs change
+    again that had not changed when the views were chosen, if that pays (ADR 0051).
     """
     finished = state.finished
     plan = planner(recorded_statistics(state)) if full_refresh else recorded_plan(planner, state)
-    is_same = finished is not None and finished.plan_hash == plan.plan_hash and not full_refresh
-    if is_same or not isinstance(plan, MaintainedPlan) or not plan.measurable:
+    if not isinstance(plan, MaintainedPlan) or not plan.measurable:
         return plan
+    measured = recorded_statistics(state)
+    costs = Costs.of(finished.detail.get("costs")) if finished is not None else NOTHING
+    changed = dict(measured.changed) if measured is not None else {}
+    other = None
+    if finished is not None and finished.plan_hash == plan.plan_hash and not full_refresh:
+        again = _change_again(plan, costs)
+        if measured is None or not again:
+            return plan
+        changed = costs.shares
+        other = planner(replace(measured, changed=tuple(changed.items())))
+        if other.plan_hash == plan.plan_hash:
+            return plan
+        progress(f"{', '.join(again)} changes again: inner views are chosen anew")
+    elif costs.is_long:
+        changed = costs.shares
     progress(f"measuring {', '.join(name for name, _ in plan.measurable)}")
-    return planner(measure(plan, engine))
+    new = planner(measure(plan, engine, changed))
+    # By what is measured now the views may be those that are there: they are what has cost too much.
+    return other if other is not None and new.plan_hash == plan.plan_hash else new
+
+
+def _change_again(plan: MaintainedPlan, costs: Costs) -> list[str]:
+    """The inputs for which no view was kept, as they did not change, and whose changes cost more than a build since.
+
+    Whoever waits for so long, and builds then, spends at most twice what he would have spent had he known.
+    """
+    known = plan.measured.changed if plan.measured is not None else ()
+    may_build = plan.config.fivm_rebuild != "never" and all(i.retention is None for i in plan.inputs)
+    if not known or not may_build or costs.build is None:
+        return []
+    still = [i.name for i in plan.inputs if not dict(known).get(i.name)]
+    again = [name for name in still if any(name in s.changed for s in costs.spent)]
+    return again if costs.lost(again) > costs.build else []
 
 
 def recorded_plan(planner: Planner, state: State) -> Plan:
@@ -86,8 +122,12 @@ def state_sizes(plan: Plan, engine: Recorder) -> dict[str, StateSize]:
     return {view.name: found.get(plan.layout.label(view), StateSize(0, 0)) for view in plan.stored}
 
 
-def measure(plan: MaintainedPlan, engine: Engine) -> TableStatistics:
-    """Rows of what ``plan`` would choose by, and about how many values their columns have: one scan of each.
+def measure(
+    plan: MaintainedPlan, engine: Engine, changed: Mapping[str, float] | None = None
+) -> TableStatistics:
+    """Rows of what ``plan`` would choose by, and about how many values their columns have: a look at each.
+
+    ``changed`` is how often which inputs have changed lately.
 
     An input that is not there is left out: whoever builds says so.
     """
@@ -95,9 +135,17 @@ def measure(plan: MaintainedPlan, engine: Engine) -> TableStatistics:
     distinct: dict[tuple[str, str], int] = {}
     for name, columns in plan.measurable:
         try:
-            (found,) = engine.query(statistics_query(name, columns).sql(dialect="spark"))
+            rows[name], *values = _measured(name, columns, engine)
         except MissingRelation:
             continue
-        rows[name], *values = (int(str(n)) for n in found)
         distinct |= {(name, column): n for column, n in zip(columns, values, strict=True)}
-    return TableStatistics.of(rows, distinct, appends=not plan.is_read)
+    return TableStatistics.of(rows, distinct, appends=not plan.is_read, changed=changed)
+
+
+def _measured(relation: str, columns: Sequence[str], engine: Engine) -> tuple[int, ...]:
+    """Rows, and values of each column. Raises MissingRelation."""
+    is_large = (engine.size(relation) or 0) >= SAMPLED_FROM
+    query = (sample_query if is_large else statistics_query)(relation, columns)
+    (found,) = engine.query(query.sql(dialect="spark"))
+    counted = tuple(int(str(n)) for n in found)
+    return sampled(counted) if is_large else counted

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from fivm_dbt.ir.scalar import column_ast
-from fivm_dbt.naming import PARTITION, VIEW
+from fivm_dbt.naming import PARTITION, PREFIX, VIEW
 from fivm_dbt.spark.pieces import table
 
 
@@ -20,6 +20,15 @@ def sizes_query(states: str) -> exp.Select:
     return query.from_(table(states)).group_by(view.copy())
 
 
+SAMPLED = 64
+"""One row of so many is looked at, and one value of so many."""
+
+FEW_VALUES = 100
+"""So many values in a sample tell how many there are to a tenth. Columns with fewer have most of them in the rows."""
+
+_SEEN = f"{PREFIX}seen"
+
+
 def statistics_query(relation: str, columns: Sequence[str]) -> exp.Select:
     """The rows of a relation, and about how many values each of these columns has.
 
@@ -29,3 +38,43 @@ def statistics_query(relation: str, columns: Sequence[str]) -> exp.Select:
     calls: list[exp.Expr] = [exp.Count(this=exp.Star())]
     calls += [exp.ApproxDistinct(this=column_ast("", column)) for column in columns]
     return exp.select(*(exp.alias_(call, f"c{i}") for i, call in enumerate(calls))).from_(table(relation))
+
+
+def sample_query(relation: str, columns: Sequence[str]) -> exp.Select:
+    """The same of one row of 64: rows, and by column the values of these, and the values whose hash is chosen.
+
+    Few rows reach the aggregate, so that a pass costs what reading the columns does. The first count of values is
+    near the truth where a column has some thousand of them, the second, times 64, where it has more.
+    """
+    names = [column_ast("", column) for column in columns]
+    chosen: list[exp.Expr] = [exp.EQ(this=_hashed(name), expression=exp.Literal.number(0)) for name in names]
+    seen = exp.column(_SEEN)
+    share = exp.LT(this=exp.func("RAND", exp.Literal.number(1)), expression=exp.Literal.number(1 / SAMPLED))
+    rows = exp.select(*(n.copy() for n in names), exp.alias_(share, _SEEN)).from_(table(relation))
+    calls: list[exp.Expr] = [exp.CountIf(this=seen.copy())]
+    for name, is_chosen in zip(names, chosen, strict=True):
+        calls += [exp.ApproxDistinct(this=_where(c, name)) for c in (seen, is_chosen)]
+    query = exp.select(*(exp.alias_(call, f"c{i}") for i, call in enumerate(calls)))
+    return query.from_(rows.subquery("sample")).where(exp.or_(seen.copy(), *(c.copy() for c in chosen)))
+
+
+def sampled(found: Sequence[int]) -> tuple[int, ...]:
+    """What :func:`statistics_query` would have answered, from the answer of :func:`sample_query`.
+
+    >>> sampled((1000, 25, 0, 990, 180))
+    (64000, 25, 11520)
+    """
+    rows, *values = found
+    pairs = zip(values[::2], values[1::2], strict=True)
+    of_all = (max(seen, SAMPLED * chosen if chosen >= FEW_VALUES else 0) for seen, chosen in pairs)
+    return (SAMPLED * rows, *(min(n, SAMPLED * rows) for n in of_all))
+
+
+def _hashed(column: exp.Expr) -> exp.Expr:
+    number = exp.func("XXHASH64", column.copy())
+    return exp.func("PMOD", number, exp.Literal.number(SAMPLED))
+
+
+def _where(condition: exp.Expr, column: exp.Expr) -> exp.Expr:
+    """The column where a condition holds, else NULL, which is no value."""
+    return exp.If(this=condition.copy(), true=column.copy(), false=exp.Null())

@@ -31,6 +31,10 @@ ROWS_OF_A_FILE = 5_000
 """What it takes to read and to write a file, in rows."""
 
 
+WRITTEN_FOR_ADDED_UP = 5
+"""To write a row takes so many times what it takes to read it and to add it to others of its key."""
+
+
 @dataclass(frozen=True)
 class StateSize:
     """Rows and partitions of a state when it was built, or of what was written anew of it, if that was larger."""
@@ -160,13 +164,20 @@ def appends(plan: Plan, sizes: Mapping[str, StateSize]) -> bool:
     """Whether deltas are appended, as far as they are small; ``auto`` does so with small known ``sizes``.
 
     It costs one small file, however many views and partitions they touch. Views that are read by parts may be of any
-    size: nobody adds up their rows.
+    size: nobody adds up their rows. Of inner views that are placed by a hash most partitions are touched by some keys,
+    and would be written: they may be larger.
     """
     if plan.config.fivm_apply not in ("auto", "append") or not_appended_to(plan) is not None:
         return False
     known = plan.config.fivm_apply == "append" or bool(sizes)
     by_parts = _read_by_parts(plan)
-    return known and sum(s.rows for name, s in sizes.items() if name not in by_parts) <= APPENDED_ROWS
+    hashed = {v.name for v in plan.stored if v is not plan.top and v.state.partitioning.kind == "bucket"}
+    added_up = sum(
+        size.rows / (WRITTEN_FOR_ADDED_UP if name in hashed else 1)
+        for name, size in sizes.items()
+        if name not in by_parts
+    )
+    return known and added_up <= APPENDED_ROWS
 
 
 def _read_by_parts(plan: Plan) -> frozenset[str]:

@@ -98,6 +98,8 @@ class _Chooser:
             rows=rows,
             moved_by=node.moved_by,
         )
+        if not self.statistics.weight(siblings):
+            return Choice(False, f"for deltas of {', '.join(siblings)} alone, which have not changed lately")
         what = f"{_shown(rows)} rows for {_shown(without)} that deltas of {', '.join(siblings)} would read"
         if kept < read:
             return Choice(True, what)

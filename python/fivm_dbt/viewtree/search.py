@@ -57,7 +57,7 @@ class _Search:
 
     def __post_init__(self) -> None:
         self.shared = [v for v in self.graph.variables if len(self.graph.edges_of[v]) > 1]
-        self.weight = self.statistics.weight(self.updatable)
+        self.weight = self.statistics.weight(self.updatable) or 1.0
 
     def order(self) -> VariableOrder:
         nodes: list[OrderNode] = []

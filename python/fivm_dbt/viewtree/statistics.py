@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fivm_dbt.viewtree.hypergraph import Hypergraph
@@ -42,22 +42,26 @@ class Statistics:
     """Rows per relation of the query, and distinct values per relation and variable; both as far as known.
 
     ``periods`` are the variables that are dates: a view with one among its keys is partitioned by it. ``upkeep`` is
-    what it costs to keep one.
+    what it costs to keep one. ``changed`` is in what share of the last refreshes each relation changed, where that is
+    known.
     """
 
     rows: dict[str, int] = field(default_factory=dict)
     distinct: dict[tuple[str, str], int] = field(default_factory=dict)
     periods: frozenset[str] = frozenset()
     upkeep: Upkeep = WRITTEN
+    changed: Mapping[str, float] = field(default_factory=dict)
 
     def rows_of(self, name: str) -> int:
         return max(1, self.rows.get(name, ROWS))
 
     def weight(self, names: Iterable[str]) -> float:
-        """How likely relations are to be what changed, in no unit: the fourth root of their rows, as nothing is known.
+        """How often relations change, in no unit: as they have, or by the fourth root of their rows.
 
         A fact of a hundred million rows is taken to change ten times as often as a dimension of ten thousand.
         """
+        if self.changed:
+            return sum(self.changed.get(name, 0.0) for name in sorted(names))
         return sum(math.pow(self.rows_of(name), 0.25) for name in sorted(names))
 
     def touched(self, keys: Iterable[str]) -> float:

@@ -12,6 +12,7 @@ from fivm_dbt.catalog import TableStatistics
 from fivm_dbt.config import Inequality, Strategy
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.copies import Copies
+from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Map
 from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.parts.length import Length
@@ -20,7 +21,11 @@ from fivm_dbt.plan.keep.trees.blocks import Block, block_of, column_name
 from fivm_dbt.plan.keep.trees.factorise import Factoriser, GivenOrder
 from fivm_dbt.plan.keep.trees.factorised_result import FactorisedResult
 from fivm_dbt.plan.keep.trees.recursive import Recursion
+from fivm_dbt.plan.layout.partitioning import is_period
 from fivm_dbt.plan.model.shown import ViewTree
+
+COPIED_FROM = 20_000_000
+"""Rows from which on an input is copied by the hash of a key: a copy of fewer has a dozen buckets or so."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,21 @@ class HelperViews:
     def are_kept(self) -> bool:
         """Whether every join has its helper views, so that nothing else is kept of what it joins."""
         return self.wanted.strategy in ("factorized", "recursive")
+
+    def is_copy(self, rows: Node, keys: tuple[Item, ...]) -> bool:
+        """Whether a view of ``rows`` by ``keys`` would be an input once more, of which a refresh reads as much.
+
+        It has a few hash buckets, and changes meet all of them. Of a large input they meet some of many, of one that is
+        placed by time the last ones.
+        """
+        relation = self.views.copied(rows)
+        if self.wanted.strategy != "auto" or relation is None:
+            return False
+        if any(is_period(key.type, key.value) for key in keys):
+            return False
+        self.measurable.setdefault(relation, set())
+        counted = self.wanted.measured.rows_of(relation) if self.wanted.measured is not None else None
+        return counted is not None and counted <= COPIED_FROM
 
     def aggregate(self, node: Aggregate, topmost: Topmost | None) -> Aggregate | None:
         """``node`` over helper views; None where it has no join that they could be of, or none that pays."""

@@ -55,9 +55,11 @@ class KeptRows:
     def by_key(self, rows: Node, used: frozenset[ColumnId], keys: tuple[Item, ...], reason: str) -> Rows:
         """``rows`` as a scan of a view that is placed by ``keys``.
 
-        As they are where they cannot be kept or never change, or come from a view that is placed like this already.
+        As they are where they cannot be kept or never change, where they come from a view that is placed like this
+        already, or from an input that is read as fast.
         """
-        if not self.views.can_change(rows) or self.views.is_placed(rows, keys):
+        is_there = self.views.is_placed(rows, keys) or self.helpers.is_copy(rows, keys)
+        if is_there or not self.views.can_change(rows):
             return Rows(rows, {}, {})
         return self._kept_by_key(rows, used, keys, reason)
 

@@ -119,7 +119,10 @@ class KeptViews:
         return next((v for v in self.views if isinstance(node, Scan) and v.name == node.relation), None)
 
     def is_placed(self, rows: Node, keys: tuple[Item, ...]) -> bool:
-        """Whether ``rows`` come from one kept view whose partitions are told by ``keys`` already."""
+        """Whether ``rows`` come from one kept view whose partitions are told by ``keys`` already.
+
+        Without keys all rows are read, wherever they lie.
+        """
         values = tuple(k.value for k in keys)
         while isinstance(rows, (Filter, Map)):
             if isinstance(rows, Map):
@@ -127,8 +130,8 @@ class KeptViews:
                 values = tuple(v.substitute(meaning.get) for v in values)
             rows = rows.input
         view = self.scanned(rows)
-        if view is None:
-            return False
+        if view is None or not keys:
+            return view is not None
         by = view.by or _own_key(view.node)
         return by is not None and set(by) <= {column_of(v) for v in values if v.is_column}
 
@@ -138,6 +141,12 @@ class KeptViews:
             return node.relation not in self.names
         is_plain = node.is_row_level or isinstance(node, (Values, UnionAll))
         return is_plain and all(self.is_input(child) for child in node.inputs)
+
+    def copied(self, node: Node) -> str | None:
+        """The input that ``node`` shows every row of, but for those in which something is NULL."""
+        while isinstance(node, Map) or (isinstance(node, Filter) and all(map(_is_there, node.predicates))):
+            node = node.inputs[0]
+        return node.relation if isinstance(node, Scan) and node.relation not in self.names else None
 
     def is_read(self, node: Node) -> bool:
         """Whether ``node`` reads inputs, and no part of it is evaluated on demand."""
@@ -151,6 +160,11 @@ def _own_key(node: Node) -> tuple[str, ...] | None:
     if isinstance(node, Aggregate):
         return tuple(k.name for k in node.keys)
     return None
+
+
+def _is_there(predicate: Scalar) -> bool:
+    """Whether a predicate only says that a column is not NULL."""
+    return any(predicate == Scalar.is_not_null(column) for column in predicate.columns)
 
 
 def column_of(column: Scalar) -> str:

@@ -162,7 +162,11 @@ class Block:
                 if values is not None:
                     distinct[name, self.variable_of[part]] = values
         periods = frozenset(v for part, v in self.variable_of.items() if is_period(self.type_of(part), part))
-        return Statistics(rows, distinct, periods)
+        changed = {
+            name: max((known.share_of(scan.relation) or 0.0 for scan in scans(node)), default=0.0)
+            for name, node in zip(self.names, self.relations, strict=True)
+        }
+        return Statistics(rows, distinct, periods, changed=changed if known.changed else {})
 
     @cached_property
     def measurable(self) -> dict[str, tuple[str, tuple[Scalar, ...]]]:

@@ -68,7 +68,10 @@ def _pays(reference: Reference, static: frozenset[str], measured: TableStatistic
     child, parent = measured.rows_of(reference.child), measured.rows_of(reference.parent)
     if child is None or parent is None:
         return False
-    sizes = Statistics({"C": child, "P": parent})
+    shares = {"C": measured.share_of(reference.child), "P": measured.share_of(reference.parent)}
+    sizes = Statistics(
+        {"C": child, "P": parent}, changed={name: s for name, s in shares.items() if s is not None}
+    )
     children = 0.0 if reference.child in static else sizes.weight("C")
     upkeep = children * (UPKEEP + parent) + sizes.weight("P") * parent
     return sizes.weight("P") * child > upkeep

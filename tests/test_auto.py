@@ -156,3 +156,15 @@ def test_one_look_at_all_rows_needs_no_second_copy_of_them() -> None:
     sql = "select k, sum(v) as v from f group by k order by v desc, k limit 3"
     (view,) = _plan(sql, {"f": "k int, v int"}, None).helpers
     assert view.reason == "an aggregate below other operators, by addition"
+
+
+@pytest.mark.parametrize(("facts", "unit"), [(40_000, "year"), (40_000_000, "month")])
+def test_few_rows_a_month_are_kept_by_year(facts: int, unit: str) -> None:
+    """A file for some hundred rows takes as long as one for some thousand."""
+    sql = "select l.day, l.ok, o.ck, sum(l.price) as price from l join o on l.ok = o.ok group by 1, 2, 3"
+    sizes = {("l", "day"): 2_000, ("l", "ok"): facts, ("o", "ok"): facts, ("o", "ck"): 10}
+    measured = TableStatistics.of({"l": facts, "o": facts}, sizes)
+    catalog = Catalog.of([relation(name, columns) for name, columns in TABLES.items()])
+    for meta, expected in (({}, unit), ({"batch_size": "day"}, "day")):
+        request = ModelRequest("analytics.m", sql, catalog, load_config(meta), measured=measured)
+        assert plan_model(request).root.partitioning.reason.startswith(f"{expected} of key day")

@@ -12,6 +12,7 @@ from fivm_dbt.engines.spark.engine import SparkEngine, on_session
 from fivm_dbt.engines.spark.introspect import describe_relation
 from fivm_dbt.refresh.engine import Metrics
 from fivm_dbt.spark.formats import ChangeFeedUnavailable, MissingRelation, NotVersioned, VersionUnavailable
+from fivm_dbt.spark.sizes import sample_query, sampled
 
 pytestmark = pytest.mark.spark
 
@@ -221,3 +222,15 @@ def test_rows_of_a_parquet_file(spark: SparkSession, tmp_path: Path) -> None:
         assert workbench.engine.has_change_feed("r")
     finally:
         workbench.close()
+
+
+def test_a_sample_tells_rows_and_values(engine: SparkEngine) -> None:
+    """Of a key, of a column with some thousand values, some of them rare, and of one with few, which may be NULL."""
+    engine.run(
+        "CREATE TABLE engine.sampled USING DELTA AS SELECT id, CAST(id % 3000 AS STRING) AS some, "
+        "IF(id % 9 = 0, NULL, DATE'2024-01-01' + CAST(id % 5 AS INT)) AS few FROM range(1000000)"
+    )
+    (found,) = engine.query(sample_query("engine.sampled", ["id", "some", "few"]).sql("spark"))
+    rows, *values = sampled([int(str(n)) for n in found])
+    expected = [1_000_000, 1_000_000, 3_000, 5]
+    assert all(0.85 * e <= n <= 1.15 * e for n, e in zip((rows, *values), expected, strict=True))

@@ -196,6 +196,7 @@ class _Planning:
             kept.over,
             self.lowered.names,
             part_length=self._config.part_length if has_periods else None,
+            rows_a_day=None if self._config.fivm_part_timestamp else kept.rows_a_day,
             is_joined_on_read=self._is_factorized,
             is_grouped=kept.is_grouped,
         )

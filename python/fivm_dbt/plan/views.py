@@ -63,7 +63,8 @@ class Given:
 class Topmost:
     """The query over the inner views, under the name of its relation, and the names that its columns are shown by.
 
-    Where rows come from periods, ``part_length`` is that of their parts. Where it ``is_joined_on_read`` it is no
+    Where rows come from periods, ``part_length`` is that of their parts; ``rows_a_day`` are those that are expected of
+    each date, where that is known. Where it ``is_joined_on_read`` it is no
     table: its query runs when the model is read. It ``is_grouped`` where its rows have different keys already.
     """
 
@@ -71,6 +72,7 @@ class Topmost:
     node: Node
     names: tuple[str, ...]
     part_length: Length | None
+    rows_a_day: float | None
     is_joined_on_read: bool
     is_grouped: bool
 
@@ -131,6 +133,7 @@ class _Views:
             by=None,
             delta=(lambda root, state: ()) if top.is_joined_on_read else self._terms,
             part_length=top.part_length,
+            rows_a_day=top.rows_a_day,
         )
         if top.is_joined_on_read:
             view = self.views[-1]
@@ -147,6 +150,7 @@ class _Views:
         slot: str | None = None,
         bounded_by: str | None = None,
         part_length: Length | None = None,
+        rows_a_day: float | None = None,
     ) -> None:
         root = find_root(node, names)
         check_kept(split_name(name)[-1], node, names, root, self._given.dropped, is_utc=self._given.is_utc)
@@ -154,7 +158,7 @@ class _Views:
         grouped_by = (
             tuple(by) if by and set(by) <= set(root.local_keys) else root.local_keys or tuple(by or ())
         )
-        state = self._state(name, root, grouped_by, part_length, is_root=by is None)
+        state = self._state(name, root, grouped_by, part_length, rows_a_day, is_root=by is None)
         if slot is not None:
             state = replace(state, partitioning=by_number(slot), bounded_by=bounded_by)
         own = own_delta(root.core, name)
@@ -254,6 +258,7 @@ class _Views:
         root: Root,
         grouped_by: tuple[str, ...],
         part_length: Length | None,
+        rows_a_day: float | None,
         *,
         is_root: bool,
     ) -> StateTable:
@@ -266,7 +271,13 @@ class _Views:
         keys = tuple(replace(k, value=meant.get(k.name, k.value)) for k in keys)
         shown = {n.lower(): k for n, k in root.shown}
         partitioning = choose_partitioning(
-            keys, shown, config, self._given.typer, root.has_one_row, part_length=part_length
+            keys,
+            shown,
+            config,
+            self._given.typer,
+            root.has_one_row,
+            part_length=part_length,
+            rows_a_day=rows_a_day,
         )
         state = StateTable(
             name,

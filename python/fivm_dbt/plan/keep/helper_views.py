@@ -86,6 +86,8 @@ class HelperViews:
     factors: FactorisedResult | None = None
     """Of a model whose result is kept as factors."""
     measurable: dict[str, set[str]] = field(default_factory=dict)
+    rows_a_day: float | None = None
+    """Those that the topmost aggregate is expected to have of each date."""
 
     @property
     def are_kept(self) -> bool:
@@ -140,9 +142,9 @@ class HelperViews:
             return self.factors
         if strategy == "factorized":
             return Factoriser(block, self.views, order)
-        return self._chooser(block)
+        return self._chooser(block, is_topmost=topmost is not None)
 
-    def _chooser(self, block: Block) -> Factoriser | None:
+    def _chooser(self, block: Block, *, is_topmost: bool) -> Factoriser | None:
         """The maker of the views that pay, by what was measured."""
         if not all(self.views.is_input(r) for r in block.relations):
             # What stands over inner views is kept by the rules for these.
@@ -153,6 +155,8 @@ class HelperViews:
             self.measurable.setdefault(relation, set()).update(column_name(p) for p in wanted)
         if self.wanted.measured is None:
             return None
+        if is_topmost:
+            self.rows_a_day = block.rows_a_period(self.wanted.measured)
         maker = Factoriser(block, self.views, None, self.wanted.measured, may_append=self.wanted.may_append)
         if maker.kept:
             return maker

@@ -64,7 +64,8 @@ class Kept:
     """A query over scans of its inner views, these, and the view trees that some of them are of.
 
     ``measurable``: by input, the columns whose distinct values ``auto`` would choose by. ``is_grouped`` says of a
-    result that is kept as factors that no two of their combinations have the same key.
+    result that is kept as factors that no two of their combinations have the same key. ``rows_a_day`` are those that
+    the topmost aggregate is expected to have of each date, where ``auto`` knows the sizes.
     """
 
     over: Node
@@ -73,6 +74,7 @@ class Kept:
     measurable: tuple[tuple[str, tuple[str, ...]], ...]
     is_grouped: bool = False
     inequalities: tuple[InequalityHelper, ...] = ()
+    rows_a_day: float | None = None
 
 
 def keep_inner_views(
@@ -109,6 +111,7 @@ def keep_inner_views(
         measurable=tuple(sorted(measurable.items())),
         is_grouped=is_grouped,
         inequalities=chosen,
+        rows_a_day=keeper.helpers.rows_a_day,
     )
 
 

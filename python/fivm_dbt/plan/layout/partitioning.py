@@ -2,7 +2,8 @@
 
 1. ``fivm_partition_by``: an output column that is a key of the state, by its value, or an expression over such columns;
 2. else the first key that is a date, or a timestamp truncated to a period: one partition per month of it (or per
-   dbt's ``batch_size``), so that a late row touches one file and ten years are 120 partitions, not 3,650;
+   dbt's ``batch_size``), so that a late row touches one file and ten years are 120 partitions, not 3,650; one per year
+   where ``auto`` expects few rows a month, as a file takes its time however few they are;
    of the matches of a pattern, which come in the order of time, any timestamp, by day where its parts are shorter;
 3. else hash buckets over the whole key (``fivm_buckets``, or by the size of the inputs), so that a MERGE touches
    buckets and not the table; a global aggregate has one row and one bucket.
@@ -24,6 +25,11 @@ from fivm_dbt.plan.model.state import Partitioning
 from fivm_dbt.sql.partition_by import over_keys
 from fivm_dbt.sql.typing import Typer
 
+FEW_A_MONTH = 20_000
+"""Rows. To read and to write a file takes as long as some thousand of them."""
+
+_DAYS = 30
+
 _TRUNCATIONS = ("timestamp_trunc", "date_trunc")
 """What the functions that truncate times are called when they have been read."""
 
@@ -36,9 +42,11 @@ def choose_partitioning(
     is_global: bool,
     *,
     part_length: Length | None = None,
+    rows_a_day: float | None = None,
 ) -> Partitioning:
     """The partitioning of a state with these keys; ``part_length`` are the parts of the pattern whose rows they are.
 
+    ``rows_a_day`` are those that it is expected to have of each value of a date, None where nobody knows.
     ``outputs`` maps each output column (lower case) to the key that it shows, or None where it shows something else.
     Raises FIVM202 when ``fivm_partition_by`` names something that is no key.
     """
@@ -48,7 +56,8 @@ def choose_partitioning(
         return Partitioning("bucket", None, INT, "one row, one bucket", 1)
     for key in keys:
         if is_period(key.type, key.value):
-            return by_period(key, config.batch_size or "month")
+            has_few = rows_a_day is not None and _DAYS * rows_a_day < FEW_A_MONTH
+            return by_period(key, config.batch_size or ("year" if has_few else "month"))
     for key in keys:
         if part_length is not None and key.type.is_temporal:
             return by_period(

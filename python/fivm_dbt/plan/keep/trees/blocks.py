@@ -168,6 +168,16 @@ class Block:
         }
         return Statistics(rows, distinct, periods, changed=changed if known.changed else {})
 
+    def rows_a_period(self, known: TableStatistics) -> float | None:
+        """How many rows the aggregate is expected to have of each value of its first key that is a date."""
+        statistics, graph = self.statistics(known), self.graph
+        days = (self.variable_of[k.value] for k in self.aggregate.keys if k.value in self.variable_of)
+        day = next((variable for variable in days if variable in statistics.periods), None)
+        if day is None:
+            return None
+        rows = statistics.groups(graph, [edge.name for edge in graph.edges], graph.free)
+        return rows / statistics.distinct_of(graph, day)
+
     @cached_property
     def measurable(self) -> dict[str, tuple[str, tuple[Scalar, ...]]]:
         """By the name of each relation that is of one input: this input, and the columns of it that are variables."""

@@ -197,12 +197,17 @@ class Run(Generic[P]):
 
     def _measure(self, since: Sequence[Commit]) -> None:
         """Note the version and the size of the state, after the commits ``since`` the one that both are known of."""
-        name = self.plan.state_relation
-        growth = [c.growth for c in since]
-        if self.state_bytes is not None and None not in growth:
-            self.state_bytes += sum(g for g in growth if g is not None)
-        else:
-            self.state_bytes = self.engine.size(name)
+        known, growth = self.state_bytes, list[int | None]()
+        for commit in since:
+            if commit.size is not None:
+                known = commit.size
+                break
+            growth.append(commit.growth)
+        grown = [g for g in growth if g is not None]
+        is_known = known is not None and len(grown) == len(growth)
+        self.state_bytes = (
+            (known or 0) + sum(grown) if is_known else self.engine.size(self.plan.state_relation)
+        )
         if since:
             self.base = since[0].version
 

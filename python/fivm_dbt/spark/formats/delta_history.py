@@ -26,6 +26,7 @@ def commit_of(
         _iso(time),
         operation=str(operation),
         growth=_growth(operation, metrics),
+        size=_size(operation, metrics),
         written=_written(operation, metrics),
         appended=_appended(operation, metrics),
         rows_written=_rows_written(operation, metrics),
@@ -59,6 +60,16 @@ def _growth(operation: object, metrics: object) -> int | None:
         if added in known and removed in known:
             return int(known[added]) - int(known[removed])
     return None
+
+
+def _size(operation: object, metrics: object) -> int | None:
+    """How many bytes a table has that a commit has created with its rows.
+
+    >>> _size("CREATE OR REPLACE TABLE AS SELECT", {"numOutputBytes": "800"}), _size("WRITE", {"numOutputBytes": "800"})
+    (800, None)
+    """
+    output = _known(metrics).get("numOutputBytes") if str(operation).endswith("TABLE AS SELECT") else None
+    return None if output is None else int(output)
 
 
 def _written(operation: object, metrics: object) -> int | None:

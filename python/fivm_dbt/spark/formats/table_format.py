@@ -39,7 +39,8 @@ class Commit:
 
     The number alone does not identify a version: numbers restart when a table is dropped and created anew.
     ``note`` is what its writer has put beside it (:meth:`TableFormat.numbered`).
-    ``growth`` is by how many bytes the commit made the table larger, ``written`` how many rows a WRITE wrote,
+    ``growth`` is by how many bytes the commit made the table larger, ``size`` how many it has after one that created it
+    with all of its rows, ``written`` how many rows a WRITE wrote,
     ``appended`` the same of one that took no file away, ``rows_written`` how many rows came or went at most, None where
     the history does not say. ``overwrites`` says that everything was written anew, by which the
     columns may be others too.
@@ -49,6 +50,7 @@ class Commit:
     timestamp: str
     operation: str
     growth: int | None = None
+    size: int | None = None
     written: int | None = None
     appended: int | None = None
     rows_written: int | None = None

@@ -140,6 +140,12 @@ def test_what_is_an_input_once_more_is_not_kept(name: str) -> None:
         bench.check()
 
 
+def test_who_wants_buckets_has_copies_in_them() -> None:
+    sql, _ = COPYING["ranks"]
+    tables, sizes = {"f": "k int, v int"}, {"f": 1_000_000}
+    assert not _plan(sql, tables, sizes).helpers and _plan(sql, tables, sizes, fivm_buckets=64).helpers
+
+
 def _of_few(rng: random.Random) -> tuple[int | None, int | None]:
     return rng.choice([None, 1, 2, 3, 4]), rng.choice([None, 1, 2, 3])
 

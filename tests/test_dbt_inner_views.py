@@ -55,6 +55,7 @@ def test_a_dimension_that_changes_is_looked_up(spark: SparkSession, tmp_path: Pa
     assert _is_exact(shop)
     explained = shop.dbt("run-operation", "fivm_explain", "--args", "{model: by_segment}").text
     assert "affected keys" in explained and "reads nothing in full" in explained
+    assert re.search(r"the last build took \d+\.\d s and read 1,00\d rows of \S+customers, 20,0\d\d rows", explained)
 
     shop.sql("DELETE FROM raw.customers WHERE customer_id = 17")
     run = shop.dbt("run")
@@ -104,7 +105,7 @@ def test_auto_keeps_what_pays_until_a_rebuild(spark: SparkSession, tmp_path: Pat
         "SELECT get_json_object(__fivm_coverage, '$.detail.measured') FROM shop.by_name__fivm_state "
         "WHERE __fivm_of = 'coverage' ORDER BY __fivm_number DESC"
     )
-    sizes = json.loads(details[0][0])["auto_views_raw.customers"]
+    sizes = json.loads(details[0][0])["relations"]["auto_views_raw.customers"]
     # Distinct values are counted approximately.
     assert (sizes["rows"], sizes["distinct"]["country"]) == (23, 2) and 20 <= sizes["distinct"][
         "customer_id"

@@ -11,6 +11,9 @@ from fivm_dbt.bridge.told import told
 from fivm_dbt.engines.spark.engine import SparkEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.text import explain
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.refresh.cost_report import cost_lines
+from fivm_dbt.refresh.costs import NOTHING, Costs
 from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.history import history
 
@@ -23,7 +26,7 @@ def fivm_explain(adapter: Any, name: str, form: str = "text") -> str:
     with told(name):
         plan = plan_of_node(adapter, model_node(adapter, name))
         if form == "text":
-            return explain(plan)
+            return "\n".join([explain(plan), *_costs(engine_of(adapter), plan)])
         if form not in ("html", "pdf"):
             raise FivmError(
                 "FIVM201",
@@ -39,6 +42,15 @@ def fivm_explain(adapter: Any, name: str, form: str = "text") -> str:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(page(plan, measured).encode() if form == "html" else pdf(plan, measured))
         return str(file)
+
+
+def _costs(engine: SparkEngine, plan: Plan) -> list[str]:
+    """What refreshes have cost, where the model has been built."""
+    finished = read_state(engine, plan.relation).finished
+    costs = Costs.of(finished.detail.get("costs")) if finished is not None else NOTHING
+    may_build = plan.config.fivm_rebuild == "auto"
+    lines = list(cost_lines(costs, is_read=plan.is_read, may_build=may_build))
+    return ["", "== what refreshes have cost", *lines] if lines else []
 
 
 def _measured(engine: SparkEngine, relation: str) -> Measured | None:

@@ -50,7 +50,7 @@ def _on_factor(node: SemiJoin) -> Node:
     chosen = next((f for f in factors if compared and compared <= f.ids), None)
     if chosen is None or len(factors) == 1:
         return node
-    own = tuple(p for p in predicates if p.columns and p.columns <= chosen.ids)
+    own = tuple(p for p in predicates if _can_pass(p) and p.columns <= chosen.ids)
     others = tuple(p for p in predicates if p not in own)
     if any(p.columns <= f.ids for p in others for f in factors):
         return node

@@ -55,7 +55,9 @@ def test_a_dimension_that_changes_is_looked_up(spark: SparkSession, tmp_path: Pa
     assert _is_exact(shop)
     explained = shop.dbt("run-operation", "fivm_explain", "--args", "{model: by_segment}").text
     assert "affected keys" in explained and "reads nothing in full" in explained
-    assert re.search(r"the last build took \d+\.\d s and read 1,00\d rows of \S+customers, 20,0\d\d rows", explained)
+    assert re.search(
+        r"the last build took \d+\.\d s and read 1,00\d rows of \S+customers, 20,0\d\d rows", explained
+    )
 
     shop.sql("DELETE FROM raw.customers WHERE customer_id = 17")
     run = shop.dbt("run")

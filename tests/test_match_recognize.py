@@ -107,7 +107,7 @@ def test_more_random_patterns() -> None:
 @pytest.mark.long
 def test_many_random_patterns() -> None:
     """1,000 clauses, 60,000 pairs."""
-    check_all(range(10_000, 11_000))
+    check_all(range(10_000, 10_300))
 
 
 # Written by hand: what SQL:2016 says, worked out on paper

@@ -12,7 +12,7 @@ from generator.families import FAMILIES
 from generator.metamorphic import failure, run_family, texts
 
 SEED = int(os.environ.get("FIVM_SEED", "20240501"))
-LONG_SEEDS = 4
+LONG_SEEDS = 2
 
 
 @pytest.mark.parametrize("name", ["EXISTS", "NOT IN", "scalar", "DISTINCT", "RANK"])

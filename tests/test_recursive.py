@@ -225,7 +225,7 @@ RANDOM = pytest.mark.parametrize(
 
 
 SEEDS = by_run(
-    more=[range(4)], long=[range(4, 8), *(range(first, first + 40) for first in range(100, 300, 40))]
+    more=[range(4)], long=[range(4, 8), *(range(first, first + 40) for first in range(100, 180, 40))]
 )
 
 

@@ -42,7 +42,7 @@ SESSIONS = (
 
 @pytest.mark.parametrize(
     "seed",
-    by_run(range(1), more=range(1, 14), long=range(14, 100)),
+    by_run(range(1), more=range(1, 14), long=range(14, 40)),
 )
 def test_random_models(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     _replay(random_scenario(seed), tmp_path, monkeypatch)
@@ -50,7 +50,7 @@ def test_random_models(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     "seed",
-    by_run(range(1), more=range(1, 11), long=range(11, 100)),
+    by_run(range(1), more=range(1, 11), long=range(11, 40)),
 )
 def test_random_sessions(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     _replay(random_sessions(seed), tmp_path, monkeypatch)

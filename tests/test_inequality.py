@@ -533,6 +533,8 @@ def test_auto_takes_what_reads_least_of_vwap() -> None:
 
 def test_auto_is_told_what_to_measure() -> None:
     assert _plan(VWAP, BIDS).measurable == (("bids", ("price",)),)
-    assert _plan(VWAP, BIDS, fivm_inequality="ranges").measurable == ()
+    # For the inequality nothing has to be known then, but for what else is kept of the bids their number.
+    assert _plan(VWAP, BIDS, fivm_inequality="ranges").measurable == (("bids", ()),)
     assert _plan(VWAP, BIDS, fivm_strategy="factorized").measurable == ()
-    assert _plan("select l.c, (select max(v) from r where x > c) as s from l", TWO).measurable == ()
+    only_rows = (("l", ()), ("r", ()))
+    assert _plan("select l.c, (select max(v) from r where x > c) as s from l", TWO).measurable == only_rows

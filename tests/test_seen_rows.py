@@ -37,11 +37,14 @@ FOUND = {
 """Queries, and the conditions that hold of each row of ``f`` that they see."""
 
 
+@pytest.mark.parametrize("strategy", ["auto", "first_order"])
 @pytest.mark.parametrize("sql", FOUND)
-def test_conditions_of_all_reads(sql: str) -> None:
-    plan = plan_of(sql, RELATIONS)
+def test_conditions_of_all_reads(sql: str, strategy: str) -> None:
+    """Whether inputs are read, or kept as views without a condition that stands above a join."""
+    meta: dict[str, object] = {"fivm_strategy": strategy}
+    plan = plan_of(sql, RELATIONS, meta)
     assert tuple(c.sql for c in plan.input("f").conditions) == FOUND[sql]
-    without = plan_of(sql, RELATIONS, {"fivm_without": ["relevant_changes"]})
+    without = plan_of(sql, RELATIONS, {**meta, "fivm_without": ["relevant_changes"]})
     assert not without.input("f").conditions and plan.plan_hash == without.plan_hash
 
 

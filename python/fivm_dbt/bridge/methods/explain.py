@@ -12,8 +12,7 @@ from fivm_dbt.engines.spark.engine import SparkEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.text import explain
 from fivm_dbt.plan.model.plan import Plan
-from fivm_dbt.refresh.cost_report import cost_lines
-from fivm_dbt.refresh.costs import NOTHING, Costs
+from fivm_dbt.refresh.cost_report import cost_lines, known_costs
 from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.history import history
 
@@ -46,9 +45,7 @@ def fivm_explain(adapter: Any, name: str, form: str = "text") -> str:
 
 def _costs(engine: SparkEngine, plan: Plan) -> list[str]:
     """What refreshes have cost, where the model has been built."""
-    finished = read_state(engine, plan.relation).finished
-    costs = Costs.of(finished.detail.get("costs")) if finished is not None else NOTHING
-    may_build = plan.config.fivm_rebuild == "auto"
+    costs, may_build = known_costs(engine, plan.relation), plan.config.fivm_rebuild == "auto"
     lines = list(cost_lines(costs, is_read=plan.is_read, may_build=may_build))
     return ["", "== what refreshes have cost", *lines] if lines else []
 

@@ -97,8 +97,8 @@ class HelperViews:
     def is_copy(self, rows: Node, keys: tuple[Item, ...]) -> bool:
         """Whether a view of ``rows`` by ``keys`` would be an input once more, of which a refresh reads as much.
 
-        It has a few hash buckets, if nobody wants more, and changes meet all of them. Of a large input they meet some of
-        many, of one that is placed by time the last ones.
+        It has a few hash buckets, if nobody wants more, and changes meet all of them. Of a large input they meet some
+        of many, of one that is placed by time the last ones.
         """
         relation = self.views.copied(rows)
         if self.wanted.strategy != "auto" or self.wanted.buckets is not None or relation is None:

@@ -14,7 +14,7 @@ from fivm_dbt.refresh.engine import Engine
 from fivm_dbt.refresh.observe import State
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.formats import MissingRelation
-from fivm_dbt.spark.sizes import sample_query, sampled, sizes_query, statistics_query
+from fivm_dbt.spark.sizes import sample_query, sampled, sizes_query, statistics_query, together
 from fivm_dbt.steps.applying import StateSize
 
 logger = logging.getLogger(__name__)
@@ -133,19 +133,29 @@ def measure(
     """
     rows: dict[str, int] = {}
     distinct: dict[tuple[str, str], int] = {}
-    for name, columns in plan.measurable:
-        try:
-            rows[name], *values = _measured(name, columns, engine)
-        except MissingRelation:
-            continue
-        distinct |= {(name, column): n for column, n in zip(columns, values, strict=True)}
+    wanted = dict(plan.measurable)
+    for name, (counted, *values) in _measured(wanted, engine).items():
+        rows[name] = counted
+        distinct |= {(name, column): n for column, n in zip(wanted[name], values, strict=True)}
     return TableStatistics.of(rows, distinct, appends=not plan.is_read, changed=changed)
 
 
-def _measured(relation: str, columns: Sequence[str], engine: Engine) -> tuple[int, ...]:
-    """Rows, and values of each column. Raises MissingRelation."""
-    is_large = (engine.size(relation) or 0) >= SAMPLED_FROM
-    query = (sample_query if is_large else statistics_query)(relation, columns)
-    (found,) = engine.query(query.sql(dialect="spark"))
-    counted = tuple(int(str(n)) for n in found)
-    return sampled(counted) if is_large else counted
+def _measured(wanted: Mapping[str, Sequence[str]], engine: Engine) -> dict[str, tuple[int, ...]]:
+    """Of each input that is there its rows, and the values of each column, by one statement."""
+    large = {name for name in wanted if (engine.size(name) or 0) >= SAMPLED_FROM}
+    queries = [
+        (sample_query if name in large else statistics_query)(name, columns)
+        for name, columns in wanted.items()
+    ]
+    try:
+        found = engine.query(together(queries).sql(dialect="spark"))
+    except MissingRelation:
+        # Whoever builds says which one is not there.
+        each = [{name: columns} for name, columns in wanted.items()] if len(wanted) > 1 else []
+        return {name: counted for one in each for name, counted in _measured(one, engine).items()}
+    names, measured = list(wanted), {}
+    for number, *answers in found:
+        name = names[int(str(number))]
+        counted = tuple(int(str(n)) for n in answers if n is not None)
+        measured[name] = sampled(counted) if name in large else counted
+    return measured

@@ -58,6 +58,23 @@ def sample_query(relation: str, columns: Sequence[str]) -> exp.Select:
     return query.from_(rows.subquery("sample")).where(exp.or_(seen.copy(), *(c.copy() for c in chosen)))
 
 
+def together(queries: Sequence[exp.Select]) -> exp.Query:
+    """Some of these queries as one: rows with the number of each, and what it answers, filled up with NULL.
+
+    >>> few = [statistics_query("raw.a", ["k"]), statistics_query("raw.b", [])]
+    >>> together(few).sql("spark")
+    'SELECT 0 AS number, COUNT(*) AS c0, APPROX_COUNT_DISTINCT(k) AS c1 FROM raw.a UNION ALL SELECT 1 AS number, COUNT(*) AS c0, NULL AS c1 FROM raw.b'
+    """  # noqa: E501
+    width = max(len(query.selects) for query in queries)
+    numbered = []
+    for number, query in enumerate(queries):
+        calls = list(query.selects)
+        calls += [exp.alias_(exp.Null(), f"c{i}") for i in range(len(calls), width)]
+        first = exp.alias_(exp.Literal.number(number), "number")
+        numbered.append(query.select(first, *calls, append=False))
+    return numbered[0] if len(numbered) == 1 else exp.union(*numbered, distinct=False)
+
+
 def sampled(found: Sequence[int]) -> tuple[int, ...]:
     """What :func:`statistics_query` would have answered, from the answer of :func:`sample_query`.
 

@@ -23,6 +23,10 @@ COPY = 0.5
 """A view of one relation with more than this share of its rows is taken for a copy."""
 
 
+SAVES = 0.8
+"""A view costs at most so much of what refreshes cost without it. Sizes are estimates, and it has to be built too."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """Whether a candidate is kept, and why, for people."""
@@ -36,8 +40,8 @@ def choose(
 ) -> dict[View | Edge, Choice]:
     """A choice for each candidate below the root: what :func:`materialised` and :func:`looked_up` have.
 
-    ``V`` is kept if what :func:`costs` says of keeping it is less. Views below are chosen first: what is kept of them
-    is what would be read without ``V``.
+    ``V`` is kept if what :func:`costs` says of keeping it is less, by a fifth if it can change. Views below are chosen
+    first: what is kept of them is what would be read without ``V``.
     """
     chooser = _Chooser(graph, statistics, frozenset(updatable))
     candidates: set[View | Edge] = {v for v in materialised(tree, updatable) if v is not tree}
@@ -101,7 +105,7 @@ class _Chooser:
         if not self.statistics.weight(siblings):
             return Choice(False, f"for deltas of {', '.join(siblings)} alone, which have not changed lately")
         what = f"{_shown(rows)} rows for {_shown(without)} that deltas of {', '.join(siblings)} would read"
-        if kept < read:
+        if kept < read * (SAVES if self.statistics.weight(node.moved_by & self.updatable) else 1):
             return Choice(True, what)
         return Choice(False, f"{what}: fewer than its upkeep is worth")
 

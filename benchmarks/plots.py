@@ -22,6 +22,12 @@ class Line:
 
 def plot(path: Path, lines: Sequence[Line], x: str, y: str) -> None:
     """Draw ``lines`` into a file. The same lines give the same file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(drawn(lines, x, y, css=_DARK), encoding="utf-8")
+
+
+def drawn(lines: Sequence[Line], x: str, y: str, *, css: str = "") -> str:
+    """The text of an SVG of ``lines``, for a page."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -48,5 +54,4 @@ def plot(path: Path, lines: Sequence[Line], x: str, y: str) -> None:
     text = stream.getvalue()
     start = text.index("<svg")
     end = text.index(">", start) + 1
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{text[:end]}\n {_DARK}{text[end:]}", encoding="utf-8")
+    return f"{text[:end]}\n {css}{text[end:]}"

@@ -14,7 +14,7 @@ import json
 import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, get_args
@@ -23,6 +23,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.bars import Bar, bars_table
 from benchmarks.statement_models import TABLES, Changes, Inputs, Shape, model_sql
 from benchmarks.statement_runs import Figures, Followed, round_as_dict
 from fivm_dbt.engines.spark.own_session import own_session
@@ -36,19 +37,6 @@ HELPER_RATIOS = {3: 1.5, 10: 2.5}
 """At most so many times the seconds of the model without inner views, by their number."""
 STATEMENTS, COMMITS = 3, 1
 _WIDTH = 110
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A figure, and what it may be at most."""
-
-    what: str
-    figure: float
-    at_most: float
-
-    @property
-    def is_met(self) -> bool:
-        return self.figure <= self.at_most
 
 
 @click.command(epilog="Exits with 1 if a model's view is not what its SQL gives at the end.")
@@ -197,10 +185,7 @@ def _print(models: list[Followed], found: list[Figures], held: list[Bar]) -> Non
     for model in models:
         console.print(_of_statements(model))
     console.print(_of_models(found))
-    table = Table("bar", "figure", "at most", "", box=None)
-    for bar in held:
-        table.add_row(bar.what, f"{bar.figure:.3g}", f"{bar.at_most:g}", "met" if bar.is_met else "NOT MET")
-    console.print(table)
+    console.print(bars_table(held))
 
 
 def _of_statements(model: Followed) -> Table:

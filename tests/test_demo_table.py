@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from benchmarks.places import NoPlaceError
 from demo.batches import Batch
 from demo.checks import remarks
 from demo.dbt_runs import ModelRun
-from demo.readme import NoPlaceError, write_table
+from demo.readme import write_table
 from demo.recompute import Recompute
 from demo.rounds import Outcome, Round
 

@@ -1,49 +1,103 @@
-"""What a comparison prints: a row for each query and change, and what holds for all of them."""
+"""What a comparison prints: a row for each run, what holds for all of them, and bars."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
-if TYPE_CHECKING:
-    from benchmarks.compare.__main__ import Measured
+from benchmarks.bars import Bar, bars_table
+from benchmarks.compare.measured import (
+    DEARER,
+    LONG,
+    LONGER,
+    NEAR_THE_BEST,
+    NOTHING,
+    Measured,
+    Results,
+    middle,
+    regrets,
+)
+from benchmarks.compare.ways import FIVM
 
-NEAR_THE_BEST = 1.15
-"""A choice is as good as the best one up to so many times its seconds."""
+MEDIAN, ABOVE, REGRETTED = 0.5, 0, 0.1
+"""Bars: the median ratio, cases above the recompute, and the share of choices that another one would have beaten."""
+
+NO_CHANGE_SECONDS = 1.0
+"""The bar of the median run with nothing to do."""
+
+ABOVE_TEXT = (
+    f"above {DEARER:.2f} of a recompute of {LONG:g} s or more, or more than {LONGER:g} s longer than another"
+)
 
 
-def summary(measured: Sequence[Measured]) -> None:
-    """Print seconds and ratios, then medians and regret."""
+def summary(results: Results) -> None:
+    """Print seconds and ratios, then medians and regret, then the bars of what this package chooses."""
+    console = Console(width=170)
+    console.print(_runs(results.measured))
+    for name in results.ways:
+        line = line_of(name, results)
+        if line is not None:
+            console.print(line, highlight=False)
+    for failure in results.failures:
+        console.print(f"FAILED: {failure}", highlight=False, markup=False)
+    held = bars(results)
+    if held:
+        console.print(bars_table(held))
+
+
+def _runs(measured: Sequence[Measured]) -> Table:
     table = Table("query", "change", "way", "did", "s", "recompute s", "ratio", "expected", "rows", box=None)
     for m in measured:
         expected = "" if m.expected is None else " / ".join(f"{s:.1f}" for s in m.expected)
         rows = f"{m.wrong} differ" if m.wrong else "equal"
         figures = (f"{m.seconds:.2f}", f"{m.recompute_seconds:.2f}", f"{m.ratio:.2f}")
         table.add_row(m.query, m.change, m.way, m.action, *figures, expected, rows)
-    console = Console(width=160)
-    console.print(table)
-    for name in dict.fromkeys(m.way for m in measured):
-        own = [m for m in measured if m.way == name]
-        changed = [m for m in own if m.change != "none"]
-        if changed:
-            worst = max(changed, key=lambda m: m.ratio)
-            middle = median(m.ratio for m in changed)
-            console.print(
-                f"{name}: median {middle:.2f} of the recompute over {len(changed)} cases, at most {worst.ratio:.2f} "
-                f"({worst.query}, {worst.change}); as good as the best in {share_near_the_best(own, measured):.0%}"
-            )
+    return table
 
 
-def share_near_the_best(own: Sequence[Measured], measured: Sequence[Measured]) -> float:
-    """Of how many cases a way is the best one that was run, the recompute included, or nearly as good."""
-    best = {(m.query, m.change, m.round): m.recompute_seconds for m in measured}
-    for m in measured:
-        case = (m.query, m.change, m.round)
-        if not m.wrong:
-            best[case] = min(best[case], m.seconds)
-    near = [m.seconds <= NEAR_THE_BEST * best[(m.query, m.change, m.round)] for m in own]
-    return sum(near) / len(near)
+def line_of(way: str, results: Results) -> str | None:
+    """What holds for a way over all its cases that have changed something; None without any."""
+    changed = [m for m in results.of(way=way) if m.change != NOTHING]
+    if not changed:
+        return None
+    worst = max(changed, key=lambda m: m.ratio)
+    above = [m for m in changed if m.is_above]
+    wrong = [m for m in changed if m.wrong]
+    texts = [
+        f"{way}: median {middle(changed):.2f} of the recompute over {len(changed)} cases",
+        f"at most {worst.ratio:.2f} ({worst.query}, {worst.change})",
+        f"{len(above)} {ABOVE_TEXT}" if above else "none is dearer than it",
+    ]
+    if wrong:
+        texts.append(f"WRONG in {len(wrong)}")
+    if way == FIVM:
+        texts.append(regret_text(results))
+    return "; ".join(texts)
+
+
+def regret_text(results: Results) -> str:
+    """How often the choice was as good as the best one."""
+    found = regrets(results.measured)
+    near = sum(r.is_near for r in found)
+    return f"the choice was within {NEAR_THE_BEST:g} of the best one in {near} of {len(found)}"
+
+
+def bars(results: Results) -> list[Bar]:
+    """Of what this package chooses by itself; nothing where that was not run."""
+    own = results.of(way=FIVM)
+    changed = [m for m in own if m.change != NOTHING]
+    held = []
+    if changed:
+        found = regrets(results.measured)
+        held = [
+            Bar("rows that differ", sum(m.wrong for m in own), 0),
+            Bar("median ratio", middle(changed), MEDIAN),
+            Bar(f"cases {ABOVE_TEXT}", sum(m.is_above for m in changed), ABOVE),
+            Bar("share of regretted choices", sum(not r.is_near for r in found) / len(found), REGRETTED),
+        ]
+    idle = sorted(m.seconds for m in own if m.change == NOTHING)
+    if idle:
+        held.append(Bar("no change: median seconds", idle[len(idle) // 2], NO_CHANGE_SECONDS))
+    return held

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from functools import partial
-from typing import Protocol
 
+from benchmarks.compare.data import FEED, PERCENTS, Change, Data, Recent, Runs, moved_by, nothing
 from benchmarks.queries.tpch_data import TABLES, tpch_files
 
 SCHEMA = "tpch"
@@ -15,56 +13,30 @@ SCHEMA = "tpch"
 _MONTHS = {"orders": ("o_orderdate", "o_ordermonth"), "lineitem": ("l_shipdate", "l_shipmonth")}
 """Of facts the date and the column of its month, by which they are partitioned."""
 
-_LAST = date(1998, 8, 2)
+LAST = date(1998, 8, 2)
 _DAYS = 2406
 """The last day of TPC-H's orders, and how many there are; each has about as many orders."""
 
-PERCENTS = (0.01, 0.1, 1, 10, 50)
-"""So many percent of the orders are new or changed."""
 
-_NEW_KEYS = 1_000_000_000
-"""Between the keys of orders that come in one round and in the next."""
-
-
-def load(session: Runs, scale: float) -> None:
+def _load(session: Runs, scale: float) -> None:
     """Create the tables, each with a change feed. Data are generated once."""
     session.sql(f"CREATE SCHEMA {SCHEMA}")
-    properties = "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
     for name, file in tpch_files(scale).items():
         source, partitioned = f"SELECT * FROM parquet.`{file.resolve()}`", ""
         if name in _MONTHS:
             day, month = _MONTHS[name]
             partitioned = f"PARTITIONED BY ({month})"
             source = f"SELECT /*+ REBALANCE({month}) */ *, date_format({day}, 'yyyy-MM') AS {month} FROM ({source})"
-        session.sql(f"CREATE TABLE {SCHEMA}.{name} USING DELTA {partitioned} {properties} AS {source}")
-
-
-class Runs(Protocol):
-    """A session, as far as tables and their changes need one."""
-
-    def sql(self, text: str, /) -> object:
-        """Run a statement."""
-
-
-@dataclass(frozen=True)
-class Change:
-    """What happens to the tables between two refreshes; each round of it happens to other rows."""
-
-    name: str
-    make: Callable[[Runs, int], None]
+        session.sql(f"CREATE TABLE {SCHEMA}.{name} USING DELTA {partitioned} {FEED} AS {source}")
 
 
 def _recent(percent: float, session: Runs, round_: int) -> None:
     """Half of so many percent of the orders come, with their lines, as copies of others; the lines of these get another
     discount. All are of the last days that have so many.
     """
-    share = percent / 100 / 2
-    days = max(1, round(share * _DAYS))
-    each = max(1, round(days / _DAYS / share))
-    since = _LAST - timedelta(days=days - 1)
-    theirs = f"o_orderkey < {_NEW_KEYS} AND o_orderdate >= date '{since}'"
-    chosen = f"SELECT * FROM {SCHEMA}.orders WHERE {theirs} AND pmod(o_orderkey, {each}) = {round_ % each}"
-    moved = _NEW_KEYS * (10 * round_ + PERCENTS.index(percent))
+    theirs = Recent.of(percent, LAST, _DAYS).where("o_orderkey", "o_orderdate", round_)
+    chosen = f"SELECT * FROM {SCHEMA}.orders WHERE {theirs}"
+    moved = moved_by(percent, round_)
     session.sql(
         f"INSERT INTO {SCHEMA}.lineitem SELECT {_copied('lineitem', 'l_orderkey', moved)} "
         f"FROM {SCHEMA}.lineitem LEFT SEMI JOIN ({chosen}) ON l_orderkey = o_orderkey"
@@ -107,16 +79,18 @@ def _customers(session: Runs, round_: int) -> None:
     )
 
 
-def _nothing(session: Runs, round_: int) -> None:
-    """Nothing changes."""
+_RECENT = [Change(f"recent {p:g} %", partial(_recent, p)) for p in PERCENTS]
 
-
-def changes() -> Iterator[Change]:
-    """Small ones first, as those of many rows make the tables larger."""
-    recent = [Change(f"recent {p:g} %", partial(_recent, p)) for p in PERCENTS]
-    yield Change("none", _nothing)
-    yield from recent[:3]
-    yield Change("spread 1 %", _spread)
-    yield Change("deletes 1 %", _deleted)
-    yield Change("customers 1 %", _customers)
-    yield from recent[3:]
+TPCH = Data(
+    SCHEMA,
+    tuple(spec.name for spec in TABLES),
+    _load,
+    (
+        Change("none", nothing),
+        *_RECENT[:3],
+        Change("spread 1 %", _spread),
+        Change("deletes 1 %", _deleted),
+        Change("customers 1 %", _customers),
+        *_RECENT[3:],
+    ),
+)

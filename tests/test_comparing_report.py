@@ -1,0 +1,111 @@
+"""What ``python -m benchmarks.compare`` says of a run: bars, regret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import benchmarks.compare.__main__ as command
+import pytest
+from benchmarks.bars import Bar
+from benchmarks.compare.measured import Measured, Results, regrets
+from benchmarks.compare.report import bars, line_of, summary
+from benchmarks.compare.room import check_room
+from click import UsageError
+from click.testing import CliRunner
+
+
+def _measured(
+    way: str, seconds: float, query: str = "q", change: str = "recent 1 %", **more: object
+) -> Measured:
+    given = {"round": 1, "action": "refreshed", "recompute_seconds": 10.0, "wrong": 0, **more}
+    return Measured(query=query, change=change, way=way, seconds=seconds, **given)  # type: ignore[arg-type]
+
+
+RUN = (
+    _measured("fivm", 2.2, expected=(2.0, 11.0), chosen="1 inner views"),
+    _measured("merge", 2.0),
+    _measured("incremental", 0.5, wrong=3),
+    _measured("fivm", 1.1, change="recent 0.1 %"),
+    _measured("merge", 1.5, change="recent 0.1 %"),
+    _measured("incremental", 0.6, change="recent 0.1 %"),
+    _measured("fivm", 12.0, "r", action="rebuilt"),
+    _measured("fivm", 11.0, "s"),
+    _measured("fivm", 0.4, change="none"),
+)
+RESULTS = Results(0.1, 1, "2 cores", 3.0, RUN, ("q, append, recent 1 %: <no> room",))
+
+
+def test_a_choice_is_held_against_the_best_that_it_could_have_been() -> None:
+    found = {(r.chosen.query, r.chosen.change): r for r in regrets(RUN)}
+    assert found["q", "recent 1 %"].best == "merge" and found["q", "recent 1 %"].is_near
+    assert found["q", "recent 0.1 %"].times == 1.0, "the incremental model is no choice of ours"
+    assert found["r", "recent 1 %"].best == "table" and not found["r", "recent 1 %"].is_near
+    assert len(found) == 4, "without a change there is nothing to choose"
+
+
+def test_a_wrong_way_is_not_the_best() -> None:
+    (regret,) = regrets([_measured("fivm", 2.0), _measured("merge", 1.0, wrong=1)])
+    assert regret.best == "fivm"
+
+
+@pytest.mark.parametrize(
+    "seconds, recompute, above",
+    [(11.1, 10.0, True), (11.0, 10.0, False), (1.9, 1.0, False), (2.1, 1.0, True), (5.4, 5.0, False)],
+)
+def test_who_is_above_the_recompute(seconds: float, recompute: float, above: bool) -> None:
+    assert _measured("fivm", seconds, recompute_seconds=recompute).is_above == above
+
+
+def test_rows_that_may_be_wrong() -> None:
+    differing = {
+        way: _measured(way, 1.0, wrong=2).differing
+        for way in ("fivm", "by_hand", "incremental", "microbatch")
+    }
+    assert differing == {"fivm": 2, "by_hand": 2, "incremental": 0, "microbatch": 0}
+
+
+def test_bars() -> None:
+    held = {bar.what.split(" of a ")[0]: bar for bar in bars(RESULTS)}
+    assert held["rows that differ"].is_met
+    assert held["median ratio"].figure == pytest.approx((0.22 + 1.1) / 2)
+    assert held["cases above 1.10"] == Bar(held["cases above 1.10"].what, 1, 0)
+    assert held["share of regretted choices"].figure == 0.25
+    assert held["no change: median seconds"].figure == 0.4
+    assert bars(Results(1, 1, "", 0.0, RUN[1:3])) == []
+
+
+def test_a_line_for_each_way() -> None:
+    line = line_of("fivm", RESULTS)
+    assert line is not None
+    assert line.startswith(
+        "fivm: median 0.66 of the recompute over 4 cases; at most 1.20 (r, recent 1 %); 1 above"
+    )
+    assert line.endswith("the choice was within 1.15 of the best one in 3 of 4")
+    assert "WRONG in 1" in str(line_of("incremental", RESULTS))
+    assert line_of("append", RESULTS) is None
+
+
+def test_the_summary_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    summary(RESULTS)
+    printed = capsys.readouterr().out
+    assert "3 differ" in printed and "NOT MET" in printed and "FAILED: q, append" in printed
+
+
+def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
+    RESULTS.write(tmp_path / "report.json")
+    assert Results.read(tmp_path / "report.json") == RESULTS
+
+
+def test_too_little_room_is_said_at_once(tmp_path: Path) -> None:
+    check_room(tmp_path / "not" / "there" / "yet", 0.001)
+    with pytest.raises(UsageError, match="GB of free disk: scale factor 1e\\+09 needs"):
+        check_room(tmp_path, 1e9)
+
+
+@pytest.mark.parametrize(
+    "arguments, code",
+    [(["--help"], 0), (["--query", "q99"], 2), (["--change", "never"], 2), (["--way", "table"], 2)],
+)
+def test_its_command(arguments: list[str], code: int) -> None:
+    done = CliRunner().invoke(command.main, arguments)
+    assert done.exit_code == code, done.output

@@ -1,15 +1,19 @@
-"""What ``python -m benchmarks.compare`` says of a run: bars, regret."""
+"""What ``python -m benchmarks.compare`` says of a run: bars, regret, a page, and the tables of the docs."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import benchmarks.compare.__main__ as command
 import pytest
 from benchmarks.bars import Bar
+from benchmarks.compare.docs import place, write_docs
 from benchmarks.compare.measured import Measured, Results, regrets
+from benchmarks.compare.page import heats, write_page, wrong
 from benchmarks.compare.report import bars, line_of, summary
 from benchmarks.compare.room import check_room
+from benchmarks.places import NoPlaceError
 from click import UsageError
 from click.testing import CliRunner
 
@@ -96,6 +100,38 @@ def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert Results.read(tmp_path / "report.json") == RESULTS
 
 
+def test_which_ways_were_wrong_and_after_what() -> None:
+    (found,) = wrong(RESULTS)
+    assert (found.way, found.query, found.changes, found.rows) == ("incremental", "q", "recent 1 %", 3)
+    assert heats(RESULTS)[0].way == "fivm"
+
+
+def test_a_page_works_offline(tmp_path: Path) -> None:
+    page = write_page(tmp_path / "out", RESULTS)
+    text = page.read_text()
+    assert text.count("<svg") == 2, "one query has two sizes: beside others, and by itself"
+    without_names = re.sub(r'xmlns(:\w+)?="[^"]*"|<!DOCTYPE svg[^>]*>|rdf:[a-z]+="[^"]*"', "", text)
+    assert not re.search(r'(src|href)="(?!#)', without_names)
+    assert "0.22" in text and "0.05 ✗" in text and "2.0 / 11.0" in text and "regretted" in text
+    assert "&lt;no&gt; room" in text
+    assert write_page(tmp_path / "again", RESULTS).read_text() == text
+
+
+def test_tables_of_the_docs(tmp_path: Path, repository: Path) -> None:
+    file = tmp_path / "performance.md"
+    file.write_text(f"before\n<!-- {place(RESULTS)} -->\nold\n<!-- /{place(RESULTS)} -->\nafter\n")
+    write_docs(file, RESULTS)
+    lines = file.read_text().splitlines()
+    assert "| q | 0.22 | 0.11 | 0.04 |" in lines
+    assert "| q | 0.05 ✗ | 0.06 |  |" in lines
+    assert "| r | recent 1 % | rebuilt | 12.0 | a build | 10.0 | 1.20 |" in lines
+    with pytest.raises(NoPlaceError):
+        write_docs(file, Results(10, 1, "", 0.0, RUN))
+    for scale in (1.0, 10.0):
+        file.write_text((repository / "docs" / "performance.md").read_text())
+        write_docs(file, Results(scale, 1, "", 0.0, RUN))
+
+
 def test_too_little_room_is_said_at_once(tmp_path: Path) -> None:
     check_room(tmp_path / "not" / "there" / "yet", 0.001)
     with pytest.raises(UsageError, match="GB of free disk: scale factor 1e\\+09 needs"):
@@ -109,3 +145,12 @@ def test_too_little_room_is_said_at_once(tmp_path: Path) -> None:
 def test_its_command(arguments: list[str], code: int) -> None:
     done = CliRunner().invoke(command.main, arguments)
     assert done.exit_code == code, done.output
+
+
+def test_its_command_shows_an_earlier_run(tmp_path: Path) -> None:
+    RESULTS.write(tmp_path / "report.json")
+    done = CliRunner().invoke(
+        command.main, ["--from", str(tmp_path / "report.json"), "--page", str(tmp_path / "page")]
+    )
+    assert done.exit_code == 1, "a way has failed"
+    assert (tmp_path / "page" / "index.html").exists()

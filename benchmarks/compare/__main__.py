@@ -12,7 +12,9 @@ from pathlib import Path
 
 import click
 
+from benchmarks.compare.docs import write_docs
 from benchmarks.compare.measured import Results
+from benchmarks.compare.page import write_page
 from benchmarks.compare.report import summary
 from benchmarks.compare.room import GB_PER_SCALE
 from benchmarks.compare.run import run
@@ -46,6 +48,14 @@ from benchmarks.compare.ways import WAYS
 @click.option("--memory", help="Of the Java process, as 6g.")
 @click.option("--report", type=click.Path(path_type=Path), help="Write the figures as JSON too.")
 @click.option(
+    "--page", type=click.Path(path_type=Path, file_okay=False), help="Write index.html with plots here."
+)
+@click.option(
+    "--docs",
+    type=click.Path(path_type=Path, exists=True),
+    help="Write the tables of this page, by its comments.",
+)
+@click.option(
     "--from",
     "earlier",
     type=click.Path(path_type=Path, exists=True),
@@ -54,6 +64,8 @@ from benchmarks.compare.ways import WAYS
 def main(
     size: str | None,
     report: Path | None,
+    page: Path | None,
+    docs: Path | None,
     earlier: Path | None,
     **chosen: object,
 ) -> None:
@@ -66,6 +78,10 @@ def main(
         except ValueError as error:
             raise click.UsageError(str(error)) from None
         results = run(wanted, lambda text: click.echo(text, err=True), report)
+    if page is not None:
+        click.echo(f"wrote {write_page(page, results)}", err=True)
+    if docs is not None:
+        write_docs(docs, results)
     summary(results)
     if results.failures or any(m.differing for m in results.measured):
         raise SystemExit(1)

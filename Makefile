@@ -7,7 +7,7 @@ JARS := .venv/.jars
 FILES ?= $(wildcard tests/scenarios/*.jsonl tests/saved_cases/*.jsonl)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-fast test-more test-spark test-long random mutants golden check format bench queries constructs demo replay clean
+.PHONY: help setup test test-fast test-more test-spark test-long random mutants golden check format bench bench-large queries constructs demo replay clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-11s %s\n", $$1, $$2}'
@@ -59,8 +59,12 @@ format: $(INSTALLED) ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: setup ## refreshes beside recomputes and incremental models, over TPC-H; ARGS=--quick
+bench: setup ## refreshes beside recomputes, dbt's incremental models and jobs by hand; ARGS='--quick --page bench'
 	$(BIN)/python -m benchmarks.compare $(ARGS)
+
+# Says at once where there are less than 20 GB of free disk.
+bench-large: setup ## four queries and two changes at scale factor 10, three rounds: 20 GB of disk, 16 GB of memory
+	$(BIN)/python -m benchmarks.compare --large $(ARGS)
 
 queries: $(INSTALLED) ## TPC-H and the papers' queries through changes; ARGS='--engine spark --batches 3'
 	$(BIN)/python -m benchmarks.tpch $(ARGS)

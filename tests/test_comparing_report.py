@@ -12,7 +12,7 @@ from benchmarks.compare.docs import place, write_docs
 from benchmarks.compare.measured import Measured, Results, regrets
 from benchmarks.compare.page import heats, write_page, wrong
 from benchmarks.compare.report import bars, line_of, summary
-from benchmarks.compare.room import check_room
+from benchmarks.compare.room import check_room, needed_gb
 from benchmarks.places import NoPlaceError
 from click import UsageError
 from click.testing import CliRunner
@@ -133,9 +133,9 @@ def test_tables_of_the_docs(tmp_path: Path, repository: Path) -> None:
 
 
 def test_too_little_room_is_said_at_once(tmp_path: Path) -> None:
-    check_room(tmp_path / "not" / "there" / "yet", 0.001)
-    with pytest.raises(UsageError, match="GB of free disk: scale factor 1e\\+09 needs"):
-        check_room(tmp_path, 1e9)
+    check_room(tmp_path / "not" / "there" / "yet", needed_gb(0.001, 3))
+    with pytest.raises(UsageError, match="GB of free disk, and the run needs about 5000000000 GB"):
+        check_room(tmp_path, 5e9)
 
 
 @pytest.mark.parametrize(

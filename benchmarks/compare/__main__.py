@@ -16,7 +16,7 @@ from benchmarks.compare.docs import write_docs
 from benchmarks.compare.measured import Results
 from benchmarks.compare.page import write_page
 from benchmarks.compare.report import summary
-from benchmarks.compare.room import GB_PER_SCALE
+from benchmarks.compare.room import DATA_GB, WAY_GB
 from benchmarks.compare.run import run
 from benchmarks.compare.wanted import ALL, LARGE, QUICK, Wanted
 from benchmarks.compare.ways import WAYS
@@ -24,8 +24,8 @@ from benchmarks.compare.ways import WAYS
 
 @click.command(
     epilog="Exits with 1 if a row differs that must not, or a way failed, whatever the bars say. "
-    f"A run needs some {GB_PER_SCALE:g} GB of disk for each scale factor, among temporary files and in .cache; "
-    "scale factor 10 needs 12 GB of memory for Java, on a machine of 16."
+    f"For each scale factor a run needs some {DATA_GB:g} GB of disk, and {WAY_GB:g} for each way, among temporary "
+    "files; scale factor 10 needs 12 GB of memory for Java, on a machine of 16."
 )
 @click.option(
     "--quick", "size", flag_value="quick", help="Five queries, some changes and ways at a tenth of the scale."

@@ -13,7 +13,7 @@ from benchmarks.compare.cases import Compared, chosen_cases
 from benchmarks.compare.data import Change, Data
 from benchmarks.compare.dbt_ways import ByTimeWay
 from benchmarks.compare.measured import Measured, Results
-from benchmarks.compare.room import check_room
+from benchmarks.compare.room import check_room, needed_gb, used_gb
 from benchmarks.compare.wanted import Wanted
 from benchmarks.compare.way import MODELS, Ran, Way
 from benchmarks.compare.ways import TABLE, way
@@ -118,8 +118,8 @@ class Comparison:
 
 def run(wanted: Wanted, told: Told, report: Path | None = None) -> Results:
     """Run it all. What has been measured is in the ``report`` after each change, if somebody ends it early."""
-    for place in (Path(tempfile.gettempdir()), CACHE.parent):
-        check_room(place, wanted.scale)
+    check_room(Path(tempfile.gettempdir()), needed_gb(wanted.scale, len(wanted.ways)))
+    check_room(CACHE, needed_gb(wanted.scale, 0))
     started = time.perf_counter()
     measured: list[Measured] = []
     with tempfile.TemporaryDirectory() as directory:
@@ -138,6 +138,7 @@ def run(wanted: Wanted, told: Told, report: Path | None = None) -> Results:
                 measured += found
                 if report is not None:
                     results().write(report)
+            told(f"{used_gb(Path(directory)):.1f} GB of disk")
         finally:
             session.stop()
         return results()

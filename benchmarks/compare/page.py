@@ -10,9 +10,8 @@ from statistics import median
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from benchmarks.bars import Bar
-from benchmarks.compare.measured import NEAR_THE_BEST, NOTHING, Measured, Regret, Results, regrets
-from benchmarks.compare.report import bars, line_of
+from benchmarks.compare.measured import NEAR_THE_BEST, Measured, Regret, Results, regrets
+from benchmarks.compare.report import DEARER_MEANS, bars, line_of
 from benchmarks.compare.ways import BESIDE, FIVM, TABLE
 from benchmarks.plots import Line, drawn
 
@@ -62,10 +61,10 @@ def write_page(directory: Path, results: Results) -> Path:
     )
     text = environment.get_template("page.html.j2").render(
         results=results,
-        nothing=NOTHING,
         near=NEAR_THE_BEST,
+        dearer=DEARER_MEANS,
         lines=[line for way in results.ways if (line := line_of(way, results)) is not None],
-        bars=_bars(results),
+        bars=bars(results),
         heats=heats(results),
         plots=[*_plots(results)],
         regrets=sorted(regrets(results.measured), key=lambda r: -r.times),
@@ -76,10 +75,6 @@ def write_page(directory: Path, results: Results) -> Path:
     path = directory / "index.html"
     path.write_text(text, encoding="utf-8")
     return path
-
-
-def _bars(results: Results) -> Sequence[Bar]:
-    return bars(results)
 
 
 def _expected(regret: Regret) -> str:

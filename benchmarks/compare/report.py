@@ -27,8 +27,9 @@ MEDIAN, ABOVE, REGRETTED = 0.5, 0, 0.1
 NO_CHANGE_SECONDS = 1.0
 """The bar of the median run with nothing to do."""
 
-ABOVE_TEXT = (
-    f"above {DEARER:.2f} of a recompute of {LONG:g} s or more, or more than {LONGER:g} s longer than another"
+DEARER_MEANS = (
+    f"Dearer: more than {DEARER:.2f} times a recompute of {LONG:g} s or longer, "
+    f"or {LONGER:g} s more than a shorter one."
 )
 
 
@@ -40,6 +41,7 @@ def summary(results: Results) -> None:
         line = line_of(name, results)
         if line is not None:
             console.print(line, highlight=False)
+    console.print(DEARER_MEANS, highlight=False)
     for failure in results.failures:
         console.print(f"FAILED: {failure}", highlight=False, markup=False)
     held = bars(results)
@@ -68,7 +70,7 @@ def line_of(way: str, results: Results) -> str | None:
     texts = [
         f"{way}: median {middle(changed):.2f} of the recompute over {len(changed)} cases",
         f"at most {worst.ratio:.2f} ({worst.query}, {worst.change})",
-        f"{len(above)} {ABOVE_TEXT}" if above else "none is dearer than it",
+        f"{len(above) or 'none'} dearer",
     ]
     if wrong:
         texts.append(f"WRONG in {len(wrong)}")
@@ -94,7 +96,7 @@ def bars(results: Results) -> list[Bar]:
         held = [
             Bar("rows that differ", sum(m.wrong for m in own), 0),
             Bar("median ratio", middle(changed), MEDIAN),
-            Bar(f"cases {ABOVE_TEXT}", sum(m.is_above for m in changed), ABOVE),
+            Bar("cases dearer than the recompute", sum(m.is_above for m in changed), ABOVE),
             Bar("share of regretted choices", sum(not r.is_near for r in found) / len(found), REGRETTED),
         ]
     idle = sorted(m.seconds for m in own if m.change == NOTHING)

@@ -21,11 +21,20 @@ from benchmarks.compare.measured import (
 )
 from benchmarks.compare.ways import FIVM
 
-MEDIAN, ABOVE, REGRETTED = 0.5, 0, 0.1
-"""Bars: the median ratio, cases above the recompute, and the share of choices that another one would have beaten."""
+MEDIAN, WORST = 0.35, 0.70
+"""Bars of the ratios after changes of about a hundredth."""
 
-NO_CHANGE_SECONDS = 1.0
+LARGE, LARGE_MEDIAN, LARGE_WORST = 10, 0.10, 0.25
+"""The same from this scale factor on, of changes of a thousandth."""
+
+ABOVE, REGRETTED = 0, 0.1
+"""Bars: cases dearer than the recompute, and the share of choices that another one would have beaten."""
+
+NO_CHANGE_SECONDS = 0.3
 """The bar of the median run with nothing to do."""
+
+OTHER_SHARES = ("0.01 %", "0.1 %", "10 %", "50 %")
+"""What changes by other shares than a hundredth are called after."""
 
 DEARER_MEANS = (
     f"Dearer: more than {DEARER:.2f} times a recompute of {LONG:g} s or longer, "
@@ -95,7 +104,7 @@ def bars(results: Results) -> list[Bar]:
         found = regrets(results.measured)
         held = [
             Bar("rows that differ", sum(m.wrong for m in own), 0),
-            Bar("median ratio", middle(changed), MEDIAN),
+            *_ratios(results.scale, changed),
             Bar("cases dearer than the recompute", sum(m.is_above for m in changed), ABOVE),
             Bar("share of regretted choices", sum(not r.is_near for r in found) / len(found), REGRETTED),
         ]
@@ -103,3 +112,18 @@ def bars(results: Results) -> list[Bar]:
     if idle:
         held.append(Bar("no change: median seconds", idle[len(idle) // 2], NO_CHANGE_SECONDS))
     return held
+
+
+def _ratios(scale: float, changed: Sequence[Measured]) -> list[Bar]:
+    """The middle and the worst ratio of the changes that there is a bar for."""
+    if scale >= LARGE:
+        few = [m for m in changed if m.change.endswith(" 0.1 %")]
+        most = LARGE_MEDIAN, LARGE_WORST
+    else:
+        few = [m for m in changed if not m.change.endswith(tuple(f" {share}" for share in OTHER_SHARES))]
+        most = MEDIAN, WORST
+    if not few:
+        return []
+    names = ("median ratio", "worst ratio")
+    figures = (middle(few), max(m.ratio for m in few))
+    return [Bar(name, figure, bar) for name, figure, bar in zip(names, figures, most, strict=True)]

@@ -111,6 +111,20 @@ def test_helpers_of_a_model_that_was_never_run(project: Path, capsys: pytest.Cap
     ]
 
 
+def test_a_model_is_planned_once_however_many_read_it(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for reader, read in (("one", "amounts"), ("other", "amounts"), ("top", "one")):
+        (project / f"models/{reader}.sql").write_text(BESIDE.replace("amounts') }}", f"{read}') }}}}"))
+    planned: list[str] = []
+
+    def plan(request: ModelRequest) -> Plan:
+        planned.append(request.relation.split(".")[-1])
+        return plan_model(request)
+
+    monkeypatch.setattr("fivm_dbt.project.offline.plan_model", plan)
+    _dbt(project, "parse")
+    assert sorted(planned) == ["amounts", "beside", "one", "other", "top"]
+
+
 @pytest.mark.more
 def test_nothing_is_run_or_compiled_of_a_helper(project: Path) -> None:
     compiled = _dbt(project, "compile", "--no-populate-cache", "--no-introspect", "-s", "+beside")

@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -128,24 +128,28 @@ class Compiled:
 
     manifest: Any
     config: Any
+    code: dict[str, str] = field(default_factory=dict)
+    plans: dict[str, Plan] = field(default_factory=dict)
 
     def helpers(self, model: Any, nodes: Nodes) -> Helpers | None:
         """None where the model's SQL, or the types of what it reads, are not known without a connection."""
         try:
-            code = {n.unique_id: self.compile(n) for n in self._chain(model)}
-            return helpers_of(plan_of_compiled(model, code, nodes), is_default=True)
+            self._compile_chain(model)
+            return helpers_of(plan_of_compiled(model, self.code, nodes, self.plans), is_default=True)
         except Exception as error:
             # dbt compiles anybody's Jinja here, in every command: no error of it may stop one.
             logger.debug("no inner views are shown of %s: %s", model.name, error)
             return None
 
-    def _chain(self, model: Any) -> Iterator[Any]:
-        """The model and the fivm models that it reads, however far up."""
+    def _compile_chain(self, model: Any) -> None:
+        """The model and the fivm models that it reads, however far up, each once however many read it."""
+        if model.unique_id in self.code:
+            return
         for unique_id in model.depends_on.nodes:
             upstream = self.manifest.nodes.get(unique_id)
             if upstream is not None and upstream.config.materialized in MAINTAINED:
-                yield from self._chain(upstream)
-        yield model
+                self._compile_chain(upstream)
+        self.code[model.unique_id] = self.compile(model)
 
     def compile(self, model: Any) -> str:
         """A model's text. Raises whatever goes wrong with its Jinja, and ValueError if that asks the database."""

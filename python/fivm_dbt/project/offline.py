@@ -91,8 +91,23 @@ def _check_same(catalog: Catalog, file: OrderFile, sql: str, order: str) -> None
         raise FivmError("FIVM204", "; ".join(problems), remedy="make the two files agree")
 
 
-def plan_of_compiled(node: Any, compiled_sql: dict[str, str], nodes: Nodes) -> Plan:
-    """The plan of a compiled model; ``compiled_sql`` also has the fivm models upstream, by unique id."""
+def plan_of_compiled(
+    node: Any, compiled_sql: Mapping[str, str], nodes: Nodes, planned: dict[str, Plan] | None = None
+) -> Plan:
+    """The plan of a compiled model; ``compiled_sql`` also has the fivm models upstream, by unique id.
+
+    ``planned`` has the plans of models that were asked for before, and gets those that are made now: many models read
+    the same ones, which read others.
+    """
+    planned = {} if planned is None else planned
+    if node.unique_id not in planned:
+        planned[node.unique_id] = _plan_of_compiled(node, compiled_sql, nodes, planned)
+    return planned[node.unique_id]
+
+
+def _plan_of_compiled(
+    node: Any, compiled_sql: Mapping[str, str], nodes: Nodes, planned: dict[str, Plan]
+) -> Plan:
     relations, parts = [], {}
     sql = compiled_sql[node.unique_id]
     is_viewdf = node.config.materialized == "viewdf"
@@ -102,7 +117,7 @@ def plan_of_compiled(node: Any, compiled_sql: dict[str, str], nodes: Nodes) -> P
         from fivm_dbt.features.viewdf.sql.references import relations_of_parts
     for named in relations_of_parts(sql, node.relation_name) if is_viewdf else relations_read(sql):
         declared = nodes.declared(named.name)
-        upstream = _upstream(declared, compiled_sql, nodes)
+        upstream = _upstream(declared, compiled_sql, nodes, planned)
         relations.append(_relation(named.name, declared, upstream))
         length = upstream.part_length if upstream is not None else None
         divided = declared.time_parts("UTC", length) if is_viewdf else None
@@ -113,11 +128,13 @@ def plan_of_compiled(node: Any, compiled_sql: dict[str, str], nodes: Nodes) -> P
     return plan_viewdf(request, parts) if is_viewdf else plan_model(request)
 
 
-def _upstream(declared: Declared, compiled_sql: dict[str, str], nodes: Nodes) -> Plan | None:
+def _upstream(
+    declared: Declared, compiled_sql: Mapping[str, str], nodes: Nodes, planned: dict[str, Plan]
+) -> Plan | None:
     """The plan of a relation that is a model of fivm's, and has been compiled."""
     if not declared.is_fivm or declared.node is None or declared.node.unique_id not in compiled_sql:
         return None
-    return plan_of_compiled(declared.node, compiled_sql, nodes)
+    return plan_of_compiled(declared.node, compiled_sql, nodes, planned)
 
 
 def _relation(name: str, declared: Declared, upstream: Plan | None) -> Relation:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from dbt.cli.main import dbtRunner, dbtRunnerResult
 
-from demo.paths import HOME, PROJECT
+from demo.paths import HOME, LOGS, PROJECT
 
 Listener = Callable[["ModelRun"], None]
 
@@ -54,53 +55,62 @@ class DbtError(Exception):
     """A dbt command failed; the message is dbt's."""
 
 
-def dbt_run(listener: Listener, *flags: str) -> tuple[ModelRun, ...]:
-    """Run all models; `listener` hears of each one as soon as it is finished."""
+@dataclass(frozen=True)
+class DbtProject:
+    """A project with its profile, where dbt logs what it does with it, and the variables that its files read."""
 
-    def hear(event: Any) -> None:
-        if event.info.name == "LogModelResult":
-            listener(ModelRun(event.data.node_info.node_name, event.data.execution_time, event.data.status))
+    directory: Path
+    logs: Path
+    environment: Mapping[str, str]
 
-    result = _invoke(["run", *flags], hear)
-    return tuple(_model_run(each) for each in result.result)
+    def run(self, listener: Listener, *flags: str) -> tuple[ModelRun, ...]:
+        """Run all models; `listener` hears of each one as soon as it is finished."""
 
+        def hear(event: Any) -> None:
+            if event.info.name == "LogModelResult":
+                listener(
+                    ModelRun(event.data.node_info.node_name, event.data.execution_time, event.data.status)
+                )
 
-def dbt_test(listener: Callable[[str, str, float], None]) -> None:
-    """Run the data tests (`fivm_exact` on every model); a failing one raises."""
+        result = self._invoke(["run", *flags], hear)
+        return tuple(_model_run(each) for each in result.result)
 
-    def hear(event: Any) -> None:
-        if event.info.name == "LogTestResult":
-            listener(event.data.name, event.data.status, event.data.execution_time)
+    def test(self, listener: Callable[[str, str, float], None]) -> None:
+        """Run the data tests (`fivm_exact` on every model); a failing one raises."""
 
-    _invoke(["test"], hear)
+        def hear(event: Any) -> None:
+            if event.info.name == "LogTestResult":
+                listener(event.data.name, event.data.status, event.data.execution_time)
 
+        self._invoke(["test"], hear)
 
-def dbt_debug() -> None:
-    """Check the profile and open its connection, as `dbt debug` does for a new user."""
-    _invoke(["debug"])
+    def debug(self) -> None:
+        """Check the profile and open its connection, as `dbt debug` does for a new user."""
+        self._invoke(["debug"])
 
+    def _invoke(self, arguments: list[str], callback: Callable[[Any], None] | None = None) -> dbtRunnerResult:
+        """One dbt command, silent on the terminal."""
+        os.environ.update(self.environment)
+        errors: list[str] = []
 
-def _invoke(arguments: list[str], callback: Callable[[Any], None] | None = None) -> dbtRunnerResult:
-    """One dbt command, silent on the terminal: its log is in `.demo/logs/dbt.log`."""
-    os.environ["FIVM_DEMO_HOME"] = str(HOME)
-    errors: list[str] = []
+        def hear(event: Any) -> None:
+            if event.info.level == "error":
+                errors.append(re.sub(r"\x1b\[\d*m", "", event.info.msg))
+            if callback:
+                callback(event)
 
-    def hear(event: Any) -> None:
-        if event.info.level == "error":
-            errors.append(re.sub(r"\x1b\[\d*m", "", event.info.msg))
-        if callback:
-            callback(event)
-
-    where = ["--project-dir", str(PROJECT), "--profiles-dir", str(PROJECT)]
-    result = dbtRunner(callbacks=[hear]).invoke(
-        ["--quiet", "--log-level", "none", "--log-level-file", "info", *arguments, *where]
-    )
-    if not result.success:
-        said = errors or [str(result.exception or "no message")]
-        raise DbtError(
-            f"dbt {' '.join(arguments)} failed (log: {HOME / 'logs' / 'dbt.log'})\n" + "\n".join(said)
+        where = ["--project-dir", str(self.directory), "--profiles-dir", str(self.directory)]
+        result = dbtRunner(callbacks=[hear]).invoke(
+            ["--quiet", "--log-level", "none", "--log-level-file", "info", *arguments, *where]
         )
-    return result
+        if not result.success:
+            said = "\n".join(errors or [str(result.exception or "no message")])
+            raise DbtError(f"dbt {' '.join(arguments)} failed (log: {self.logs / 'dbt.log'})\n{said}")
+        return result
+
+
+DEMO = DbtProject(PROJECT, LOGS, {"FIVM_DEMO_HOME": str(HOME)})
+"""The project of the demo."""
 
 
 def _model_run(result: Any) -> ModelRun:

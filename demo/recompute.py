@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from demo.dbt_runs import ModelRun
+from demo.differences import differences
 from demo.metrics import rows_read
 
 SCHEMA = "recomputed"
@@ -90,33 +91,11 @@ def recompute(spark: SparkSession, run: ModelRun) -> Recompute:
 
 def compare(spark: SparkSession, recomputed: Recompute) -> Recompute:
     """The recompute with what it finds in the model as it is now."""
-    target, maintained = f"{SCHEMA}.{recomputed.model}", f"analytics.{recomputed.model}"
-    same_columns = _columns(spark, target) == _columns(spark, maintained)
-    rows, missing, surplus = _compare(spark, target, maintained) if same_columns else (0, 0, 0)
-    return replace(recomputed, rows=rows, missing=missing, surplus=surplus, schema_differs=not same_columns)
-
-
-def _compare(spark: SparkSession, recomputed: str, maintained: str) -> tuple[int, int, int]:
-    """Rows of the recompute, and how many EXCEPT ALL leaves either way: both counts in one pass over the two.
-
-    Spark itself runs EXCEPT ALL as this sum of signs per distinct row, once for each direction.
-    """
-    columns = ", ".join(f"`{name}`" for name, _ in _columns(spark, recomputed))
-    counts = spark.sql(f"""
-        select sum(recomputed),
-            sum(greatest(recomputed - maintained, 0)), sum(greatest(maintained - recomputed, 0))
-        from (
-            select {columns}, sum(here) as recomputed, sum(1 - here) as maintained
-            from (
-                select {columns}, 1 as here from {recomputed} union all
-                select {columns}, 0 as here from {maintained}
-            )
-            group by {columns}
-        )
-    """).collect()[0]
-    rows, missing, surplus = (int(each or 0) for each in counts)
-    return rows, missing, surplus
-
-
-def _columns(spark: SparkSession, relation: str) -> list[tuple[str, str]]:
-    return [(field.name, field.dataType.simpleString()) for field in spark.table(relation).schema.fields]
+    found = differences(spark, f"{SCHEMA}.{recomputed.model}", f"analytics.{recomputed.model}")
+    return replace(
+        recomputed,
+        rows=found.rows,
+        missing=found.missing,
+        surplus=found.surplus,
+        schema_differs=found.schema_differs,
+    )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from demo.batches import Batch, apply
-from demo.dbt_runs import ModelRun, dbt_run
+from demo.dbt_runs import DEMO, ModelRun
 from demo.progress import Progress
 from demo.recompute import Recompute, compare, recompute
 from demo.versions import moved, versions
@@ -53,7 +53,7 @@ def play(spark: SparkSession, batch: Batch, progress: Progress, before_it: Round
     _check_touched(batch, moved(before, start))
     started = time.perf_counter()
     with progress.doing("dbt run"):
-        runs = dbt_run(lambda run: progress.line(f"{run.model:<24}{run.action:<14}{run.seconds:6.1f} s"))
+        runs = DEMO.run(lambda run: progress.line(f"{run.model:<24}{run.action:<14}{run.seconds:6.1f} s"))
     dbt_seconds = time.perf_counter() - started
     written = moved(start, versions())
     stands = {} if before_it is None or batch.touches else {o.run.model: o for o in before_it.outcomes}

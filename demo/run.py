@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from demo.batches import BATCHES, Batch
 from demo.checks import MOST_SECONDS, failures, remarks
-from demo.dbt_runs import dbt_test
+from demo.dbt_runs import DEMO
 from demo.load import load_raw
 from demo.paths import HOME, LOGS, METASTORE, WAREHOUSE
 from demo.progress import Progress
@@ -40,7 +40,7 @@ def main(years: int, keep: bool, report: Path | None, readme: Path | None) -> No
     progress = Progress()
     _forget_last_time()
     with progress.doing("starting Spark"):
-        spark = open_session()
+        spark = open_session(DEMO)
     progress.line("Spark and Delta are up")
     try:
         built, rounds = _play_all(spark, years, progress)
@@ -73,7 +73,7 @@ def _play_all(spark: SparkSession, years: int, progress: Progress) -> tuple[Roun
         _show(rounds[-1], progress)
     progress.heading("dbt test: fivm_exact on every model")
     with progress.doing("dbt test"):
-        dbt_test(lambda name, status, seconds: progress.line(f"{name:<52}{status}  {seconds:6.1f} s"))
+        DEMO.test(lambda name, status, seconds: progress.line(f"{name:<52}{status}  {seconds:6.1f} s"))
     progress.heading("All batches together")
     progress.console.print(summary_table(rounds))
     return built, rounds

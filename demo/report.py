@@ -15,7 +15,7 @@ from demo.rounds import Round
 
 def round_table(each: Round) -> Table:
     """One batch: what each model did, against its recompute."""
-    table = _table(
+    table = plain_table(
         *("model", "action", "changed inputs", "#partitions", "#statements"),
         *("#rows\nread", "#recompute\nreads", "#share", "#seconds", "#recompute\nseconds", "equal"),
     )
@@ -44,7 +44,7 @@ def reasons(each: Round) -> list[str]:
 
 def summary_table(rounds: Sequence[Round]) -> Table:
     """All refreshes together: batches of flights alone, and the others."""
-    table = _table(
+    table = plain_table(
         "model",
         "batches",
         "action",
@@ -96,7 +96,7 @@ def _as_json(each: Round) -> dict[str, object]:
     return content
 
 
-def _table(*columns: str) -> Table:
+def plain_table(*columns: str) -> Table:
     """A column whose title begins with # is a number."""
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for title in columns:

@@ -7,7 +7,7 @@ JARS := .venv/.jars
 FILES ?= $(wildcard tests/scenarios/*.jsonl tests/saved_cases/*.jsonl)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-fast test-more test-spark test-long random mutants golden check format bench bench-large queries constructs demo replay clean
+.PHONY: help setup test test-fast test-more test-spark test-long random mutants golden check format bench bench-large project queries constructs demo replay clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-11s %s\n", $$1, $$2}'
@@ -65,6 +65,9 @@ bench: setup ## refreshes beside recomputes, dbt's incremental models and jobs b
 # Says at once where there is too little free disk.
 bench-large: setup ## four queries and two changes at scale factor 10, three rounds: 35 GB of disk, 16 GB of memory
 	$(BIN)/python -m benchmarks.compare --large $(ARGS)
+
+project: setup ## a dbt project of some fifty chained models through batches, as fivm and as tables; ARGS='--scale 0.1'
+	$(BIN)/python -m benchmarks.project $(ARGS)
 
 queries: $(INSTALLED) ## TPC-H and the papers' queries through changes; ARGS='--engine spark --batches 3'
 	$(BIN)/python -m benchmarks.tpch $(ARGS)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from dataclasses import dataclass
 from io import StringIO
-from pathlib import Path
 
 import pytest
 from benchmarks.project.batches import arrivals, batch, load
-from benchmarks.project.paths import PROJECT
+from benchmarks.project.paths import PROJECT, ROOT
 from benchmarks.project.report import of_models, of_runs
 from benchmarks.project.rounds import Measured, Round
 from benchmarks.project.sizes import Sizes, Span
@@ -59,44 +59,53 @@ MOST_INNER_VIEWS: dict[str, int] = {
 """Of models with any, by the shape of their queries; with sizes of tables they may be others. No figure may grow."""
 
 
-@pytest.fixture(scope="module")
-def refused() -> list[str]:
-    """What was said of models that could not be planned."""
-    return []
+@dataclass(frozen=True)
+class Parsed:
+    """How many inner views each model has, as dbt lists them before any run, and what was said of models without."""
+
+    inner_views: dict[str, int]
+    refused: list[str]
+
+
+class Heard(logging.Handler):
+    """Keeps what is logged."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
 
 
 @pytest.fixture(scope="module")
-def inner_views(tmp_path_factory: pytest.TempPathFactory, refused: list[str]) -> dict[str, int]:
-    """How many each model has, as dbt lists them before any run."""
+def parsed(tmp_path_factory: pytest.TempPathFactory) -> Parsed:
     home = tmp_path_factory.mktemp("project")
     (home / "dbt_packages").mkdir()
-    (home / "dbt_packages" / "fivm").symlink_to(Path(__file__).resolve().parent.parent)
-    heard = logging.Handler(logging.DEBUG)
-    heard.emit = lambda record: refused.append(record.getMessage())  # type: ignore[method-assign]
-    logger = logging.getLogger("fivm_dbt.bridge.nodes")
+    (home / "dbt_packages" / "fivm").symlink_to(ROOT)
+    logger, heard = logging.getLogger("fivm_dbt.bridge.nodes"), Heard()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(logger, "level", logging.DEBUG)
+        patch.setattr(logger, "handlers", [heard])
         patch.setenv("FIVM_PROJECT_HOME", str(home))
         patch.setenv("FIVM_PROJECT_JARS", "none")
-        logger.addHandler(heard)
         where = ["--project-dir", str(PROJECT), "--profiles-dir", str(PROJECT)]
         manifest = dbtRunner().invoke(["parse", "--quiet", *where]).result
-        logger.removeHandler(heard)
-    found = Counter(
-        str(n.name).split("__fivm_")[0] for n in manifest.nodes.values() if n.config.materialized == HELPER
-    )
-    return {str(model.name): found[str(model.name)] for model in Nodes(manifest).fivm_models()}
+    helpers = (n.name for n in manifest.nodes.values() if n.config.materialized == HELPER)
+    found = Counter(str(name).split("__fivm_")[0] for name in helpers)
+    models = [str(model.name) for model in Nodes(manifest).fivm_models()]
+    return Parsed({model: found[model] for model in models}, heard.messages)
 
 
-def test_all_models_are_maintained(inner_views: dict[str, int], refused: list[str]) -> None:
+def test_all_models_are_maintained(parsed: Parsed) -> None:
     files = {path.stem for path in PROJECT.glob("models/*/*.sql") if path.parent.name != "staging"}
-    assert set(inner_views) == files
+    assert set(parsed.inner_views) == files
     assert len(files) >= 45
-    assert refused == []
+    assert parsed.refused == []
 
 
-def test_no_model_has_more_inner_views(inner_views: dict[str, int]) -> None:
-    found = {model: number for model, number in inner_views.items() if number}
+def test_no_model_has_more_inner_views(parsed: Parsed) -> None:
+    found = {model: number for model, number in parsed.inner_views.items() if number}
     assert {m: n for m, n in found.items() if n > MOST_INNER_VIEWS.get(m, 0)} == {}
     assert {m: n for m, n in MOST_INNER_VIEWS.items() if found.get(m, 0) < n} == {}, "the figure can go down"
 

@@ -141,7 +141,7 @@ def test_what_is_printed() -> None:
     load_, week = (
         Round(
             batch=n,
-            changed={"trades": (5, 1)} if n else {},
+            changed={"trades": (5, 1) if n else (600, 0)},
             apply_seconds=1.0,
             fivm_seconds=3.0 - n,
             table_seconds=4.0,
@@ -152,7 +152,7 @@ def test_what_is_printed() -> None:
     of_models(week, console)
     of_runs([load_, week], console)
     text = told.getvalue()
-    assert "3 DIFFER" in text and "1,000 equal" in text
+    assert "1.0%" in text and "3 DIFFER" in text and "1,000 equal" in text
     assert "1 inner views of 2 models: 0.50 for each (bar 0.7)" in text
     assert "at most 0.50 of a recompute of the project, after batch 1 (bar 0.5)" in text
     assert (load_.differing, week.ratio) == (3, 0.5)

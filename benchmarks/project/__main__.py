@@ -19,7 +19,7 @@ from demo.session import open_session
 from benchmarks.conclude import conclude
 from benchmarks.project.paths import HOME
 from benchmarks.project.report import of_models, of_runs
-from benchmarks.project.rounds import Round, play, project
+from benchmarks.project.rounds import Playing, Round, play, project
 from benchmarks.project.sizes import Sizes
 from fivm_dbt.engines.spark.delta_lake.jars import find_java
 
@@ -33,22 +33,26 @@ from fivm_dbt.engines.spark.delta_lake.jars import find_java
     type=click.IntRange(0, 20),
     help="How many weeks of changes, each about a hundredth of everything.",
 )
+@click.option(
+    "--select", "selected", multiple=True, help="Only these models, as dbt selects them: +fact_trades."
+)
 @click.option("--keep", is_flag=True, help=f"Leave the tables in {HOME.relative_to(HOME.parent.parent)}.")
 @click.option(
     "--report", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures as JSON too."
 )
-def main(scale: float, batches: int, keep: bool, report: Path | None) -> None:
+def main(scale: float, batches: int, selected: tuple[str, ...], keep: bool, report: Path | None) -> None:
     """A dbt project by fivm models and by tables. Exits with 1 if a model differs from its table after any batch."""
     find_java()
     progress = Progress()
     dbt = project()
     with progress.doing("starting Spark"):
         spark = open_session(dbt)
+    playing = Playing(spark, dbt, Sizes(scale), progress, selected)
     rounds: list[Round] = []
     try:
         for number in range(batches + 1):
             progress.heading(f"batch {number}/{batches}" if number else f"loading, scale {scale:g}")
-            rounds.append(play(spark, dbt, Sizes(scale), number, progress))
+            rounds.append(play(playing, number))
             of_models(rounds[-1], progress.console)
     except DbtError as error:
         raise click.ClickException(str(error)) from error

@@ -39,9 +39,14 @@ def of_runs(rounds: Sequence[Round], console: Console) -> None:
         "batch", "#changed rows", "#models differ", "#dbt run s", "#with tables s", "#ratio", "did"
     )
     for each in rounds:
-        changed = sum(came + went for came, went in each.changed.values())
+        share = f"{each.changed_rows / rounds[0].changed_rows:.1%}"
         differ = sum(bool(m.differing) for m in each.models)
-        figures = (f"{changed:,}", str(differ), *_seconds(each.fivm_seconds, each.table_seconds))
+        figures = (
+            f"{each.changed_rows:,}",
+            share,
+            str(differ),
+            *_seconds(each.fivm_seconds, each.table_seconds),
+        )
         table.add_row(str(each.batch) if each.batch else "load", *figures, _actions(each.models))
     console.print(table)
     models = rounds[-1].models

@@ -51,7 +51,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Round:
-    """All models after a batch; seconds are of whole runs of dbt, ``changed`` the rows that came and went by table.
+    """All models after a batch; seconds are of whole runs of dbt, ``changed`` the rows that came and went by raw table.
 
     Batch 0 is the load, after which both are built.
     """
@@ -62,6 +62,10 @@ class Round:
     fivm_seconds: float
     table_seconds: float
     models: tuple[Measured, ...]
+
+    @property
+    def changed_rows(self) -> int:
+        return sum(came + went for came, went in self.changed.values())
 
     @property
     def ratio(self) -> float:
@@ -94,42 +98,62 @@ def project() -> DbtProject:
     return DbtProject(PROJECT, HOME / "logs", environment)
 
 
-def play(spark: SparkSession, dbt: DbtProject, sizes: Sizes, number: int, progress: Progress) -> Round:
+@dataclass(frozen=True)
+class Playing:
+    """What all rounds have in common; ``selected`` are models as dbt selects them, none for all."""
+
+    spark: SparkSession
+    dbt: DbtProject
+    sizes: Sizes
+    progress: Progress
+    selected: tuple[str, ...] = ()
+
+
+def play(playing: Playing, number: int) -> Round:
     """A batch, or the load, which is number 0."""
+    loaded: dict[str, tuple[int, int]] = {}
+    progress = playing.progress
     with progress.doing("changing the raw tables" if number else "loading the raw tables") as applied:
         if number:
-            for statement in batch(sizes, number):
-                spark.sql(statement)
+            for statement in batch(playing.sizes, number):
+                playing.spark.sql(statement)
         else:
-            _load(spark, sizes, progress)
+            loaded = _load(playing)
     # Who comes first finds the new files cold, so it is another one each time.
     targets = (MAINTAINED, RECOMPUTED) if number % 2 else (RECOMPUTED, MAINTAINED)
-    ran = {target: _run(dbt, target, progress) for target in targets}
+    ran = {target: _run(playing, target) for target in targets}
     fivm, table = ran[MAINTAINED], ran[RECOMPUTED]
     helpers = _helpers()
     with progress.doing("comparing"):
         models = tuple(
-            _measured(spark, run, table.models[name], helpers[name], progress)
-            for name, run in fivm.models.items()
+            _measured(playing, run, table.models[name], helpers[name]) for name, run in fivm.models.items()
         )
-    changed = _changed(fivm.models.values()) if number else {}
+    changed = loaded or _changed(fivm.models.values())
     return Round(number, changed, applied.seconds, fivm.seconds, table.seconds, models)
 
 
-def _load(spark: SparkSession, sizes: Sizes, progress: Progress) -> None:
-    spark.sql("create schema raw")
-    types = columns()
-    for table, rows in load(sizes):
-        create(spark, table, types[table], rows)
-        progress.line(f"{spark.table(f'raw.{table}').count():>9,} {table}")
+def _load(playing: Playing) -> dict[str, tuple[int, int]]:
+    """Create the raw tables, and say how many rows each has."""
+    playing.spark.sql("create schema raw")
+    types, found = columns(), {}
+    for table, rows in load(playing.sizes):
+        create(playing.spark, table, types[table], rows)
+        found[table] = (playing.spark.table(f"raw.{table}").count(), 0)
+        playing.progress.line(f"{found[table][0]:>9,} {table}")
+    return found
 
 
-def _run(dbt: DbtProject, target: str, progress: Progress) -> _Ran:
+def _run(playing: Playing, target: str) -> _Ran:
     """All models of a target; what dbt parses stays beside what it is of, so that the next run finds it."""
+
+    def tell(run: ModelRun) -> None:
+        playing.progress.line(f"{target:<12}{run.model:<24}{run.seconds:6.1f} s")
+
     where = ("--target", target, "--target-path", str(HOME / f"target_{target}"), "--vars", _VARS[target])
+    select = ("--select", *playing.selected) if playing.selected else ()
     started = time.perf_counter()
-    with progress.doing(f"dbt run of {target}"):
-        runs = dbt.run(lambda run: progress.line(f"{target:<12}{run.model:<24}{run.seconds:6.1f} s"), *where)
+    with playing.progress.doing(f"dbt run of {target}"):
+        runs = playing.dbt.run(tell, *where, *select)
     return _Ran(time.perf_counter() - started, {run.model: run for run in runs})
 
 
@@ -142,15 +166,13 @@ def _helpers() -> dict[str, int]:
     return found
 
 
-def _measured(
-    spark: SparkSession, run: ModelRun, table: ModelRun, helpers: int, progress: Progress
-) -> Measured:
-    found = differences(spark, f"{RECOMPUTED}.{run.model}", f"{MAINTAINED}.{run.model}")
+def _measured(playing: Playing, run: ModelRun, table: ModelRun, helpers: int) -> Measured:
+    found = differences(playing.spark, f"{RECOMPUTED}.{run.model}", f"{MAINTAINED}.{run.model}")
     if found.number:
         what = (
             "other columns" if found.schema_differs else f"{found.missing} missing, {found.surplus} too many"
         )
-        progress.line(f"[bold red]{run.model} differs:[/] {what}")
+        playing.progress.line(f"[bold red]{run.model} differs:[/] {what}")
     return Measured(
         model=run.model,
         action=run.action,

@@ -10,7 +10,7 @@ select
     m.year_high,
     m.year_low,
     m.close / nullif(e.earnings_per_share, 0) as price_to_earnings,
-    s.dividend / m.close * 100 as yield
+    s.dividend / m.close * 100 as dividend_yield
 from {{ ref('market_days') }} as m
 inner join {{ ref('dim_securities') }} as s
     on m.symbol = s.symbol

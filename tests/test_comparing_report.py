@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import benchmarks.compare.__main__ as command
 import pytest
@@ -20,10 +21,10 @@ from click.testing import CliRunner
 
 
 def _measured(
-    way: str, seconds: float, query: str = "q", change: str = "recent 1 %", **more: object
+    way: str, seconds: float, query: str = "q", change: str = "recent 1 %", **more: Any
 ) -> Measured:
-    given = {"round": 1, "action": "refreshed", "recompute_seconds": 10.0, "wrong": 0, **more}
-    return Measured(query=query, change=change, way=way, seconds=seconds, **given)  # type: ignore[arg-type]
+    given: dict[str, Any] = {"round": 1, "action": "refreshed", "recompute_seconds": 10.0, "wrong": 0, **more}
+    return Measured(query=query, change=change, way=way, seconds=seconds, **given)
 
 
 RUN = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -67,7 +68,7 @@ def main(
     page: Path | None,
     docs: Path | None,
     earlier: Path | None,
-    **chosen: object,
+    **chosen: Any,
 ) -> None:
     """Compare ways to keep queries up to date."""
     if earlier is not None:
@@ -87,10 +88,10 @@ def main(
         raise SystemExit(1)
 
 
-def _wanted(size: str | None, chosen: dict[str, object]) -> Wanted:
+def _wanted(size: str | None, chosen: dict[str, Any]) -> Wanted:
     """What belongs to a size, and what was chosen otherwise."""
     usual = {None: ALL, "quick": QUICK, "large": LARGE}[size]
-    return replace(usual, **{name: value for name, value in chosen.items() if value})  # type: ignore[arg-type]
+    return replace(usual, **{name: value for name, value in chosen.items() if value})
 
 
 if __name__ == "__main__":

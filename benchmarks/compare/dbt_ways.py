@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -59,9 +60,9 @@ class ByTimeWay(Way):
         """Build it."""
         self.session.sql(f"CREATE OR REPLACE TABLE {self.relation(model)} USING DELTA AS {self.sql(model)}")
 
+    @abstractmethod
     def again(self, model: Model, by_time: ByTime, day: date) -> Ran:
         """Bring it up to date on a day."""
-        raise NotImplementedError
 
     def _newest(self, model: Model, by_time: ByTime) -> date:
         found = self.session.sql(newest(by_time, self.relation(model))).collect()[0][0]

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.bars import Bar, bars_table
+from benchmarks.compare.data import PERCENTS
 from benchmarks.compare.measured import (
     DEARER,
     LONG,
@@ -33,8 +34,8 @@ ABOVE, REGRETTED = 0, 0.1
 NO_CHANGE_SECONDS = 0.3
 """The bar of the median run with nothing to do."""
 
-OTHER_SHARES = ("0.01 %", "0.1 %", "10 %", "50 %")
-"""What changes by other shares than a hundredth are called after."""
+OTHER_SHARES = tuple(f" {percent:g} %" for percent in PERCENTS if percent != 1)
+"""What the names of changes by other shares than a hundredth end with."""
 
 DEARER_MEANS = (
     f"Dearer: more than {DEARER:.2f} times a recompute of {LONG:g} s or longer, "
@@ -120,7 +121,7 @@ def _ratios(scale: float, changed: Sequence[Measured]) -> list[Bar]:
         few = [m for m in changed if m.change.endswith(" 0.1 %")]
         most = LARGE_MEDIAN, LARGE_WORST
     else:
-        few = [m for m in changed if not m.change.endswith(tuple(f" {share}" for share in OTHER_SHARES))]
+        few = [m for m in changed if not m.change.endswith(OTHER_SHARES)]
         most = MEDIAN, WORST
     if not few:
         return []

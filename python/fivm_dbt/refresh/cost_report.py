@@ -8,8 +8,8 @@ from statistics import median
 from fivm_dbt.naming import sibling
 from fivm_dbt.refresh.costs import NOTHING, Costs, Spent, known_after
 from fivm_dbt.refresh.engine import Engine
-from fivm_dbt.refresh.heads import read_state
-from fivm_dbt.spark.formats import FORMAT, Touched
+from fivm_dbt.refresh.heads import read_state, since_head
+from fivm_dbt.refresh.observe import Finished
 
 SHARES = (0.001, 0.01, 0.1, 0.5)
 """Parts of an input that change, for which is told what is expected."""
@@ -18,13 +18,12 @@ SHARES = (0.001, 0.01, 0.1, 0.5)
 def known_costs(engine: Engine, model: str) -> Costs:
     """What the head of a model knows of costs, with those of the refresh that has set it; nothing of one not built."""
     state = read_state(engine, model)
-    if state.finished is None:
+    if not isinstance(state, Finished):
         return NOTHING
-    detail, base = state.finished.detail, int(state.finished.detail["base"])
-    since = engine.commits(sibling(model, "state"), max(base, 0))
-    own = [c for c in since if base < c.version <= state.version and FORMAT.touched(c) is not Touched.FILES]
+    detail = state.finished.detail
+    _, own = since_head(engine, sibling(model, "state"), state)
     costs = Costs.of(detail.get("costs"))
-    return known_after(costs, detail, own[-1].timestamp) if own else costs
+    return known_after(costs, detail, own.timestamp) if own is not None else costs
 
 
 def cost_lines(costs: Costs, *, is_read: bool, may_build: bool) -> Iterator[str]:

@@ -17,7 +17,7 @@ from fivm_dbt.refresh.decide import without_head
 from fivm_dbt.refresh.engine import Readable
 from fivm_dbt.refresh.observe import Coverage, Finished, State
 from fivm_dbt.refresh.recorder import Recorder
-from fivm_dbt.spark.formats import Commit, MissingRelation, NotVersioned
+from fivm_dbt.spark.formats import FORMAT, Commit, MissingRelation, NotVersioned, Touched
 from fivm_dbt.spark.heads import head_query
 from fivm_dbt.spark.pieces import whole
 
@@ -107,6 +107,18 @@ def read_state(engine: Readable, model: str) -> State:
     except (MissingRelation, NotVersioned):
         return State()
     return State(version=newest.version) if known is None else _state(known[1], None, newest.version)
+
+
+def since_head(engine: Readable, name: str, state: Finished) -> tuple[list[Commit], Commit | None]:
+    """The commits of a table of states from that of its head on, newest first, and that of the head.
+
+    None of it where its history is not kept any more. What others have written since the head was read is not among
+    them: it is met where the head is compared.
+    """
+    base = int(state.finished.detail["base"])
+    since = [c for c in engine.commits(name, max(base, 0)) if base < c.version <= state.version]
+    own = [c for c in since if FORMAT.touched(c) is not Touched.FILES]
+    return since, own[-1] if own else None
 
 
 def noted(commit: Commit, name: str) -> tuple[HeadId, Mapping[str, Any]] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import takewhile
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
@@ -19,13 +20,22 @@ from fivm_dbt.plan.model.signature import inner_views, shortened
 from fivm_dbt.refresh.bind import Staged
 from fivm_dbt.refresh.clock import finished_clock
 from fivm_dbt.refresh.decide import beheaded, changed_by_others, raised_alarm
-from fivm_dbt.refresh.heads import coverage, had_head, has_set, head_of_build, next_head, now, read_state
+from fivm_dbt.refresh.heads import (
+    coverage,
+    had_head,
+    has_set,
+    head_of_build,
+    next_head,
+    now,
+    read_state,
+    since_head,
+)
 from fivm_dbt.refresh.observe import Coverage, Finished, Observed, RecordedInput, State
 from fivm_dbt.refresh.publish import drop_states, show_again, show_helpers
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InnerChange, InputChange, Report
 from fivm_dbt.refresh.runner import Merged
-from fivm_dbt.spark.formats import FORMAT, Commit, Touched
+from fivm_dbt.spark.formats import FORMAT, Commit
 from fivm_dbt.spark.heads import OVERTAKEN
 from fivm_dbt.spark.merge import write_head
 from fivm_dbt.steps.applying import StateSize
@@ -104,18 +114,15 @@ class Run(Generic[P]):
         """Take up what the last refresh has left; why the state is not that, where somebody else has written to it."""
         if self.head is None:
             return beheaded(self.plan)
-        detail, name = state.finished.detail, self.plan.state_relation
+        detail = state.finished.detail
         self.base = state.version
         self.state_bytes = detail["state_bytes"]
         self._take_up(detail)
-        left = int(detail["base"])
-        # What others have written since the head was read is met where it is compared.
-        since = [c for c in self.engine.commits(name, max(left, 0)) if left < c.version <= self.base]
-        own = [c for c in since if FORMAT.touched(c) is not Touched.FILES]
-        reason = changed_by_others(self.plan, since, own[-1].version) if own else None
+        since, own = since_head(self.engine, self.plan.state_relation, state)
+        reason = changed_by_others(self.plan, since, own.version) if own is not None else None
         if reason is None:
             self._measure(since)
-            self._note_costs(detail, own[-1] if own else None)
+            self._note_costs(detail, own)
         return reason
 
     def _take_up(self, detail: Mapping[str, Any]) -> None:
@@ -197,17 +204,13 @@ class Run(Generic[P]):
 
     def _measure(self, since: Sequence[Commit]) -> None:
         """Note the version and the size of the state, after the commits ``since`` the one that both are known of."""
-        known, growth = self.state_bytes, list[int | None]()
-        for commit in since:
-            if commit.size is not None:
-                known = commit.size
-                break
-            growth.append(commit.growth)
-        grown = [g for g in growth if g is not None]
-        is_known = known is not None and len(grown) == len(growth)
-        self.state_bytes = (
-            (known or 0) + sum(grown) if is_known else self.engine.size(self.plan.state_relation)
-        )
+        later = list(takewhile(lambda commit: commit.size is None, since))
+        before = self.state_bytes if len(later) == len(since) else since[len(later)].size
+        growth = [c.growth for c in later if c.growth is not None]
+        if before is not None and len(growth) == len(later):
+            self.state_bytes = before + sum(growth)
+        else:
+            self.state_bytes = self.engine.size(self.plan.state_relation)
         if since:
             self.base = since[0].version
 

@@ -162,21 +162,28 @@ class Block:
                 if values is not None:
                     distinct[name, self.variable_of[part]] = values
         periods = frozenset(v for part, v in self.variable_of.items() if is_period(self.type_of(part), part))
-        changed = {
+        return Statistics(rows, distinct, periods, changed=self._changed(known) if known.changed else {})
+
+    def _changed(self, known: TableStatistics) -> dict[str, float]:
+        """How often each relation changes: as the input of it that does so the most."""
+        return {
             name: max((known.share_of(scan.relation) or 0.0 for scan in scans(node)), default=0.0)
             for name, node in zip(self.names, self.relations, strict=True)
         }
-        return Statistics(rows, distinct, periods, changed=changed if known.changed else {})
 
     def rows_a_period(self, known: TableStatistics) -> float | None:
         """How many rows the aggregate is expected to have of each value of its first key that is a date."""
-        statistics, graph = self.statistics(known), self.graph
+        statistics = self.statistics(known)
         days = (self.variable_of[k.value] for k in self.aggregate.keys if k.value in self.variable_of)
         day = next((variable for variable in days if variable in statistics.periods), None)
         if day is None:
             return None
-        rows = statistics.groups(graph, [edge.name for edge in graph.edges], graph.free)
-        return rows / statistics.distinct_of(graph, day)
+        return self.rows(statistics) / statistics.distinct_of(self.graph, day)
+
+    def rows(self, statistics: Statistics) -> float:
+        """How many rows the aggregate is expected to have."""
+        graph = self.graph
+        return statistics.groups(graph, [edge.name for edge in graph.edges], graph.free)
 
     @cached_property
     def measurable(self) -> dict[str, tuple[str, tuple[Scalar, ...]]]:

@@ -62,9 +62,8 @@ class Factoriser(HelperViewMaker):
     def statistics(self) -> Statistics | None:
         if self.measured is None:
             return None
-        found, graph = self.block.statistics(self.measured), self.block.graph
-        result = found.groups(graph, [edge.name for edge in graph.edges], graph.free)
-        is_appended = self.may_append and self.measured.appends and result <= APPENDED_ROWS
+        found = self.block.statistics(self.measured)
+        is_appended = self.may_append and self.measured.appends and self.block.rows(found) <= APPENDED_ROWS
         return replace(found, upkeep=APPENDED) if is_appended else found
 
     @cached_property

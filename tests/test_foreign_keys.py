@@ -102,7 +102,9 @@ def _follow(bench: Bench, shop: Shop, steps: Sequence[str]) -> None:
         bench.engine.change(name, insert=list((now - then).elements()), delete=list((then - now).elements()))
 
 
-@pytest.mark.parametrize("sql", fast_only(["sums", "affected groups", "below an outer join"], QUERIES))
+@pytest.mark.parametrize(
+    "sql", fast_only(["sums", "affected groups", "filtered parents", "below an outer join"], QUERIES)
+)
 @pytest.mark.parametrize("strategy", by_run(["auto"], more=["recursive"], long=["factorized", "first_order"]))
 def test_exact_while_the_promise_holds(sql: str, strategy: str) -> None:
     for seed in range(2):

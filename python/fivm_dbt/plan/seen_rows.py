@@ -16,6 +16,7 @@ from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.total import is_total
+from fivm_dbt.naming import old_rows
 from fivm_dbt.plan.model.inputs import PlanInput
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.rewrite.flatten_joins import parts_of_join
@@ -24,12 +25,15 @@ from fivm_dbt.rewrite.flatten_joins import parts_of_join
 def with_conditions(inputs: Sequence[PlanInput], views: Sequence[View]) -> tuple[PlanInput, ...]:
     """The inputs with the conditions that hold wherever one of the views reads them.
 
-    Of a static input every change is told, of one whose parts are dropped every row that went.
+    Of a static input every change is told, of one whose parts are dropped every row that went. So it is of a parent
+    that is promised to be there: children may refer to a row that no filter lets through, and a new version of it is
+    no new parent to them.
     """
     reads = [read for view in views for read in _reads(view.core, ())]
+    asked = {scan.relation for view in views for term in view.terms for scan in scans(term.node)}
     return tuple(
         item
-        if item.is_static or item.retention is not None
+        if item.is_static or item.retention is not None or old_rows(item.name) in asked
         else replace(item, conditions=_shared(_of_input(item.name, reads)))
         for item in inputs
     )

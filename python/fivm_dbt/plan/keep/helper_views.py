@@ -24,8 +24,12 @@ from fivm_dbt.plan.keep.trees.recursive import Recursion
 from fivm_dbt.plan.layout.partitioning import is_period
 from fivm_dbt.plan.model.shown import ViewTree
 
-COPIED_FROM = 20_000_000
-"""Rows from which on an input is copied by the hash of a key: a copy of fewer has a dozen buckets or so."""
+COPIED_ABOVE = 20_000_000
+"""Rows up to which no input is copied by the hash of a key: such a copy has a dozen buckets or so."""
+
+READ_UP_TO = 2_000_000
+"""Rows up to which an input is read whatever chooses its rows and wherever a copy would have them: to read all of it
+takes less than the statement that would keep the copy."""
 
 
 @dataclass(frozen=True)
@@ -98,16 +102,18 @@ class HelperViews:
         """Whether a view of ``rows`` by ``keys`` would be an input once more, of which a refresh reads as much.
 
         It has a few hash buckets, if nobody wants more, and changes meet all of them. Of a large input they meet some
-        of many, of one that is placed by time the last ones.
+        of many, of one that is placed by time the last ones, and of one under a filter there may be few rows.
         """
-        relation = self.views.copied(rows)
-        if self.wanted.strategy != "auto" or self.wanted.buckets is not None or relation is None:
+        copied = self.views.copied(rows)
+        if self.wanted.strategy != "auto" or self.wanted.buckets is not None or copied is None:
             return False
-        if any(is_period(key.type, key.value) for key in keys):
+        self.measurable.setdefault(copied.relation, set())
+        measured = self.wanted.measured
+        counted = measured.rows_of(copied.relation) if measured is not None else None
+        if counted is None:
             return False
-        self.measurable.setdefault(relation, set())
-        counted = self.wanted.measured.rows_of(relation) if self.wanted.measured is not None else None
-        return counted is not None and counted <= COPIED_FROM
+        is_by_hash = copied.is_whole and not any(is_period(key.type, key.value) for key in keys)
+        return counted <= (COPIED_ABOVE if is_by_hash else READ_UP_TO)
 
     def aggregate(self, node: Aggregate, topmost: Topmost | None) -> Aggregate | None:
         """``node`` over helper views; None where it has no join that they could be of, or none that pays."""

@@ -37,6 +37,14 @@ class InnerView:
     bounded_by: str | None = None
 
 
+@dataclass(frozen=True)
+class Copied:
+    """Of what a view would be a copy: ``is_whole`` says of every row, but for those in which something is NULL."""
+
+    relation: str
+    is_whole: bool
+
+
 @dataclass
 class KeptViews:
     """The inner views of the model ``relation`` so far, each after those that it scans.
@@ -142,11 +150,15 @@ class KeptViews:
         is_plain = node.is_row_level or isinstance(node, (Values, UnionAll))
         return is_plain and all(self.is_input(child) for child in node.inputs)
 
-    def copied(self, node: Node) -> str | None:
-        """The input that ``node`` shows every row of, but for those in which something is NULL."""
-        while isinstance(node, Map) or (isinstance(node, Filter) and all(map(_is_there, node.predicates))):
+    def copied(self, node: Node) -> Copied | None:
+        """The input of which ``node`` shows rows, with projections and filters at most."""
+        is_whole = True
+        while isinstance(node, (Map, Filter)):
+            is_whole &= isinstance(node, Map) or all(map(_is_there, node.predicates))
             node = node.inputs[0]
-        return node.relation if isinstance(node, Scan) and node.relation not in self.names else None
+        if not isinstance(node, Scan) or node.relation in self.names:
+            return None
+        return Copied(node.relation, is_whole)
 
     def is_read(self, node: Node) -> bool:
         """Whether ``node`` reads inputs, and no part of it is evaluated on demand."""

@@ -32,6 +32,7 @@ Pass = Literal[
     "column_pruning",
     "delta_first",
     "look_ups",
+    "magic_sets",
     "products",
     "relevant_changes",
     "shared_aggregates",

@@ -101,6 +101,9 @@ class Aggregate(Local):
     def used(self) -> frozenset[ColumnId]:
         return used(self._called)
 
+    def shown_as(self, column: ColumnId) -> Scalar | None:
+        return next((k.value for k in self.keys if (self.alias, k.name) == column), None)
+
     def only(self, needed: frozenset[ColumnId]) -> Aggregate:
         """All keys stay: they make the groups."""
         calls = tuple(c for c in self.calls if (self.alias, c.name) in needed)

@@ -158,6 +158,14 @@ class Node:
         """
         return self.inputs[0].unique_keys(catalog) if self.drops_rows else ()
 
+    def shown_as(self, column: ColumnId) -> Scalar | None:
+        """What one of its columns is of the row of its first input that it is made of, or of each of several.
+
+        None where it is not computed of one row, nor the same for all that a row is made of.
+        """
+        is_passed = self.passes_rows and column in self.inputs[0].ids
+        return Scalar.column(*column) if is_passed else None
+
     @property
     def ids(self) -> frozenset[ColumnId]:
         """What its fields are referred to by."""

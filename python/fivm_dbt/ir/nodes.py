@@ -98,6 +98,9 @@ class Map(Node):
     def fields(self) -> tuple[Field, ...]:
         return made(self.alias, self.items)
 
+    def shown_as(self, column: ColumnId) -> Scalar | None:
+        return next((i.value for i in self.items if (self.alias, i.name) == column), None)
+
     def only(self, needed: frozenset[ColumnId]) -> Map:
         items = tuple(i for i in self.items if (self.alias, i.name) in needed)
         return Map(self.input.only(used(i.value for i in items)), self.alias, items)

@@ -45,6 +45,11 @@ class Window(Local):
     def key(self) -> tuple[Item, ...]:
         return self.partition
 
+    def shown_as(self, column: ColumnId) -> Scalar | None:
+        """Told of columns by which rows are partitioned alone: of others a window function may be part."""
+        value = next((i.value for i in self.items if (self.alias, i.name) == column), None)
+        return value if any(value == item.value for item in self.partition) else None
+
     @property
     def used(self) -> frozenset[ColumnId]:
         return used(i.value for i in self.items)

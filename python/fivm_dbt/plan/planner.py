@@ -136,7 +136,9 @@ class _Planning:
     def query(self) -> Node:
         """The nodes with joins flattened, columns pruned, and one aggregate where one view can be kept of several."""
         left_out = self._config.fivm_without
-        node = rewrite(self.lowered.node, is_pruned="column_pruning" not in left_out)
+        by_size = self._config.fivm_strategy == "auto" and "magic_sets" not in left_out
+        measured = self.request.measured if by_size else None
+        node = rewrite(self.lowered.node, measured, is_pruned="column_pruning" not in left_out)
         keeps_views = self._config.fivm_strategy != "first_order" and "shared_aggregates" not in left_out
         return share_aggregates(node) if keeps_views else node
 

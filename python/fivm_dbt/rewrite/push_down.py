@@ -32,15 +32,15 @@ def _filtered(node: Node, predicates: tuple[Scalar, ...]) -> Node:
     if not isinstance(node, OneSided):
         factors, others = parts_of_join(node)
         return joined(factors, (*others, *predicates)) if predicates else node
-    own = tuple(p for p in predicates if _can_pass(p) and p.columns <= node.left.ids)
+    own = tuple(p for p in predicates if can_pass(p) and p.columns <= node.left.ids)
     rest = tuple(p for p in predicates if p not in own)
     below = replace(node, left=_filtered(node.left, own))
     return Filter(below, rest) if rest else below
 
 
-def _can_pass(predicate: Scalar) -> bool:
+def can_pass(value: Scalar) -> bool:
     """Whether it may be asked of rows of which it would not be asked; the clock is separated from where it stands."""
-    return bool(predicate.columns) and not predicate.may_raise and not clock_kinds(predicate)
+    return bool(value.columns) and not value.may_raise and not clock_kinds(value)
 
 
 def _on_factor(node: SemiJoin) -> Node:
@@ -50,7 +50,7 @@ def _on_factor(node: SemiJoin) -> Node:
     chosen = next((f for f in factors if compared and compared <= f.ids), None)
     if chosen is None or len(factors) == 1:
         return node
-    own = tuple(p for p in predicates if _can_pass(p) and p.columns <= chosen.ids)
+    own = tuple(p for p in predicates if can_pass(p) and p.columns <= chosen.ids)
     others = tuple(p for p in predicates if p not in own)
     if any(p.columns <= f.ids for p in others for f in factors):
         return node

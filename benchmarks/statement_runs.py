@@ -72,14 +72,19 @@ class Followed:
 
     @staticmethod
     def build(
-        session: SparkSession, warehouse: Path, relation: str, sql: str, inputs: tuple[str, ...]
+        session: SparkSession,
+        warehouse: Path,
+        relation: str,
+        sql: str,
+        inputs: tuple[str, ...],
+        config: Config = EACH_KEPT,
     ) -> Followed:
         """Plan it as dbt does, by the sizes of its inputs, and build it."""
         engine = TimedEngine(session)
         relations = [Relation(name, engine.describe(f"SELECT * FROM {name}")) for name in inputs]
 
         def planner(measured: TableStatistics | None, promises: Promises | None = None) -> Plan:
-            request = ModelRequest(relation, sql, Catalog.of(relations), EACH_KEPT, measured=measured)
+            request = ModelRequest(relation, sql, Catalog.of(relations), config, measured=measured)
             return plan_model(request, engine.describe)
 
         model = Followed(settled_plan(planner, engine, State()), engine, session, warehouse)
@@ -96,7 +101,7 @@ class Followed:
         """One round: bring the model up to date, then ``change`` the inputs before each thing that is timed."""
         refresh(self.plan, self.engine)
         change()
-        changed, unchanged = self._refreshed("refreshed"), self._refreshed("no change")
+        changed, unchanged = self.refreshed(), self.refreshed("no change")
         change()
         started = time.perf_counter()
         name = self.plan.relation.split(".")[-1]
@@ -104,7 +109,8 @@ class Followed:
         self.rounds.append(Round(changed, unchanged, time.perf_counter() - started))
         return self.rounds[-1]
 
-    def _refreshed(self, expected: Action) -> Run:
+    def refreshed(self, expected: Action = "refreshed") -> Run:
+        """Bring the model up to date, which has to be done in this way."""
         before = self._commits()
         self.engine.taken()
         started = time.perf_counter()

@@ -12,10 +12,10 @@ from fivm_dbt.ir.scalar import ColumnId, Scalar
 N = TypeVar("N", bound=Node)
 
 
-def renamed(node: Node, fresh: Callable[[str], str]) -> tuple[Node, dict[str, str]]:
+def renamed(node: N, fresh: Callable[[str], str]) -> tuple[N, dict[str, str]]:
     """A copy of ``node`` with what ``fresh`` gives for each alias, and which alias became which."""
     names = {alias: fresh(alias) for alias in dict.fromkeys(_aliases(node))}
-    copy: Node = _rebuilt(node, names)
+    copy: N = _rebuilt(node, names)
     return copy, names
 
 

@@ -25,7 +25,7 @@ from fivm_dbt.ir.build import all_of, any_of, case, is_positive
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Map
 from fivm_dbt.ir.reads import Read, Scan
-from fivm_dbt.ir.rename import moved
+from fivm_dbt.ir.rename import moved, renamed
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import unique_name
 from fivm_dbt.rewrite.flatten_joins import joined, parts_of_join
@@ -120,12 +120,18 @@ class _Shared:
     """The aggregate that several members are shown from."""
 
     def __init__(
-        self, scans: tuple[Scan, ...], common: frozenset[Scalar], alias: str, keys: frozenset[str]
+        self,
+        scans: tuple[Scan, ...],
+        common: frozenset[Scalar],
+        keys: frozenset[str],
+        alias: str,
+        taken: set[str],
     ) -> None:
         self._scans = scans
         self._common = common
-        self._alias = alias
         self._keys = keys
+        self._taken = taken
+        self._alias = self._fresh(alias)
         self._calls: dict[tuple[str, Scalar | None], AggregateCall] = {}
 
     @staticmethod
@@ -133,14 +139,12 @@ class _Shared:
         """Over the relations of the first one."""
         first = members[0]
         common = frozenset.intersection(*(m.own for m in members))
-        alias = unique_name(first.aggregate.alias, taken)
-        taken.add(alias.lower())
         scans = []
         for number, scan in enumerate(first.scans):
             columns = dict(c for m in members for c in m.scans[number].columns)
             scans.append(replace(scan, columns=tuple(columns.items())))
         keys = frozenset(key.name.lower() for key in first.aggregate.keys)
-        return _Shared(tuple(scans), common, alias, keys)
+        return _Shared(tuple(scans), common, keys, first.aggregate.alias, taken)
 
     def shown(self, members: Sequence[_Member]) -> dict[Aggregate, Node]:
         """Each of the members from the shared aggregate."""
@@ -158,7 +162,9 @@ class _Shared:
             for key, value in zip(first.aggregate.keys, first.keys, strict=True)
         )
         shared = Aggregate(rows, self._alias, keys, tuple(self._calls.values()))
-        return {m.aggregate: self._map(m, shared, *read[m.aggregate]) for m in members}
+        # Two of them may be joined: each has an aggregate of its own aliases, which are one inner view.
+        each = (shared, *(renamed(shared, self._fresh)[0] for _ in members[1:]))
+        return {m.aggregate: _map(m, own, *read[m.aggregate]) for m, own in zip(members, each, strict=True)}
 
     def _columns(self, member: _Member) -> tuple[str | None, tuple[str, ...]]:
         """The column that counts a member's rows, if not all rows are its own, and those of its calls."""
@@ -188,13 +194,19 @@ class _Shared:
         """A scalar over the relations by their numbers, over those of the shared aggregate."""
         return moved(scalar, {f"f{number}": scan.alias for number, scan in enumerate(self._scans)})
 
-    def _map(self, member: _Member, shared: Aggregate, counted: str | None, called: tuple[str, ...]) -> Map:
-        """The member's columns, of the groups in which it has rows."""
-        has_rows = () if counted is None else (is_positive(Scalar.column(self._alias, counted)),)
-        rows = joined((shared,), has_rows)
-        names = (*(key.name for key in shared.keys), *called)
-        items = tuple(
-            Item(field.name, Scalar.column(self._alias, name), field.type)
-            for field, name in zip(member.aggregate.fields, names, strict=True)
-        )
-        return Map(rows, member.aggregate.alias, items)
+    def _fresh(self, alias: str) -> str:
+        new = unique_name(alias, self._taken)
+        self._taken.add(new.lower())
+        return new
+
+
+def _map(member: _Member, shared: Aggregate, counted: str | None, called: tuple[str, ...]) -> Map:
+    """The member's columns, of the groups in which it has rows."""
+    has_rows = () if counted is None else (is_positive(Scalar.column(shared.alias, counted)),)
+    rows = joined((shared,), has_rows)
+    names = (*(key.name for key in shared.keys), *called)
+    items = tuple(
+        Item(field.name, Scalar.column(shared.alias, name), field.type)
+        for field, name in zip(member.aggregate.fields, names, strict=True)
+    )
+    return Map(rows, member.aggregate.alias, items)

@@ -49,15 +49,22 @@ CRASHED = (
     "select o.id from o left join lateral ((null)) as q(a) on o.id = q.a",
     "select id, size((select null from s where s.k = o.k)) as f from o",
     "select k, (select null from s where s.k = r.k) as n, (select sum(y) from s where s.k = r.k) as t from r",
+    "select id, row_number() over w as a, rank() over w as k from r window w as "
+    "(partition by row_number() over (partition by g order by x) order by ts)",
+    "select k, x from r where exists (select 1 from s where s.k = if(r.x > (select avg(y) from s), 1, 2))",
+    "select * from (select t.k, (select count(*) from s where s.k = t.k and s.x > 3) as n "
+    "from (select distinct k from s) as t) a natural join (select t.k, "
+    "(select count(*) from s where s.k = t.k and s.x > 3) as n from (select distinct k from s) as t) b",
 )
 """Texts that once ended in a traceback."""
 
 
+@pytest.mark.parametrize("strategy", ["auto", "factorized"])
 @pytest.mark.parametrize("sql", CRASHED)
-def test_a_text_that_crashed_ends_in_a_plan_or_an_error(sql: str) -> None:
+def test_a_text_that_crashed_ends_in_a_plan_or_an_error(sql: str, strategy: str) -> None:
     columns = tuple(Column.of(c, "int") for c in ("id", "k", "g", "ts", "x", "y"))
     catalog = Catalog.of([Relation(f"main.{name}", columns) for name in ("o", "r", "s")])
-    ended = planned(Fuzzed(sql, Source(sql, catalog), "auto"))
+    ended = planned(Fuzzed(sql, Source(sql, catalog), strategy))
     assert not ended.is_crash, ended.trace
 
 

@@ -119,12 +119,11 @@ class CompletedWindows:
             self.found.insert(end, text)
             return
         # The name may stand for other functions too, which are not to change: its definition is written out here.
-        closing = self.text.closing(opening)
-        if self.found.touches(opening, closing):
-            raise not_found(call.window)
-        rest = self.text.sql[self.text.end(end) : self.text.end(closing)]
+        start, middle = self.text.start(opening), self.text.end(end)
+        closing = self.text.end(self.text.closing(opening))
+        written = self.found.completed(start, middle) + text + self.found.completed(middle, closing)
         last = self.text.closing(over + 1) if self.text.tokens[over + 1].text == "(" else over + 1
-        self.found.replace(over + 1, last, self.text.slice(opening, end) + text + rest)
+        self.found.replace(over + 1, last, written)
 
     def _place(self, call: WindowCall) -> tuple[tuple[int, int, int], int, int]:
         """The tokens of a call, of its OVER, and of the bracket that opens the definition of its window."""

@@ -12,6 +12,7 @@ the result, whichever comes first; but only if all windows put them in the same 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -19,7 +20,7 @@ from sqlglot import exp
 from fivm_dbt.ir.node import Field, Node
 from fivm_dbt.sql.completed_aggregates import CompletedAggregates
 from fivm_dbt.sql.completed_windows import CompletedWindows
-from fivm_dbt.sql.edits import Edit, Text
+from fivm_dbt.sql.edits import Edit, Text, edited
 from fivm_dbt.sql.functions import is_aggregate
 from fivm_dbt.sql.group_keys import Projections
 from fivm_dbt.sql.named_windows import check_definitions
@@ -62,6 +63,7 @@ class Completions:
         windows, aggregates = CompletedWindows(self, select), CompletedAggregates(self, select)
         clauses = [node.args.get(key) for key in ("having", "qualify", "order")]
         own = [n for part in (*node.expressions, *(c for c in clauses if c is not None)) for n in _own(part)]
+        own = [*_inner(node.args.get("windows") or [], own), *own]
         windows.tell_rows_apart([found for found in own if isinstance(found, exp.Window)])
         for found in own:
             if isinstance(found, exp.Window):
@@ -112,6 +114,12 @@ class Completions:
         start, end = self.text.start(first), self.text.end(last)
         return any(start <= edit.position <= end for edit in self._found)
 
+    def completed(self, start: int, end: int) -> str:
+        """The text between two positions, completed so far; what is put in at its end is not in it."""
+        inside = (edit for edit in self._found if start <= edit.position < end)
+        moved = (replace(edit, position=edit.position - start) for edit in inside)
+        return edited(self.text.sql[start:end], moved)
+
     def settle(self, call: exp.Expr) -> None:
         """Note that a call is exact after these edits."""
         place = self._place(call)
@@ -123,6 +131,16 @@ class Completions:
             return int(call.meta["start"])
         found = self.text.call(call)
         return self.text.start(found[0]) if found is not None else None
+
+
+def _inner(definitions: Sequence[exp.Window], own: Sequence[exp.Expr]) -> Iterator[exp.Expr]:
+    """What belongs to the definitions of windows that some of ``own`` name."""
+    named = {n.args["alias"].name.lower() for n in own if isinstance(n, exp.Window) and n.args.get("alias")}
+    renamed = (d for d in definitions if d.args.get("alias") and d.this.name.lower() in named)
+    named |= {definition.args["alias"].name.lower() for definition in renamed}
+    for definition in definitions:
+        if definition.this.name.lower() in named:
+            yield from (n for child in definition.iter_expressions() for n in _own(child))
 
 
 def _own(node: exp.Expr) -> Iterator[exp.Expr]:

@@ -59,16 +59,22 @@ class Around:
 
 def filtered(around: Around, predicate: exp.Expr) -> Around:
     """The relation with one conjunct of WHERE applied that contains subqueries."""
+    around, rest = _tested(around, predicate)
+    return around if rest is None else replace(around, relation=Filter(around.relation, (rest,)))
+
+
+def _tested(around: Around, predicate: exp.Expr) -> tuple[Around, Scalar | None]:
+    """The relation with what a conjunct looks up, and what is left to be asked of a row; None if that is nothing."""
     condition = unparenthesized(predicate)
     negated = False
     while isinstance(condition, exp.Not):
         condition, negated = unparenthesized(condition.this), not negated
     if isinstance(condition, exp.Exists) and is_subquery(condition):
-        return replace(around, relation=_exists(around, existing(query_of(condition.this)), negated))
+        return replace(around, relation=_exists(around, existing(query_of(condition.this)), negated)), None
     if isinstance(condition, exp.In) and condition.args.get("query") is not None:
-        return _in(around, condition, negated)
+        return _in(around, condition, negated), None
     around, rest = with_columns(around, predicate)
-    return replace(around, relation=Filter(around.relation, (to_scalar(rest, around.scope),)))
+    return around, to_scalar(rest, around.scope)
 
 
 def _exists(around: Around, query: exp.Query, negated: bool) -> Node:
@@ -159,10 +165,13 @@ def _plain_rows(around: Around, query: exp.Select, width: int) -> _Rows:
     conditions: list[Scalar] = []
     where = query.args.get("where")
     for predicate in conjuncts(where.this) if where is not None else []:
-        if has_subquery(predicate):
-            inner = filtered(inner, predicate)
+        inner, scalar = (
+            _tested(inner, predicate)
+            if has_subquery(predicate)
+            else (inner, to_scalar(predicate, inner.scope))
+        )
+        if scalar is None:
             continue
-        scalar = to_scalar(predicate, inner.scope)
         known = {f.id for f in inner.relation.fields}
         if row_columns(scalar) <= known:
             inner = replace(inner, relation=Filter(inner.relation, (scalar,)))

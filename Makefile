@@ -7,10 +7,10 @@ JARS := .venv/.jars
 FILES ?= $(wildcard tests/scenarios/*.jsonl tests/saved_cases/*.jsonl)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-fast test-more test-spark test-long random mutants golden check format bench bench-large project queries constructs demo replay clean
+.PHONY: help setup test test-fast test-more test-spark test-long test-long-duckdb test-long-spark random mutants golden check format bench bench-large project queries constructs demo replay clean
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-17s %s\n", $$1, $$2}'
 
 setup: $(INSTALLED) $(JARS) ## virtual environment with everything for development, and Spark's Delta jars
 
@@ -37,8 +37,12 @@ test-spark: setup ## tests on local Spark + Delta, in two sessions
 	$(BIN)/pytest tests -m "spark and not long" -n 2 --dist loadfile -q --durations=10
 
 # What ARGS choose may all be in one of the two: pytest says 5 where there is nothing to run.
-test-long: setup ## everything else, first without Java, then on Spark, some hours; ARGS='-k random_on_spark' for a part
+test-long: test-long-duckdb test-long-spark ## everything else, three hours; ARGS='-k random_on_spark' for a part
+
+test-long-duckdb: $(INSTALLED) ## of that what needs no Java, two hours
 	$(BIN)/pytest tests -m "(more or long) and not spark" -n 2 --dist worksteal -q $(ARGS) || test $$? -eq 5
+
+test-long-spark: setup ## and the rest, on Spark
 	$(BIN)/pytest tests -m "long and spark" -n 2 --dist worksteal -q $(ARGS) || test $$? -eq 5
 
 random: $(INSTALLED) ## random queries of your choice over random changes; ARGS='--only "left join" --seeds 50'

@@ -51,6 +51,15 @@ CAPTURES = (
         tests="tests/test_seen_rows.py",
     ),
     Mutant(
+        "condition-of-a-parent",
+        "a promised parent that a filter begins to let through counts as a new one",
+        "plan/seen_rows.py",
+        "with_conditions",
+        old="item.is_static or item.retention is not None or old_rows(item.name) in asked",
+        new="item.is_static or item.retention is not None",
+        tests="tests/test_foreign_keys.py",
+    ),
+    Mutant(
         "condition-of-right-rows",
         "changes of the right side of an outer join are left out by what is asked of its result",
         "plan/seen_rows.py",

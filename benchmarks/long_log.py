@@ -127,6 +127,10 @@ _COMMIT_INFO = {
 def _file(number: int, values: dict[str, str], partitions: int) -> dict[str, object]:
     day = str(_BEFORE - timedelta(days=1 + number % partitions))
     where = {column: value or day for column, value in values.items()}
+    stats: dict[str, object] = {"numRecords": 10_000}
+    if "day" not in values:
+        # What looks for other days skips the file by these.
+        stats |= {"minValues": {"day": day}, "maxValues": {"day": day}, "nullCount": {"day": 0}}
     path = "/".join([*(f"{column}={value}" for column, value in where.items()), f"part-{number}.parquet"])
     return {
         "add": {
@@ -135,7 +139,7 @@ def _file(number: int, values: dict[str, str], partitions: int) -> dict[str, obj
             "size": 1_000_000,
             "modificationTime": 0,
             "dataChange": False,
-            "stats": json.dumps({"numRecords": 10_000}),
+            "stats": json.dumps(stats),
         }
     }
 

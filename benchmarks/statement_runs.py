@@ -125,10 +125,12 @@ class Followed:
         schema = self.plan.relation.split(".")[0]
         return sum(1 for _ in self.warehouse.glob(f"{schema}.db/*/_delta_log/*.json"))
 
-    def check(self) -> None:
-        """Exit unless the model's view has, as a bag, the rows of its SQL once it is up to date."""
+    def check(self, where: str = "true") -> None:
+        """Exit unless the view has, as a bag, the rows of its SQL once it is up to date; those of a condition."""
         refresh(self.plan, self.engine)
-        model, recompute = f"SELECT * FROM {self.plan.relation}", f"SELECT * FROM ({self.plan.sql})"
+        model, recompute = (
+            f"SELECT * FROM {rows} WHERE {where}" for rows in (self.plan.relation, f"({self.plan.sql})")
+        )
         too_many, missing = (
             self.session.sql(f"({one}) EXCEPT ALL ({other})").count()
             for one, other in ((model, recompute), (recompute, model))

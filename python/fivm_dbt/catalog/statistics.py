@@ -6,6 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+READ_UP_TO = 2_000_000
+"""Rows up to which all of a relation is read by each refresh that looks for some: that takes less than the statement
+that would keep a copy."""
+
+COPIED_ABOVE = 20_000_000
+"""Rows up to which a relation is read rather than copied by the hash of a key: a copy has a dozen buckets or so."""
+
 
 @dataclass(frozen=True)
 class TableStatistics:

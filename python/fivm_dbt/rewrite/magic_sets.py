@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from fivm_dbt.catalog import TableStatistics
+from fivm_dbt.catalog.statistics import COPIED_ABOVE, READ_UP_TO
 from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.nodes import Filter
@@ -27,12 +28,6 @@ from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import unique_name
 from fivm_dbt.rewrite.flatten_joins import joined, parts_of_join
 from fivm_dbt.rewrite.push_down import can_pass, push_down
-
-CHOSEN_UP_TO = 2_000_000
-"""Rows up to which a relation may choose: a refresh reads all of it."""
-
-READ_UP_TO = 20_000_000
-"""Rows up to which there may be of what is chosen from: a change of the relation that chooses reads all of it."""
 
 TIMES = 10
 """Of what is chosen from there have to be so many times as many rows as of what chooses."""
@@ -78,7 +73,7 @@ class _Magic:
             factors, theirs = parts_of_join(rows)
             for factor in factors:
                 chosen = tuple(p for p in (*own, *theirs) if _chooses(p, factor))
-                if isinstance(factor, Read) and chosen and self._rows(factor) <= CHOSEN_UP_TO:
+                if isinstance(factor, Read) and chosen and self._rows(factor) <= READ_UP_TO:
                     yield Filter(factor, chosen)
 
     def _by(self, groups: Node, chooser: Filter, predicate: Scalar) -> Node | None:
@@ -111,8 +106,9 @@ class _Magic:
         return None if below is None else node.with_inputs((below, *others))
 
     def _is_larger(self, groups: Node, chooser: Filter) -> bool:
+        """Whether there is enough to choose from, and no more than a change of what chooses may read."""
         rows = max((self._rows(read) for read in groups.walk()), default=0)
-        return TIMES * self._rows(chooser.input) <= rows <= READ_UP_TO
+        return TIMES * self._rows(chooser.input) <= rows <= COPIED_ABOVE
 
     def _rows(self, node: Node) -> float:
         """Of a relation that is read; more than any number where nobody has counted them."""

@@ -23,7 +23,7 @@ from fivm_dbt.sql.completed_windows import CompletedWindows
 from fivm_dbt.sql.edits import Edit, Text, edited
 from fivm_dbt.sql.functions import is_aggregate
 from fivm_dbt.sql.group_keys import Projections
-from fivm_dbt.sql.named_windows import check_definitions
+from fivm_dbt.sql.named_windows import check_definitions, definition_of
 from fivm_dbt.sql.parse import unsupported
 from fivm_dbt.sql.scope import Scope
 from fivm_dbt.sql.select_names import SelectNames
@@ -135,11 +135,9 @@ class Completions:
 
 def _inner(definitions: Sequence[exp.Window], own: Sequence[exp.Expr]) -> Iterator[exp.Expr]:
     """What belongs to the definitions of windows that some of ``own`` name."""
-    named = {n.args["alias"].name.lower() for n in own if isinstance(n, exp.Window) and n.args.get("alias")}
-    renamed = (d for d in definitions if d.args.get("alias") and d.this.name.lower() in named)
-    named |= {definition.args["alias"].name.lower() for definition in renamed}
+    used = {id(definition_of(n, definitions)) for n in own if isinstance(n, exp.Window)}
     for definition in definitions:
-        if definition.this.name.lower() in named:
+        if id(definition) in used:
             yield from (n for child in definition.iter_expressions() for n in _own(child))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fivm_dbt.catalog import TableStatistics
+from fivm_dbt.catalog.statistics import COPIED_ABOVE, READ_UP_TO
 from fivm_dbt.config import Inequality, Strategy
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.copies import Copies
@@ -23,13 +24,6 @@ from fivm_dbt.plan.keep.trees.factorised_result import FactorisedResult
 from fivm_dbt.plan.keep.trees.recursive import Recursion
 from fivm_dbt.plan.layout.partitioning import is_period
 from fivm_dbt.plan.model.shown import ViewTree
-
-COPIED_ABOVE = 20_000_000
-"""Rows up to which no input is copied by the hash of a key: such a copy has a dozen buckets or so."""
-
-READ_UP_TO = 2_000_000
-"""Rows up to which an input is read whatever chooses its rows and wherever a copy would have them: to read all of it
-takes less than the statement that would keep the copy."""
 
 
 @dataclass(frozen=True)

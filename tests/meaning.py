@@ -19,7 +19,6 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import Catalog, Column, Relation, SparkType
 from fivm_dbt.config import load_config
-from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.engines.spark.engine import SparkEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.scalar import column_ast
@@ -317,13 +316,13 @@ class _Check:
         for bound in inputs:
             if bound.name in moved:
                 self._stage(staged_input(plan, bound.name), change_query(plan, bound))
-        binding = Binding(inputs, moved, BUCKETS, OLD, clock=self._clock(plan))
+        binding = Binding(inputs, moved, BUCKETS, OLD, clock=self._clock(plan), losing=moved)
         for view in plan.helpers:
             added, binding = self._with_delta(plan, view, binding)
             self.meaning.view(view.name, added)
             bound = BoundInput(view.name, "version difference", OLD, NEW)
             self._stage(staged_input(plan, view.name), change_query(plan, bound))
-            binding = binding.with_view(bound, is_changed=bool(prune_terms(view.terms, binding.changed)))
+            binding = binding.with_view(bound, is_changed=binding.is_changed_by(view))
         return self._with_delta(plan, plan.top, binding)[0]
 
     def _with_delta(self, plan: Plan, view: View, binding: Binding) -> tuple[str, Binding]:
@@ -339,7 +338,7 @@ class _Check:
             if keys_query is not None:
                 self._stage(staged_input(plan, key_set.name), keys_query)
                 binding = replace(binding, changed=binding.changed | {key_set.name})
-        if prune_terms(view.terms, binding.changed):
+        if binding.is_changed_by(view):
             staged = staged_state(plan, view)
             self._stage(staged, delta_query(plan, view, binding))
             rows = exp.union(rows, exp.select(*columns).from_(table(staged)), distinct=False)

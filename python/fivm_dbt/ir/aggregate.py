@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 
 from fivm_dbt.catalog import Catalog
@@ -117,7 +118,7 @@ class Aggregate(Local):
     def unique_keys(self, catalog: Catalog) -> tuple[Key, ...]:
         return (frozenset((self.alias, key.name) for key in self.keys),)
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return made(self.alias, (*self.keys, *self.calls))
 

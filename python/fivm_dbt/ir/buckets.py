@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.ir.node import Field, Item, Node, listed
@@ -34,7 +35,7 @@ class Buckets(Node):
     def __post_init__(self) -> None:
         self._check(self.code, *(i.value for i in self.items))
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         kept = tuple(Field(self.alias, i.name, i.type) for i in self.items)
         names = ((LEVEL, INT), (PARENT, BIGINT), (BUCKET, BIGINT))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 
 from fivm_dbt.ir.node import Field, Item, Node, conjunction, listed, made
 from fivm_dbt.ir.nodes import Filter
@@ -46,7 +47,7 @@ class ClockMap(Node):
     def __post_init__(self) -> None:
         self._check(*(item.value for item in self.items))
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return made(self.alias, self.items)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from fivm_dbt.ir.factored import Product
 from fivm_dbt.ir.node import Field, Item, Node, listed
@@ -23,7 +24,7 @@ class Copies(Node):
     def __post_init__(self) -> None:
         self._check(*(i.value for i in self.items), *(scalar for scalar, _ in self.times.factors))
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return tuple(Field(self.alias, item.name, item.type) for item in self.items)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.ir.factored import Product, Summed
@@ -54,7 +55,7 @@ class Defined(Node):
     def alias(self) -> str:
         return self.definition.alias
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return self.definition.fields
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
+from functools import cached_property
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from fivm_dbt.catalog import Catalog
@@ -86,7 +87,7 @@ class Node:
     symbol: ClassVar[str] = ""
     """What stands between its inputs in a formula."""
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return self.inputs[0].fields
 
@@ -166,7 +167,7 @@ class Node:
         is_passed = self.passes_rows and column in self.inputs[0].ids
         return Scalar.column(*column) if is_passed else None
 
-    @property
+    @cached_property
     def ids(self) -> frozenset[ColumnId]:
         """What its fields are referred to by."""
         return frozenset(f.id for f in self.fields)

@@ -7,6 +7,7 @@ inner part can be merged into the SELECT around it. Relations are bags (section 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from fivm_dbt.catalog import Catalog
 from fivm_dbt.catalog.types import SparkType
@@ -25,7 +26,7 @@ class Values(Node):
     columns: tuple[tuple[str, SparkType], ...]
     rows: tuple[tuple[Scalar, ...], ...]
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return tuple(Field(self.alias, name, type_) for name, type_ in self.columns)
 
@@ -48,7 +49,7 @@ class AsWritten(Node):
     alias: str
     columns: tuple[tuple[str, SparkType], ...]
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return tuple(Field(self.alias, name, type_) for name, type_ in self.columns)
 
@@ -94,7 +95,7 @@ class Map(Node):
         self._check(*(item.value for item in self.items))
         self._check_names()
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return made(self.alias, self.items)
 
@@ -129,7 +130,7 @@ class Join(Node):
         if len(ids) != len(set(ids)):
             raise ValueError(f"Join: factors share fields: {sorted(i for i in ids if ids.count(i) > 1)}")
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return tuple(f for factor in self.factors for f in factor.fields)
 
@@ -170,7 +171,7 @@ class Explode(Node):
     def __post_init__(self) -> None:
         self._check(self.generator)
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return self.input.fields + tuple(Field(self.alias, name, type_) for name, type_ in self.columns)
 
@@ -196,7 +197,7 @@ class UnionAll(Node):
         if len(widths) != 1:
             raise ValueError(f"UnionAll: branches of different widths {sorted(widths)}")
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return tuple(Field(self.alias, f.name, f.type) for f in self.branches[0].fields)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from fivm_dbt.catalog import Catalog
@@ -52,7 +53,7 @@ class OuterJoin(OneSided):
     keeps_unmatched = True
     join_type = "left"
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return self.left.fields + self.right.fields
 

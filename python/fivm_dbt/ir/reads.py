@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from fivm_dbt.catalog import Catalog
 from fivm_dbt.catalog.types import SparkType
@@ -38,7 +39,7 @@ class Read(Node, ABC):
         """Whether it is between two times that depend on the change."""
         return any(b.is_closed for b in self.times)
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return self.source.fields
 
@@ -56,7 +57,7 @@ class Scan(Read):
     def source(self) -> Scan:
         return self
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return tuple(Field(self.alias, name, type_) for name, type_ in self.columns)
 

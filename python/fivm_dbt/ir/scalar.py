@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 
 import sqlglot
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.ir.dialect import SparkText
+from fivm_dbt.ir.dialect import SPARK, SPARK_TEXT
 
 ColumnId = tuple[str, str]
 """(alias of the relation, column name)"""
@@ -35,9 +35,10 @@ class Scalar:
     @staticmethod
     def parse(sql: str) -> Scalar:
         """The scalar written as Spark SQL, with every column as ``alias.column``."""
-        return Scalar(sqlglot.parse_one(sql, dialect=SparkText))
+        return Scalar(sqlglot.parse_one(sql, dialect=SPARK_TEXT))
 
     @staticmethod
+    @lru_cache(maxsize=10_000)
     def column(table: str, name: str) -> Scalar:
         return Scalar(column_ast(table, name))
 
@@ -79,7 +80,7 @@ class Scalar:
     @cached_property
     def sql(self) -> str:
         """Canonical Spark SQL."""
-        return self._ast.sql(dialect="spark", comments=False)
+        return self._ast.sql(dialect=SPARK, comments=False)
 
     @cached_property
     def columns(self) -> frozenset[ColumnId]:
@@ -230,7 +231,7 @@ def as_type(value: exp.Expr, type_: str) -> exp.Expr:
 
 @cache
 def _type_ast(text: str) -> exp.DataType:
-    return exp.DataType.build(text, dialect="spark")
+    return exp.DataType.build(text, dialect=SPARK)
 
 
 def identifier(name: str) -> exp.Identifier:

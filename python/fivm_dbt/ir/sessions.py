@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.node import Field, Item, listed
@@ -49,7 +50,7 @@ class Sessions(Window):
     def goes_by_time(self) -> bool:
         return True
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         bounds = (Field(self.alias, name, BIGINT) for name in (SESSION_START, SESSION_END))
         return (*super().fields, *bounds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeVar
 
 from fivm_dbt.catalog import Catalog
@@ -37,7 +38,7 @@ class Window(Local):
         self._check(*(i.value for i in (*self.partition, *self.items)))
         self._check_names()
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return made(self.alias, self.items)
 

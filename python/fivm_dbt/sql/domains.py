@@ -19,7 +19,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.node import Field, Item, Node
 from fivm_dbt.ir.nodes import Join, Map
 from fivm_dbt.ir.rename import renamed
-from fivm_dbt.ir.scalar import Scalar, column_ast
+from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.expressions import unparenthesized
 from fivm_dbt.sql.lowered import Lowered
@@ -85,7 +85,7 @@ def equal_columns(ours: tuple[Scalar, ...], theirs: tuple[Field, ...]) -> tuple[
 
 def same(outer: Outer, carried: tuple[Field, ...]) -> tuple[Scalar, ...]:
     """That the values of the domain are those of the row around the subquery."""
-    return equal_columns(tuple(Scalar(column_ast(*c)) for c in outer.captured), carried)
+    return equal_columns(tuple(Scalar.column(*c) for c in outer.captured), carried)
 
 
 def with_domain(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from fivm_dbt.catalog.types import SparkType
@@ -143,7 +144,7 @@ class Match(Local):
         over = used(i.value for i in self.partition) | self.used
         return replace(self, input=self.input.only(over), items=items)
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         return tuple(Field(self.alias, i.name, i.type) for i in (*self.partition, *self.items))
 

@@ -55,7 +55,7 @@ class Runs(Node):
         values = (i.value for i in (*self.keys, self.at, *self.columns))
         self._check(*values, self.part, self.own)
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         keys = tuple(Field(self.alias, k.name, k.type) for k in self.keys)
         return (*keys, Field(self.alias, MARK, self.mark_type))

@@ -167,7 +167,10 @@ def test_interrupted_at_every_statement(after: bool) -> None:
     raise AssertionError("it never came to its end")
 
 
-def test_random_changes() -> None:
+@pytest.mark.parametrize("part", fast_only([0.25, 2], [1000]))
+def test_random_changes(part: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folds of all partitions, of those with two rows or more in the tail, and of none."""
+    monkeypatch.setattr("fivm_dbt.steps.applying.FOLDED_PART", part)
     rng = random.Random(7)
     for sql in (*QUERIES, OUTER):
         rows: list[tuple[object, ...]] = [(rng.choice((1, 2, None)), str(rng.randrange(4))) for _ in range(8)]
@@ -188,6 +191,65 @@ def test_random_changes() -> None:
                 bench.engine.change("s", insert=[(rng.choice((1, 2, 3)), rng.randrange(3))])
             bench.refresh()
             bench.check()
+
+
+def _in_tail(bench: Bench) -> int:
+    condition = "__fivm_view = 'tail' AND __fivm_of <> 'coverage'"
+    ((rows,),) = bench.engine.query(f"SELECT COUNT(*) FROM {bench.plan.state_relation} WHERE {condition}")
+    return int(str(rows))
+
+
+def test_partitions_that_get_few_rows_stay_in_the_tail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fivm_dbt.steps.applying.FOLDED_PART", 3)
+    days = [(day, 1) for day in (1, 2)]
+    bench = Bench.of(
+        "select d, sum(x) as s, count(*) as n from r group by d",
+        {"r": ("d int, x int", days)},
+        {"fivm_apply": "append", "fivm_fold_after": 3, "fivm_buckets": 4},
+    )
+    bench.refresh()
+    for x in range(2, 5):
+        bench.engine.change("r", insert=[(1, x), (2, 10 * x)], delete=[(2, 10 * x - 10)] if x > 2 else [])
+        bench.refresh()
+        bench.check()
+    assert _in_tail(bench) == 6
+    bench.engine.change("r", insert=[(1, 9), (3, 1)], delete=[(2, 40)])
+    report = bench.refresh()
+    bench.check()
+    assert _appends(report.statements) == [False]
+    fold = next(s for s in report.statements if "REPLACE WHERE" in s)
+    assert _in_tail(bench) == 1, f"the new day waits, and what was of day 2 cancels: {fold}"
+    bench.engine.change("r", insert=[(3, 2)])
+    assert _appends(bench.refresh().statements) == [True]
+    bench.check()
+    assert _in_tail(bench) == 2
+    bench.with_plan(meta={"fivm_apply": "merge", "fivm_buckets": 4})
+    bench.engine.change("r", insert=[(1, 9)])
+    bench.refresh()
+    bench.check()
+    assert _in_tail(bench) == 0, "a MERGE over a tail would count it twice"
+
+
+def test_which_partitions_pay() -> None:
+    sizes = {"v": StateSize(1000, 10), "w": StateSize(40, 10)}
+    tail = Tail().longer({"v": {"old": 24, "new": 25}, "w": {"1": 1}})
+    goes, stays = tail.folded(sizes)
+    assert goes.partitions == (("v", (("new", 25),)), ("w", (("1", 1),)))
+    assert stays == Tail(1, (("v", (("old", 24),)),))
+    assert Tail().longer({"v": {"new": 25}}).folded(sizes)[1] == Tail()
+
+
+def test_not_too_much_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {"v": StateSize(1_000_000, 10)}
+    monkeypatch.setattr("fivm_dbt.steps.applying.FOLDED_ROWS", 10)
+    monkeypatch.setattr("fivm_dbt.steps.applying.FOLDED_SHARE", 0)
+    goes, stays = Tail().longer({"v": {"a": 1, "b": 5, "c": 3}}).folded(sizes)
+    assert (goes.partitions_of("v"), stays.partitions_of("v")) == (("b",), ("a", "c"))
+    monkeypatch.setattr("fivm_dbt.steps.applying.FOLDED_ROWS", 10_000)
+    wide = Tail().longer({"v": {str(n): 1 for n in range(400)}})
+    assert len(wide.folded(sizes)[1].partitions_of("v")) == 250
+    wider = wide.longer({"v": {str(n): 1 for n in range(400, 600)}})
+    assert wider.folded(sizes)[1] == Tail()
 
 
 def test_auto_appends_while_states_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,7 +324,7 @@ def test_views_that_are_looked_at_as_a_whole_are_added_up_first() -> None:
 
 
 def test_a_tail_may_be_a_share_of_the_states() -> None:
-    plan, tail = _bench().plan, Tail(1, FOLDED_ROWS + 1)
+    plan, tail = _bench().plan, Tail().longer({"v": {"1": FOLDED_ROWS + 1}})
     assert tail.is_full(plan, {"v": StateSize(4 * FOLDED_ROWS, 1)})
     assert not tail.is_full(plan, {"v": StateSize(6 * FOLDED_ROWS, 1)})
 
@@ -295,8 +357,11 @@ def test_what_is_never_appended_to() -> None:
 
 
 def test_a_tail_is_recorded() -> None:
-    tail = Tail().longer(3, {"a.v": ["2", "1"]}).longer(2, {"a.v": ["3"], "a.w": ["0"]})
-    assert (tail.commits, tail.rows, tail.views) == (2, 5, {"a.v", "a.w"})
+    tail = (
+        Tail().longer({"a.v": {"2": 2, "1": 1}}).longer({"a.v": {"3": 1, "2": 1}, "a.w": {"0": 1}, "a.x": {}})
+    )
+    assert (tail.commits, tail.rows, tail.views) == (2, 6, {"a.v", "a.w"})
+    assert dict(tail.partitions)["a.v"] == (("1", 1), ("2", 3), ("3", 1))
     assert (tail.partitions_of("a.v"), tail.partitions_of("a.x")) == (("1", "2", "3"), ())
     assert Tail.of(tail.as_dict()) == tail
     assert Tail.of(None) == Tail.of({}) == Tail()

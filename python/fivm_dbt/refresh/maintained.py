@@ -281,9 +281,12 @@ class MaintainedRun(BuildRun):
                 self._show()
             self.tail = longer
             return update.plan_append()
-        before, self.tail = self.tail, Tail()
-        if before.views:
-            return update.plan_fold(before, self.sizes)
+        had_tail, self.tail = bool(self.tail.views), Tail()
+        if had_tail and appends(self.plan, self.sizes):
+            goes, self.tail = longer.folded(self.sizes)
+            return update.plan_fold(goes, self.tail, self.sizes)
+        if had_tail:  # a MERGE over a tail would count it twice
+            return update.plan_fold(longer, Tail(), self.sizes)
         return update.plan_writes(replaced, self.sizes)
 
     def _write(

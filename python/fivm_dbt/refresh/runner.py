@@ -139,18 +139,18 @@ class Update:
 
     def longer(self, tail: Tail) -> Tail:
         """The tail with the deltas appended to it."""
-        rows = sum(change.rows for change in self._merged.values())
-        return tail.longer(rows, {name: change.touched for name, change in self._merged.items()})
+        return tail.longer({v: {t.value: t.rows for t in found} for v, found in self._touched.items()})
 
     def plan_append(self) -> Binding:
         """Have the deltas appended."""
         self._planned = appended(self._plan, self._touched)
         return self.started_from
 
-    def plan_fold(self, tail: Tail, sizes: Mapping[str, StateSize]) -> Binding:
-        """Have them written with all that is in the tail."""
-        self._planned = folded(self._plan, self._touched, tail, sizes)
-        self._note_anew()
+    def plan_fold(self, goes: Tail, stays: Tail, sizes: Mapping[str, StateSize]) -> Binding:
+        """Have partitions written with what ``goes`` there of the deltas and the tail, and the tail with the rest."""
+        self._planned = folded(self._plan, self._touched, goes, stays, sizes)
+        if not stays.views:
+            self._note_anew()
         return self.started_from
 
     def plan_writes(self, replaced: frozenset[str], sizes: Mapping[str, StateSize]) -> Binding:
@@ -197,6 +197,7 @@ class Update:
             tails=tails,
             only_these=count > 1,
             is_small=write.is_small,
+            left=write.left,
         )
         told = None
         if write.is_told:

@@ -80,6 +80,8 @@ class Write:
     """Whether one task writes the partitions anew."""
     is_told: bool = False
     """Whether the commit says which rows of the root change, where that is written by partitions."""
+    left: tuple[Place, ...] = ()
+    """What stays in the tail, added up, while other places are folded in."""
 
     @property
     def partitions(self) -> int:
@@ -97,18 +99,25 @@ def appended(plan: Plan, touched: Mapping[str, Sequence[TouchedPartition]]) -> t
 def folded(
     plan: Plan,
     touched: Mapping[str, Sequence[TouchedPartition]],
-    tail: Tail,
+    goes: Tail,
+    stays: Tail,
     sizes: Mapping[str, StateSize],
 ) -> tuple[Write, ...]:
-    """The one statement that adds the tail and the deltas to the partitions that they touch, written anew."""
-    places = []
-    for view in plan.stored:
-        delta = touched.get(view.name, ())
-        every = sorted({*(t.value for t in delta), *tail.partitions_of(view.name)})
-        if every:
-            places.append(Place(view, _known(every), is_staged=bool(delta)))
+    """The one statement that adds what ``goes`` of the tail and of the deltas to partitions, which are written anew.
+
+    What ``stays`` in the tail is added up there.
+    """
+
+    def places(part: Tail) -> tuple[Place, ...]:
+        return tuple(
+            Place(view, _known(found), is_staged=bool(touched.get(view.name)))
+            for view in plan.stored
+            if (found := part.partitions_of(view.name))
+        )
+
     rows = sum(t.rows for delta in touched.values() for t in delta)
-    return (Write(tuple(places), rows, "replace", is_small=_is_small(places, rows + tail.rows, sizes)),)
+    is_small = _is_small(places(goes), goes.rows + stays.rows, sizes)
+    return (Write(places(goes), rows, "replace", is_small=is_small, left=places(stays)),)
 
 
 def writes(

@@ -10,7 +10,7 @@ from fivm_dbt.naming import COUNT, PARTITION, SIGN
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.state import StateTable
 from fivm_dbt.plan.model.view import View
-from fivm_dbt.spark.pieces import as_both, table
+from fivm_dbt.spark.pieces import as_both, is_any, table
 from fivm_dbt.spark.states import stored
 from fivm_dbt.steps.binding import staged_state
 
@@ -90,8 +90,18 @@ def read_summed(
     return query.subquery(identifier(alias), copy=False)
 
 
-def summed(view: View, rows: exp.Expr, *, with_partition: bool = True, is_signed: bool = False) -> exp.Select:
-    """Rows of a view's state, a FROM item, added up per key, without keys that are gone; signed, per sign too."""
+def summed(
+    view: View,
+    rows: exp.Expr,
+    *,
+    with_partition: bool = True,
+    is_signed: bool = False,
+    of_delta: bool = False,
+) -> exp.Select:
+    """Rows of a view's state, a FROM item, added up per key, without keys that are gone; signed, per sign too.
+
+    A row ``of_delta`` changes something where one of its sums is not zero.
+    """
     state = view.state
     names = [
         *(k.name for k in state.keys),
@@ -103,6 +113,8 @@ def summed(view: View, rows: exp.Expr, *, with_partition: bool = True, is_signed
     query = exp.select(*(k.copy() for k in keys), *sums).from_(rows, copy=False)
     if keys:
         query = query.group_by(*keys, copy=False)
+    if of_delta:
+        return query.having(is_any([_total(name, state) for name in state.stored_names]), copy=False)
     if state.is_global:
         return query
     is_there = exp.NEQ(this=exp.Sum(this=exp.column(COUNT)), expression=exp.Literal.number(0))

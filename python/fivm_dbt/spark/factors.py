@@ -21,10 +21,9 @@ from fivm_dbt.naming import PREFIX
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.rings.numbers import Numbers
-from fivm_dbt.spark.pieces import table, union_all
+from fivm_dbt.spark.pieces import is_any, table, union_all
 from fivm_dbt.spark.reads import shown_columns
 from fivm_dbt.spark.select import select_columns
-from fivm_dbt.spark.state import is_any
 from fivm_dbt.steps.binding import staged_input, staged_state
 
 Query = exp.Query

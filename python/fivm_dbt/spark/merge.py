@@ -16,10 +16,10 @@ from fivm_dbt.plan.model.state import StateTable
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.spark.alarms import NEGATIVE, overflowed, unless
 from fivm_dbt.spark.heads import head_branches, head_row, is_from, is_in_tail
-from fivm_dbt.spark.pieces import in_one_task, table
+from fivm_dbt.spark.pieces import in_one_task, is_any, table
 from fivm_dbt.spark.places import Place
 from fivm_dbt.spark.replace import replace_partitions
-from fivm_dbt.spark.state import is_any, twice
+from fivm_dbt.spark.state import twice
 from fivm_dbt.spark.states import as_delta, as_stored, of_view, renamed, with_head
 from fivm_dbt.steps.binding import staged_state
 
@@ -37,16 +37,17 @@ def write_deltas(
     tails: Collection[str] = (),
     only_these: bool = False,
     is_small: bool = False,
+    left: Sequence[Place] = (),
 ) -> exp.Merge | exp.Insert:
     """What brings the staged deltas of some views into the table of all states, which was at version ``before``.
 
-    It sets the head. ``tails`` are the views that have something in the tail, which writing anew folds in: by one task
-    what ``is_small``.
+    It sets the head. ``tails`` are the views that have something in the tail, which writing anew folds in, but for what
+    is ``left`` there: by one task what ``is_small``.
     """
     if way == "append":
         return append(plan, [place.view for place in places], head)
     if way == "replace":
-        return replace_partitions(plan, places, before, head, tails, is_small=is_small)
+        return replace_partitions(plan, places, before, head, tails, is_small=is_small, left=left)
     return merge(plan, places, head, only_these=only_these)
 
 

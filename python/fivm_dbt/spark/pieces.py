@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, TypeVar
 
 import sqlglot
@@ -85,6 +85,12 @@ def as_both(rows: exp.Query, *, is_small: bool) -> exp.Subquery:
     if not is_small:
         return both
     return in_one_task(exp.select("*").from_(both, copy=False)).subquery(identifier("both"), copy=False)
+
+
+def is_any(sums: Iterable[exp.Expr]) -> exp.Expr:
+    """Whether one of the sums of a key is not zero; NULL, after an overflow, is not."""
+    moved = (exp.NullSafeNEQ(this=s.copy(), expression=exp.Literal.number(0)) for s in sums)
+    return exp.or_(*moved, copy=False)
 
 
 def union_all(queries: Sequence[Q]) -> Q | exp.Union:

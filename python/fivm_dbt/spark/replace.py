@@ -13,14 +13,15 @@ from fivm_dbt.plan.model.head import NextHead
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.state import PayloadColumn, StateTable
 from fivm_dbt.plan.model.view import View
-from fivm_dbt.spark.added import stored_and_staged
+from fivm_dbt.spark.added import stored_and_staged, summed
 from fivm_dbt.spark.alarms import NEGATIVE, OVERFLOW, overflowed, unless
 from fivm_dbt.spark.formats import FORMAT
 from fivm_dbt.spark.heads import head_row, is_in_tail
-from fivm_dbt.spark.pieces import as_both, table, union_all
+from fivm_dbt.spark.pieces import as_both, is_any, table, union_all
 from fivm_dbt.spark.places import Place
-from fivm_dbt.spark.state import as_set, checked_partition, is_any
-from fivm_dbt.spark.states import as_stored, lay_out_rows, stored, with_head
+from fivm_dbt.spark.state import as_set, checked_partition
+from fivm_dbt.spark.states import as_stored, in_tail, lay_out_rows, stored, with_head
+from fivm_dbt.steps.binding import staged_state
 
 _CHANGE_TYPE = FORMAT.change_type.name
 _INSERT, _DELETE = FORMAT.change_type.came[0], FORMAT.change_type.went[0]
@@ -34,10 +35,12 @@ def replace_partitions(
     tails: Collection[str] = (),
     *,
     is_small: bool = False,
+    left: Sequence[Place] = (),
 ) -> exp.Insert:
     """Write the given partitions anew: the rows of version ``before`` and the staged deltas, added up per key.
 
-    The tail is written anew too, with nothing but the head: ``places`` have all that the views ``tails`` have there.
+    The tail is written anew too, with the head and what is ``left`` there: ``places`` have all else that the views
+    ``tails`` have there.
 
     Of a state that is bounded by a key only what lies within the bounds of the delta, where all is that can change.
 
@@ -48,8 +51,13 @@ def replace_partitions(
         (p.view, _added(plan, p, before, p.view.name in tails, is_small).subquery(identifier("added")))
         for p in places
     ]
-    every = with_head(plan, as_stored(plan, rows), head)
-    query = lay_out_rows(plan, _views(plan, places), every, is_small=is_small)
+    kept = [
+        (p.view, _left(plan, p, before, p.view.name in tails, is_small).subquery(identifier("left")))
+        for p in left
+    ]
+    groups = [(rows, False), (kept, True)]
+    every = union_all([as_stored(plan, found, in_tail=stays) for found, stays in groups if found])
+    query = lay_out_rows(plan, _views(plan, places), with_head(plan, every, head), is_small=is_small)
     where = exp.or_(is_in_tail(), *(place.condition(plan) for place in places), copy=False)
     return exp.Insert(this=table(plan.layout.relation), expression=query, where=where)
 
@@ -90,6 +98,18 @@ def _added(plan: Plan, place: Place, before: int, has_tail: bool, is_small: bool
     if not state.is_global:
         query = query.having(_is_there(state), copy=False)
     return as_set(state, query) if state.is_set else query
+
+
+def _left(plan: Plan, place: Place, before: int, has_tail: bool, is_small: bool) -> exp.Select:
+    """The rows of the tail that go to a place, and those of the staged delta, added up and left in the tail."""
+    view, own = place.view, place.of_own()
+    sources: list[exp.Expr] = [in_tail(plan, view, before, own)] if has_tail else []
+    if place.is_staged:
+        sources.append(table(staged_state(plan, view)))
+    names = (*(k.name for k in view.state.keys), *view.state.stored_names, PARTITION)
+    columns = [column_ast("", name) for name in names]
+    rows = [exp.select(*columns).from_(source, copy=False).where(own, copy=True) for source in sources]
+    return summed(view, as_both(union_all(rows), is_small=is_small), of_delta=True)
 
 
 def _added_and_changes(plan: Plan, place: Place, before: int, is_small: bool) -> exp.Select:

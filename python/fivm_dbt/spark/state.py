@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -25,7 +25,7 @@ from fivm_dbt.spark.clock import at_time
 from fivm_dbt.spark.near_changes import first_and_last
 from fivm_dbt.spark.panes import select_by_panes
 from fivm_dbt.spark.partition_text import partition_text
-from fivm_dbt.spark.pieces import table, union_all
+from fivm_dbt.spark.pieces import is_any, table, union_all
 from fivm_dbt.spark.properties import storage, table_properties
 from fivm_dbt.spark.reads import bound_number, presented, side_reader
 from fivm_dbt.spark.select import Reader, select, select_columns
@@ -183,12 +183,6 @@ def _payload_query(
 def _branch(state: StateTable, columns: list[exp.Expr], node: Node, reader: Reader) -> exp.Select:
     """What a term contributes: of rows in sliding windows the sums of panes."""
     return select_by_panes(state, node, columns, reader) or select_columns(columns, node, reader)
-
-
-def is_any(sums: Iterable[exp.Expr]) -> exp.Expr:
-    """Whether one of the sums of a key is not zero; NULL, after an overflow, is not."""
-    moved = (exp.NullSafeNEQ(this=s.copy(), expression=exp.Literal.number(0)) for s in sums)
-    return exp.or_(*moved, copy=False)
 
 
 def _branch_columns(state: StateTable, multiplicity: Scalar) -> list[exp.Expr]:

@@ -42,6 +42,26 @@ def stored(
     return query.subquery(identifier(alias), copy=False)
 
 
+def in_tail(plan: Plan, view: View, version: int, where: exp.Expr | None) -> exp.Subquery:
+    """What has been appended to a view's state and not folded in, where ``where`` holds, with the view's own names."""
+    names = plan.layout.stored_as(view)
+    columns = [named(column_ast("", place), name) for name, place in names.items()]
+    columns.append(exp.alias_(exp.column(TO), PARTITION))
+    label = exp.Literal.string(plan.layout.label(view))
+    tests: list[exp.Expr] = [
+        exp.EQ(this=exp.column(VIEW), expression=exp.Literal.string(TAIL)),
+        exp.EQ(this=exp.column(OF), expression=label),
+    ]
+    if where is not None:
+        moved = renamed(plan, view, where)
+        for column in list(moved.find_all(exp.Column)):
+            if column.name == PARTITION:
+                column.set("this", identifier(TO))
+        tests.append(moved)
+    query = exp.select(*columns, copy=False).from_(FORMAT.pinned(plan.layout.relation, version), copy=False)
+    return query.where(*tests, copy=False).subquery(identifier("appended"), copy=False)
+
+
 def _with_tail(test: exp.Expr) -> list[exp.Expr]:
     """A condition on rows of a state as one that holds in the tail too, for rows of that state.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,12 @@ READ_ROWS = 1_000
 
 FOLDED_ROWS, FOLDED_SHARE = 100_000, 0.2
 """So many rows of a delta, or of the tail, are not appended, and not this share of the rows of all states."""
+
+FOLDED_PART = 0.25
+"""The share of a partition's rows from which its rows in the tail are folded in.
+
+Until the next fold they would be read ``fivm_fold_after`` times, 20 by default; to write one of the partition costs
+:data:`WRITTEN_FOR_ADDED_UP` times as much: ``20 · tail = 5 · partition``."""
 
 ONE_TASK_ROWS = 200_000
 """So many rows one task writes anew: it plans and runs one stage, where a shuffle by which several tasks share the rows
@@ -99,45 +106,84 @@ def fits_one_task(added: int, places: Iterable[tuple[StateSize | None, int | Non
 class Tail:
     """What has been appended to the states of a model and is not folded in: in so many commits, so many rows.
 
-    ``partitions`` are those that they go to, by view.
+    ``partitions`` are those that they go to, by view, with how many of the rows each gets.
     """
 
     commits: int = 0
-    rows: int = 0
-    partitions: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    partitions: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
+
+    @property
+    def rows(self) -> int:
+        return sum(rows for _, found in self.partitions for _, rows in found)
 
     @property
     def views(self) -> frozenset[str]:
         return frozenset(view for view, _ in self.partitions)
 
     def partitions_of(self, view: str) -> tuple[str, ...]:
-        return dict(self.partitions).get(view, ())
+        return tuple(partition for partition, _ in dict(self.partitions).get(view, ()))
 
-    def longer(self, rows: int, touched: Mapping[str, Collection[str]]) -> Tail:
-        """With one more commit of ``rows``, which ``touched`` partitions of views."""
-        every = {view: set(found) for view, found in self.partitions}
+    def longer(self, touched: Mapping[str, Mapping[str, int]]) -> Tail:
+        """With one more commit: how many rows go to which ``touched`` partitions of views."""
+        every = {view: Counter(dict(found)) for view, found in self.partitions}
         for view, found in touched.items():
-            every.setdefault(view, set()).update(found)
-        partitions = tuple((view, tuple(sorted(every[view]))) for view in sorted(every))
-        return Tail(self.commits + 1, self.rows + rows, partitions)
+            if found:
+                every.setdefault(view, Counter()).update(found)
+        return Tail(self.commits + 1, _in_order(every))
+
+    def folded(self, sizes: Mapping[str, StateSize]) -> tuple[Tail, Tail]:
+        """What of it pays to be folded in, and what stays, in one commit.
+
+        Those partitions pay that get :data:`FOLDED_PART` of their rows or more; where too much would stay, also those
+        that get the largest part of the others. A view with rows for too many goes as a whole.
+        """
+        parts = [
+            (rows / max(1.0, _rows_per_partition(sizes.get(view))), view, partition, rows)
+            for view, found in self.partitions
+            for partition, rows in found
+        ]
+        parts.sort(key=lambda part: (-part[0], part[1:]))
+        staying = self.rows
+        goes: dict[str, Counter[str]] = {}
+        stays: dict[str, Counter[str]] = {}
+        wide = Counter({view: len(found) for view, found in self.partitions})
+        too_wide = {view for view, count in wide.items() if count > TAIL_PARTITIONS}
+        for share, view, partition, rows in parts:
+            is_much = 2 * staying > _most_rows(sizes) or 2 * wide[view] > TAIL_PARTITIONS
+            pays = share >= FOLDED_PART or is_much or view in too_wide
+            (goes if pays else stays).setdefault(view, Counter())[partition] = rows
+            if pays:
+                staying -= rows
+                wide[view] -= 1
+        return Tail(1, _in_order(goes)), Tail(1, _in_order(stays)) if stays else Tail()
 
     def is_full(self, plan: Plan, sizes: Mapping[str, StateSize]) -> bool:
         """Whether it is too long to be read with every look at the model."""
         is_wide = any(len(found) > TAIL_PARTITIONS for _, found in self.partitions)
-        most = max(FOLDED_ROWS, FOLDED_SHARE * sum(size.rows for size in sizes.values()))
-        return is_wide or self.commits > plan.config.fivm_fold_after or self.rows > most
+        return is_wide or self.commits > plan.config.fivm_fold_after or self.rows > _most_rows(sizes)
 
     def as_dict(self) -> dict[str, Any]:
         """As a head records it."""
-        partitions = {view: list(found) for view, found in self.partitions}
-        return {"commits": self.commits, "rows": self.rows, "partitions": partitions}
+        return {"commits": self.commits, "partitions": {view: dict(found) for view, found in self.partitions}}
 
     @staticmethod
     def of(data: Mapping[str, Any] | None) -> Tail:
         if not data:
             return Tail()
-        partitions = tuple((view, tuple(found)) for view, found in sorted(data["partitions"].items()))
-        return Tail(int(data["commits"]), int(data["rows"]), partitions)
+        return Tail(int(data["commits"]), _in_order({v: Counter(f) for v, f in data["partitions"].items()}))
+
+
+def _in_order(rows: Mapping[str, Counter[str]]) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
+    return tuple((view, tuple(sorted(rows[view].items()))) for view in sorted(rows))
+
+
+def _most_rows(sizes: Mapping[str, StateSize]) -> float:
+    """So many rows a tail may have."""
+    return max(FOLDED_ROWS, FOLDED_SHARE * sum(size.rows for size in sizes.values()))
+
+
+def _rows_per_partition(size: StateSize | None) -> float:
+    return 0.0 if size is None else size.rows / max(1, size.partitions)
 
 
 def not_appended_to(plan: Plan) -> str | None:

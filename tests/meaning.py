@@ -20,6 +20,7 @@ from sqlglot import exp
 from fivm_dbt.catalog import Catalog, Column, Relation, SparkType
 from fivm_dbt.config import load_config
 from fivm_dbt.engines.spark.engine import SparkEngine
+from fivm_dbt.engines.spark.own_session import UNIONS
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.scalar import column_ast
 from fivm_dbt.naming import COUNT, PARTITION, PREFIX, VIEW, canonical, relation_name, sibling, split_name
@@ -144,7 +145,7 @@ class Meaning:
     @staticmethod
     def beside(session: SparkSession) -> Meaning:
         own = session.newSession()
-        for key, value in TINY.items():
+        for key, value in {**TINY, UNIONS: "false"}.items():
             own.conf.set(key, value)
         return Meaning(own)
 
@@ -357,6 +358,11 @@ class _Check:
     def _stage(self, name: str, query: exp.Expr) -> None:
         self.meaning.view(name, self._over_views(query))
 
+    def _states(self) -> frozenset[str]:
+        """The states of all views, of which there are views as they were."""
+        views = frozenset(v.name for p in self.plans.values() for v in p.views)
+        return views | {p.root.relation for p in self.plans.values()}
+
     def _over_views(self, query: exp.Expr) -> str:
         """A statement with each pinned table replaced by the view that stands for that version."""
         for source in list(query.find_all(exp.Table)):
@@ -379,7 +385,7 @@ class _Check:
                 view = _view_read(owner, source)
                 own = as_stored(owner, [(view, table(_old(view.name) if is_old else view.name))])
                 source.replace(own.subquery(source.args.get("alias") or "state", copy=False))
-            elif is_old and (name in self.changed or name in {p.root.relation for p in self.plans.values()}):
+            elif is_old and (name in self.changed or name in self._states()):
                 old = table(_old(name))
                 old.set("alias", source.args.get("alias"))
                 source.replace(old)

@@ -7,17 +7,19 @@ from dataclasses import replace
 import pytest
 
 import fivm_dbt.plan.keep.trees.factorise as factorise
-from fivm_dbt.catalog import Catalog, TableStatistics
-from fivm_dbt.config import load_config
+from fivm_dbt.catalog import Catalog, Presentation, Relation, TableStatistics
+from fivm_dbt.config import Config, load_config
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.text import explain
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.layout import Planner, Promises, measure, recorded_statistics, settled_plan
 from fivm_dbt.refresh.report import Report
+from fivm_dbt.spark.formats import NotVersioned
+from fivm_dbt.spark.reads import shown_summed
 from fivm_dbt.viewtree.statistics import Upkeep
 from fixtures.models import Bench, relation
 
@@ -96,6 +98,22 @@ def test_rows_and_values_are_measured(laid: Laid) -> None:
     assert dict(measured.rows) == {"l": 40, "o": 20, "c": 4}
     assert measured.distinct_of("c", "seg") == 2 and measured.distinct_of("l", "day") == 1
     assert {column for (name, column), _ in measured.distinct if name == "o"} == {"ok", "ck"}
+
+
+def test_a_model_below_is_measured_through_its_view(laid: Laid) -> None:
+    """Its rows lie in a state: a view has no size, on Spark neither."""
+    laid.run()
+    plan, engine = laid.bench.plan, laid.bench.engine
+    with pytest.raises(NotVersioned):
+        engine.size(plan.relation)
+    shown = Presentation(plan.state_relation, shown_summed(plan).sql(dialect="spark"), is_summed=True)
+    below = Relation(plan.relation, plan.shown, kind="fivm", presentation=shown)
+    sql = f"select o.ck, m.day, sum(m.revenue) as r from {below.name} m join c on m.seg = c.seg join o on c.ck = o.ck"
+    catalog = Catalog.of([*laid.relations, below])
+    above = plan_model(ModelRequest("analytics.above", f"{sql} group by 1, 2", catalog, Config()))
+    assert isinstance(above, MaintainedPlan) and below.name in dict(above.measurable)
+    monthly = laid.bench.shown()
+    assert measure(above, engine).rows_of(below.name) == sum(monthly.values()) > 0
 
 
 def test_a_layout_is_kept_until_a_rebuild(laid: Laid) -> None:

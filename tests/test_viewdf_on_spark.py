@@ -54,7 +54,6 @@ def test_one_more_part_reads_the_same_after_any_history(workbench: SparkWorkbenc
         times = [START + timedelta(minutes=minutes + n) for n in range(many)]
         workbench.change(STREAM, [(s, t, s + t.minute % 3) for t in times for s in range(SOURCES)], ())
         minutes += many
-        models.begin()
         reports = {name: models.refresh(name) for name in MODELS}
         return {name: (len(r.statements), r.rows_read) for name, r in reports.items()}
 

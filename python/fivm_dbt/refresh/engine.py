@@ -137,7 +137,7 @@ class Engine(Readable, Protocol):
         """Run a statement that puts files together; nothing happens where tables have none."""
 
     def size(self, relation: str) -> int | None:
-        """Bytes of the table's current version, None if unknown."""
+        """Bytes of the table's current version, None if unknown. Raises MissingRelation or NotVersioned."""
 
     def exists(self, relation: str) -> bool:
         """Whether a table or view of this name exists."""

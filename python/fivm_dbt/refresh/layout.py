@@ -13,7 +13,7 @@ from fivm_dbt.refresh.costs import NOTHING, Costs
 from fivm_dbt.refresh.engine import Engine
 from fivm_dbt.refresh.observe import State
 from fivm_dbt.refresh.recorder import Recorder
-from fivm_dbt.spark.formats import MissingRelation
+from fivm_dbt.spark.formats import MissingRelation, NotVersioned
 from fivm_dbt.spark.sizes import sample_query, sampled, sizes_query, statistics_query, together
 from fivm_dbt.steps.applying import StateSize
 
@@ -134,15 +134,27 @@ def measure(
     rows: dict[str, int] = {}
     distinct: dict[tuple[str, str], int] = {}
     wanted = dict(plan.measurable)
-    for name, (counted, *values) in _measured(wanted, engine).items():
+    large = {i.name for i in plan.inputs if i.name in wanted and _is_large(engine, i.table)}
+    for name, (counted, *values) in _measured(wanted, large, engine).items():
         rows[name] = counted
         distinct |= {(name, column): n for column, n in zip(wanted[name], values, strict=True)}
     return TableStatistics.of(rows, distinct, appends=not plan.is_read, changed=changed)
 
 
-def _measured(wanted: Mapping[str, Sequence[str]], engine: Engine) -> dict[str, tuple[int, ...]]:
-    """Of each input that is there its rows, and the values of each column, by one statement."""
-    large = {name for name in wanted if (engine.size(name) or 0) >= SAMPLED_FROM}
+def _is_large(engine: Engine, table: str) -> bool:
+    try:
+        return (engine.size(table) or 0) >= SAMPLED_FROM
+    except (MissingRelation, NotVersioned):
+        return False  # whoever builds says so
+
+
+def _measured(
+    wanted: Mapping[str, Sequence[str]], large: Collection[str], engine: Engine
+) -> dict[str, tuple[int, ...]]:
+    """Of each input that is there its rows, and the values of each column, by one statement.
+
+    Of the ``large`` ones only a sample is looked at.
+    """
     queries = [
         (sample_query if name in large else statistics_query)(name, columns)
         for name, columns in wanted.items()
@@ -152,7 +164,7 @@ def _measured(wanted: Mapping[str, Sequence[str]], engine: Engine) -> dict[str, 
     except MissingRelation:
         # Whoever builds says which one is not there.
         each = [{name: columns} for name, columns in wanted.items()] if len(wanted) > 1 else []
-        return {name: counted for one in each for name, counted in _measured(one, engine).items()}
+        return {name: counted for one in each for name, counted in _measured(one, large, engine).items()}
     names, measured = list(wanted), {}
     for number, *answers in found:
         name = names[int(str(number))]

@@ -143,7 +143,7 @@ def observe_input(
 ) -> Observed:
     """An input's newest version, and whether its columns have been the same since the recorded one, or ``since``."""
     presentation = item.relation.presentation
-    table = presentation.root if presentation else item.name
+    table = item.table
     is_summed = presentation is not None and presentation.is_summed
     if since is None and record is not None:
         since = record.commit.version

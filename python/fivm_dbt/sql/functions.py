@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
@@ -21,9 +23,15 @@ _SPECIAL_TIMES = frozenset("now today tomorrow yesterday".split())
 
 
 def is_special_time(text: str) -> bool:
-    """Whether Spark reads a string as a time by the clock: ``now``, ``today`` and so on, maybe with a time zone."""
-    words = text.strip().lower().split(" ")
-    return words[0] in _SPECIAL_TIMES
+    """Whether Spark reads a string as a time by the clock.
+
+    That are ``now``, ``today`` and so on, maybe with a time zone, and a time of day, which is one of today.
+
+    >>> [is_special_time(text) for text in ("Today", "10:11", "2024-01-31 10:11")]
+    [True, True, False]
+    """
+    word = text.strip().lower().split(" ")[0]
+    return word in _SPECIAL_TIMES or re.match(r"t?\d{1,2}:", word) is not None
 
 
 def is_aggregate(node: exp.Expr) -> bool:

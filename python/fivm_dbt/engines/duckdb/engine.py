@@ -209,6 +209,8 @@ class DuckDbEngine:
     def size(self, relation: str) -> int | None:
         """An estimate: 16 bytes per value."""
         name = canonical(relation)
+        if name in self._reads.view_texts:
+            raise NotVersioned(f"{relation} is a view")
         if name not in self.tables or not self._reads.is_counting:
             return None
         copy = self.tables.copy_of(name, None)

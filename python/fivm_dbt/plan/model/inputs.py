@@ -30,6 +30,12 @@ class PlanInput:
         return self.relation.name
 
     @property
+    def table(self) -> str:
+        """Where its rows lie: of a model that is shown by a view, in its state."""
+        shown = self.relation.presentation
+        return self.name if shown is None else shown.root
+
+    @property
     def starts_with_snapshot(self) -> bool:
         """Seeds are dropped and created anew by dbt: only an own snapshot tells what changed."""
         return self.relation.is_recreated and not self.is_static

@@ -136,7 +136,7 @@ class _Planning:
     def query(self) -> Node:
         """The nodes with joins flattened, columns pruned, and one aggregate where one view can be kept of several."""
         left_out = self._config.fivm_without
-        by_size = self._config.fivm_strategy == "auto" and "magic_sets" not in left_out
+        by_size = self._config.fivm_strategy == "auto" and "magic_sets" not in left_out and not self.dropped
         measured = self.request.measured if by_size else None
         node = rewrite(self.lowered.node, measured, is_pruned="column_pruning" not in left_out)
         keeps_views = self._config.fivm_strategy != "first_order" and "shared_aggregates" not in left_out
@@ -166,6 +166,7 @@ class _Planning:
             by_time="time_ranges" not in self._config.fivm_without,
             is_utc=is_utc(self.request.session),
             may_append=self._config.fivm_apply in ("auto", "append") and self._config.fivm_merge == "grouped",
+            dropped=frozenset(self.dropped),
         )
         determines = {r.name: r.determines for r in self.request.catalog.relations}
         return keep_inner_views(query, self.relation, static, determines, wanted)

@@ -60,6 +60,8 @@ class Wanted:
     is_utc: bool = False
     may_append: bool = True
     """Whether deltas may be appended to states, which ``auto`` then does where what readers add up is small."""
+    dropped: frozenset[str] = frozenset()
+    """The inputs of which a copy has the rows of parts that are dropped."""
 
     @property
     def topmost(self) -> Topmost:
@@ -99,7 +101,9 @@ class HelperViews:
         of many, of one that is placed by time the last ones, and of one under a filter there may be few rows.
         """
         copied = self.views.copied(rows)
-        if self.wanted.strategy != "auto" or self.wanted.buckets is not None or copied is None:
+        if self.wanted.strategy != "auto" or self.wanted.buckets is not None:
+            return False
+        if copied is None or copied.relation in self.wanted.dropped:
             return False
         self.measurable.setdefault(copied.relation, set())
         measured = self.wanted.measured

@@ -5,6 +5,7 @@ That DuckDB agrees with itself says little about Spark: here Spark decides what 
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,8 @@ SCENARIOS = [
     and not any("match_recognize" in model.sql.lower() for model in located.scenario.models)
     and not any(model.materialized == "viewdf" for model in located.scenario.models)
 ]
+THIRD = SCENARIOS[int(os.environ.get("FIVM_SEED", "0")) % 3 :: 3]
+"""Of which the deltas are computed on Spark, ten seconds each: another third with another seed. DuckDB follows all."""
 NOT_YET = frozenset((HERE / "not_yet.txt").read_text(encoding="utf-8").split())
 
 
@@ -58,7 +61,7 @@ def test_first_and_last_state(located: Located, meaning: Meaning) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("located", SCENARIOS, ids=[s.scenario.id for s in SCENARIOS])
+@pytest.mark.parametrize("located", THIRD, ids=[s.scenario.id for s in THIRD])
 def test_deltas_of_a_scenario(located: Located, meaning: Meaning) -> None:
     """The text, the plan, and what a refresh adds on Spark, which DuckDB has followed many times already."""
     subject = Subject.of_scenario(located.scenario, may_refuse=located.scenario.id in NOT_YET)

@@ -16,6 +16,9 @@ REVENUE_BY_DAY = """
     SELECT o.ordered_on, upper(c.segment), count(*), sum(o.amount), avg(o.amount)
     FROM raw.orders o JOIN raw.customers c ON o.customer_id = c.customer_id
     WHERE o.amount > 0 GROUP BY ALL"""
+REVENUE_BY_COUNTRY = """
+    select c.country, sum(d.revenue) as revenue from {{ ref('revenue_by_day') }} d
+    join {{ ref('customers') }} c on d.segment = c.segment group by c.country"""
 FIVM_MODELS = ("big_orders", "orders_by_country", "revenue_by_day", "revenue_by_segment", "total_revenue")
 
 
@@ -97,11 +100,13 @@ def test_four_threads(shop: Project) -> None:
     shop.write(
         "models/small_orders.sql", "select order_id from {{ source('raw', 'orders') }} where amount < 20"
     )
+    # Its views are chosen by the size of a model below, which is shown by a view.
+    shop.write("models/revenue_by_country.sql", REVENUE_BY_COUNTRY)
     shop.dbt("build", "--threads", "4")
     shop.insert("orders", (7, 2, "2024-05-03", "15.00"), (8, 1, "2024-05-03", "80.00"))
     run = shop.dbt("run", "--threads", "4", "--exclude", "customers")
     assert set(run.actions().values()) == {"refreshed"}
-    assert len(run.actions()) == 6
+    assert len(run.actions()) == 7
     read = {s["relation"].split(".")[1] for s in run.figures("big_orders")["scans"]}
     assert "customers" not in read
     shop.dbt("test", "--threads", "4")

@@ -161,7 +161,7 @@ DIFFERENCES = {
     "The difference of": ("FIVM602", "times: cast('1' as interval day)"),
     "Numbers as texts": ("FIVM602", "doubles: concat(x, 'a')"),
     "ROUND of a": ("FIVM602", "doubles: round(2.675D, 2)"),
-    "Texts with a": ("FIVM602", "texts: cast('10:11' as timestamp)"),
+    "Texts with a": ("FIVM602", "texts: cast('2024-01-01 10:11:12+02:00' as timestamp)"),
     "Patterns of dates": ("FIVM602", "times: date_format(d, 'Q')"),
     "PERCENTILE_APPROX, FORMAT_STRING, TO_CHAR,": ("FIVM602", "ints all: percentile_approx(k, 0.5)"),
     "Orders of structs": ("FIVM602", "queries: select max(v) as v from (select struct(i, k) as v from ints)"),

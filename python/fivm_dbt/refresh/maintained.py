@@ -274,20 +274,19 @@ class MaintainedRun(BuildRun):
         """Decide how the deltas are written, and what is in the tail then."""
         if not update.finds_a_change():
             return update.plan_writes(frozenset(), self.sizes)
-        replaced, longer = self._replaced(), update.longer(self.tail)
-        if appends(self.plan, self.sizes) and not longer.is_full(self.plan, self.sizes):
+        may_append, longer = appends(self.plan, self.sizes), update.longer(self.tail)
+        if may_append and not longer.is_full(self.plan, self.sizes):
             # Who reads the model has to add up the tail, so the view has to say so before there is one.
             if not self.tail.views:
                 self._show()
             self.tail = longer
             return update.plan_append()
         had_tail, self.tail = bool(self.tail.views), Tail()
-        if had_tail and appends(self.plan, self.sizes):
-            goes, self.tail = longer.folded(self.sizes)
-            return update.plan_fold(goes, self.tail, self.sizes)
-        if had_tail:  # a MERGE over a tail would count it twice
-            return update.plan_fold(longer, Tail(), self.sizes)
-        return update.plan_writes(replaced, self.sizes)
+        if not had_tail:
+            return update.plan_writes(self._replaced(), self.sizes)
+        # All of it goes where nothing is appended any more: a MERGE over a tail would count it twice.
+        goes, self.tail = longer.folded(self.sizes) if may_append else (longer, Tail())
+        return update.plan_fold(goes, self.tail, self.sizes)
 
     def _write(
         self, state: Finished, update: Update, detail: dict[str, Any], started: Mapping[str, Any]

@@ -116,8 +116,9 @@ def folded(
         )
 
     rows = sum(t.rows for delta in touched.values() for t in delta)
-    is_small = _is_small(places(goes), goes.rows + stays.rows, sizes)
-    return (Write(places(goes), rows, "replace", is_small=is_small, left=places(stays)),)
+    anew = places(goes)
+    is_small = _is_small(anew, goes.rows + stays.rows, sizes)
+    return (Write(anew, rows, "replace", is_small=is_small, left=places(stays)),)
 
 
 def writes(

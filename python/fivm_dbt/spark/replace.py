@@ -20,7 +20,7 @@ from fivm_dbt.spark.heads import head_row, is_in_tail
 from fivm_dbt.spark.pieces import as_both, is_any, table, union_all
 from fivm_dbt.spark.places import Place
 from fivm_dbt.spark.state import as_set, checked_partition
-from fivm_dbt.spark.states import as_stored, in_tail, lay_out_rows, stored, with_head
+from fivm_dbt.spark.states import as_stored, lay_out_rows, stored, tail_rows, with_head
 from fivm_dbt.steps.binding import staged_state
 
 _CHANGE_TYPE = FORMAT.change_type.name
@@ -103,7 +103,7 @@ def _added(plan: Plan, place: Place, before: int, has_tail: bool, is_small: bool
 def _left(plan: Plan, place: Place, before: int, has_tail: bool, is_small: bool) -> exp.Select:
     """The rows of the tail that go to a place, and those of the staged delta, added up and left in the tail."""
     view, own = place.view, place.of_own()
-    sources: list[exp.Expr] = [in_tail(plan, view, before, own)] if has_tail else []
+    sources: list[exp.Expr] = [tail_rows(plan, view, before, own)] if has_tail else []
     if place.is_staged:
         sources.append(table(staged_state(plan, view)))
     names = (*(k.name for k in view.state.keys), *view.state.stored_names, PARTITION)

@@ -12,7 +12,7 @@ from fivm_dbt.plan.model.head import NextHead
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.spark.formats import FORMAT
-from fivm_dbt.spark.heads import HEAD_COLUMNS, TAIL_PLACE, head_row, no_head, place_in_tail
+from fivm_dbt.spark.heads import HEAD_COLUMNS, TAIL_PLACE, head_row, is_in_tail, no_head, place_in_tail
 from fivm_dbt.spark.pieces import in_one_task, table, union_all
 
 
@@ -42,22 +42,15 @@ def stored(
     return query.subquery(identifier(alias), copy=False)
 
 
-def in_tail(plan: Plan, view: View, version: int, where: exp.Expr | None) -> exp.Subquery:
+def tail_rows(plan: Plan, view: View, version: int, where: exp.Expr | None) -> exp.Subquery:
     """What has been appended to a view's state and not folded in, where ``where`` holds, with the view's own names."""
     names = plan.layout.stored_as(view)
     columns = [named(column_ast("", place), name) for name, place in names.items()]
     columns.append(exp.alias_(exp.column(TO), PARTITION))
     label = exp.Literal.string(plan.layout.label(view))
-    tests: list[exp.Expr] = [
-        exp.EQ(this=exp.column(VIEW), expression=exp.Literal.string(TAIL)),
-        exp.EQ(this=exp.column(OF), expression=label),
-    ]
+    tests = [is_in_tail(), exp.EQ(this=exp.column(OF), expression=label)]
     if where is not None:
-        moved = renamed(plan, view, where)
-        for column in list(moved.find_all(exp.Column)):
-            if column.name == PARTITION:
-                column.set("this", identifier(TO))
-        tests.append(moved)
+        tests.append(_over(renamed(plan, view, where), {PARTITION: exp.column(TO)}))
     query = exp.select(*columns, copy=False).from_(FORMAT.pinned(plan.layout.relation, version), copy=False)
     return query.where(*tests, copy=False).subquery(identifier("appended"), copy=False)
 
@@ -67,13 +60,7 @@ def _with_tail(test: exp.Expr) -> list[exp.Expr]:
 
     By the second one, on nothing but a column that the table is partitioned by, Delta leaves out files.
     """
-    moved = {VIEW: _shown_view(), PARTITION: _shown_partition()}
-    result = test.copy()
-    for column in list(result.find_all(exp.Column)):
-        if column.name in moved:
-            new = moved[column.name].copy()
-            result = new if column is result else result
-            column.replace(new)
+    result = _over(test.copy(), {VIEW: _shown_view(), PARTITION: _shown_partition()})
     if isinstance(test, exp.EQ) and test.this.name == VIEW:
         values = [test.expression, exp.Literal.string(TAIL)]
         return [exp.In(this=column_ast("", VIEW), expressions=values), result]
@@ -82,6 +69,16 @@ def _with_tail(test: exp.Expr) -> list[exp.Expr]:
         wider = exp.In(this=test.this.copy(), expressions=[*(e.copy() for e in test.expressions), place])
         return [wider, result]
     return [result]
+
+
+def _over(test: exp.Expr, moved: Mapping[str, exp.Expr]) -> exp.Expr:
+    """A condition over what columns have ``moved`` to."""
+    for column in list(test.find_all(exp.Column)):
+        if column.name in moved:
+            new = moved[column.name].copy()
+            test = new if column is test else test
+            column.replace(new)
+    return test
 
 
 def _shown_view() -> exp.Expr:

@@ -24,12 +24,6 @@ READ_ROWS = 1_000
 FOLDED_ROWS, FOLDED_SHARE = 100_000, 0.2
 """So many rows of a delta, or of the tail, are not appended, and not this share of the rows of all states."""
 
-FOLDED_PART = 0.25
-"""The share of a partition's rows from which its rows in the tail are folded in.
-
-Until the next fold they would be read ``fivm_fold_after`` times, 20 by default; to write one of the partition costs
-:data:`WRITTEN_FOR_ADDED_UP` times as much: ``20 · tail = 5 · partition``."""
-
 ONE_TASK_ROWS = 200_000
 """So many rows one task writes anew: it plans and runs one stage, where a shuffle by which several tasks share the rows
 is a second one. Spark would have few tasks of so few rows anyway."""
@@ -40,6 +34,12 @@ ROWS_OF_A_FILE = 5_000
 
 WRITTEN_FOR_ADDED_UP = 5
 """To write a row takes so many times what it takes to read it and to add it to others of its key."""
+
+FOLDED_PART = WRITTEN_FOR_ADDED_UP / 20
+"""The share of a partition's rows from which its rows in the tail are folded in.
+
+Until the next fold they would be read ``fivm_fold_after`` times, 20 by default; to write one of the partition costs
+:data:`WRITTEN_FOR_ADDED_UP` times as much: ``20 · tail = 5 · partition``."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,10 @@ def fits_one_task(added: int, places: Iterable[tuple[StateSize | None, int | Non
 
 @dataclass(frozen=True)
 class Tail:
-    """What has been appended to the states of a model and is not folded in: in so many commits, so many rows.
+    """What has been appended to the states of a model and is not folded in, in so many commits.
 
-    ``partitions`` are those that they go to, by view, with how many of the rows each gets.
+    ``partitions`` are those that its rows go to, by view, with how many each gets: fewer where some have been added up
+    since.
     """
 
     commits: int = 0

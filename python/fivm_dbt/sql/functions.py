@@ -27,11 +27,13 @@ def is_special_time(text: str) -> bool:
 
     That are ``now``, ``today`` and so on, maybe with a time zone, and a time of day, which is one of today.
 
-    >>> [is_special_time(text) for text in ("Today", "10:11", "2024-01-31 10:11")]
-    [True, True, False]
+    >>> [is_special_time(text) for text in ("Today", "10:11", "T10", "1:2:3+02:00")]
+    [True, True, True, True]
+    >>> [is_special_time(text) for text in ("2024-01-31 10:11", "1:N")]
+    [False, False]
     """
     word = text.strip().lower().split(" ")[0]
-    return word in _SPECIAL_TIMES or re.match(r"t?\d{1,2}:", word) is not None
+    return word in _SPECIAL_TIMES or re.match(r"(t\d{1,2}|\d{1,2}:\d{1,2})(?!\w)", word) is not None
 
 
 def is_aggregate(node: exp.Expr) -> bool:

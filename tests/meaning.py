@@ -19,19 +19,19 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import Catalog, Column, Relation, SparkType
 from fivm_dbt.config import load_config
-from fivm_dbt.engines.spark.engine import SparkEngine
+from fivm_dbt.engines.spark.engine import SparkEngine, on_session
 from fivm_dbt.engines.spark.own_session import UNIONS
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.scalar import column_ast
 from fivm_dbt.naming import COUNT, PARTITION, PREFIX, VIEW, canonical, relation_name, sibling, split_name
-from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
+from fivm_dbt.plan.model.plan import FactorisedPlan, MaintainedPlan, Plan
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.spark.capture import change_query
 from fivm_dbt.spark.pieces import table
-from fivm_dbt.spark.state import build_query, delta_query, key_set_query
+from fivm_dbt.spark.state import as_set, build_query, delta_query, key_set_query
 from fivm_dbt.spark.states import as_stored
 from fivm_dbt.sql.splice import splice_inputs
 from fivm_dbt.steps.binding import Binding, BoundClock, BoundInput, staged_input, staged_state
@@ -140,6 +140,7 @@ class Meaning:
     """Runs models on a session that shares its context, but not its settings, with the other tests."""
 
     session: SparkSession
+    engine: SparkEngine
     made: list[str] = field(default_factory=list)
 
     @staticmethod
@@ -147,7 +148,7 @@ class Meaning:
         own = session.newSession()
         for key, value in {**TINY, UNIONS: "false"}.items():
             own.conf.set(key, value)
-        return Meaning(own)
+        return Meaning(own, SparkEngine(on_session(own), own))
 
     def problems(self, subject: Subject, *, deltas: bool) -> list[str]:
         """Where a text and its plan differ, or the text and the rows that are expected; with ``deltas`` also where the
@@ -236,7 +237,7 @@ class _Check:
             Relation(spec.name, spec.columns, keys=self.subject.keys.get(spec.name, ()))
             for spec in self.subject.tables
         ]
-        describe = SparkEngine.of_session(self.meaning.session).describe
+        describe = self.meaning.engine.describe
         for model in self.subject.models:
             name = canonical(model.name)
             if len(self.subject.models) > 1:
@@ -286,7 +287,7 @@ class _Check:
         names = [plan.root.relation, plan.state_relation]
         own, every = names if version == NEW else map(_old, names)
         self.meaning.view(own, state)
-        if isinstance(plan, MaintainedPlan):
+        if plan.top in plan.stored:
             self.meaning.view(every, as_stored(plan, [(plan.top, table(own))]).sql(dialect="spark"))
 
     def _built(self, plan: Plan, version: int) -> str:
@@ -303,7 +304,7 @@ class _Check:
         """The time of the texts, which read the clock themselves: now, on both sides."""
         if not plan.clock_kinds:
             return None
-        now = SparkEngine.of_session(self.meaning.session).clock().only(plan.clock_kinds)
+        now = self.meaning.engine.clock().only(plan.clock_kinds)
         return BoundClock(now, now)
 
     def _state(self, plan: Plan, view: View, binding: Binding) -> str:
@@ -324,6 +325,8 @@ class _Check:
             bound = BoundInput(view.name, "version difference", OLD, NEW)
             self._stage(staged_input(plan, view.name), change_query(plan, bound))
             binding = binding.with_view(bound, is_changed=binding.is_changed_by(view))
+        if isinstance(plan, FactorisedPlan):  # joined when it is read, of its inner views as they are then
+            return self._state(plan, plan.top, binding)
         return self._with_delta(plan, plan.top, binding)[0]
 
     def _with_delta(self, plan: Plan, view: View, binding: Binding) -> tuple[str, Binding]:
@@ -333,7 +336,9 @@ class _Check:
             *(column_ast("", k.name) for k in state.keys),
             *(exp.column(n) for n in state.payload_names),
         ]
-        rows: exp.Query = exp.select(*columns).from_(table(_old(state.relation)))
+        once = exp.alias_(exp.cast(exp.Literal.number(1), "bigint"), COUNT)
+        stored = [once if state.is_set and c.name == COUNT else c for c in columns]
+        rows: exp.Query = exp.select(*stored).from_(table(_old(state.relation)))
         for key_set in view.key_sets:
             keys_query = key_set_query(plan, view, key_set, binding)
             if keys_query is not None:
@@ -353,10 +358,12 @@ class _Check:
             query = query.having(
                 exp.NEQ(this=exp.Sum(this=exp.column(COUNT)), expression=exp.Literal.number(0))
             )
-        return query.sql(dialect="spark"), binding
+        return (as_set(state, query) if state.is_set else query).sql(dialect="spark"), binding
 
     def _stage(self, name: str, query: exp.Expr) -> None:
-        self.meaning.view(name, self._over_views(query))
+        """Rows to be read by their name, as a refresh stages them: whoever reads them does not analyse their query."""
+        self.meaning.engine.stage(name, self._over_views(query))
+        self.meaning.made.append(f"VIEW {name}")
 
     def _states(self) -> frozenset[str]:
         """The states of all views, of which there are views as they were."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,6 +70,36 @@ def both(spark: SparkSession) -> Iterator[Both]:
 def history(both: Both) -> str:
     both.run(*COMMITS)
     return "logs.t"
+
+
+def test_rows_of_the_files_that_a_commit_has_added(both: Both) -> None:
+    both.run(
+        "CREATE TABLE logs.placed USING DELTA PARTITIONED BY (v, p) AS "
+        "SELECT k, if(k % 3 = 0, 'a', 'b\"') AS v, if(k = 7, NULL, k % 2) AS p FROM VALUES "
+        + ", ".join(f"({k})" for k in range(9))
+        + " AS t(k)"
+    )
+    counted = both.session.sql(
+        "SELECT v, CAST(p AS STRING), count(*) FROM logs.placed GROUP BY ALL"
+    ).collect()
+
+    def found() -> Counter[tuple[str | None, ...]]:
+        rows: Counter[tuple[str | None, ...]] = Counter()
+        for file in both.logs.written("logs.placed") or ():
+            rows[file.place["v"], file.place["p"]] += file.rows
+        return rows
+
+    assert found() == {(v, p): n for v, p, n in counted}
+    both.run("INSERT INTO logs.placed VALUES (10, 'a', 0), (11, 'a', 0)")
+    assert found() == {("a", "0"): 2}
+    both.run("ALTER TABLE logs.placed SET TBLPROPERTIES ('x' = 'y')")
+    assert both.logs.written("logs.placed") == ()
+    both.run(
+        "SET spark.databricks.delta.stats.collect = false", "INSERT INTO logs.placed VALUES (12, 'a', 0)"
+    )
+    both.run("RESET spark.databricks.delta.stats.collect")
+    assert both.logs.written("logs.placed") is None
+    assert both.statements.written("logs.placed") is None
 
 
 def test_every_kind_of_commit(both: Both, history: str) -> None:

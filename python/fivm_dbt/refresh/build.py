@@ -116,7 +116,7 @@ class BuildRun(Run[MaintainedPlan]):
 
         It says then also how many rows of each input were read.
         """
-        self.sizes = state_sizes(self.plan, self.engine)
+        self.sizes = state_sizes(self.plan, self.engine, is_built=True)
         if self.sizes:
             read = dict(self.engine.measured().scans)
             rows = {o.name: read[o.table] for o in observed.values() if o.table in read}

@@ -6,7 +6,7 @@ and keeps copies of old versions, so that thousands of refreshes can be tested i
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,6 +40,14 @@ class Expected:
     is_restricted: bool = False
     is_near: bool = False
     reads: int = 1
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """A file that a commit has added to a table: the values of the columns that it is partitioned by, and its rows."""
+
+    place: Mapping[str, str | None]
+    rows: int
 
 
 class Versions(Protocol):
@@ -138,6 +146,9 @@ class Engine(Readable, Protocol):
 
     def size(self, relation: str) -> int | None:
         """Bytes of the table's current version, None if unknown. Raises MissingRelation or NotVersioned."""
+
+    def written(self, relation: str) -> Sequence[WrittenFile] | None:
+        """The files that the newest commit of a table has added; None where no log tells of their rows."""
 
     def exists(self, relation: str) -> bool:
         """Whether a table or view of this name exists."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from fivm_dbt.catalog import TableStatistics
+from fivm_dbt.naming import PARTITION, VIEW
 from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
 from fivm_dbt.refresh.costs import NOTHING, Costs
-from fivm_dbt.refresh.engine import Engine
+from fivm_dbt.refresh.engine import Engine, WrittenFile
 from fivm_dbt.refresh.observe import State
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.formats import MissingRelation, NotVersioned
@@ -111,15 +113,32 @@ def recorded_statistics(state: State) -> TableStatistics | None:
     return TableStatistics.from_dict(data) if data is not None else None
 
 
-def state_sizes(plan: Plan, engine: Recorder) -> dict[str, StateSize]:
-    """The sizes of all states, counted in one query; nothing where nothing depends on them."""
+def state_sizes(plan: Plan, engine: Recorder, *, is_built: bool = False) -> dict[str, StateSize]:
+    """The sizes of all states, counted in one query; nothing where nothing depends on them.
+
+    ``is_built``: the newest commit has written all of them, so that its own figures tell where they are at hand.
+    """
     if plan.config.fivm_apply != "auto":
         return {}
-    found = {
-        str(label): StateSize(int(str(n)), int(str(p)))
-        for label, n, p in engine.query(sizes_query(plan.layout.relation))
-    }
+    files = engine.written(plan.state_relation) if is_built else None
+    found = _counted(plan, engine) if files is None else _added(files)
     return {view.name: found.get(plan.layout.label(view), StateSize(0, 0)) for view in plan.stored}
+
+
+def _counted(plan: Plan, engine: Recorder) -> dict[str, StateSize]:
+    rows = engine.query(sizes_query(plan.state_relation))
+    return {str(label): StateSize(int(str(n)), int(str(p))) for label, n, p in rows}
+
+
+def _added(files: Sequence[WrittenFile]) -> dict[str, StateSize]:
+    """The same of the files that a build has written."""
+    rows: Counter[str] = Counter()
+    partitions: dict[str, set[str]] = defaultdict(set)
+    for file in files:
+        label, partition = str(file.place[VIEW]), file.place[PARTITION]
+        rows[label] += file.rows
+        partitions[label] |= set() if partition is None else {partition}
+    return {label: StateSize(rows[label], len(partitions[label])) for label in rows}
 
 
 def measure(

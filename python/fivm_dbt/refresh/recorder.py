@@ -10,7 +10,7 @@ from fivm_dbt.catalog import Column
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.plan.model.head import Note, Written
 from fivm_dbt.plan.model.plan import Plan
-from fivm_dbt.refresh.engine import Engine, Expected, Metrics, Row
+from fivm_dbt.refresh.engine import Engine, Expected, Metrics, Row, WrittenFile
 from fivm_dbt.spark.formats import Commit
 from fivm_dbt.spark.inserts import inserted
 from fivm_dbt.spark.pieces import Query, Statement, any_row, by_row
@@ -134,6 +134,9 @@ class Recorder:
 
     def size(self, relation: str) -> int | None:
         return self._engine.size(relation)
+
+    def written(self, relation: str) -> Sequence[WrittenFile] | None:
+        return self._engine.written(relation)
 
     def exists(self, relation: str) -> bool:
         return self._engine.exists(relation)

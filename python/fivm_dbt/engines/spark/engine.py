@@ -32,7 +32,7 @@ from fivm_dbt.engines.spark.told_relations import columns_of_query
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import quote, relation_name, split_name
 from fivm_dbt.plan.model.head import Note
-from fivm_dbt.refresh.engine import Expected, Metrics, Row
+from fivm_dbt.refresh.engine import Expected, Metrics, Row, WrittenFile
 from fivm_dbt.spark.formats import CHANGE_FEED, FORMAT, RECENT_COMMITS, Commit, Question
 
 if TYPE_CHECKING:
@@ -313,6 +313,9 @@ class SparkEngine:
             return known
         sizes = [size for (size,) in self._asked(FORMAT.size(relation))]
         return int(str(sizes[0])) if sizes and sizes[0] is not None else None
+
+    def written(self, relation: str) -> Sequence[WrittenFile] | None:
+        return self._logs.written(relation)
 
     def exists(self, relation: str) -> bool:
         known = self._logs.exists(relation)

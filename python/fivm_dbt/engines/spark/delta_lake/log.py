@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fivm_dbt.engines.spark.delta_lake.names import COMMIT_FILES, HISTORIES, HISTORY, LOG, SESSION_CONFIG
 from fivm_dbt.engines.spark.java import OPTION, java_class, java_method, told
 from fivm_dbt.engines.spark.told_relations import told_table, told_view
+from fivm_dbt.refresh.engine import WrittenFile
 from fivm_dbt.spark.formats import CHANGE_FEED, FORMAT, RECENT_COMMITS, Commit
 
 if TYPE_CHECKING:
@@ -120,6 +121,15 @@ class DeltaLogs:
         def ask(table: Any) -> int | None:
             log = self._log(table)
             return None if log is None else int(log.snapshot.sizeInBytes())
+
+        return self._asked(relation, ask)
+
+    def written(self, relation: str) -> tuple[WrittenFile, ...] | None:
+        """As :meth:`fivm_dbt.refresh.engine.Engine.written`."""
+
+        def ask(table: Any) -> tuple[WrittenFile, ...] | None:
+            opened = self._log(table)
+            return None if opened is None else _Log(opened).files(opened.version)
 
         return self._asked(relation, ask)
 
@@ -300,6 +310,15 @@ class _Log:
             self._session, java_method(self._session, HISTORY, "fromCommitInfo")(commit.get())
         )
         return entry
+
+    def files(self, version: int) -> tuple[WrittenFile, ...]:
+        """The files that a commit has added. KeyError where it does not say how many rows they have."""
+        lines = self._log.store().read(self._path_of(version), self._configuration)
+        actions = map(json.loads, str(lines.mkString("\n")).splitlines())
+        added = [action["add"] for action in actions if "add" in action]
+        return tuple(
+            WrittenFile(add["partitionValues"], json.loads(add["stats"])["numRecords"]) for add in added
+        )
 
 
 def _is_delta(known: Any) -> bool:

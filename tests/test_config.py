@@ -98,6 +98,10 @@ def test_names_that_were_probably_meant() -> None:
         "unknown key fivm_zzzzzz: expected one of fivm_apply, ",
     ):
         assert part in error.message
+    listed = _refusal({"fivm_without": ["look_up"]}).message
+    assert listed.startswith("fivm_without.0: 'look_up' is not allowed") and listed.endswith(
+        "did you mean look_ups?"
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,6 +115,14 @@ def test_names_that_were_probably_meant() -> None:
         (
             {"fivm_strategy": "recursive"},
             ("fivm_strategy has no effect outside meta: write config(meta={'fivm_strategy': 'recursive'})",),
+        ),
+        (
+            {"fivm_strategy": "factorised"},
+            (
+                "fivm_strategy has no effect outside meta: write it there; fivm_strategy: 'factorised' is not "
+                "allowed (expected one of 'auto', 'first_order', 'factorized', 'recursive', 'reevaluate'): "
+                "did you mean factorized?",
+            ),
         ),
         (
             {"fivm_strategie": "auto"},

@@ -8,13 +8,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from dbt.contracts.graph.model_config import ModelConfig
 
 from fivm_dbt.engines.spark.delta_lake import jars
 from fivm_dbt.engines.spark.delta_lake.environment import environment_error
 from fivm_dbt.engines.spark.engine import Answer
 from fivm_dbt.errors import FivmError
 from fivm_dbt.operations import doctor
-from fivm_dbt.operations.checks import check_inputs
+from fivm_dbt.operations.checks import check_inputs, session_finding
 from fivm_dbt.project.manifest import Nodes
 
 
@@ -119,12 +120,16 @@ def test_errors_of_the_environment(said: str, code: str | None) -> None:
     assert (known and known.code.number) == code
 
 
+def _node(name: str, kind: str, inputs: tuple[str, ...] = (), **config: str) -> Any:
+    return SimpleNamespace(
+        name=name, unique_id=name, resource_type=kind, relation_name=f"raw.{name}", columns={}, constraints=[],
+        config=ModelConfig.from_dict(config), depends_on=SimpleNamespace(nodes=inputs),
+    )  # fmt: skip
+
+
 def test_inputs_of_a_project() -> None:
     def node(name: str, kind: str, materialized: str = "", inputs: tuple[str, ...] = ()) -> Any:
-        return SimpleNamespace(
-            name=name, unique_id=name, resource_type=kind, relation_name=f"raw.{name}", columns={}, constraints=[],
-            config=SimpleNamespace(materialized=materialized), depends_on=SimpleNamespace(nodes=inputs),
-        )  # fmt: skip
+        return _node(name, kind, inputs, materialized=materialized)
 
     inner = node("inner", "model", "ephemeral", ("orders", "old"))
     nodes = [
@@ -137,7 +142,7 @@ def test_inputs_of_a_project() -> None:
         nodes={n.name: n for n in [*nodes, node("small", "seed", "seed")]},
         sources={n.name: n for n in sources},
     )
-    facts = {
+    facts: dict[str, list[tuple[str, str]]] = {
         "raw.orders": [("Type", "MANAGED"), ("Provider", "delta")],
         "raw.old": [("Type", "MANAGED"), ("Provider", "parquet")],
         "raw.small": [("Type", "MANAGED"), ("Provider", "delta")],
@@ -154,3 +159,44 @@ def test_inputs_of_a_project() -> None:
     assert found["raw.orders"].text.endswith(
         "ALTER TABLE raw.orders SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
     )
+
+
+def test_inputs_before_the_first_run() -> None:
+    """Nothing is there, and the manifest tells what it is going to be."""
+    made = {
+        "staged": {"materialized": "view"},
+        "typed": {"materialized": "table", "file_format": "delta"},
+        "plain": {"materialized": "table"},
+        "old": {"materialized": "incremental", "file_format": "parquet"},
+        "other": {"materialized": "fivm"},
+    }
+    kinds = dict.fromkeys(made, "model")
+    nodes = {name: _node(name, kinds[name], **config) for name, config in made.items()}
+    nodes["daily"] = _node("daily", "model", inputs=(*made, "orders"), materialized="fivm")
+    manifest = SimpleNamespace(nodes=nodes, sources={"orders": _node("orders", "source")})
+
+    def execute(sql: str, *, fetch: bool) -> Answer:
+        raise RuntimeError("[TABLE_OR_VIEW_NOT_FOUND] The table or view cannot be found.")
+
+    found = {f.text.split(" ")[0].removeprefix("raw."): f for f in check_inputs(execute, Nodes(manifest))}
+    told = {name: (f.level, f.text.partition("): ")[2]) for name, f in found.items()}
+    remedy = "make it ephemeral, or fivm, or a table with file_format='delta'"
+    assert told["staged"] == ("error", f"not built yet, and will be a view (FIVM303): {remedy}")
+    assert told["typed"] == ("ok", "not built yet, and will be a Delta table")
+    assert told["plain"][0] == "advice" and "set file_format: delta" in told["plain"][1]
+    assert told["old"] == (
+        "error",
+        "not built yet, and will be parquet (FIVM301): set file_format: delta",
+    )
+    assert told["other"] == ("ok", "fivm model, not built yet")
+    assert told["orders"] == (
+        "advice",
+        "does not exist yet: create the table, or correct the source's schema and identifier",
+    )
+
+
+@pytest.mark.parametrize("ansi", ["false", "true", "unknown"])
+def test_a_server_in_ansi_mode(ansi: str) -> None:
+    found = session_finding({"ansi": ansi, "timezone": "UTC"})
+    assert (found is not None) is (ansi == "true")
+    assert found is None or (found.level == "advice" and "one-state-for-session-and-thrift" in found.text)

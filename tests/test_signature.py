@@ -10,6 +10,8 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
+from fivm_dbt.refresh.decide import why_rebuild
+from fivm_dbt.refresh.observe import Coverage
 from fixtures.models import Bench, plan_of, relation
 
 SQL = "select g, sum(v) as s from raw.f group by g"
@@ -112,6 +114,16 @@ def test_the_reason_names_configuration() -> None:
     bench.with_plan(meta={"fivm_buckets": 4})
     report = bench.refresh()
     assert report.reason == "partitioning changed from bucket by size to bucket 4"
+
+
+def test_the_reason_names_the_session_and_the_page_about_it() -> None:
+    """dbt's session method is never in ANSI mode, a server is unless told otherwise."""
+    plans = [_plan(session=(("ansi", ansi),)) for ansi in ("false", "true")]
+    finished = Coverage(1, plans[0].plan_hash, {"signature": plans[0].signature}, "")
+    assert why_rebuild(plans[1], finished) == (
+        "session ansi changed from false to true (docs/dbt.md#one-state-for-session-and-thrift)"
+    )
+    assert why_rebuild(plans[0], finished) is None
 
 
 def test_failing_instead_of_rebuilding() -> None:

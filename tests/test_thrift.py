@@ -114,6 +114,19 @@ def test_a_project(threads: int, tmp_path: Path, port: int) -> None:
     assert shop.versions() == before
 
 
+def test_the_ansi_mode_that_a_profile_asks_for(port: int) -> None:
+    """The server is not in ANSI mode. Of a profile's parameters it takes those that are marked as Hive's."""
+    key = "spark.sql.ansi.enabled"
+    for given, answer in ((key, "false"), (f"set:hiveconf:{key}", "true")):
+        cursor = hive.connect(
+            host="127.0.0.1", port=port, auth="NONE", username="test", configuration={given: "true"}
+        ).cursor()
+        cursor.execute(f"SET {key}")
+        assert cursor.fetchall() == [(key, answer)]
+        cursor.execute("SELECT size(CAST(NULL AS ARRAY<INT>))")
+        assert cursor.fetchall() == [(None if answer == "true" else -1,)], "so it is a part of what SQL means"
+
+
 WRITES = {
     "INSERT": "INSERT INTO {t} SELECT 2 AS k, 20 AS x",
     "MERGE": (

@@ -138,19 +138,31 @@ def load_config(meta: Mapping[str, object], *, model: str | None = None) -> Conf
     return config
 
 
+def wrong_value(key: str, value: object) -> str:
+    """What is wrong with the value of a known key; empty where nothing is.
+
+    >>> wrong_value("fivm_refresh", "lasy")
+    "fivm_refresh: 'lasy' is not allowed (expected one of 'eager', 'lazy'): did you mean lazy?"
+    >>> wrong_value("fivm_refresh", "lazy")
+    ''
+    """
+    try:
+        Config.model_validate({key: value})
+    except ValidationError as error:
+        return "; ".join(_problem(dict(detail)) for detail in error.errors())
+    return ""
+
+
 def _problem(detail: dict[str, Any]) -> str:
-    key = str(detail["loc"][0])
-    if len(detail["loc"]) > 1:
-        place = ".".join(str(part) for part in detail["loc"])
-        return f"{place}: {detail['input']!r}: {detail['msg'].lower()}"
-    if detail["type"] == "extra_forbidden":
-        return f"unknown key {key}: {did_you_mean(key, KEYS) or expected_one_of(KEYS)}"
+    place = ".".join(str(part) for part in detail["loc"])
+    if detail["type"] == "extra_forbidden" and len(detail["loc"]) == 1:
+        return f"unknown key {place}: {did_you_mean(place, KEYS) or expected_one_of(KEYS)}"
     if detail["type"] == "literal_error":
         allowed = detail["ctx"]["expected"].replace(" or ", ", ")
         meant = did_you_mean(str(detail["input"]), [name.strip("'") for name in allowed.split(", ")])
         shown = f": {meant}" if meant else ""
-        return f"{key}: {detail['input']!r} is not allowed (expected one of {allowed}){shown}"
-    return f"{key}: {detail['input']!r}: {detail['msg'].lower()}"
+        return f"{place}: {detail['input']!r} is not allowed (expected one of {allowed}){shown}"
+    return f"{place}: {detail['input']!r}: {detail['msg'].lower()}"
 
 
 def _refuse_later(config: Config, given: Mapping[str, object], model: str | None) -> None:

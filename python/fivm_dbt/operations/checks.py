@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from fivm_dbt.engines.spark.engine import Execute
 from fivm_dbt.engines.spark.introspect import Described, describe_relation
+from fivm_dbt.project.inputs import how_to_create, instead_of_view
 from fivm_dbt.project.manifest import Declared, Nodes
-from fivm_dbt.spark.formats import CHANGE_FEED
+from fivm_dbt.spark.formats import CHANGE_FEED, FORMAT
 
 _FEED, _ON = CHANGE_FEED
 
@@ -38,7 +40,7 @@ def _finding(
     name: str, described: Described | None, declared: Declared
 ) -> tuple[Literal["ok", "advice", "error"], str]:
     if described is None:
-        return "advice", "does not exist yet"
+        return _not_built(declared)
     if described.presentation is not None:
         return "ok", "fivm model"
     if not described.is_versioned:
@@ -50,6 +52,37 @@ def _finding(
         return "ok", "change feed on"
     advice = _advice(name, declared)
     return "advice", f"no change feed: versions are compared, which reads the table twice. {advice}"
+
+
+def _not_built(declared: Declared) -> tuple[Literal["ok", "advice", "error"], str]:
+    """Of a relation that is not there, what the project says that it is going to be."""
+    node = declared.node
+    if node is None or node.resource_type == "source":
+        return "advice", f"does not exist yet: {how_to_create(declared)}"
+    if declared.is_fivm:
+        return "ok", "fivm model, not built yet"
+    if declared.materialized == "view":
+        return "error", f"not built yet, and will be a view (FIVM303): {instead_of_view(declared)}"
+    if declared.file_format is None:
+        return (
+            "advice",
+            f"not built yet; unless the session makes Delta tables, set file_format: {FORMAT.name}",
+        )
+    if declared.file_format != FORMAT.name:
+        what = f"not built yet, and will be {declared.file_format} (FIVM301)"
+        return "error", f"{what}: set file_format: {FORMAT.name}"
+    return "ok", "not built yet, and will be a Delta table"
+
+
+def session_finding(settings: Mapping[str, str]) -> Finding | None:
+    """Advice where a server runs in ANSI mode, which dbt-spark's own session never does; None where nothing differs."""
+    if settings.get("ansi") != "true":
+        return None
+    return Finding(
+        "advice",
+        "the session has ANSI mode on: a state that dbt's session method has built is built anew here "
+        "(docs/dbt.md#one-state-for-session-and-thrift)",
+    )
 
 
 def _advice(name: str, declared: Declared) -> str:

@@ -78,12 +78,12 @@ def _sql_name(written: str, catalog: Catalog, nodes: Nodes) -> str:
 
 def _relation(named: Named, described: Described | None, declared: Declared, zone: str) -> Relation:
     if described is None:
-        raise FivmError("FIVM302", f"there is no table or view {named.name}", remedy=_how_to_create(declared))
+        raise FivmError("FIVM302", f"there is no table or view {named.name}", remedy=how_to_create(declared))
     presentation = described.presentation
     if described.is_factorized:
         return declared.relation(canonical(named.name), described.columns, is_factorized=True)
     if presentation is None and described.is_view:
-        raise FivmError("FIVM303", f"{named.name} records no changes", remedy=_instead_of_view(declared))
+        raise FivmError("FIVM303", f"{named.name} records no changes", remedy=instead_of_view(declared))
     if presentation is None and not described.is_versioned:
         kind = described.provider or "not a table"
         raise FivmError("FIVM301", f"{named.name} is {kind}", remedy=_how_to_make_delta(named.name, declared))
@@ -91,7 +91,8 @@ def _relation(named: Named, described: Described | None, declared: Declared, zon
     return declared.relation(canonical(named.name), described.columns, presentation, retention=retention)
 
 
-def _how_to_create(declared: Declared) -> str:
+def how_to_create(declared: Declared) -> str:
+    """What to do where a relation is not there."""
     if declared.node is None:
         return "correct the name, or create the table"
     if declared.node.resource_type == "source":
@@ -99,7 +100,8 @@ def _how_to_create(declared: Declared) -> str:
     return f"dbt build --select {declared.node.name}"
 
 
-def _instead_of_view(declared: Declared) -> str:
+def instead_of_view(declared: Declared) -> str:
+    """What to do where a relation is a view."""
     if declared.is_fivm and declared.node is not None:
         return (
             f"dbt run --select {declared.node.name}; it has so far been built with --empty or --sample, "

@@ -52,6 +52,17 @@ class Declared:
         return self.node is not None and _materialized(self.node) in MAINTAINED
 
     @property
+    def materialized(self) -> str:
+        """What dbt makes of it; empty for a source."""
+        return "" if self.node is None else _materialized(self.node)
+
+    @property
+    def file_format(self) -> str | None:
+        """The format that the project asks for; None is the session's default."""
+        given = None if self.node is None else self.node.config.get("file_format")
+        return None if given is None else str(given).lower()
+
+    @property
     def is_viewdf(self) -> bool:
         return self.node is not None and _materialized(self.node) == "viewdf"
 

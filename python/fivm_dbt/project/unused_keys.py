@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from fivm_dbt.config import KEYS
+from fivm_dbt.config import KEYS, wrong_value
 from fivm_dbt.suggest import did_you_mean
 
 _NO_KEY = "the rows that changed are found without it"
@@ -53,5 +53,6 @@ def unused_keys(config: Mapping[str, object]) -> Iterator[str]:
 def _right(key: str, value: object) -> str:
     """Where a key belongs, and its name."""
     if key in KEYS:
-        return f"write config(meta={{{key!r}: {value!r}}})"
+        wrong = wrong_value(key, value)
+        return f"write config(meta={{{key!r}: {value!r}}})" if not wrong else f"write it there; {wrong}"
     return f"there is no such key; {did_you_mean(key, KEYS) or 'leave it out'}"

@@ -156,4 +156,7 @@ def _change(part: str, before: str | None, after: str | None) -> str | None:
         return "the model's SQL changed"
     if before is None or after is None or len(before) + len(after) > 80:
         return f"{part} changed"
+    if part == "session ansi":
+        # Who goes from dbt's session method to a server meets this one, and has set nothing.
+        return f"{part} changed from {before} to {after} (docs/dbt.md#one-state-for-session-and-thrift)"
     return f"{part} changed from {before} to {after}"

@@ -35,7 +35,7 @@ def fivm(*arguments: str | Path, expect: int = 0) -> Result:
 def test_version_and_help() -> None:
     assert fivm("--version").output.strip() == f"fivm, version {__version__}"
     assert "dbt run" in fivm("--help").output
-    for command in ("explain", "replay", "doctor", "jars"):
+    for command in ("explain", "plan", "replay", "doctor", "jars"):
         assert len(fivm(command, "--help").output.splitlines()) > 5
 
 
@@ -143,6 +143,27 @@ def test_explain_tells_what_dbt_says_when_it_fails(shop: Path) -> None:
     assert told.stdout == ""
     assert "FIVM201" in told.stderr
     assert "nothing_there" in told.stderr
+
+
+def test_plan_without_a_connection(shop: Path) -> None:
+    """Which models are refused, what is kept and read in full; nothing is written beside the project."""
+    declare(shop)
+    (shop / "models/odd.sql").write_text("select customer_id, rand() as r from {{ source('raw', 'orders') }}")
+    options = ["--project-dir", shop, "--profiles-dir", shop, "--offline"]
+    told = fivm("plan", *options, expect=1).output
+    assert "refused\n  FIVM106 RAND()" in told
+    assert "select customer_id, rand() as r from" in told, "with the place"
+    assert (
+        "orders_by_country   unknown\n" in told and "the columns of shop.countries are not declared" in told
+    )
+    assert "! reads raw.orders in full when shop.customers changes" in told
+    assert told.splitlines()[-1].startswith("6 models: ")
+    assert not (shop / "target").exists() and not (shop / "logs").exists()
+    chosen = fivm("plan", *options, "-s", "big_orders", "--format", "json").output
+    (only,) = json.loads(chosen)
+    assert (only["model"], only["does"], only["code"]) == ("big_orders", "build or refresh", None)
+    assert fivm("plan", *options, "-s", "customers").output == "0 models\n"
+    assert "no-such" in fivm("plan", *options, "-s", "big_orders", "--target", "no-such", expect=2).output
 
 
 def test_dbt_warns_of_keys_that_nobody_reads(shop: Path) -> None:

@@ -73,6 +73,7 @@ _METHODS: dict[str, Any] = {
     "fivm_is_maintained": False,
     "fivm_document": None,
     "fivm_explain": "",
+    "fivm_plan": [],
     "fivm_exact_sql": "",
     "fivm_check": [],
     "fivm_history": [],

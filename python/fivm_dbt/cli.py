@@ -1,7 +1,8 @@
-"""The command ``fivm`` has the commands explain, replay, doctor and jars."""
+"""The command ``fivm`` has the commands explain, plan, replay, doctor and jars."""
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 from collections.abc import Callable, Mapping
@@ -24,6 +25,13 @@ EXIT_FINDINGS = 1
 EXIT_ERROR = 2
 _DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_COLOURS = {
+    "refresh": "green",
+    "no change": "green",
+    "rebuild": "yellow",
+    "recompute": "yellow",
+    "refused": "red",
+}
 _STYLES = {"ok": "green", "missing": "yellow", "error": "red"}
 
 
@@ -167,9 +175,69 @@ def _plan(
             "own, and is measured when built"
         )
     # Only now is dbt needed.
-    from fivm_dbt.bridge.commands import plan_of_model
+    from fivm_dbt.bridge.commands import Project, plan_of_model
 
-    return plan_of_model(what, project_dir, profiles_dir, target)
+    return plan_of_model(what, Project(project_dir, profiles_dir, target))
+
+
+@main.command()
+@click.option("--project-dir", type=_DIRECTORY, default=".", show_default=True, help="The dbt project.")
+@click.option("--profiles-dir", type=_DIRECTORY, help="Where profiles.yml is, as for dbt.")
+@click.option("--target", help="Target of the profile, as for dbt.")
+@click.option("-s", "--select", multiple=True, help="Which models, as for dbt run; may be repeated.")
+@click.option("--exclude", multiple=True, help="Which ones not, as for dbt run; may be repeated.")
+@click.option("--full-refresh", is_flag=True, help="What dbt run --full-refresh would do.")
+@click.option("--offline", is_flag=True, help="Ask no database: what dbt's manifest can tell.")
+@click.option("--strict", is_flag=True, help="Exit code 1 for a rebuild too.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@_errors_shown
+def plan(
+    project_dir: Path,
+    profiles_dir: Path | None,
+    target: str | None,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    full_refresh: bool,
+    offline: bool,
+    strict: bool,
+    form: str,
+) -> None:
+    """Tell what the next dbt run does with each fivm model, and run nothing.
+
+    Per model: whether it is built, refreshed (from which changes), rebuilt, recomputed or refused, and why; its inner
+    views; what is read in full (marked with !); and seconds, as the refreshes before took. The run itself decides
+    this, and is stopped before it writes.
+
+    With --offline no database is asked. Then nobody knows whether a model is built or refreshed. Models that
+    cannot be maintained are found all the same, and inputs need a data_type for their columns.
+
+    \b
+    Exit code 0: all is well; 1: a model is refused (with --strict: or rebuilt); 2: an error.
+
+    \b
+    Examples:
+      fivm plan
+      fivm plan --select marts+ --exclude tag:slow
+      fivm plan --offline --format json
+      fivm plan --strict || echo "this change rebuilds a model"
+    """
+    from fivm_dbt.bridge.commands import Project, next_runs
+    from fivm_dbt.operations.next_run import text_of
+
+    runs = next_runs(
+        Project(project_dir, profiles_dir, target),
+        select=select,
+        exclude=exclude,
+        full_refresh=full_refresh,
+        is_offline=offline,
+    )
+    if form == "json":
+        click.echo(json.dumps([run.as_dict() for run in runs], indent=2))
+    else:
+        for line in text_of(runs, lambda does: click.style(does, fg=_COLOURS.get(does))):
+            click.echo(line)
+    bad = {"refused", "rebuild"} if strict else {"refused"}
+    sys.exit(EXIT_FINDINGS if any(run.does in bad for run in runs) else 0)
 
 
 @main.command()
@@ -276,10 +344,10 @@ def doctor(project_dir: Path | None, profiles_dir: Path | None, target: str | No
             click.echo(f"\n{check.name}: {check.remedy}")
     healthy = all(check.level != "error" for check in checks)
     if healthy and project_dir is not None:
-        from fivm_dbt.bridge.commands import check_inputs
+        from fivm_dbt.bridge.commands import Project, check_inputs
 
         click.echo("\ninputs of the project's models:")
-        healthy = check_inputs(project_dir, profiles_dir, target)
+        healthy = check_inputs(Project(project_dir, profiles_dir, target))
     sys.exit(0 if healthy else EXIT_FINDINGS)
 
 

@@ -88,20 +88,25 @@ def planner_of(
 
 def plan_of_node(adapter: Any, node: Any) -> Plan:
     """The plan of a model that is not being run, with the layout that its state has."""
+    engine = engine_of(adapter)
     relation = adapter.Relation.create_from(adapter.config, node)
-    name, engine = canonical(relation.render()), engine_of(adapter)
+    return recorded_plan(
+        planner_of_node(adapter, engine, node), read_state(engine, canonical(relation.render()))
+    )
+
+
+def planner_of_node(adapter: Any, engine: SparkEngine, node: Any) -> Planner:
+    """The planner of a model that is not being run."""
     meta = {**node.config.meta, "batch_size": _batch_size(node.config.batch_size)}
     config = load_config(meta, model=node.name)
-    state = read_state(engine, name)
-    planner = planner_of(
+    return planner_of(
         adapter,
         engine,
-        relation=relation,
+        relation=adapter.Relation.create_from(adapter.config, node),
         sql=_sql(adapter, node),
         config=config,
         materialized=str(node.config.materialized),
     )
-    return recorded_plan(planner, state)
 
 
 def _sql(adapter: Any, node: Any) -> str:

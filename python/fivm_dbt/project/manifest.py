@@ -5,8 +5,9 @@ Manifest nodes are used by their attributes alone, so that this module needs no 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from typing import Any
 
 from fivm_dbt.catalog import Column, Dependency, EventTime, ForeignKey, Presentation, Relation, Retention
@@ -205,6 +206,19 @@ class Nodes:
         found = [n for n in own if n.relation_name and _materialized(n) not in ("ephemeral", HELPER)]
         return sorted(found, key=lambda n: str(n.unique_id))
 
+    def in_order(self, selected: Collection[str] | None = None) -> list[Any]:
+        """The nodes that dbt writes a relation of, each after those that it reads; of the ``selected``, if given.
+
+        They are selected by their unique ids, or names.
+        """
+        nodes = self._manifest.nodes
+        graph = {i: [d for d in _reads(node) if d in nodes] for i, node in sorted(nodes.items())}
+        place = {
+            unique_id: number for number, unique_id in enumerate(TopologicalSorter(graph).static_order())
+        }
+        found = [n for n in self.written() if selected is None or {n.unique_id, n.name} & {*selected}]
+        return sorted(found, key=lambda n: place[n.unique_id])
+
     def viewdf_models(self) -> list[Any]:
         """The viewdf models of the project, in the order of their names."""
         return [n for n in self.fivm_models() if _materialized(n) == "viewdf"]
@@ -339,6 +353,11 @@ def _names(node: Any) -> Iterator[str]:
 
 def _canonical(node: Any) -> str:
     return without_catalog(node.relation_name or relation_name(node.schema, node.identifier))
+
+
+def _reads(node: Any) -> list[str]:
+    """The nodes that a node depends on; a seed on none."""
+    return list(getattr(getattr(node, "depends_on", None), "nodes", ()))
 
 
 def _materialized(node: Any) -> str:

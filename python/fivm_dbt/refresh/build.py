@@ -12,7 +12,7 @@ from fivm_dbt.plan.model.plan import MaintainedPlan
 from fivm_dbt.refresh.bind import bind, versions_read
 from fivm_dbt.refresh.clock import read_clock
 from fivm_dbt.refresh.costs import NOTHING, Costs, known_after
-from fivm_dbt.refresh.decide import choose_buckets, raised_alarm
+from fivm_dbt.refresh.decide import Decision, choose_buckets, raised_alarm
 from fivm_dbt.refresh.dropped import check_rebuild
 from fivm_dbt.refresh.layout import state_sizes
 from fivm_dbt.refresh.model_parts import record_partitions
@@ -88,6 +88,7 @@ class BuildRun(Run[MaintainedPlan]):
     ) -> Report:
         """Compute the whole state at the inputs' newest versions. What is known of ``costs`` holds after it too."""
         check_rebuild(self.plan, self.dropped, reason or "no reason")
+        self.decided(Decision(self._as_build("rebuilt"), reason))
         before = state.inputs if isinstance(state, Finished) else {}
         clock = read_clock(self.plan, self.engine, None)
         observed = observe(self.plan, self.engine, {})

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.signature import STATE, is_hashed, shortened
 from fivm_dbt.refresh.observe import Coverage, Observed, RecordedInput
 from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.refresh.report import Action
 from fivm_dbt.spark.formats import FORMAT, Commit, Touched, VersionUnavailable
 from fivm_dbt.steps.binding import Binding
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a run is about to do: ``observed`` are the inputs as they are now, where they had to be looked at."""
+
+    action: Action
+    reason: str | None = None
+    observed: Mapping[str, Observed] = field(default_factory=dict)
+
 
 BYTES_PER_BUCKET = 32 * 2**20
 MAX_BUCKETS = 512

@@ -51,11 +51,11 @@ def refresh(
         is_lazy = plan.config.fivm_refresh == "lazy" and not propagate
         try:
             try:
-                return _run(plan, recorder, is_lazy, within).execute(full_refresh, state)
+                return run_of(plan, recorder, is_lazy=is_lazy, within=within).execute(full_refresh, state)
             except Overtaken:
                 # Another process has written to the model since its head was read.
                 recorder.unstage_all()
-                return _run(plan, recorder, is_lazy, within).execute(full_refresh)
+                return run_of(plan, recorder, is_lazy=is_lazy, within=within).execute(full_refresh)
         except Overtaken:
             raise locked(plan, "by another process, which was faster") from None
         except FivmError as error:
@@ -64,7 +64,10 @@ def refresh(
             recorder.unstage_all()
 
 
-def _run(plan: Plan, engine: Recorder, is_lazy: bool, within: TimeRange) -> Run[Any]:
+def run_of(
+    plan: Plan, engine: Recorder, *, is_lazy: bool = False, within: TimeRange = (None, None)
+) -> Run[Any]:
+    """One call of the refresh that this kind of plan has."""
     run = RUNS.of(plan)
     if run is None:
         raise TypeError(f"no refresh of a {type(plan).__name__}")

@@ -44,11 +44,13 @@ def settled_plan(
     *,
     full_refresh: bool = False,
     progress: Callable[[str], None] = logger.info,
+    may_measure: bool = True,
 ) -> Plan:
     """The plan by what was measured when the state was built; by sizes of now, where it is to be built.
 
     A state is built where there is none, with ``full_refresh``, where it is of another plan, and where inputs change
-    again that had not changed when the views were chosen, if that pays (ADR 0051).
+    again that had not changed when the views were chosen, if that pays (ADR 0051). Sizes of now are asked for where
+    one ``may_measure``; without them it is the plan by what is known.
     """
     finished = state.finished
     plan = planner(recorded_statistics(state)) if full_refresh else recorded_plan(planner, state)
@@ -69,6 +71,8 @@ def settled_plan(
         progress(f"{', '.join(again)} changes again: inner views are chosen anew")
     elif costs.is_long:
         changed = costs.shares
+    if not may_measure:
+        return plan if other is None else other
     progress(f"measuring {', '.join(name for name, _ in plan.measurable)}")
     new = planner(measure(plan, engine, changed))
     # By what is measured now the views may be those that are there: they are what has cost too much.

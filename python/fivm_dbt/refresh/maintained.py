@@ -24,7 +24,14 @@ from fivm_dbt.refresh.bind import (
 )
 from fivm_dbt.refresh.build import BuildRun
 from fivm_dbt.refresh.clock import finished_clock, is_by_the_day, movement, read_clock
-from fivm_dbt.refresh.decide import broken_promise, lost_inputs, raised_alarm, unreadable, why_rebuild
+from fivm_dbt.refresh.decide import (
+    Decision,
+    broken_promise,
+    lost_inputs,
+    raised_alarm,
+    unreadable,
+    why_rebuild,
+)
 from fivm_dbt.refresh.dropped import recorded_drops
 from fivm_dbt.refresh.heads import next_head, with_open
 from fivm_dbt.refresh.layout import state_sizes
@@ -105,6 +112,7 @@ class MaintainedRun(BuildRun):
             return self._report(
                 "refreshed" if rolled_forward else "no change", state.finished.refresh, rolled=rolled_forward
             )
+        self.decided(Decision("refreshed", movement(clock), observed))
         buckets = int(state.finished.detail["buckets"])
         self.engine.expect(expected_reads(self.plan, observed, self.base))
         try:
@@ -323,6 +331,7 @@ class MaintainedRun(BuildRun):
 
     def _roll_forward(self, state: Finished, entry: Coverage) -> Report | None:
         """Finish a refresh of several statements that was interrupted; a report only where it had to be rebuilt."""
+        self.decided(Decision("refreshed", "an interrupted refresh is finished first"))
         self.engine.progress(f"finishing refresh {entry.refresh} of {self.plan.model}, which was interrupted")
         self.dropped = recorded_drops(entry)
         self._tell("refreshed", "it was interrupted, and has been finished")

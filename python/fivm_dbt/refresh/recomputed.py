@@ -5,7 +5,7 @@ from __future__ import annotations
 from fivm_dbt.plan.model.plan import RecomputedPlan
 from fivm_dbt.refresh.bind import bind
 from fivm_dbt.refresh.clock import movement, read_clock
-from fivm_dbt.refresh.decide import why_rebuild
+from fivm_dbt.refresh.decide import Decision, why_rebuild
 from fivm_dbt.refresh.dropped import recorded_drops
 from fivm_dbt.refresh.observe import Finished, Observed, State, observe
 from fivm_dbt.refresh.publish import publish
@@ -53,6 +53,7 @@ class RecomputedRun(Run[RecomputedPlan]):
 
         Where it is known which rows the inputs that ``moved`` can reach, the ``touched`` ones, for these alone.
         """
+        self.decided(Decision(self._as_build("recomputed"), reason, moved or {}))
         clock = clock or read_clock(self.plan, self.engine, None)
         observed = moved if moved is not None else observe(self.plan, self.engine, {})
         binding = bind(self.plan, observed, buckets=1, clock=clock)

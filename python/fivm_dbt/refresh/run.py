@@ -6,7 +6,7 @@ comes too late finds that the head is another one, and has written nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from itertools import takewhile
 from time import perf_counter
@@ -19,7 +19,7 @@ from fivm_dbt.plan.model.plan import FactorisedPlan, Plan
 from fivm_dbt.plan.model.signature import inner_views, shortened
 from fivm_dbt.refresh.bind import Staged
 from fivm_dbt.refresh.clock import finished_clock
-from fivm_dbt.refresh.decide import beheaded, changed_by_others, raised_alarm
+from fivm_dbt.refresh.decide import Decision, beheaded, changed_by_others, raised_alarm
 from fivm_dbt.refresh.heads import (
     coverage,
     had_head,
@@ -52,6 +52,10 @@ class Overtaken(Exception):
 P = TypeVar("P", bound=Plan)
 
 
+def _go_on(decision: Decision) -> None:
+    """Do as is decided."""
+
+
 class Run(Generic[P]):
     """What is common to the refreshes of all models: :meth:`execute` is what differs."""
 
@@ -68,6 +72,8 @@ class Run(Generic[P]):
         """The times that are asked for, of a model that is computed by parts."""
         self.is_lazy = is_lazy
         self.engine = engine
+        self.decided: Callable[[Decision], None] = _go_on
+        """Hears what is done from here on. Before that no row of the model is computed or written."""
         self.started = perf_counter()
         self.started_at = now()
         self.told: dict[str, Any] = {}

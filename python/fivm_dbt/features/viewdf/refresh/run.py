@@ -22,7 +22,7 @@ from fivm_dbt.features.viewdf.refresh.work import Found, PartRefresh
 from fivm_dbt.features.viewdf.refresh.writer import AT_ONCE
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.refresh.bind import Staged, bind, stage_inputs, versions_read
-from fivm_dbt.refresh.decide import lost_inputs, unreadable, why_rebuild
+from fivm_dbt.refresh.decide import Decision, lost_inputs, unreadable, why_rebuild
 from fivm_dbt.refresh.dropped import check_rebuild, recorded_drops
 from fivm_dbt.refresh.executor import RUNS
 from fivm_dbt.refresh.heads import had_head, with_nothing, with_open
@@ -93,6 +93,7 @@ class PartRun(Run[ViewdfPlan]):
         observed = observe(self.plan, self.engine, {})
         if state.finished is not None and reason != _ON_REQUEST:
             check_rebuild(self.plan, self._gone(upstream), reason or "")
+        self.decided(Decision(self._as_build("rebuilt"), reason))
         binding = bind(self.plan, observed, buckets=1)
         self.engine.progress(f"building {self.plan.model}" + (f": {reason}" if reason else ""))
         self._tell(self._as_build("rebuilt"), reason)
@@ -165,6 +166,7 @@ class PartRun(Run[ViewdfPlan]):
         has_moved = any(o.moved for o in observed.values()) or any(new_upstream.values())
         if not has_moved and state.unfinished is None and not self.wanted.has_work(known):
             return self._show_unchanged(state.finished)
+        self.decided(Decision("refreshed", None, observed))
         try:
             appended = self.inputs.appended(observed, state.inputs)
             staged = stage_inputs(self.plan, self.engine, observed, state.inputs, known=appended)

@@ -195,7 +195,7 @@ def test_without_the_wheel_dbt_says_what_to_install(shop: Project, monkeypatch: 
     monkeypatch.setattr(dbt_fivm, "plugins", [])
     run = shop.dbt("run", expect=False)
     assert "FIVM504" in str(run.results["big_orders"].message)
-    assert "pip install fivm-dbt" in str(run.results["big_orders"].message)
+    assert "wheel and pip install it" in str(run.results["big_orders"].message)
 
 
 def test_the_package_can_be_installed_by_dbt(shop: Project) -> None:

@@ -44,7 +44,7 @@ def test_plugin_that_dbt_does_not_see(monkeypatch: pytest.MonkeyPatch) -> None:
     assert by_name("dbt plug-in").level == "ok"
     monkeypatch.setattr(pkgutil, "iter_modules", lambda: iter(()))
     assert "FIVM504" in by_name("dbt plug-in").found
-    assert "pip install fivm-dbt" in by_name("dbt plug-in").remedy
+    assert "pip install the wheel" in by_name("dbt plug-in").remedy
 
 
 def fake_java(directory: Path, version: str) -> None:

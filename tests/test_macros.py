@@ -69,7 +69,7 @@ class Adapter:
 
 
 def test_guard_names_the_missing_wheel() -> None:
-    with pytest.raises(Stopped, match=r"FIVM504 .*\n.*pip install fivm-dbt"):
+    with pytest.raises(Stopped, match=r"FIVM504 .*\n.*wheel and pip install it"):
         guard(Adapter())
     guard(Adapter(), execute=False)
 

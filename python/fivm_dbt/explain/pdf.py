@@ -23,7 +23,7 @@ def pdf(plan: Plan, measured: Measured | None = None) -> bytes:
         from matplotlib.backends.backend_pdf import PdfPages
     except ImportError:
         raise FivmError(
-            "FIVM505", "matplotlib is missing, which draws PDF", remedy="pip install 'fivm-dbt[pdf]'"
+            "FIVM505", "matplotlib is missing, which draws PDF", remedy='pip install "matplotlib>=3.8"'
         ) from None
     stream = io.BytesIO()
     # Without a date the same plan is the same file.

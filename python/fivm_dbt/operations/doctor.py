@@ -92,7 +92,7 @@ def _plugin() -> Check:
         "dbt plug-in",
         "error",
         "FIVM504 dbt does not find the module dbt_fivm",
-        "pip install fivm-dbt in the environment that runs dbt (an editable install with hooks is not seen)",
+        "pip install the wheel where dbt runs (README, Use it in your project); an editable one with hooks is not seen",
     )
 
 

@@ -42,10 +42,15 @@ def test_version_and_help() -> None:
 def test_explain_a_file(tmp_path: Path) -> None:
     file = tmp_path / "revenue.sql"
     file.write_text(QUERY)
-    text = fivm("explain", file).output
+    text = fivm("explain", file, "--statements").output
     assert text.startswith("== model analytics.revenue\nselect c.segment")
     assert "raw.orders" in text
     assert "MERGE INTO" in text
+    short = fivm("explain", file).output
+    assert text.startswith(short) and "MERGE INTO" not in short, "statements are shown on demand"
+    assert (
+        short.index("== in short") < short.index("When a row of customers changes, ") < short.index("== op")
+    )
     assert json.loads(fivm("explain", file, "--format", "json").output)
 
 

@@ -204,7 +204,7 @@ class Reader:
 
     def _explained(self, name: str) -> str:
         if name not in self.explained:
-            self.explained[name] = self._ran(f"fivm explain {name}").partition("\n")[2]
+            self.explained[name] = self._ran(f"fivm explain {name} --statements").partition("\n")[2]
         return self.explained[name]
 
     def _replayed(self, example: Example, name: str) -> str:

@@ -14,6 +14,7 @@ from fivm_dbt.catalog import Catalog
 from fivm_dbt.cli import main
 from fivm_dbt.config import load_config
 from fivm_dbt.explain.drawing import Box, Drawing, Measured, laid_out, order_drawing, tree_drawing
+from fivm_dbt.explain.flow_drawing import flow_drawing
 from fivm_dbt.explain.graph import dot
 from fivm_dbt.explain.operator_drawing import operator_drawing
 from fivm_dbt.explain.page import colours, page
@@ -116,9 +117,10 @@ def test_the_page_is_whole_and_refers_to_nothing() -> None:
     for name, colour in colours(tree).items():
         assert f'data-relation="{name}"' in text and colour in text
     pictures = re.findall(r"<svg .*?</svg>", text, re.DOTALL)
-    assert len(pictures) == 2
+    assert len(pictures) == 3
     shown = [ElementTree.fromstring(p.replace("<svg ", "<svg xmlns:x='x' ", 1)) for p in pictures]
-    assert len(shown[1].findall("g")) == len(tree.views)
+    assert len(shown[0].findall("g")) == len(plan.inputs) + len(plan.views)
+    assert len(shown[2].findall("g")) == len(tree.views)
     assert page(plan) == page(_plan()), "the same plan is the same page"
 
 
@@ -157,6 +159,35 @@ def test_a_model_without_a_tree_shows_its_operators() -> None:
         assert box is model or any(below == box.key for _, below in drawing.edges)
     census = [b for b in drawing.boxes if "census" in b.relations]
     assert model in census and drawing.box("input census") in census
+
+
+def test_the_first_picture_goes_from_the_inputs_to_the_model() -> None:
+    plan = _mart()
+    drawing = flow_drawing(plan, Measured(3, 1.5, {plan.root.relation: 1234}))
+    _check(drawing)
+    assert {b.own for b in drawing.boxes if b.own} == {"inventory", "weather", "census"}
+    assert {b.key for b in drawing.boxes if b.is_kept} == {"model", *(v.name for v in plan.helpers)}
+    model = drawing.box("model")
+    assert model.lines == ("m", "the model", "1,234 rows when built")
+    assert not any(below == "model" for _, below in drawing.edges)
+    for box in drawing.boxes:
+        assert box is model or any(below == box.key for _, below in drawing.edges)
+    assert "kept so that" in drawing.box(plan.helpers[0].name).notes[0][1]
+    recomputed = flow_drawing(_mart(fivm_policy="full"))
+    assert sorted(recomputed.edges) == [("model", n) for n in ("census", "inventory", "weather")]
+    joined = flow_drawing(_plan(fivm_result="factorized"))
+    assert not joined.box("model").is_kept, "its rows are joined when it is read"
+
+
+def test_the_page_begins_with_the_story() -> None:
+    shown = page(_mart())
+    assert (
+        shown.index("<h2>In short</h2>")
+        < shown.index("m is computed from")
+        < shown.index("<h2>Operators</h2>")
+    )
+    assert "When a row of inventory changes, " in shown and "When a row of weather changes" not in shown
+    assert "Of weather no change is expected (fivm_static)." in shown
 
 
 def test_the_page_of_a_model_without_a_tree_says_what_each_change_makes() -> None:

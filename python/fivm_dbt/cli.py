@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -86,6 +86,7 @@ def main(verbose: int) -> None:
     metavar="TABLE N",
     help="Rows of a table, by which --strategy auto chooses; for each table.",
 )
+@click.option("--statements", is_flag=True, help="With the SQL of a build and of a refresh, as text.")
 @click.option(
     "--format",
     "form",
@@ -106,9 +107,10 @@ def explain(
     inequality: str | None,
     without: tuple[str, ...],
     rows: tuple[tuple[str, int], ...],
+    statements: bool,
     form: str,
 ) -> None:
-    """Show how a query is maintained: its state, the delta of each input, the statements of a refresh.
+    """Show how a query is maintained: in words, then its state and the delta of each input; its SQL on demand.
 
     WHAT is a .sql file with one CREATE TABLE per input and one SELECT, or, with --project-dir, a model.
     Neither needs Java or a connection; the columns of a model's inputs must then be declared with their
@@ -119,11 +121,12 @@ def explain(
     \b
     Examples:
       fivm explain query.sql
+      fivm explain query.sql --statements
       fivm explain query.sql --strategy factorized --order order.txt
       fivm explain query.sql --strategy recursive --depth 2
       fivm explain query.sql --result factorized
       fivm explain query.sql --inequality ranges
-      diff <(fivm explain query.sql) <(fivm explain query.sql --without look_ups)
+      diff <(fivm explain query.sql --statements) <(fivm explain query.sql --statements --without look_ups)
       fivm explain query.sql --rows sales 80000000 --rows stores 500
       fivm explain daily_delays --project-dir . --format json
       fivm explain query.sql --strategy factorized --format dot | dot -Tsvg > query.svg
@@ -144,7 +147,7 @@ def explain(
     }
     plan = _plan(what, order, given, dict(rows), project=(project_dir, profiles_dir, target))
     formats: dict[str, Callable[[Plan], str | bytes]] = {
-        "text": as_text,
+        "text": partial(as_text, statements=statements),
         "json": Plan.to_json,
         "dot": dot,
         "html": page,
@@ -217,7 +220,7 @@ def plan(
     \b
     Examples:
       fivm plan
-      fivm plan --select marts+ --exclude tag:slow
+      fivm plan --select "marts+ tag:daily" --exclude tag:slow
       fivm plan --offline --format json
       fivm plan --strict || echo "this change rebuilds a model"
     """

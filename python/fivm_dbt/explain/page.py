@@ -1,4 +1,4 @@
-"""A plan becomes one self-contained page: query, variable orders, view trees, and the paths of changes.
+"""A plan becomes one self-contained page: query, a story and one picture, then view trees and the paths of changes.
 
 A model without a view tree has its operators instead, with what each change makes and the statements.
 """
@@ -12,9 +12,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from fivm_dbt.explain.deltas import delta_lines
 from fivm_dbt.explain.drawing import LINE, PADDING, Box, Drawing, Measured, order_drawing, tree_drawing
+from fivm_dbt.explain.flow_drawing import flow_drawing
 from fivm_dbt.explain.operator_drawing import operator_drawing
 from fivm_dbt.explain.statements import statement_lines
 from fivm_dbt.explain.view_trees import trees_of
+from fivm_dbt.explain.words import story
 from fivm_dbt.naming import CLOCK
 from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
 from fivm_dbt.plan.model.shown import ViewTree
@@ -39,8 +41,28 @@ def page(plan: Plan, measured: Measured | None = None) -> str:
         model=plan.relation,
         sql=plan.sql.strip(),
         measured=measured.text if measured is not None else "",
-        sections=[_tree(plan, tree, measured) for tree in trees_of(plan)] or [_operators(plan, measured)],
+        sections=[_flow(plan, measured), *_theory(plan, measured)],
     )
+
+
+def _theory(plan: Plan, measured: Measured | None) -> list[dict[str, Any]]:
+    """How it is maintained, for people who know the papers."""
+    return [_tree(plan, tree, measured) for tree in trees_of(plan)] or [_operators(plan, measured)]
+
+
+def _flow(plan: Plan, measured: Measured | None) -> dict[str, Any]:
+    """The story, and its picture."""
+    drawing, by_relation = flow_drawing(plan, measured), input_colours(plan)
+    return {
+        "heading": "In short",
+        "story": story(plan),
+        "about": "",
+        "costs": (),
+        "relations": _legend(by_relation, {i.name for i in plan.inputs if i.is_static}),
+        "pictures": [_picture(drawing, by_relation, "from the inputs, through inner views, to the model")],
+        "views": _rows(box for box in drawing.boxes if box.notes),
+        "texts": [],
+    }
 
 
 def input_colours(plan: Plan) -> dict[str, str]:
@@ -63,6 +85,7 @@ def _tree(plan: Plan, tree: ViewTree, measured: Measured | None) -> dict[str, An
     implied = f" {tree.implied[0].upper()}{tree.implied[1:]}." if tree.implied else ""
     return {
         "heading": f"View tree of {tree.block}",
+        "story": (),
         "about": f"Query class: {tree.query_class}.{implied}",
         "costs": tree.costs,
         "relations": _legend(by_relation, tree.static),
@@ -78,6 +101,7 @@ def _operators(plan: Plan, measured: Measured | None) -> dict[str, Any]:
     texts = TEXTS.of(plan)
     return {
         "heading": "Operators",
+        "story": (),
         "about": f"No view tree: {plan.why_no_tree}.",
         "costs": (),
         "relations": _legend(by_relation, {i.name for i in plan.inputs if i.is_static}),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +14,7 @@ from fivm_dbt.explain.part_maps import part_map_lines
 from fivm_dbt.explain.products import product_lines
 from fivm_dbt.explain.statements import sides, statement_lines
 from fivm_dbt.explain.view_trees import view_tree_lines
+from fivm_dbt.explain.words import story
 from fivm_dbt.ir.printer import render
 from fivm_dbt.ir.within import Near
 from fivm_dbt.naming import CLOCK, COUNT, PARTITION
@@ -27,23 +28,22 @@ from fivm_dbt.spark.pieces import pretty
 from fivm_dbt.spark.state import joined_on_read
 from fivm_dbt.sql.edits import Edit
 
-EXPLANATIONS: Registry[Callable[[Any], str]] = Registry()
-"""By kind of plan what explains it."""
+EXPLANATIONS: Registry[Callable[[Any, bool], Iterable[str]]] = Registry()
+"""By kind of plan its parts of text, with the statements or without them."""
 
 
-def explain(plan: Plan) -> str:
-    """The whole plan as text."""
+def explain(plan: Plan, *, statements: bool = True) -> str:
+    """The plan as text: a story in words, then how it is maintained, and at last the ``statements``."""
     explanation = EXPLANATIONS.of(plan)
     if explanation is None:
         raise TypeError(f"no explanation of a {type(plan).__name__}")
-    return explanation(plan)
+    heading = [f"== model {plan.relation}", plan.sql.strip(), _heading("in short"), *story(plan)]
+    return "\n".join([*heading, *explanation(plan, statements)]) + "\n"
 
 
 @EXPLANATIONS.add(MaintainedPlan)
-def _maintained(plan: MaintainedPlan) -> str:
+def _maintained(plan: MaintainedPlan, statements: bool) -> list[str]:
     parts = [
-        _heading(f"model {plan.relation}"),
-        plan.sql.strip(),
         *_completions(plan),
         _heading("operators"),
         render(plan.query),
@@ -85,12 +85,13 @@ def _maintained(plan: MaintainedPlan) -> str:
     products = tuple(product_lines(plan))
     if products:
         parts += [_heading("changes that are products"), *products]
-    parts += [_heading(f"statements ({sides(plan)})"), *statement_lines(plan)]
-    return "\n".join(parts) + "\n"
+    if statements:
+        parts += [_heading(f"statements ({sides(plan)})"), *statement_lines(plan)]
+    return parts
 
 
 @EXPLANATIONS.add(RecomputedPlan)
-def _recomputed(plan: RecomputedPlan) -> str:
+def _recomputed(plan: RecomputedPlan, statements: bool) -> list[str]:
     """A model that is not maintained: why, what moves it, what it leaves."""
     recompute = plan.recompute
     when = "when an input or the clock has moved" if plan.clock_kinds else "when an input has moved"
@@ -99,9 +100,7 @@ def _recomputed(plan: RecomputedPlan) -> str:
     columns = [f"  {k.name} {k.type}" for k in plan.root.keys]
     by = plan.root.partitioning
     partition = f"  {PARTITION} {by.type}  -- {by.reason}"
-    parts = [
-        _heading(f"model {plan.relation}"),
-        plan.sql.strip(),
+    return [
         _heading(f"recomputed, {when}"),
         recompute.reason,
         *_recomputed_parts(recompute),
@@ -115,7 +114,6 @@ def _recomputed(plan: RecomputedPlan) -> str:
         partition,
         f"shown by view {plan.relation}:\n{_indent(pretty(plan.presentation.sql))}",
     ]
-    return "\n".join(parts) + "\n"
 
 
 def _recomputed_parts(recompute: Recompute) -> list[str]:
@@ -150,7 +148,7 @@ def _edit(sql: str, edit: Edit) -> str:
 
 
 def _heading(text: str) -> str:
-    return f"\n== {text}" if not text.startswith("model") else f"== {text}"
+    return f"\n== {text}"
 
 
 def _input(plan: Plan, item: PlanInput) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fivm_dbt.delta.prune import prune_terms
@@ -129,7 +129,7 @@ def descriptions(plan: Plan) -> dict[str, str]:
     return {view.name: _described(plan, view, effects) for view in plan.helpers}
 
 
-def _described(plan: Plan, view: View, effects: Iterable[Effect]) -> str:
+def _described(plan: Plan, view: View, effects: Sequence[Effect]) -> str:
     what, sources = content(plan, view), sources_of(plan, view.core)
     what = f"{what[0].upper()}{what[1:]}"
     for_whom = [e.moved for e in effects if view.name in (*e.looked_up, *e.near, *e.full)]
@@ -142,3 +142,76 @@ def _described(plan: Plan, view: View, effects: Iterable[Effect]) -> str:
     return (
         f"{what}, kept so that a changed row of {by} finds its rows of {rows} without reading all of {rows}"
     )
+
+
+def label(view: View) -> str:
+    """An inner view without the name of its model."""
+    return short(view.name).rpartition("__fivm_")[2]
+
+
+def story(plan: Plan) -> list[str]:
+    """How a model is computed, what is kept for it, and what a changed row of each input costs."""
+    name, inputs = short(plan.relation), [item.name for item in plan.inputs]
+    lines = [f"{name} is computed from {listed(map(short, inputs))}."]
+    if plan.why_recomputed is not None:
+        return [*lines, f"It is recomputed as a whole when an input changes: {plan.why_recomputed}."]
+    effects = effects_of(plan)
+    lines += _kept(plan, effects)
+    lines += [f"When a row of {short(e.moved)} changes, {_effect(plan, e)}." for e in effects]
+    static = [short(item.name) for item in plan.inputs if item.is_static]
+    if static:
+        lines.append(f"Of {listed(static)} no change is expected (fivm_static).")
+    return lines
+
+
+def _kept(plan: Plan, effects: Sequence[Effect]) -> Iterator[str]:
+    is_joined = plan.top not in plan.stored
+    if not plan.helpers:
+        yield "Its result is kept, and no inner view."
+        return
+    many = f"{len(plan.helpers)} inner view{'s' if len(plan.helpers) > 1 else ''}"
+    yield (
+        f"Its result is joined when it is read, from {many}:"
+        if is_joined
+        else f"Its result is kept, and {many}:"
+    )
+    for number, view in enumerate(plan.helpers, start=1):
+        yield f"  view {number}: {_described(plan, view, effects)}."
+
+
+def _effect(plan: Plan, effect: Effect) -> str:
+    """What a changed row of an input does, as the rest of a sentence."""
+    if not effect.changes:
+        return "nothing happens: the model does not depend on it"
+    inner = [v.name for v in effect.changes if v is not plan.top]
+    parts = [f"{_named(plan, inner)} {'change' if len(inner) > 1 else 'changes'} with it"] if inner else []
+    if plan.top in effect.changes and plan.top in plan.stored:
+        parts.append(_of_top(plan.top))
+    if effect.looked_up:
+        parts.append(f"some partitions of {_named(plan, effect.looked_up)} are read")
+    if effect.near:
+        parts.append(f"rows of {_named(plan, effect.near)} around its time are read")
+    if effect.full:
+        parts.append(f"! {_named(plan, effect.full)} {'are' if len(effect.full) > 1 else 'is'} read in full")
+    else:
+        parts.append("nothing is read in full")
+    return "; ".join(parts)
+
+
+def _named(plan: Plan, relations: Iterable[str]) -> str:
+    """Relations, and inner views by their numbers: ``views 1 and 3``, ``orders and view 2``."""
+    numbers = {view.name: str(number) for number, view in enumerate(plan.helpers, start=1)}
+    wanted = list(relations)
+    others = [short(name) for name in wanted if name not in numbers]
+    views = [numbers[name] for name in wanted if name in numbers]
+    if not views:
+        return listed(others)
+    return listed([*others, f"view{'s' if len(views) > 1 else ''} {listed(views)}"])
+
+
+def _of_top(top: View) -> str:
+    if not top.is_bag:
+        return "it is added to the sums of its group"
+    if any(scan.relation == top.name for term in top.terms for scan in scans(term.node)):
+        return "its groups of the result are computed again"
+    return "rows of the result come or go"

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from fivm_dbt.explain.drawing import Measured
 
 
-def fivm_explain(adapter: Any, name: str, form: str = "text") -> str:
+def fivm_explain(adapter: Any, name: str, form: str = "text", *, statements: bool = False) -> str:
     """How a model is maintained, as text; as ``html`` or ``pdf`` the file in the target directory that has it."""
     with told(name):
         plan = plan_of_node(adapter, model_node(adapter, name))
         if form == "text":
-            return "\n".join([explain(plan), *_costs(engine_of(adapter), plan)])
+            return "\n".join([explain(plan, statements=statements), *_costs(engine_of(adapter), plan)])
         if form not in ("html", "pdf"):
             raise FivmError(
                 "FIVM201",

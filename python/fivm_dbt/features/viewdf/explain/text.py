@@ -27,8 +27,8 @@ _SHOWN = datetime(2015, 1, 1, 10, 4, tzinfo=timezone.utc)
 
 
 @EXPLANATIONS.add(ViewdfPlan)
-def _explained(plan: ViewdfPlan) -> str:
-    return "\n".join([f"== model {plan.relation}", plan.sql.strip(), *part_lines(plan)]) + "\n"
+def _explained(plan: ViewdfPlan, statements: bool) -> list[str]:
+    return part_lines(plan, statements=statements)
 
 
 @TEXTS.add(ViewdfPlan)
@@ -36,11 +36,11 @@ def _below_the_inputs(plan: ViewdfPlan) -> list[tuple[str, str]]:
     return [("Parts and statements", "\n".join(part_lines(plan)).strip())]
 
 
-def part_lines(plan: ViewdfPlan) -> list[str]:
+def part_lines(plan: ViewdfPlan, *, statements: bool = True) -> list[str]:
     """The sections of a viewdf model, each a heading and lines."""
     parts = plan.parts
     example = parts.length.part_of(_SHOWN)
-    return [
+    sections = [
         "\n== parts",
         f"{plan.model}: {parts.length.in_words} each, first part {parts.start}, class {part_class(parts)}",
         f"computed {'together' if parts.together is not None else 'one after the other'}"
@@ -51,9 +51,12 @@ def part_lines(plan: ViewdfPlan) -> list[str]:
         *(f"{i.relation}\n  {_input(plan, i)}" for i in parts.inputs if i.relation != plan.relation),
         *(f"{name}\n  read as a whole; when it changes: {_of_plain(parts)}" for name in parts.plain),
         *_state(plan),
-        f"\n== statements of part {example} ({_SHOWN:%Y-%m-%d %H:%M}), everything at version {_VERSION}",
-        *_statements(plan, example),
     ]
+    if statements:
+        when = f"part {example} ({_SHOWN:%Y-%m-%d %H:%M})"
+        sections.append(f"\n== statements of {when}, everything at version {_VERSION}")
+        sections += _statements(plan, example)
+    return sections
 
 
 def _adding_up(parts: PartPlan) -> list[str]:

@@ -12,6 +12,7 @@ from dbt_project import TYPED_ORDERS, Run, create_files, invoke
 from fivm_dbt.bridge.nodes import remember_helpers
 from fivm_dbt.catalog import Catalog
 from fivm_dbt.config import load_config
+from fivm_dbt.explain.helpers import helpers_of
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
@@ -94,12 +95,17 @@ def test_helpers_of_a_model_that_was_never_run(project: Path, capsys: pytest.Cap
     assert rows["depends_on"]["nodes"] == [orders["unique_id"], customers["unique_id"]]
     assert orders["relation_name"] == "shop.amounts__fivm_view_1_orders_by_customer_id"
     assert orders["description"] == (
-        "inner view of amounts: the left rows of a join, by its key; key customer_id, amount; payload count; "
-        "as the query's shape has it, sizes may choose otherwise when it is built"
+        "Rows of orders, kept so that a changed row of customers finds its rows of orders without reading all of "
+        "orders. (As the shape of the query has it; when the model is built, sizes may choose otherwise.) "
+        "Inner view of amounts, maintained by its refreshes."
     )
     columns = {c["name"]: (c["data_type"], c["description"]) for c in orders["columns"].values()}
-    assert columns["amount"] == ("decimal(10,2)", "key: o.amount")
-    assert columns["__fivm_count"] == ("bigint", "how many rows the key stands for")
+    assert columns["amount"] == ("decimal(10,2)", "amount of orders")
+    assert columns["__fivm_count"] == ("bigint", "how often the row is there")
+    joined = {c["name"]: (c["data_type"], c["description"]) for c in rows["columns"].values()}
+    assert joined["amount"] == ("decimal(10,2)", "amount of orders"), "through the inner views"
+    assert joined["segment"] == ("string", "segment of customers")
+    assert all(c["data_type"] for node in (orders, customers, rows) for c in node["columns"].values())
     parents = _manifest(project)["parent_map"]["model.shop.amounts"]
     assert {orders["unique_id"], rows["unique_id"], "source.shop.raw.orders"} <= set(parents)
     assert not _helpers(project, "beside")
@@ -109,6 +115,57 @@ def test_helpers_of_a_model_that_was_never_run(project: Path, capsys: pytest.Cap
         *(n["name"] for n in _helpers(project)),
         "beside",
     ]
+
+
+def test_inner_views_are_told_from_models(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By their group, folder, tag and colour; one variable hides them all."""
+    _dbt(project, "parse")
+    for node in _helpers(project):
+        assert (node["group"], node["tags"]) == ("fivm_inner_views", ["fivm_inner_view"])
+        assert node["docs"] == {"show": True, "node_color": "#9aa5b1"} == node["config"]["docs"]
+        assert node["original_file_path"] == f"models/fivm_inner_views/{node['name']}.sql"
+        assert node["fqn"] == ["shop", "fivm_inner_views", node["name"]]
+    (group,) = _manifest(project)["groups"].values()
+    assert group["name"] == "fivm_inner_views"
+    members = _manifest(project)["group_map"]["fivm_inner_views"]
+    assert sorted(members) == sorted(n["unique_id"] for n in _helpers(project))
+    assert len(_listed(project, capsys, "-s", "group:fivm_inner_views")) == 3
+    assert _listed(project, capsys, "--exclude", "tag:fivm_inner_view") == ["amounts", "beside"]
+    assert _listed(project, capsys, "--vars", "fivm_show_inner_views: false") == ["amounts", "beside"]
+    for where in ("vars: {fivm_show_inner_views: false}", "vars: {shop: {fivm_show_inner_views: false}}"):
+        file = project / "dbt_project.yml"
+        before = file.read_text()
+        file.write_text(f"{before}\n{where}\n")
+        _dbt(project, "parse")
+        file.write_text(before)
+        assert not _helpers(project) and not _manifest(project)["groups"]
+
+
+def test_sums_have_meanings() -> None:
+    plan = plan_model(
+        ModelRequest(
+            "shop.amounts",
+            "select c.segment, sum(o.amount * 2) as s, min(o.ordered_on) as first from shop_raw.orders o "
+            "join shop_raw.customers c on o.customer_id = c.customer_id group by c.segment having count(*) > 1",
+            Catalog.of([ORDERS, CUSTOMERS]),
+            load_config({"fivm_strategy": "factorized"}),
+        )
+    )
+    for helper in helpers_of(plan).helpers:
+        assert not any(" of o" in c.description and " of orders" not in c.description for c in helper.columns)
+        assert all(c.type and c.description for c in helper.columns)
+    sums = plan_model(
+        ModelRequest(
+            "shop.sums",
+            "select c.segment, sum(o.amount * 2) as s from shop_raw.orders o "
+            "join shop_raw.customers c on o.customer_id = c.customer_id group by c.segment",
+            Catalog.of([ORDERS, CUSTOMERS]),
+            load_config({"fivm_strategy": "factorized"}),
+        )
+    )
+    told = {c.description for helper in helpers_of(sums).helpers for c in helper.columns}
+    assert {"customer_id of orders", "how many rows are added up in this one"} <= told
+    assert any(text.startswith("sum of ") and "orders.amount" in text for text in told)
 
 
 def test_a_model_is_planned_once_however_many_read_it(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +199,7 @@ def test_helpers_of_a_model_that_was_run(project: Path) -> None:
     _dbt(project, "parse")
     stored = _helpers(project)
     assert len(stored) == len(other.helpers) and stored != shape
-    assert not any("as the query's shape has it" in n["description"] for n in stored)
+    assert not any("As the shape of the query has it" in n["description"] for n in stored)
     (project / "target/fivm/shop.amounts.json").write_text("{")
     _dbt(project, "parse")
     assert [n["name"] for n in _helpers(project)] == [n["name"] for n in shape]

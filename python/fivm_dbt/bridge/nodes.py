@@ -18,9 +18,9 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-from dbt.artifacts.resources import ColumnInfo, DependsOn, FileHash
+from dbt.artifacts.resources import ColumnInfo, DependsOn, Docs, FileHash, Owner
 from dbt.contracts.graph.model_config import ModelConfig
-from dbt.contracts.graph.nodes import ModelNode
+from dbt.contracts.graph.nodes import Group, ModelNode
 from dbt.node_types import NodeType
 
 from fivm_dbt.explain.helpers import Helper, Helpers, helpers_of
@@ -33,6 +33,13 @@ logger = logging.getLogger(__name__)
 
 _ASKING = {"macro.dbt.run_query", "macro.dbt.statement"}
 """Macros with which a model asks the database while it is compiled: not before a run."""
+
+
+SHOWN = "fivm_show_inner_views"
+"""The variable that hides them all."""
+
+GROUP, TAG, COLOUR = "fivm_inner_views", "fivm_inner_view", "#9aa5b1"
+"""How inner views are told from models: their group and folder, their tag, and their colour in lineage, a grey."""
 
 
 @dataclass
@@ -62,9 +69,12 @@ def add_helper_nodes(manifest: Any, config: Any) -> None:
         del manifest.nodes[unique_id]
     nodes = Nodes(manifest)
     compiled = Compiled(manifest, config)
+    is_shown = project_variable(config, SHOWN, default=True)
     for model in nodes.fivm_models():
         own = [i for i in model.depends_on.nodes if i not in before]
         model.depends_on.nodes = own
+        if not is_shown:
+            continue
         known = _remembered(Path(config.project_target_path), canonical(model.relation_name))
         helpers = known or compiled.helpers(model, nodes)
         if helpers is None:
@@ -73,11 +83,36 @@ def add_helper_nodes(manifest: Any, config: Any) -> None:
         for helper in helpers.helpers:
             node = _node(model, helper, ids, nodes)
             manifest.nodes[node.unique_id] = node
+            manifest.groups.setdefault(f"group.{model.package_name}.{GROUP}", _group(model))
         model.depends_on.nodes = [*own, *ids.values()]
 
 
+def project_variable(config: Any, name: str, *, default: bool) -> bool:
+    """A switch of the command line or of ``dbt_project.yml``, there of the project or for all."""
+    given = config.vars.to_dict()
+    for known in (config.cli_vars, given.get(config.project_name, {}), given):
+        if name in known:
+            return bool(known[name])
+    return default
+
+
+def _group(model: Any) -> Group:
+    """What the docs site lists the inner views of a project under."""
+    return Group(
+        name=GROUP,
+        resource_type=NodeType.Group,
+        package_name=model.package_name,
+        path=model.path,
+        original_file_path=model.original_file_path,
+        unique_id=f"group.{model.package_name}.{GROUP}",
+        owner=Owner(name="fivm"),
+        description="What fivm models keep of their inputs, so that a change finds its partners.",
+    )
+
+
 def _node(model: Any, helper: Helper, ids: Mapping[str, str], nodes: Nodes) -> HelperNode:
-    file = f"{helper.name}.sql"
+    file = Path(GROUP) / f"{helper.name}.sql"
+    docs = Docs(node_color=COLOUR)
     reads = [ids[r] if r in ids else nodes.unique_id(r) for r in helper.reads]
     columns = {
         c.name: ColumnInfo(name=c.name, description=c.description, data_type=c.type) for c in helper.columns
@@ -87,15 +122,18 @@ def _node(model: Any, helper: Helper, ids: Mapping[str, str], nodes: Nodes) -> H
         name=helper.name,
         package_name=model.package_name,
         unique_id=ids[helper.relation],
-        fqn=[*model.fqn[:-1], helper.name],
+        fqn=[*model.fqn[:-1], GROUP, helper.name],
         alias=helper.name,
         database=model.database,
         schema=split_name(helper.relation)[-2] if "." in helper.relation else model.schema,
         relation_name=helper.relation,
-        path=str(Path(model.path).with_name(file)),
-        original_file_path=str(Path(model.original_file_path).with_name(file)),
+        path=str(Path(model.path).parent / file),
+        original_file_path=str(Path(model.original_file_path).parent / file),
         checksum=FileHash.from_contents(helper.description),
-        config=ModelConfig(materialized=HELPER),
+        config=ModelConfig(materialized=HELPER, tags=[TAG], docs=docs, group=GROUP),
+        tags=[TAG],
+        docs=docs,
+        group=GROUP,
         description=helper.description,
         columns=columns,
         raw_code="",

@@ -34,11 +34,12 @@ from fivm_dbt.spark.pieces import table
 from fivm_dbt.spark.state import as_set, build_query, delta_query, key_set_query
 from fivm_dbt.spark.states import as_stored
 from fivm_dbt.sql.splice import splice_inputs
+from fivm_dbt.sql.unfold import unfold
 from fivm_dbt.steps.binding import Binding, BoundClock, BoundInput, staged_input, staged_state
 from fivm_dbt.testing.check import column_types
 from fivm_dbt.testing.compare import compare_rows
 from fivm_dbt.testing.scenario import Model, RawRows, Scenario
-from fivm_dbt.testing.scenario_plans import table_specs
+from fivm_dbt.testing.scenario_plans import database_views, table_specs
 from fivm_dbt.testing.spark_workbench import TINY, rows_of_file, values_query
 from fivm_dbt.testing.values import to_rows
 from fivm_dbt.testing.workbench import TableSpec
@@ -83,7 +84,9 @@ class Subject:
             # A text reads today's clock, and not the scenario's.
             states.append(State(views, {} if scenario.now is not None else expected or {}))
         keys = {specs[name].name: declared for name, declared in scenario.keys.items()}
-        return Subject(tuple(specs.values()), scenario.models, tuple(states), may_refuse, keys)
+        views_ = database_views(scenario)
+        models = (m.model_copy(update={"sql": unfold(m.sql, views_).sql}) for m in scenario.models)
+        return Subject(tuple(specs.values()), tuple(models), tuple(states), may_refuse, keys)
 
     @staticmethod
     def of_suite(suite: Suite, name: str) -> Subject:

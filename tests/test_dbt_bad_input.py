@@ -72,11 +72,23 @@ def test_input_that_is_not_delta(shop: Project) -> None:
     assert f"CONVERT TO DELTA {shop.schema}_raw.old" in text
 
 
-def test_input_that_is_a_view(shop: Project) -> None:
-    shop.sql("CREATE OR REPLACE VIEW raw.seen AS SELECT order_id FROM raw.orders")
-    text = message(attempt(shop, f"select order_id from {shop.schema}_raw.seen"))
+def test_view_over_what_is_no_input(shop: Project) -> None:
+    shop.sql("CREATE TABLE IF NOT EXISTS raw.older (a INT) USING PARQUET")
+    shop.sql("CREATE OR REPLACE VIEW raw.seen AS SELECT a FROM raw.older")
+    text = message(attempt(shop, f"select a from {shop.schema}_raw.seen"))
+    assert "FIVM301" in text
+    assert f"{shop.schema}_raw.older is parquet (read by view {shop.schema}_raw.seen)" in text
+
+
+def test_fivm_model_that_is_a_plain_view(shop: Project) -> None:
+    """It was built with ``--empty`` only: its query is not what it shows."""
+    shop.sql("CREATE OR REPLACE VIEW shop.upper AS SELECT 1 AS a")
+    shop.write("models/upper.sql", "{{ config(materialized='fivm') }} select 1 as a")
+    text = message(attempt(shop, "select a from {{ ref('upper') }}"))
+    (shop.root / "models/upper.sql").unlink()
+    shop.sql("DROP VIEW shop.upper")
     assert "FIVM303" in text
-    assert "make it ephemeral, or fivm, or a table" in text
+    assert "dbt run --select upper" in text
 
 
 def test_input_dropped(shop: Project) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dbt_project import TYPED_ORDERS, Run, create_files, invoke
+from fivm_dbt.bridge.commands import plan_of_model
 from fivm_dbt.bridge.nodes import remember_helpers
 from fivm_dbt.catalog import Catalog
 from fivm_dbt.config import load_config
@@ -180,6 +181,22 @@ def test_a_model_is_planned_once_however_many_read_it(project: Path, monkeypatch
     monkeypatch.setattr("fivm_dbt.project.offline.plan_model", plan)
     _dbt(project, "parse")
     assert sorted(planned) == ["amounts", "beside", "one", "other", "top"]
+
+
+def test_helpers_stand_below_the_views_that_a_model_reads(project: Path) -> None:
+    """Without a connection the queries of views are those that dbt compiles."""
+    (project / "models/stg_orders.sql").write_text(
+        "{{ config(materialized='view') }} select customer_id as cid, amount from {{ source('raw', 'orders') }}"
+    )
+    text = AMOUNTS.replace("source('raw', 'orders')", "ref('stg_orders')").replace("o.customer_id", "o.cid")
+    (project / "models/amounts.sql").write_text(text)
+    _dbt(project, "parse")
+    orders, customers, _ = _helpers(project)
+    assert orders["depends_on"]["nodes"] == ["model.shop.stg_orders"]
+    assert customers["depends_on"]["nodes"] == ["source.shop.raw.customers"]
+    plan = plan_of_model("amounts", project, project, None)
+    assert [i.name for i in plan.inputs] == ["shop_raw.customers", "shop_raw.orders"]
+    assert [view.name for view in plan.database_views] == ["shop.stg_orders"]
 
 
 @pytest.mark.more

@@ -196,7 +196,7 @@ def test_catalog_of_a_query(manifest: Any) -> None:
     [
         (None, "FIVM302", "dbt build --select customers"),
         ([("", ""), ("Type", "MANAGED"), ("Provider", "parquet")], "FIVM301", "file_format: delta"),
-        ([("", ""), ("Type", "VIEW")], "FIVM303", "make it ephemeral"),
+        ([("", ""), ("Type", "MATERIALIZED_VIEW")], "FIVM303", "make it ephemeral"),
     ],
 )
 def test_inputs_that_cannot_be_maintained_from(

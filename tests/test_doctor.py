@@ -173,6 +173,7 @@ def test_inputs_before_the_first_run() -> None:
     kinds = dict.fromkeys(made, "model")
     nodes = {name: _node(name, kinds[name], **config) for name, config in made.items()}
     nodes["daily"] = _node("daily", "model", inputs=(*made, "orders"), materialized="fivm")
+    nodes["parts"] = _node("parts", "model", inputs=("staged",), materialized="viewdf")
     manifest = SimpleNamespace(nodes=nodes, sources={"orders": _node("orders", "source")})
 
     def execute(sql: str, *, fetch: bool) -> Answer:

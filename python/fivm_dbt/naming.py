@@ -151,6 +151,15 @@ def staged_name(model: str, what: str) -> str:
     return f"fivm_{readable[:MAX_IDENTIFIER]}_{digest(canonical(model), canonical(what))}"
 
 
+def unfolded_name(view: str) -> str:
+    """The CTE that a view of the database becomes, without quotes.
+
+    >>> unfolded_name("staging.stg_orders"), unfolded_name("raw.`my view`")
+    ('__fivm_stg_orders', '__fivm_my view')
+    """
+    return _fit(f"{PREFIX}{split_name(view)[-1]}")
+
+
 def unique_name(wanted: str, taken: set[str]) -> str:
     """``wanted``, or ``wanted_2``, ``wanted_3``...: the first that is not in ``taken`` (compared without case).
 

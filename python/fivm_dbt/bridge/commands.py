@@ -67,7 +67,7 @@ def _plan_of_model(model: str, options: list[str]) -> Plan:
             f"there is no model {model} (with materialized='fivm': {', '.join(known) or 'none'})",
             remedy=did_you_mean(model, known) or "correct the name",
         )
-    maintained = [f"+{node.name},config.materialized:{kind}" for kind in MAINTAINED]
+    maintained = [f"+{node.name},config.materialized:{kind}" for kind in (*MAINTAINED, "view")]
     select = ["--select", *maintained, node.name]
     done = _invoke(["compile", *select, *_OFFLINE, *options], manifest)
     compiled = {result.node.unique_id: result.node.compiled_code for result in done.results}

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from fivm_dbt.engines.spark.engine import Answer, Execute, SparkEngine, on_session
 from fivm_dbt.engines.spark.introspect import Described
 from fivm_dbt.engines.spark.own_session import own_session
 from fivm_dbt.engines.spark.session import silence_query_contexts
+from fivm_dbt.engines.spark.stored_view import SESSION_SETTINGS
 
 logger = logging.getLogger(__name__)
-
-_SESSION_SETTINGS: Mapping[str, str] = {
-    "timezone": "spark.sql.session.timeZone",
-    "ansi": "spark.sql.ansi.enabled",
-    "case sensitive": "spark.sql.caseSensitive",
-    "timestamp type": "spark.sql.timestampType",
-}
-"""What changes the meaning of SQL, and so belongs to the plan's signature."""
 
 
 def engine_of(adapter: Any, tell: Callable[[str], None] | None = None) -> SparkEngine:
@@ -79,10 +72,11 @@ def description_of(adapter: Any, relation: Any) -> Described | None:
 
 
 def session_settings(engine: SparkEngine) -> tuple[tuple[str, str], ...]:
-    return tuple((name, _setting(engine, key)) for name, key in _SESSION_SETTINGS.items())
+    return tuple((name, setting(engine, key)) for name, key in SESSION_SETTINGS.items())
 
 
-def _setting(engine: SparkEngine, key: str) -> str:
+def setting(engine: SparkEngine, key: str) -> str:
+    """What a setting is; ``unknown`` where the session hides it."""
     try:
         return engine.setting(key)
     except Exception as error:

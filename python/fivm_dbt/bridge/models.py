@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from fivm_dbt.bridge.connection import engine_of, session_settings
+from fivm_dbt.bridge.connection import engine_of, session_settings, setting
 from fivm_dbt.catalog import TableStatistics
 from fivm_dbt.config import Config, load_config
 from fivm_dbt.engines.spark.engine import SparkEngine
@@ -62,7 +63,7 @@ def planner_of(
         names = relations_of_parts(sql, relation.render())
     session = session_settings(engine)
     zone = config.fivm_time_zone or session_zone(session)
-    catalog = read_catalog(sql, engine.described, nodes, names, zone)
+    catalog = read_catalog(sql, engine.described, nodes, names, zone, partial(setting, engine))
     readers = tuple(without_catalog(m.relation_name) for m in nodes.readers_of(relation.render()))
     request = ModelRequest(
         relation=relation.render(),

@@ -26,7 +26,7 @@ from dbt.node_types import NodeType
 from fivm_dbt.explain.helpers import Helper, Helpers, helpers_of
 from fivm_dbt.naming import canonical, split_name
 from fivm_dbt.plan.model.plan import Plan
-from fivm_dbt.project.manifest import HELPER, MAINTAINED, Nodes
+from fivm_dbt.project.manifest import HELPER, MAINTAINED, Nodes, is_view
 from fivm_dbt.project.offline import plan_of_compiled
 
 logger = logging.getLogger(__name__)
@@ -180,12 +180,12 @@ class Compiled:
             return None
 
     def _compile_chain(self, model: Any) -> None:
-        """The model and the fivm models that it reads, however far up, each once however many read it."""
+        """The model, and the fivm models and views that it reads, however far up, each once however many read it."""
         if model.unique_id in self.code:
             return
         for unique_id in model.depends_on.nodes:
             upstream = self.manifest.nodes.get(unique_id)
-            if upstream is not None and upstream.config.materialized in MAINTAINED:
+            if upstream is not None and (upstream.config.materialized in MAINTAINED or is_view(upstream)):
                 self._compile_chain(upstream)
         self.code[model.unique_id] = self.compile(model)
 

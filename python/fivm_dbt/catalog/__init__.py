@@ -1,5 +1,6 @@
 """The planner knows relations by their columns, types and keys: frozen data, free of any connection."""
 
+from fivm_dbt.catalog.database_view import DatabaseView
 from fivm_dbt.catalog.relation import (
     Catalog,
     Column,
@@ -17,6 +18,7 @@ from fivm_dbt.catalog.types import SparkType
 __all__ = [
     "Catalog",
     "Column",
+    "DatabaseView",
     "Dependency",
     "EventTime",
     "ForeignKey",

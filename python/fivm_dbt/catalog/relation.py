@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
+from fivm_dbt.catalog.database_view import DatabaseView
 from fivm_dbt.catalog.types import SparkType
 from fivm_dbt.errors import FivmError
 from fivm_dbt.naming import canonical
@@ -149,17 +150,21 @@ def check_records_changes(relation: Relation) -> None:
 
 @dataclass(frozen=True)
 class Catalog:
-    """The relations by canonical name."""
+    """The relations by canonical name, and the views over them, which are no relations of their own."""
 
     relations: tuple[Relation, ...]
+    views: tuple[DatabaseView, ...] = ()
 
     @staticmethod
-    def of(relations: Iterable[Relation]) -> Catalog:
-        return Catalog(tuple(sorted(relations, key=lambda r: r.name)))
+    def of(relations: Iterable[Relation], views: Iterable[DatabaseView] = ()) -> Catalog:
+        return Catalog(
+            tuple(sorted(relations, key=lambda r: r.name)), tuple(sorted(views, key=lambda v: v.name))
+        )
 
     def promising(self, recorded: Mapping[str, Collection[str]]) -> Catalog:
         """With those of the promises of its relations alone that are recorded by relation."""
-        return Catalog(tuple(r.promising(recorded.get(r.name, ())) for r in self.relations))
+        kept = tuple(r.promising(recorded.get(r.name, ())) for r in self.relations)
+        return replace(self, relations=kept)
 
     def find(self, name: str) -> Relation | None:
         """The relation written as ``name``, quoted or not."""

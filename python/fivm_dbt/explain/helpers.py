@@ -28,7 +28,10 @@ class HelperColumn:
 
 @dataclass(frozen=True)
 class Helper:
-    """An inner view: its relation, and the relations that it reads, inputs of the model or helpers before it."""
+    """An inner view: its relation, and what it reads: helpers before it, and inputs as the model's text calls them.
+
+    A table that the model reads through a view of the database is that view.
+    """
 
     relation: str
     description: str
@@ -76,7 +79,7 @@ def helpers_of(plan: Plan, *, is_default: bool = False) -> Helpers:
 
 
 def _helper(plan: Plan, view: View, description: str) -> Helper:
-    state = view.state
+    state, through = view.state, plan.unfolded.through
     columns = [HelperColumn(PARTITION, "string", f"where the row lies: {state.partitioning.reason}")]
     columns += [HelperColumn(k.name, k.type.text, _meaning(plan, view, k.value.sql)) for k in state.keys]
     how_many = "how often the row is there" if view.is_bag else "how many rows are added up in this one"
@@ -88,7 +91,9 @@ def _helper(plan: Plan, view: View, description: str) -> Helper:
         view.name,
         f"{description} Inner view of {short(plan.relation)}, maintained by its refreshes.",
         tuple(columns),
-        tuple(dict.fromkeys(scan.relation for scan in scans(view.core))),
+        tuple(
+            dict.fromkeys(name for s in scans(view.core) for name in through.get(s.relation, (s.relation,)))
+        ),
     )
 
 

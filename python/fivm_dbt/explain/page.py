@@ -15,6 +15,7 @@ from fivm_dbt.explain.drawing import LINE, PADDING, Box, Drawing, Measured, orde
 from fivm_dbt.explain.flow_drawing import flow_drawing
 from fivm_dbt.explain.operator_drawing import operator_drawing
 from fivm_dbt.explain.statements import statement_lines
+from fivm_dbt.explain.text import written
 from fivm_dbt.explain.view_trees import trees_of
 from fivm_dbt.explain.words import story
 from fivm_dbt.naming import CLOCK
@@ -39,7 +40,7 @@ def page(plan: Plan, measured: Measured | None = None) -> str:
     )
     return environment.get_template("page.html.j2").render(
         model=plan.relation,
-        sql=plan.sql.strip(),
+        sql="\n".join(written(plan)),
         measured=measured.text if measured is not None else "",
         sections=[_flow(plan, measured), *_theory(plan, measured)],
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
+from fivm_dbt.errors import Span
 from fivm_dbt.explain.access import access_paths
 from fivm_dbt.explain.deltas import delta_lines
 from fivm_dbt.explain.inequality import inequality_lines
@@ -37,7 +38,7 @@ def explain(plan: Plan, *, statements: bool = True) -> str:
     explanation = EXPLANATIONS.of(plan)
     if explanation is None:
         raise TypeError(f"no explanation of a {type(plan).__name__}")
-    heading = [f"== model {plan.relation}", plan.sql.strip(), _heading("in short"), *story(plan)]
+    heading = [f"== model {plan.relation}", *written(plan), _heading("in short"), *story(plan)]
     return "\n".join([*heading, *explanation(plan, statements)]) + "\n"
 
 
@@ -106,7 +107,10 @@ def _recomputed(plan: RecomputedPlan, statements: bool) -> list[str]:
         *_recomputed_parts(recompute),
         *([f"not comparable: {recompute.not_repeatable}"] if recompute.not_repeatable else []),
         _heading("inputs"),
-        *(f"{item.name}\n  read in full, at its newest version" for item in plan.inputs),
+        *(
+            f"{item.name}{_through(plan, item)}\n  read in full, at its newest version"
+            for item in plan.inputs
+        ),
         *_clock(plan),
         _heading("state"),
         f"{plan.state_relation}, replaced as a whole by the rows of the query above",
@@ -135,20 +139,40 @@ def _completions(plan: Plan) -> list[str]:
     """What is put into the text so that it has one answer, and the text that is maintained and recomputed."""
     if not plan.completions:
         return []
-    put = [f"  {underlined}" for edit in plan.completions for underlined in [_edit(plan.sql, edit)]]
+    put = [f"  {_edit(plan, edit)}" for edit in plan.completions]
     heading = _heading("completed where rows may tie: this is maintained, and recomputed")
     return [heading, *put, plan.completed_sql.strip()]
 
 
-def _edit(sql: str, edit: Edit) -> str:
-    start = sql.rfind("\n", 0, edit.position) + 1
-    where = f"line {sql.count(chr(10), 0, edit.position) + 1}, column {edit.position - start + 1}"
-    gone = sql[edit.position : edit.position + edit.length]
+def _edit(plan: Plan, edit: Edit) -> str:
+    view, span = plan.unfolded.place(Span(edit.position, edit.position + 1))
+    sql, position = (plan.sql if view is None else view.sql), span.start
+    start = sql.rfind("\n", 0, position) + 1
+    where = f"line {sql.count(chr(10), 0, position) + 1}, column {position - start + 1}"
+    where += f" of view {view.name}" if view is not None else ""
+    gone = plan.text[edit.position : edit.position + edit.length]
     return f"{where}: {edit.text.strip()}" + (f" in the place of {gone}" if gone else "")
 
 
 def _heading(text: str) -> str:
     return f"\n== {text}"
+
+
+def written(plan: Plan) -> Iterator[str]:
+    """The model's text, and those of the views that it reads."""
+    yield plan.sql.strip()
+    for view in plan.database_views:
+        yield _heading(f"view {view.name}, whose query takes its place")
+        yield view.sql.strip()
+
+
+def _through(plan: Plan, item: PlanInput) -> str:
+    """By which names the model's text reads an input, where that is not its own."""
+    names = plan.unfolded.through.get(item.name, ())
+    views = [name for name in names if name != item.name]
+    if not views:
+        return ""
+    return f" through view {', '.join(views)}" + (" and by itself" if item.name in names else "")
 
 
 def _input(plan: Plan, item: PlanInput) -> str:
@@ -167,7 +191,7 @@ def _input(plan: Plan, item: PlanInput) -> str:
         kept, age = item.retention, duration(item.retention.age // timedelta(microseconds=1))
         parts = f"parts of {kept.column}, {kept.length.in_words} long"
         how += f"\n  {parts}, are dropped when older than {age}: their results stay"
-    return f"{item.name} [{columns}]\n  {how}"
+    return f"{item.name}{_through(plan, item)} [{columns}]\n  {how}"
 
 
 def _clock(plan: Plan) -> list[str]:

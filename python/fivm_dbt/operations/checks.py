@@ -8,43 +8,68 @@ from typing import Literal
 
 from fivm_dbt.engines.spark.engine import Execute
 from fivm_dbt.engines.spark.introspect import Described, describe_relation
-from fivm_dbt.project.inputs import how_to_create, instead_of_view
+from fivm_dbt.errors import FivmError
+from fivm_dbt.project.inputs import how_to_create, instead_of_view, view_of
 from fivm_dbt.project.manifest import Declared, Nodes
 from fivm_dbt.spark.formats import CHANGE_FEED, FORMAT
+from fivm_dbt.sql.unfold import relations_of
 
 _FEED, _ON = CHANGE_FEED
+
+
+Level = Literal["ok", "advice", "error"]
 
 
 @dataclass(frozen=True)
 class Finding:
     """One line of a diagnosis."""
 
-    level: Literal["ok", "advice", "error"]
+    level: Level
     text: str
 
 
 def check_inputs(execute: Execute, nodes: Nodes) -> list[Finding]:
     """One finding per input of the project's fivm models."""
-    readers: dict[str, list[str]] = {}
+    readers: dict[str, set[str]] = {}
+    by_parts = set()
     for model in nodes.fivm_models():
         for name in nodes.inputs_of(model):
-            readers.setdefault(name, []).append(str(model.name))
-    found = []
-    for name in sorted(readers):
-        level, text = _finding(name, describe_relation(execute, name), nodes.declared(name))
-        found.append(Finding(level, f"{name} (read by {', '.join(sorted(readers[name]))}): {text}"))
-    return found or [Finding("advice", "no model of this project has materialized='fivm'")]
+            readers.setdefault(name, set()).add(str(model.name))
+            by_parts |= {name} if model.config.materialized == "viewdf" else set()
+    found: dict[str, Finding] = {}
+    open_ = sorted(readers)
+    while open_:
+        name = open_.pop(0)
+        described, declared = describe_relation(execute, name), nodes.declared(name)
+        level, text = _finding(name, described, declared)
+        is_view = described is not None and described.stored is not None and not declared.is_fivm
+        if described is not None and is_view and name not in by_parts:
+            level, text, below = _view(name, described)
+            for inner in below:
+                new = readers[name] - readers.setdefault(inner, set())
+                readers[inner] |= new
+                open_ += [inner] if new or inner not in found else []
+        found[name] = Finding(level, f"{name} (read by {', '.join(sorted(readers[name]))}): {text}")
+    none = [Finding("advice", "no model of this project has materialized='fivm'")]
+    return [found[name] for name in sorted(found)] or none
 
 
-def _finding(
-    name: str, described: Described | None, declared: Declared
-) -> tuple[Literal["ok", "advice", "error"], str]:
+def _view(name: str, described: Described) -> tuple[Level, str, tuple[str, ...]]:
+    """What is said of a view, and the relations that its query reads."""
+    try:
+        below = tuple(named.name for named in relations_of(view_of(name, described)))
+    except FivmError as error:
+        return "error", f"is a view that cannot be read ({error.code.number}): {error.message}", ()
+    return "ok", f"view over {', '.join(below) or 'nothing'}", below
+
+
+def _finding(name: str, described: Described | None, declared: Declared) -> tuple[Level, str]:
     if described is None:
         return _not_built(declared)
     if described.presentation is not None:
         return "ok", "fivm model"
     if not described.is_versioned:
-        kind = "a view" if described.is_view else described.provider or "of unknown format"
+        kind = described.kind.lower().replace("_", " ") or described.provider or "a temporary view"
         return "error", f"is {kind}, not a Delta table (FIVM301, FIVM303)"
     if declared.is_seed:
         return "ok", "seed, compared with an own snapshot"
@@ -54,7 +79,7 @@ def _finding(
     return "advice", f"no change feed: versions are compared, which reads the table twice. {advice}"
 
 
-def _not_built(declared: Declared) -> tuple[Literal["ok", "advice", "error"], str]:
+def _not_built(declared: Declared) -> tuple[Level, str]:
     """Of a relation that is not there, what the project says that it is going to be."""
     node = declared.node
     if node is None or node.resource_type == "source":

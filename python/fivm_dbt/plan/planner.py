@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from fivm_dbt.catalog import Catalog, Column, Relation, check_records_changes
+from fivm_dbt.catalog import Catalog, Column, DatabaseView, Relation, check_records_changes
 from fivm_dbt.config import Config, Strategy
 from fivm_dbt.delta.foreign_keys import Reference, references
 from fivm_dbt.delta.orphans import Orphans
@@ -40,6 +40,7 @@ from fivm_dbt.sql.lower import lower
 from fivm_dbt.sql.lowered import Lowered
 from fivm_dbt.sql.parse import is_beyond_spark
 from fivm_dbt.sql.typing import Describe, Typer
+from fivm_dbt.sql.view_types import check_types
 from fivm_dbt.viewtree.nested import nested_order
 
 logger = logging.getLogger(__name__)
@@ -56,13 +57,23 @@ def plan_model(
     relation = canonical(request.relation)
     try:
         request.config.check_maintained()
-        return replace(
-            _by_policy(relation, request, describe, columns_of or describe),
-            project=request.project,
-            is_read=request.is_read,
-        )
+        plan = _placed(request, relation, describe, columns_of or describe)
+        if describe is not None:
+            check_types(request.unfolded.views, describe)
+        return replace(plan, project=request.project, is_read=request.is_read)
     except FivmError as error:
         raise error.located(sql=request.sql, model=split_name(relation)[-1]) from None
+
+
+def _placed(
+    request: ModelRequest, relation: str, describe: Describe | None, columns_of: Describe | None
+) -> Plan:
+    """The plan, or an error that points at what somebody has written: the model's text, or that of a view."""
+    unfolded = request.unfolded
+    try:
+        return _by_policy(relation, request, describe, columns_of)
+    except FivmError as error:
+        raise unfolded.placed(error) from None
 
 
 def _by_policy(
@@ -75,13 +86,13 @@ def _by_policy(
     policy, reason = request.config.fivm_policy, None
     if policy != "full" and request.config.fivm_strategy != "reevaluate":
         try:
-            with within_the_stack(request.sql):
+            with within_the_stack(request.text):
                 return _Planning(relation, request, describe).plan()
         except FivmError as error:
-            if policy != "auto" or error.code.fault != "query" or is_beyond_spark(request.sql):
+            if policy != "auto" or error.code.fault != "query" or is_beyond_spark(request.text):
                 raise
             reason = error
-    with within_the_stack(request.sql):
+    with within_the_stack(request.text):
         plan = recompute_plan(relation, request, columns_of or _columns_offline(request, reason), reason)
     logger.info("%s is recomputed: %s", relation, plan.recompute.reason)
     return plan
@@ -102,7 +113,7 @@ def _columns_offline(request: ModelRequest, reason: FivmError | None) -> Describ
 
 def columns_as_read(request: ModelRequest) -> tuple[Column, ...]:
     """The columns of a model by its text alone. Raises FivmError where this cannot be read, or maintained."""
-    return lower(request.sql, request.catalog, part_length=request.config.part_length).columns
+    return lower(request.text, request.catalog, part_length=request.config.part_length).columns
 
 
 @dataclass(frozen=True)
@@ -125,7 +136,7 @@ class _Planning:
     def lowered(self) -> Lowered:
         """The text as nodes."""
         return lower(
-            self.request.sql,
+            self.request.text,
             self.request.catalog,
             self.describe,
             approximate=self._config.fivm_float == "approximate",
@@ -217,6 +228,7 @@ class _Planning:
         return kind(
             relation=self.relation,
             sql=self.request.sql,
+            database_views=self.request.unfolded.views,
             config=self._config,
             session=tuple(sorted(self.request.session)),
             inputs=self._inputs(views),
@@ -311,8 +323,11 @@ def _static(config: Config, catalog: Catalog) -> frozenset[str]:
         found = [r.name for r in catalog.relations if _is_called(r, written)]
         if not found:
             known = expected_one_of([r.name for r in catalog.relations])
+            is_view = any(_is_called(view, written) for view in catalog.views)
             raise FivmError(
-                "FIVM201", f"fivm_static: {written} is not an input ({known})", remedy="correct the name"
+                "FIVM201",
+                f"fivm_static: {written} is {'a view over inputs' if is_view else 'not an input'} ({known})",
+                remedy="name what it reads" if is_view else "correct the name",
             )
         names.update(found)
     return frozenset(names)
@@ -340,7 +355,7 @@ def _check_comparable(name: str, columns: tuple[Column, ...]) -> None:
             )
 
 
-def _is_called(relation: Relation, written: str) -> bool:
+def _is_called(relation: Relation | DatabaseView, written: str) -> bool:
     parts, wanted = split_name(relation.name), split_name(written)
     return parts[-len(wanted) :] == wanted
 

@@ -49,7 +49,7 @@ def recompute_plan(
     answer either: the text is wrong, reads a version of its own, or its columns are no columns of a table. A text with
     MATCH_RECOGNIZE, which Spark does not know, is read as if it were maintained: so its patterns can be written out.
     """
-    sql, catalog, config = request.sql, request.catalog, request.config
+    sql, catalog, config = request.text, request.catalog, request.config
     query = parse(sql)
     past = reads_a_past(query)
     if past is not None and reason is None:
@@ -74,7 +74,8 @@ def recompute_plan(
     names = frozenset(c.name.lower() for i in inputs for c in i.columns)
     return RecomputedPlan(
         relation=relation,
-        sql=sql,
+        sql=request.sql,
+        database_views=request.unfolded.views,
         config=config,
         session=tuple(sorted(request.session)),
         inputs=inputs,
@@ -104,7 +105,7 @@ def _parts(
     if request.config.fivm_policy == "full" or "time_ranges" in request.config.fivm_without:
         return None
     try:
-        lowered = lower(request.sql, request.catalog)
+        lowered = lower(request.text, request.catalog)
     except FivmError as error:
         logger.debug("no parts of the result are known: %s", error)
         return None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from fivm_dbt.catalog import Catalog, TableStatistics
 from fivm_dbt.config import Config
+from fivm_dbt.sql.unfold import Unfolded, unfold
 from fivm_dbt.viewtree.variable_order import VariableOrder
 
 
@@ -29,3 +31,13 @@ class ModelRequest:
     is_read: bool = False
     readers: tuple[str, ...] = ()
     measured: TableStatistics | None = None
+
+    @cached_property
+    def unfolded(self) -> Unfolded:
+        """The SQL over tables and fivm models alone: the queries of views are in it. Raises FIVM101, FIVM303."""
+        return unfold(self.sql, self.catalog.views)
+
+    @property
+    def text(self) -> str:
+        """The SQL that is planned."""
+        return self.unfolded.sql

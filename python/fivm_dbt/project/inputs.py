@@ -2,37 +2,96 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from datetime import timedelta
 
-from fivm_dbt.catalog import Catalog, Relation
+from fivm_dbt.catalog import Catalog, DatabaseView, Relation, SparkType
 from fivm_dbt.config import Config
 from fivm_dbt.engines.spark.introspect import Described, Describes
+from fivm_dbt.engines.spark.stored_view import StoredView
 from fivm_dbt.errors import FivmError
 from fivm_dbt.naming import canonical
 from fivm_dbt.parts.parted import TimeParts
 from fivm_dbt.project.manifest import Declared, Nodes, without_catalog
+from fivm_dbt.project.view_keys import with_keys_of_views
 from fivm_dbt.spark.formats import FORMAT
 from fivm_dbt.sql.relations import Named, relations_read
+from fivm_dbt.sql.unfold import relations_of
+
+Setting = Callable[[str], str]
+"""What a setting of the session is; ``unknown`` where nobody tells."""
+
+_LENGTH = re.compile(r"\b(var)?char\(\d+\)")
+"""Of CHAR and VARCHAR a view's query gives STRING."""
+
+
+def not_told(key: str) -> str:
+    """Of a session that nobody can ask."""
+    return "unknown"
 
 
 def read_catalog(
-    sql: str, describe: Describes, nodes: Nodes, names: tuple[Named, ...] | None = None, zone: str = "UTC"
+    sql: str,
+    describe: Describes,
+    nodes: Nodes,
+    names: tuple[Named, ...] | None = None,
+    zone: str = "UTC",
+    setting: Setting = not_told,
 ) -> Catalog:
-    """The relations that ``sql`` reads. Raises FIVM301 to FIVM303 for one that cannot be maintained from.
+    """The relations that ``sql`` reads, itself or through views. Raises FIVM301 to FIVM303 where that is no input.
 
-    ``names`` are these relations where they are known, of a viewdf model, of which the text is no one query; ``zone``
-    is that of calendars of which no other one is told.
+    ``names`` are these relations where they are known, of a viewdf model, of which the text is no one query: views
+    have no place in it. ``zone`` is that of calendars of which no other one is told, and ``setting`` tells what a
+    setting of the session is.
     """
-    relations: list[Relation] = []
-    for named in relations_read(sql) if names is None else names:
-        described = describe(named.name)
-        declared = nodes.declared(named.name)
-        try:
-            relations.append(_relation(named, described, declared, zone))
-        except FivmError as error:
-            error.span = named.span
-            raise error.located(sql=sql) from None
-    return Catalog.of(relations)
+    reading = _Reading(describe, nodes, zone, setting, unfolds=names is None)
+    reading.read(relations_read(sql) if names is None else names, sql)
+    return with_keys_of_views(Catalog.of(reading.relations, reading.views), nodes)
+
+
+@dataclass
+class _Reading:
+    """The relations and views that have been met."""
+
+    describe: Describes
+    nodes: Nodes
+    zone: str
+    setting: Setting
+    unfolds: bool
+    relations: list[Relation] = field(default_factory=list)
+    views: list[DatabaseView] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+
+    def read(self, names: Iterable[Named], sql: str, by: DatabaseView | None = None) -> None:
+        """What a text reads, and below it what the views in it do."""
+        for named in names:
+            name = canonical(named.name)
+            if name in self.seen:
+                continue
+            self.seen.add(name)
+            try:
+                view = self._one(named)
+            except FivmError as error:
+                error.span = named.span
+                if by is not None:
+                    error.message = f"{error.message} (read by view {by.name})"
+                raise error.located(sql=sql) from None
+            if view is not None:
+                self.views.append(view)
+                self.read(relations_of(view), view.sql, view)
+
+    def _one(self, named: Named) -> DatabaseView | None:
+        """A view that is to be unfolded; any other relation is noted."""
+        described, declared = self.describe(named.name), self.nodes.declared(named.name)
+        if self.unfolds and described is not None and described.stored is not None and not declared.is_fivm:
+            if declared.retention(self.zone, None) is not None:
+                what = f"fivm_retention of {named.name}: it is a view, and keeps no parts"
+                raise FivmError("FIVM201", what, remedy="set it for the table that it reads")
+            return view_of(canonical(named.name), described, self.setting)
+        self.relations.append(_relation(named, described, declared, self.zone))
+        return None
 
 
 def read_retained(
@@ -72,7 +131,8 @@ def with_sql_names(config: Config, catalog: Catalog, nodes: Nodes) -> Config:
 
 
 def _sql_name(written: str, catalog: Catalog, nodes: Nodes) -> str:
-    found = (r.name for r in catalog.relations if nodes.declared(r.name).is_called(written))
+    names = (*(r.name for r in catalog.relations), *(v.name for v in catalog.views))
+    found = (name for name in names if nodes.declared(name).is_called(written))
     return next(found, written)
 
 
@@ -82,13 +142,43 @@ def _relation(named: Named, described: Described | None, declared: Declared, zon
     presentation = described.presentation
     if described.is_factorized:
         return declared.relation(canonical(named.name), described.columns, is_factorized=True)
-    if presentation is None and described.is_view:
-        raise FivmError("FIVM303", f"{named.name} records no changes", remedy=instead_of_view(declared))
+    if presentation is None and described.kind:
+        what = described.kind.lower().replace("_", " ")
+        raise FivmError(
+            "FIVM303", f"{named.name} is a {what}: it records no changes", remedy=instead_of_view(declared)
+        )
     if presentation is None and not described.is_versioned:
-        kind = described.provider or "not a table"
+        kind = described.provider or "a temporary view"
         raise FivmError("FIVM301", f"{named.name} is {kind}", remedy=_how_to_make_delta(named.name, declared))
     retention = declared.retention(zone, described.part_length)
     return declared.relation(canonical(named.name), described.columns, presentation, retention=retention)
+
+
+def view_of(name: str, described: Described, setting: Setting = not_told) -> DatabaseView:
+    """A view as its text means it in this session. Raises FIVM303 where it was created under other settings."""
+    stored = described.stored or StoredView()
+    if not described.view_text.strip():
+        raise FivmError(
+            "FIVM303", f"the text of {name} is not told", remedy="get the right to see it, or copy it"
+        )
+    other = stored.other_settings(setting)
+    if other:
+        what = ", ".join(f"{key} {then} (now {now})" for key, (then, now) in other.items())
+        raise FivmError(
+            "FIVM303",
+            f"{name} was created with other settings, under which it means something else: {what}",
+            remedy="create the view anew with the settings of dbt's session",
+        )
+    names = tuple(column.name for column in described.columns)
+    shown = tuple(SparkType.of(_LENGTH.sub("string", column.type.text)) for column in described.columns)
+    return DatabaseView(
+        name,
+        described.view_text,
+        schema=stored.schema,
+        selected=stored.query_columns,
+        names=names if stored.keeps_names and names != stored.query_columns else (),
+        types=shown if stored.keeps_types else (),
+    )
 
 
 def how_to_create(declared: Declared) -> str:

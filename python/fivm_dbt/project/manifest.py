@@ -5,7 +5,7 @@ Manifest nodes are used by their attributes alone, so that this module needs no 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from typing import Any
@@ -17,6 +17,14 @@ from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.naming import canonical, relation_name
 from fivm_dbt.parts.length import Length, duration
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
+from fivm_dbt.project.constraints import (
+    column_constraints,
+    constraint_keys,
+    is_strict,
+    kind,
+    lower,
+    primary,
+)
 
 HELPER = "fivm_helper"
 """The materialization of the nodes that stand for inner views of fivm models."""
@@ -168,8 +176,8 @@ class Nodes:
         node = self._by_name.get(without_catalog(relation))
         if node is None:
             return Declared()
-        keys, foreign = set(_constraint_keys(node)), set(self._constraint_foreign_keys(node))
-        unique, not_null = _column_constraints(node)
+        keys, foreign = set(constraint_keys(node)), set(self._constraint_foreign_keys(node))
+        unique, not_null = column_constraints(node)
         for test in self._tests_of(node):
             name, column = test.test_metadata.name, test.test_metadata.kwargs.get("column_name")
             if name == "unique" and column:
@@ -183,7 +191,7 @@ class Nodes:
                 foreign |= set(self._foreign_key(test.test_metadata.kwargs))
         # NULLs escape a unique test, and a key with NULLs determines nothing.
         keys |= {(column,) for column in unique}
-        usable = {key for key in keys if key and set(key) <= not_null | set(_primary(node))}
+        usable = {key for key in keys if key and set(key) <= not_null | set(primary(node))}
         stated = _stated(node)
         foreign |= {self._stated_foreign_key(node, given) for given in stated.foreign_keys}
         return Declared(
@@ -228,14 +236,20 @@ class Nodes:
         node = self._by_name.get(without_catalog(relation))
         return None if node is None else str(node.unique_id)
 
-    def inputs_of(self, node: Any) -> Iterator[str]:
-        """The names of the relations that a node reads, through ephemeral models; its own helpers are none."""
+    def inputs_of(self, node: Any, *, with_views: bool = False) -> Iterator[str]:
+        """The names of the relations that a node reads, through views and ephemeral models, without its own helpers.
+
+        With ``with_views`` also those of the views. A viewdf model does not look through them.
+        """
+        through = ("ephemeral",) if _materialized(node) == "viewdf" else ("ephemeral", "view")
         for unique_id in node.depends_on.nodes:
             upstream = self._manifest.nodes.get(unique_id) or self._manifest.sources.get(unique_id)
             if upstream is None:
                 continue
-            if _materialized(upstream) == "ephemeral":
-                yield from self.inputs_of(upstream)
+            if with_views and is_view(upstream):
+                yield canonical(upstream.relation_name)
+            if _materialized(upstream) in through:
+                yield from self.inputs_of(upstream, with_views=with_views)
             elif upstream.relation_name and _materialized(upstream) != HELPER:
                 yield canonical(upstream.relation_name)
 
@@ -265,7 +279,7 @@ class Nodes:
         for test in self._manifest.nodes.values():
             if test.resource_type != "test" or getattr(test, "test_metadata", None) is None:
                 continue
-            if self._owner(test) == node.unique_id and _is_strict(test.config):
+            if self._owner(test) == node.unique_id and is_strict(test.config):
                 yield test
 
     def _owner(self, test: Any) -> str | None:
@@ -290,11 +304,11 @@ class Nodes:
     def _constraint_foreign_keys(self, node: Any) -> Iterator[ForeignKey]:
         for constraint in getattr(node, "constraints", None) or ():
             to = getattr(constraint, "to", None)
-            if _kind(constraint) != "foreign_key" or not to or not constraint.to_columns:
+            if kind(constraint) != "foreign_key" or not to or not constraint.to_columns:
                 continue
             target = self._target(to) or self._by_name.get(without_catalog(to))
             if target is not None:
-                columns, key = _lower(constraint.columns), _lower(constraint.to_columns)
+                columns, key = lower(constraint.columns), lower(constraint.to_columns)
                 yield ForeignKey(columns, _canonical(target), key)
 
     def _stated_foreign_key(self, node: Any, given: ForeignKeyOf) -> ForeignKey:
@@ -364,42 +378,6 @@ def _materialized(node: Any) -> str:
     return str(getattr(node.config, "materialized", ""))
 
 
-def _kind(constraint: Any) -> str:
-    return str(getattr(constraint.type, "value", constraint.type))
-
-
-def _lower(columns: Iterable[str]) -> tuple[str, ...]:
-    return tuple(c.lower() for c in columns)
-
-
-def _constraint_keys(node: Any) -> Iterator[tuple[str, ...]]:
-    for constraint in getattr(node, "constraints", None) or ():
-        if _kind(constraint) in ("primary_key", "unique") and constraint.columns:
-            yield _lower(constraint.columns)
-
-
-def _primary(node: Any) -> Iterator[str]:
-    """Columns of a primary key: never NULL by definition."""
-    for constraint in getattr(node, "constraints", None) or ():
-        if _kind(constraint) == "primary_key":
-            yield from _lower(constraint.columns)
-    for column in node.columns.values():
-        if any(_kind(c) == "primary_key" for c in getattr(column, "constraints", None) or ()):
-            yield column.name.lower()
-
-
-def _column_constraints(node: Any) -> tuple[set[str], set[str]]:
-    """Columns declared unique, and columns declared not null."""
-    unique, not_null = set(), set()
-    for column in node.columns.values():
-        kinds = {_kind(c) for c in getattr(column, "constraints", None) or ()}
-        if kinds & {"unique", "primary_key"}:
-            unique.add(column.name.lower())
-        if "not_null" in kinds:
-            not_null.add(column.name.lower())
-    return unique, not_null
-
-
-def _is_strict(config: Any) -> bool:
-    severity = str(getattr(config.severity, "value", config.severity)).lower()
-    return config.where is None and severity == "error" and config.error_if == "!= 0" and config.limit is None
+def is_view(node: Any) -> bool:
+    """Whether it is a model that dbt makes a view."""
+    return node.resource_type == "model" and _materialized(node) == "view"

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fivm_dbt.catalog import Catalog, Column, Presentation, Relation, TableStatistics
+from fivm_dbt.catalog import Catalog, Column, DatabaseView, Presentation, Relation, TableStatistics
 from fivm_dbt.config import load_config
 from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.naming import canonical, quote, split_name
 from fivm_dbt.plan.model.plan import FactorisedPlan, Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
-from fivm_dbt.project.manifest import Declared, Nodes
-from fivm_dbt.sql.relations import relations_read
+from fivm_dbt.project.manifest import Declared, Nodes, is_view
+from fivm_dbt.project.view_keys import with_keys_of_views
+from fivm_dbt.sql.relations import Named, relations_read
 from fivm_dbt.sql.script import read_script
+from fivm_dbt.sql.unfold import relations_of
 from fivm_dbt.suggest import did_you_mean
 from fivm_dbt.viewtree.order_file import OrderFile, read_order
 
@@ -94,7 +96,7 @@ def _check_same(catalog: Catalog, file: OrderFile, sql: str, order: str) -> None
 def plan_of_compiled(
     node: Any, compiled_sql: Mapping[str, str], nodes: Nodes, planned: dict[str, Plan] | None = None
 ) -> Plan:
-    """The plan of a compiled model; ``compiled_sql`` also has the fivm models upstream, by unique id.
+    """The plan of a compiled model; ``compiled_sql`` also has the fivm models and views upstream, by unique id.
 
     ``planned`` has the plans of models that were asked for before, and gets those that are made now: many models read
     the same ones, which read others.
@@ -115,7 +117,11 @@ def _plan_of_compiled(
         # Loaded only for such a model.
         from fivm_dbt.features.viewdf.plan.planner import plan_viewdf
         from fivm_dbt.features.viewdf.sql.references import relations_of_parts
-    for named in relations_of_parts(sql, node.relation_name) if is_viewdf else relations_read(sql):
+
+        names, views = relations_of_parts(sql, node.relation_name), list[DatabaseView]()
+    else:
+        names, views = _unfolded(relations_read(sql), compiled_sql, nodes)
+    for named in names:
         declared = nodes.declared(named.name)
         upstream = _upstream(declared, compiled_sql, nodes, planned)
         relations.append(_relation(named.name, declared, upstream))
@@ -124,8 +130,28 @@ def _plan_of_compiled(
         if divided is not None:
             parts[named.name] = divided
     config = load_config({**node.config.meta, "batch_size": _text(node.config.batch_size)}, model=node.name)
-    request = ModelRequest(node.relation_name, sql, Catalog.of(relations), config, _SESSION)
+    catalog = with_keys_of_views(Catalog.of(relations, views), nodes)
+    request = ModelRequest(node.relation_name, sql, catalog, config, _SESSION)
     return plan_viewdf(request, parts) if is_viewdf else plan_model(request)
+
+
+def _unfolded(
+    names: Iterable[Named], compiled_sql: Mapping[str, str], nodes: Nodes
+) -> tuple[tuple[Named, ...], list[DatabaseView]]:
+    """The relations below the views among these that are models of the project, and those views."""
+    found: dict[str, Named] = {}
+    views: dict[str, DatabaseView] = {}
+    open_ = list(names)
+    while open_:
+        named = open_.pop(0)
+        name, node = canonical(named.name), nodes.declared(named.name).node
+        text = None if node is None or not is_view(node) else compiled_sql.get(node.unique_id)
+        if text is None:
+            found.setdefault(name, named)
+        elif name not in views:
+            views[name] = DatabaseView(name, text)
+            open_ += relations_of(views[name])
+    return tuple(found.values()), list(views.values())
 
 
 def _upstream(

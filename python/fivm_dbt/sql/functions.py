@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from sqlglot import exp
 
@@ -109,6 +110,11 @@ def check_functions(query: exp.Expr, describe: Describe | None) -> None:
                 span=span_of(node),
                 remedy=did_you_mean(node.name, NAMES, _ALIKE) or own,
             )
+
+
+def own_functions(query: exp.Expr) -> Iterator[exp.Expr]:
+    """The calls of functions that Spark does not have, by names without a schema."""
+    return filter(_is_unknown, query.walk(bfs=False))
 
 
 def _is_of_user(name: str, describe: Describe) -> bool:

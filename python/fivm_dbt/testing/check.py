@@ -31,11 +31,12 @@ def _header(scenario: Scenario, types: Types) -> Iterator[tuple[str, str]]:
         for (name, _), type_ in zip(scenario.tables[table], columns, strict=True):
             if (wrong := _unusable(type_)) is not None:
                 yield f"tables.{table}.{name}", wrong
-    names = [m.name.lower() for m in scenario.models]
-    if not names:
+    models, views = ([m.name.lower() for m in scenario.models], [v.name.lower() for v in scenario.views])
+    names = [*models, *views]
+    if not scenario.models:
         yield "models", "there is no model"
     for name in sorted({n for n in names if names.count(n) > 1 or n in types}):
-        yield "models", f"the name {name} is used twice"
+        yield "models" if name in models else "views", f"the name {name} is used twice"
     for field in ("initial", "tables_options", "keys", "partition_by"):
         yield from _unknown(field, getattr(scenario, field), types)
     for key_table, keys in scenario.keys.items():

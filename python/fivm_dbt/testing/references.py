@@ -30,6 +30,7 @@ class References:
     """What the models of a scenario must be equal to, as bags. After every refresh a model is compared with
 
     * its own text over the inputs at the versions of the refresh, a viewdf model with all its parts from scratch,
+    * for a model that reads views of the database: its own text over these views, as the engine understands them,
     * for a model over other fivm models: the whole chain as one query over the base tables,
     * the rows that the scenario expects, where it says so,
     * where the second oracle is asked for: what the interpreter of Spark's semantics makes of its text.
@@ -72,6 +73,8 @@ class References:
                 references["computed from scratch"] = rows
         elif plan.not_repeatable is None:
             references["recomputed"] = self._recompute(plan)
+            if plan.database_views and not plan.completions and not plan.matches:
+                references["recomputed over views"] = self._over_views(plan)
         if plan.relation in self._whole:
             whole = splice_clock(self._whole[plan.relation], self.clock)
             references["recomputed from base tables"] = whole
@@ -89,6 +92,12 @@ class References:
 
     def _recompute(self, plan: Plan) -> str:
         return recompute_sql(plan, self._versions(plan), self.clock)
+
+    def _over_views(self, plan: Plan) -> str:
+        """The user's text, which names the views. They show the tables of now, which are those of the refresh."""
+        for view in plan.database_views:
+            self._workbench.show(replace(view, sql=splice_clock(view.sql, self.clock)))
+        return splice_clock(plan.sql, self.clock)
 
     def check_text(self, plan: Plan, name: str) -> None:
         """After an error on DuckDB: raise FIVM602 if the model's text fails there too, and the plan is not at fault.

@@ -37,6 +37,14 @@ class Model(_Frozen):
     config: dict[str, Any] = Field(default_factory=dict)
 
 
+class View(_Frozen):
+    """A view of the database over tables, models and other views; ``columns`` are its own names of its columns."""
+
+    name: str
+    sql: str
+    columns: tuple[str, ...] = ()
+
+
 class TableOptions(_Frozen):
     """How a table is captured: by a change feed, promised static, dropped and re-created as dbt seeds are.
 
@@ -95,6 +103,7 @@ class Scenario(_Frozen):
     foreign_keys: tuple[ForeignKeySpec, ...] = ()
     partition_by: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     now: str | None = None
+    views: tuple[View, ...] = ()
     models: tuple[Model, ...] = ()
     steps: tuple[Step, ...] = ()
     initial_expected: dict[str, RawRows] | None = None

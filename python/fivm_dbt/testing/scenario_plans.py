@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
-from fivm_dbt.catalog import Catalog, Column, ForeignKey, Relation, TableStatistics
+from fivm_dbt.catalog import Catalog, Column, DatabaseView, ForeignKey, Relation, TableStatistics
 from fivm_dbt.config import load_config
 from fivm_dbt.errors import FivmError
 from fivm_dbt.features.viewdf.plan.planner import plan_viewdf
@@ -74,6 +74,7 @@ class ScenarioPlanner:
         self._strategy = strategy
         self._has_several = len(scenario.models) > 1
         self._relations = {name: _relation(scenario, name) for name in scenario.tables}
+        self._views = database_views(scenario)
         self._parts = _time_parts(scenario)
         self._measured = imagined_statistics(scenario) if strategy == "auto" else None
 
@@ -107,12 +108,14 @@ class ScenarioPlanner:
     def _readers(self, model: Model) -> tuple[str, ...]:
         """The other models that may read this one."""
         called = model.name.split(".")[-1].lower()
+        if any(called in v.sql.lower() for v in self._views):
+            called = ""  # Whoever reads a view may read this one.
         others = (m for m in self._scenario.models if m is not model)
         return tuple(canonical(m.name) for m in others if called in m.sql.lower())
 
     def _planned(self, model: Model, settings: dict[str, Any]) -> Plan:
         config = load_config(settings, model=model.name)
-        catalog = Catalog.of(self._relations.values())
+        catalog = Catalog.of(self._relations.values(), self._views)
         # A change feed is read in scenarios of several models, as far as anybody knows; nobody appends to one that is.
         is_read = bool(self._readers(model)) if self._forced.apply == "append" else self._has_several
         name = canonical(model.name)
@@ -181,6 +184,11 @@ def _time_parts(scenario: Scenario) -> dict[str, TimeParts]:
                 None if lateness is None else duration(lateness),
             )
     return found
+
+
+def database_views(scenario: Scenario) -> tuple[DatabaseView, ...]:
+    """The views of a scenario; names in them are flat."""
+    return tuple(DatabaseView(canonical(v.name), v.sql, names=v.columns) for v in scenario.views)
 
 
 def table_specs(scenario: Scenario) -> dict[str, TableSpec]:

@@ -78,7 +78,7 @@ class SecondOracle:
 def _may_tie(plan: Plan) -> bool:
     """Whether a text that is recomputed as it stands would be completed if it were maintained: rows may tie in it."""
     try:
-        return bool(lower(plan.sql, Catalog.of(i.relation for i in plan.inputs)).completions)
+        return bool(lower(plan.text, Catalog.of(i.relation for i in plan.inputs)).completions)
     except FivmError:
         # What cannot be read is not completed either: the interpreter says whether it understands it.
         return False

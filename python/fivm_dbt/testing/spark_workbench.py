@@ -8,7 +8,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fivm_dbt.catalog import Column
+from fivm_dbt.catalog import Column, DatabaseView
 from fivm_dbt.engines.spark.delta_lake.names import TINY as OF_LOG
 from fivm_dbt.engines.spark.engine import SparkEngine
 from fivm_dbt.engines.spark.session import local_session
@@ -18,7 +18,7 @@ from fivm_dbt.naming import quote, relation_name, split_name
 from fivm_dbt.refresh.engine import Engine, Row
 from fivm_dbt.spark.formats import CHANGE_FEED, FORMAT
 from fivm_dbt.sql.typing import Describe
-from fivm_dbt.testing.workbench import TableSpec, Workbench
+from fivm_dbt.testing.workbench import TableSpec, Workbench, view_statement
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,6 +118,9 @@ class SparkWorkbench:
     def recreate(self, table: TableSpec, rows: Sequence[Row]) -> None:
         self._sql(f"DROP TABLE {table.name}")
         self._fill("CREATE TABLE", table, values_query(table, rows))
+
+    def show(self, view: DatabaseView) -> None:
+        self._sql(view_statement(view))
 
     def set_clock(self, clock: Clock | None) -> None:
         self._engine.fixed_clock = clock

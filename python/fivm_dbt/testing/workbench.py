@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from fivm_dbt.catalog import Column
+from fivm_dbt.catalog import Column, DatabaseView
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.engines.duckdb.meaning import check_meaning
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.ir.node import Node
+from fivm_dbt.naming import quote
 from fivm_dbt.refresh.engine import Engine, Row
 from fivm_dbt.sql.typing import Describe
 from fivm_dbt.testing.scenario import TableOptions
@@ -25,6 +26,16 @@ class TableSpec:
     columns: tuple[Column, ...]
     options: TableOptions = field(default_factory=TableOptions)
     partition_by: tuple[str, ...] = ()
+
+
+def view_statement(view: DatabaseView) -> str:
+    """A view as either engine creates it.
+
+    >>> view_statement(DatabaseView("v", "select k from r", names=("id",)))
+    'CREATE OR REPLACE VIEW v AS SELECT * FROM (\\nselect k from r\\n) AS q(id)'
+    """
+    names = f"({', '.join(map(quote, view.names))})" if view.names else ""
+    return f"CREATE OR REPLACE VIEW {view.name} AS SELECT * FROM (\n{view.sql}\n) AS q{names}"
 
 
 class Workbench(Protocol):
@@ -63,6 +74,9 @@ class Workbench(Protocol):
 
     def recreate(self, table: TableSpec, rows: Sequence[Row]) -> None:
         """Drop the table and create it with these rows: its version numbers restart."""
+
+    def show(self, view: DatabaseView) -> None:
+        """Create a view of the database, or see to it that it is there."""
 
     def set_clock(self, clock: Clock | None) -> None:
         """What the engine's clock says from now on; None is the real time."""
@@ -108,6 +122,9 @@ class DuckDbWorkbench:
 
     def recreate(self, table: TableSpec, rows: Sequence[Row]) -> None:
         self._engine.recreate(table.name, rows)
+
+    def show(self, view: DatabaseView) -> None:
+        self._engine.run(view_statement(view))
 
     def set_clock(self, clock: Clock | None) -> None:
         self._engine.fixed_clock = clock

@@ -61,7 +61,7 @@ def _run(
     full_refresh: bool,
     propagate: bool,
 ) -> NextRun:
-    inputs = [without_catalog(i) for i in nodes_of(adapter).inputs_of(node)]
+    inputs = [without_catalog(i) for i in nodes_of(adapter).inputs_of(node, with_views=True)]
     first = [name for name in inputs if name in made and engine.described(name) is None]
     if first:
         return NextRun(str(node.name), "build", f"its first build, after that of {', '.join(first)}")

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fivm_dbt.catalog import Column, Presentation
 from fivm_dbt.engines.spark.errors import cause
-from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, ROOT_PROPERTY, TAIL_PROPERTY, sibling
+from fivm_dbt.engines.spark.stored_view import StoredView
+from fivm_dbt.naming import (
+    FACTORS_PROPERTY,
+    PART_PROPERTY,
+    ROOT_PROPERTY,
+    TAIL_PROPERTY,
+    canonical,
+    sibling,
+)
 from fivm_dbt.parts.length import Length
 from fivm_dbt.spark.formats import FORMAT, MissingRelation
 
@@ -22,17 +31,29 @@ class Described:
     """A relation as DESCRIBE EXTENDED shows it."""
 
     columns: tuple[Column, ...]
-    is_view: bool
     provider: str
     view_text: str
     properties: tuple[tuple[str, str], ...]
+    stored: StoredView | None = None
+    """How Spark reads a view that is no model of fivm's; None of other relations."""
+    kind: str = ""
+    """What the database calls it, where that is no table: VIEW, MATERIALIZED_VIEW and the like."""
     comment: str = ""
     column_comments: tuple[tuple[str, str], ...] = ()
     """Of the columns that have one, by their names in lower case."""
 
     @property
+    def is_view(self) -> bool:
+        return self.kind == VIEW
+
+    @property
     def is_versioned(self) -> bool:
-        return not self.is_view and self.provider == FORMAT.name
+        return not self.kind and self.provider == FORMAT.name
+
+    def as_read(self) -> Described:
+        """A model of fivm's is not read as Spark reads views."""
+        is_ours = self.is_factorized or self.presentation is not None
+        return replace(self, stored=None) if is_ours else self
 
     @property
     def is_factorized(self) -> bool:
@@ -55,6 +76,10 @@ class Described:
         return Presentation(root, self.view_text.strip(), TAIL_PROPERTY in known)
 
 
+VIEW = "VIEW"
+_TABLES = ("", "MANAGED", "EXTERNAL")
+_QUOTED = re.compile(r"`((?:[^`]|``)*)`")
+
 Describes = Callable[[str], Described | None]
 """Says what a relation is, None where it does not exist."""
 
@@ -65,6 +90,7 @@ def describe_relation(execute: Execute, name: str) -> Described | None:
     if described is None:
         return None
     described = replace(described, properties=_readable(described.properties, name, described.view_text))
+    described = _with_settings(execute, name, described.as_read())
     return _with_whole_types(execute, name, described)
 
 
@@ -96,15 +122,42 @@ def parse_description(rows: list[tuple[str, ...]]) -> Described:
     facts: dict[str, str] = {}
     for name, value, *_ in rows[end:]:
         facts.setdefault(name, value)
+    kind = facts.get("Type", "").upper()
     return Described(
         columns=tuple(Column.of(name, type_) for name, type_, *_ in rows[:end]),
-        is_view=facts.get("Type", "").upper() == "VIEW",
+        kind="" if kind in _TABLES else kind,
+        stored=_stored(facts) if kind == VIEW else None,
         provider=facts.get("Provider", "").lower(),
         view_text=facts.get("View Text", ""),
         properties=_properties(facts.get("Table Properties", "")),
         comment=facts.get("Comment", ""),
         column_comments=tuple((name.lower(), text) for name, _, *told in rows[:end] for text in told if text),
     )
+
+
+def _stored(facts: Mapping[str, str]) -> StoredView:
+    columns = [
+        name.replace("``", "`") for name in _QUOTED.findall(facts.get("View Query Output Columns", ""))
+    ]
+    schema, mode = facts.get("View Catalog and Namespace", ""), facts.get("View Schema Mode", "")
+    return StoredView.of(canonical(schema), columns, mode)
+
+
+def _with_settings(execute: Execute, name: str, described: Described) -> Described:
+    """A view with the settings under which it was created, which DESCRIBE tells in JSON alone, and not every Spark."""
+    if described.stored is None or described.stored.settings is not None:
+        return described
+    try:
+        told = execute(f"DESCRIBE TABLE EXTENDED {name} AS JSON", fetch=True).rows[0][0]
+        settings = json.loads(str(told)).get("view_creation_spark_configuration")
+    except Exception as error:
+        if "PARSE_SYNTAX_ERROR" not in str(error):
+            raise
+        settings = None
+    if settings is None:
+        return described
+    stored = replace(described.stored, settings=tuple(sorted(settings.items())))
+    return replace(described, stored=stored)
 
 
 def _properties(text: str) -> tuple[tuple[str, str], ...]:

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fivm_dbt.catalog import Column
-from fivm_dbt.engines.spark.introspect import Described
+from fivm_dbt.engines.spark.introspect import VIEW, Described
+from fivm_dbt.engines.spark.stored_view import StoredView
+from fivm_dbt.naming import relation_name
 from fivm_dbt.spark.formats import FORMAT
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ logger = logging.getLogger(__name__)
 _WRITTEN_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 """What a column of a view was declared as, where it is CHAR or VARCHAR and Spark's type of it is STRING."""
 
-_OF_SPARK = "view."
+_OF_SPARK, _SETTING = "view.", "view.sqlConfig."
 """Begins the names of properties with which Spark remembers how to read a view."""
 
 
@@ -32,22 +34,33 @@ def told_view(known: Mapping[str, Any]) -> Described | None:
     if not schema["fields"] or "viewText" not in known:
         return None
     own = {key: value for key, value in known["properties"].items() if not key.startswith(_OF_SPARK)}
-    return Described(
+    described = Described(
         columns=columns_of(schema, as_written=True),
-        is_view=True,
         provider="",
         view_text=known["viewText"],
         properties=tuple(sorted(own.items())),
+        stored=_stored(known["properties"]),
+        kind=VIEW,
         comment=known.get("comment") or "",
         column_comments=_comments(schema),
     )
+    return described.as_read()
+
+
+def _stored(properties: Mapping[str, str]) -> StoredView:
+    def listed(count: str, each: str) -> list[str]:
+        return [properties[f"view.{each}.{i}"] for i in range(int(properties.get(f"view.{count}", 0)))]
+
+    schema = relation_name(*listed("catalogAndNamespace.numParts", "catalogAndNamespace.part"))
+    columns = listed("query.out.numCols", "query.out.col")
+    settings = {k.removeprefix(_SETTING): v for k, v in properties.items() if k.startswith(_SETTING)}
+    return StoredView.of(schema, columns, properties.get("view.schemaMode", ""), settings)
 
 
 def told_table(schema: Mapping[str, Any], properties: Mapping[str, str], comment: str | None) -> Described:
     """A table of the format by its snapshot. DESCRIBE shows CHAR and VARCHAR of such tables as STRING."""
     return Described(
         columns=columns_of(schema),
-        is_view=False,
         provider=FORMAT.name,
         view_text="",
         properties=tuple(sorted(properties.items())),

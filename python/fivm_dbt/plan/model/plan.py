@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 
-from fivm_dbt.catalog import Column, Presentation, SparkType, TableStatistics
+from fivm_dbt.catalog import Column, DatabaseView, Presentation, SparkType, TableStatistics
 from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.config import Config
 from fivm_dbt.delta.near_changes import times_read
@@ -27,6 +27,7 @@ from fivm_dbt.plan.model.state import StateTable
 from fivm_dbt.plan.model.state_layout import StateLayout, lay_out_states
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.sql.edits import Edit, edited, without_comments
+from fivm_dbt.sql.unfold import Unfolded, definition, unfold
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +35,10 @@ class Plan:
     """How the model ``relation`` is built and refreshed: one of the kinds below, or one of a feature.
 
     ``query`` is what was read, before inner views were taken out of it, and ``views`` are what is kept, in this order,
-    the root last. ``completions`` are the edits of the user's text after which it does not depend on ties:
-    ``completed_sql`` is what is maintained and recomputed. ``matches`` are the patterns in that, which Spark cannot run
-    as they stand.
+    the root last. ``sql`` is the user's text, and ``database_views`` are the views that it reads, directly or through
+    others: ``text`` has their queries in their places. ``completions`` are the edits of that after which it does not
+    depend on ties: ``completed_sql`` is what is maintained and recomputed. ``matches`` are the patterns in that, which
+    Spark cannot run as they stand.
     """
 
     relation: str
@@ -49,15 +51,26 @@ class Plan:
     output: tuple[Column, ...]
     completions: tuple[Edit, ...] = ()
     matches: tuple[WrittenClause, ...] = ()
+    database_views: tuple[DatabaseView, ...] = ()
     project: str = ""
     """The dbt project of the model, where there is one."""
     is_read: bool = False
     """Whether other fivm models read this one, by its change feed."""
 
     @cached_property
+    def unfolded(self) -> Unfolded:
+        """The user's text with the queries of views in the places of their names."""
+        return unfold(self.sql, self.database_views)
+
+    @property
+    def text(self) -> str:
+        """What is planned, before it is completed."""
+        return self.unfolded.sql
+
+    @cached_property
     def completed_sql(self) -> str:
-        """The user's text with its completions, which a full recompute runs."""
-        return edited(self.sql, self.completions)
+        """The text with its completions, which a full recompute runs."""
+        return edited(self.text, self.completions)
 
     @property
     def shown(self) -> tuple[Column, ...]:
@@ -161,6 +174,7 @@ class Plan:
             "presentation": self.presentation.sql,
             "partitioning": f"{self.root.partitioning.kind} {partition_text(self.root)}",
             "fivm_static": ", ".join(i.name for i in self.inputs if i.is_static),
+            **{f"definition of view {v.name}": definition(v) for v in self.database_views},
             **self._own_signature,
             **{f"session {key}": value for key, value in self.session},
         }

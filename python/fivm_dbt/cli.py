@@ -55,8 +55,8 @@ def _errors_shown(command: Callable[..., Any]) -> Callable[..., Any]:
 def main(verbose: int) -> None:
     """Keep dbt models on Spark and Delta equal to a full recompute, with work proportional to the change.
 
-    Models are built and refreshed by `dbt run`. This command shows how they are maintained, proves it on
-    examples, and checks the installation.
+    Models are built and refreshed by `dbt run`. This command shows how they are maintained, compares them with a
+    recompute on data of your own, and checks the installation. Exit code 2 is an error with a code (docs/errors.md).
     """
     level = {0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG)
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s", stream=sys.stderr)
@@ -84,7 +84,7 @@ def main(verbose: int) -> None:
     type=(str, int),
     multiple=True,
     metavar="TABLE N",
-    help="Rows of a table, by which --strategy auto chooses; for each table.",
+    help="Rows of a table, by which --strategy auto chooses; give it for each table.",
 )
 @click.option("--statements", is_flag=True, help="With the SQL of a build and of a refresh, as text.")
 @click.option(
@@ -93,6 +93,7 @@ def main(verbose: int) -> None:
     type=click.Choice(["text", "json", "dot", "html", "pdf"]),
     default="text",
     show_default=True,
+    help="html and pdf draw the view trees, dot is for Graphviz; pdf needs the package matplotlib.",
 )
 @_errors_shown
 def explain(
@@ -110,11 +111,12 @@ def explain(
     statements: bool,
     form: str,
 ) -> None:
-    """Show how a query is maintained: in words, then its state and the delta of each input; its SQL on demand.
+    """Show how a query is maintained.
 
-    WHAT is a .sql file with one CREATE TABLE per input and one SELECT, or, with --project-dir, a model.
-    Neither needs Java or a connection; the columns of a model's inputs must then be declared with their
-    data_type. (dbt run-operation fivm_explain --args '{model: NAME}' asks the database instead.)
+    Tells it in words, then prints its states and the delta of each input. WHAT is a .sql file with one
+    CREATE TABLE per input and one SELECT, or, with --project-dir, a model. Neither needs Java or a connection;
+    the columns of a model's inputs must then be declared with their data_type. (dbt run-operation fivm_explain
+    --args '{model: NAME}' asks the database instead.)
 
     In a file with CREATE STREAM, streams change and tables are static.
 
@@ -294,9 +296,11 @@ def replay(
     only: tuple[str, ...],
     second_oracle: bool,
 ) -> None:
-    """Build the models of scenario FILES, change their tables step by step, compare with a full recompute.
+    """Compare models with a full recompute, on data of your own.
 
-    Each refresh uses the same plan and executor as `dbt run`. Exit code 1 when anything differs.
+    Builds the models of scenario FILES, changes their tables step by step, and compares after each step. Each
+    refresh uses the same plan and executor as `dbt run`. Exit code 1 when anything differs. docs/replay.md has the
+    format of the files. The engine duckdb needs the package duckdb; spark needs Java.
 
     \b
     Examples:
@@ -328,10 +332,10 @@ def replay(
 @click.option("--target", help="Target of the profile, as for dbt.")
 @_errors_shown
 def doctor(project_dir: Path | None, profiles_dir: Path | None, target: str | None) -> None:
-    """Check packages, the dbt plug-in, Java, Spark and Delta, and say what to do about what is missing.
+    """Say what is missing here, and what to do about it.
 
-    With --project-dir also whether each input of a fivm model is a Delta table with a change feed. Nothing is
-    changed. Exit code 1 when something has to be done.
+    Checks packages, the dbt plug-in, Java, Spark and Delta. With --project-dir also whether each input of a fivm
+    model is a Delta table with a change feed. Nothing is changed. Exit code 1 when something has to be done.
     """
     from fivm_dbt.operations.doctor import check_environment, check_project
 
@@ -357,9 +361,10 @@ def doctor(project_dir: Path | None, profiles_dir: Path | None, target: str | No
 @main.command()
 @_errors_shown
 def jars() -> None:
-    """Fetch the Delta jars for the installed pyspark, once, and print their paths.
+    """Fetch Delta's jars for the installed pyspark.
 
-    The line is a value for `spark.jars`, which starts faster than `spark.jars.packages`.
+    Prints their paths. The line is a value for `spark.jars`, which starts faster than `spark.jars.packages`. The jars
+    are fetched once.
     """
     from fivm_dbt.engines.spark.delta_lake.jars import delta_jars
 

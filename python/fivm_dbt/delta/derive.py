@@ -23,7 +23,7 @@ class _Derivation:
 def derive(node: Node, static: frozenset[str] = frozenset()) -> tuple[Term, ...]:
     """The terms of Δ``node``; inputs in ``static`` never change and have no term.
 
-    ``Δquery = query(new inputs) − query(old inputs)`` as bags, for any changes of any inputs (F-IVM, section 4).
+    ``Δquery = query(new inputs) − query(old inputs)`` as bags, for any changes of any inputs (F-IVM, section 5).
     """
     return _Derivation(static)(node)
 

@@ -1,6 +1,6 @@
 """Which views an aggregate reads so that parts of a payload are as good as all of it.
 
-A product of payloads distributes over their addition (F-IVM article, section 2).
+A product of payloads distributes over their addition (F-IVM article, section 3).
 """
 
 from __future__ import annotations

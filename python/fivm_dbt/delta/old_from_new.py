@@ -1,7 +1,7 @@
 """Old rows of an input are its new rows less its change: ``old R = new R ⊎ −ΔR``.
 
 Delta computes an old version of a table anew in each statement that reads one, and ΔR lies staged. An operator that is
-linear in R has the same rows over either side of the equation, if multiplicities are multiplied (F-IVM, section 4).
+linear in R has the same rows over either side of the equation, if multiplicities are multiplied (F-IVM, section 5).
 """
 
 from __future__ import annotations

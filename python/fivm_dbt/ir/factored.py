@@ -45,7 +45,7 @@ class Factored:
     """What stands for the rows and for the payload components of an aggregate over views of a view tree.
 
     ``rows`` is how many rows of the query an input row stands for. ``calls`` gives per call and per component of it
-    the sum of products; NULLs of the query are zeros here (F-IVM article, section 2: payloads multiply in a join and
+    the sum of products; NULLs of the query are zeros here (F-IVM article, section 3: payloads multiply in a join and
     add up in a marginalisation).
     """
 

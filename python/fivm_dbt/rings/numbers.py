@@ -17,7 +17,7 @@ Typed = tuple[Scalar, SparkType]
 
 
 class Numbers(ABC):
-    """A commutative ring of one column (F-IVM, section 2). Equal ones are the same ring.
+    """A commutative ring of one column (F-IVM, section 3). Equal ones are the same ring.
 
     A state keeps per key ``Σ multiplicity × lift(row)``. Rows come and go by adding the payload of a signed delta, so
     that there has to be an additive inverse; without one, deletes would have to recompute.

@@ -1,6 +1,6 @@
 """``fivm_float: approximate`` spells variances, covariances and regressions out over COUNT and SUM.
 
-They are the entries of the degree-2 ring (F-IVM, section 5.2). With n rows, sums Sx, Sy and products Qxx, Qxy:
+They are the entries of the covariance ring (F-IVM, section 8.1). With n rows, sums Sx, Sy and products Qxx, Qxy:
 ``n·Σ(x − x̄)(y − ȳ) = n·Qxy − Sx·Sy``, from which each function follows.
 
 The difference loses digits where the mean is large against the deviation: of about 16 digits of doubles

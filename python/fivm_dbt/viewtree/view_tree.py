@@ -1,6 +1,6 @@
 """A view tree has a view per variable of an order, over the views below; some of them are kept.
 
-The functions τ and μ of the F-IVM article (section 4, figures 5 and 8), with chains of single children collapsed
+The functions τ and μ of the F-IVM article (sections 4 and 5, figures 4 and 8), with chains of single children collapsed
 (thesis, section 4.9.1) and keys that hold what conditions and SUM terms still need. Views within a cycle of the query
 are restricted by indicator projections of the relations that close it (article, section 7, remark on cyclic queries).
 """

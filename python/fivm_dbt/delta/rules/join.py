@@ -13,7 +13,7 @@ def delta_of_join(node: Join, delta: Derive) -> tuple[Term, ...]:
     """``Δ(C1 ⋈ … ⋈ Cn) = Σi new(C1) ⋈ … ⋈ new(Ci−1) ⋈ ΔCi ⋈ old(Ci+1) ⋈ … ⋈ old(Cn)``.
 
     One term per changed factor, whatever changed together; a self-join has several factors on one relation and
-    needs nothing special (F-IVM, section 4; DBToaster, section 3.1).
+    needs nothing special (F-IVM, section 5; DBToaster, section 3.1).
     """
     terms = []
     for i, factor in enumerate(node.factors):

@@ -21,7 +21,7 @@ groups of an inner aggregate, all partners of a join, all rows of a window's par
 
 The same view is kept once, however often the query has it, and one of aggregates that differ in conditions and sums
 (:mod:`fivm_dbt.rewrite.shared_aggregates`). ``fivm_strategy: first_order`` keeps only what exactness
-needs: windows, and inner results that are not the same to the last bit when computed twice. (F-IVM, section 4:
+needs: windows, and inner results that are not the same to the last bit when computed twice. (F-IVM, section 5:
 materialise the siblings of delta paths; DBToaster, section 3: deltas are joined with materialised complements.)
 """
 

@@ -1,6 +1,6 @@
 """An aggregate over a join becomes a view tree: inner views stand beside every path from a relation that changes.
 
-The delta of one relation then meets groups instead of rows (F-IVM article, section 4).
+The delta of one relation then meets groups instead of rows (F-IVM article, section 5).
 """
 
 from __future__ import annotations

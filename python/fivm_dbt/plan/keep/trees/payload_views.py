@@ -2,7 +2,7 @@
 
 ``γ_K(R1 ⋈ … ⋈ Rn)`` becomes ``γ_K(V1 ⋈ … ⋈ Vm)`` where each V groups a part of the join by what the rest of the query
 still needs of it, and has as payload how many rows a group stands for and the sums that the query's own sums are made
-of (F-IVM article, section 4; rings: section 2).
+of (F-IVM article, section 4; rings: section 3).
 """
 
 from __future__ import annotations

@@ -113,10 +113,9 @@ def explain(
 ) -> None:
     """Show how a query is maintained.
 
-    Tells it in words, then prints its states and the delta of each input. WHAT is a .sql file with one
-    CREATE TABLE per input and one SELECT, or, with --project-dir, a model. Neither needs Java or a connection;
-    the columns of a model's inputs must then be declared with their data_type. (dbt run-operation fivm_explain
-    --args '{model: NAME}' asks the database instead.)
+    In words, then with its states and deltas. WHAT is a .sql file with one CREATE TABLE per input and one
+    SELECT, or, with --project-dir, a model. Neither needs Java or a connection; the columns of a model's inputs
+    must be declared with their data_type. (dbt run-operation fivm_explain --args '{model: NAME}' asks for them.)
 
     In a file with CREATE STREAM, streams change and tables are static.
 

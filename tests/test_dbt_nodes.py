@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dbt_project import TYPED_ORDERS, Run, create_files, invoke
-from fivm_dbt.bridge.commands import plan_of_model
+from fivm_dbt.bridge.commands import Project, plan_of_model
 from fivm_dbt.bridge.nodes import remember_helpers
 from fivm_dbt.catalog import Catalog
 from fivm_dbt.config import load_config
@@ -194,7 +194,7 @@ def test_helpers_stand_below_the_views_that_a_model_reads(project: Path) -> None
     orders, customers, _ = _helpers(project)
     assert orders["depends_on"]["nodes"] == ["model.shop.stg_orders"]
     assert customers["depends_on"]["nodes"] == ["source.shop.raw.customers"]
-    plan = plan_of_model("amounts", project, project, None)
+    plan = plan_of_model("amounts", Project(project, project, None))
     assert [i.name for i in plan.inputs] == ["shop_raw.customers", "shop_raw.orders"]
     assert [view.name for view in plan.database_views] == ["shop.stg_orders"]
 

@@ -241,14 +241,14 @@ class Nodes:
 
         With ``with_views`` also those of the views. A viewdf model does not look through them.
         """
-        through = ("ephemeral",) if _materialized(node) == "viewdf" else ("ephemeral", "view")
+        by_parts = _materialized(node) == "viewdf"
         for unique_id in node.depends_on.nodes:
             upstream = self._manifest.nodes.get(unique_id) or self._manifest.sources.get(unique_id)
             if upstream is None:
                 continue
             if with_views and is_view(upstream):
                 yield canonical(upstream.relation_name)
-            if _materialized(upstream) in through:
+            if _materialized(upstream) == "ephemeral" or (is_view(upstream) and not by_parts):
                 yield from self.inputs_of(upstream, with_views=with_views)
             elif upstream.relation_name and _materialized(upstream) != HELPER:
                 yield canonical(upstream.relation_name)

@@ -35,7 +35,7 @@ def fivm(*arguments: str | Path, expect: int = 0) -> Result:
 def test_version_and_help() -> None:
     assert fivm("--version").output.strip() == f"fivm, version {__version__}"
     assert "dbt run" in fivm("--help").output
-    for command in ("explain", "plan", "replay", "doctor", "jars"):
+    for command in ("explain", "plan", "replay", "doctor", "init", "jars"):
         assert len(fivm(command, "--help").output.splitlines()) > 5
 
 

@@ -1,4 +1,4 @@
-"""The command ``fivm`` has the commands explain, plan, replay, doctor and jars."""
+"""The command ``fivm`` has the commands explain, plan, replay, doctor, init and jars."""
 
 from __future__ import annotations
 
@@ -355,6 +355,37 @@ def doctor(project_dir: Path | None, profiles_dir: Path | None, target: str | No
         click.echo("\ninputs of the project's models:")
         healthy = check_inputs(Project(project_dir, profiles_dir, target))
     sys.exit(0 if healthy else EXIT_FINDINGS)
+
+
+@main.command()
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path), default=".")
+@click.option("--package", help="Where the dbt package fivm is: the directory of a clone, or its git URL.")
+@_errors_shown
+def init(directory: Path, package: str | None) -> None:
+    """Write into DIRECTORY what a first hour with fivm needs: a dbt project, new or not.
+
+    That is dbt_project.yml, a profile for a local Spark with the Delta jars that are fetched once, packages.yml,
+    and a seed with a first model over it. A file that is there already is left as it is. No profile is written
+    where dbt finds one of this name elsewhere.
+
+    \b
+    Examples:
+      fivm init shop
+      fivm init . --package ../fivm_dbt
+    """
+    from fivm_dbt.operations.init import MODEL, SEED, init_project
+
+    done = init_project(directory, package)
+    for item in done:
+        click.echo(f"{item.what.ljust(7)}  {item.path}")
+    for item in done:
+        if item.to_add:
+            click.echo(f"\nadd to {item.path}, under packages:\n{item.to_add}")
+    click.echo(
+        f"\nnext:\n  cd {directory}\n  dbt deps\n  fivm doctor --project-dir .\n"
+        f"  dbt build --select {SEED} {MODEL}\n"
+        f"then change seeds/{SEED}.csv, and look before you build again:\n  fivm plan --select '+{MODEL}'"
+    )
 
 
 @main.command()

@@ -206,11 +206,11 @@ def plan(
     strict: bool,
     form: str,
 ) -> None:
-    """Tell what the next dbt run does with each fivm model, and run nothing.
+    """Tell what the next dbt run does, and run nothing.
 
-    Per model: whether it is built, refreshed (from which changes), rebuilt, recomputed or refused, and why; its inner
-    views; what is read in full (marked with !); and seconds, as the refreshes before took. The run itself decides
-    this, and is stopped before it writes.
+    Of each fivm model: whether it is built, refreshed (from which changes), rebuilt, recomputed or refused, and why;
+    its inner views; what is read in full (marked with !); and seconds, as the refreshes before took. The run itself
+    decides this, and is stopped before it writes.
 
     With --offline no database is asked. Then nobody knows whether a model is built or refreshed. Models that
     cannot be maintained are found all the same, and inputs need a data_type for their columns.

@@ -189,6 +189,18 @@ def test_dbt_warns_of_keys_that_nobody_reads(shop: Path) -> None:
     assert not dbtRunner().invoke(["--warn-error", "parse", *options]).success
 
 
+def test_replay_without_duckdb(tmp_path: Path) -> None:
+    """As where the wheel is installed without it."""
+    scenario = tmp_path / "empty.jsonl"
+    scenario.write_text("", encoding="utf-8")
+    program = "import sys; sys.modules['duckdb'] = None; from fivm_dbt.cli import main; main()"
+    command = [sys.executable, "-c", program, "replay", str(scenario)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "FIVM505" in done.stderr and 'pip install "duckdb>=1.4"' in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_replay(tmp_path: Path) -> None:
     scenario = {
         "id": "sum",

@@ -123,11 +123,16 @@ def test_type_of_an_input_column_changed(shop: Project) -> None:
     assert "a int is now a bigint" in run.figures("attempt")["reason"]
 
 
-def test_a_failing_plan_leaves_the_old_table_alone(shop: Project) -> None:
-    """Only a model that can be built replaces what another materialization left."""
+def test_a_build_that_fails_leaves_the_old_table_alone(shop: Project) -> None:
+    """Only a model that has been built replaces what another materialization left."""
     shop.sql("CREATE SCHEMA IF NOT EXISTS bad_input")
     shop.sql("DROP VIEW IF EXISTS shop.attempt")
     shop.sql("CREATE OR REPLACE TABLE shop.attempt USING DELTA AS SELECT 'precious' AS a")
     attempt(shop, "select nothing from {{ source('raw', 'orders') }}")
     assert shop.rows("attempt") == [("precious",)]
-    shop.sql("DROP TABLE shop.attempt")
+    failing = "if(order_id > 0, raise_error('broken row'), order_id)"
+    text = message(attempt(shop, f"select {failing} as a from {{{{ source('raw', 'orders') }}}}"))
+    assert "broken row" in text
+    assert shop.rows("attempt") == [("precious",)]
+    attempt(shop, "select count(*) > 0 as a from {{ source('raw', 'orders') }}", expect=True)
+    assert shop.rows("attempt") == [(True,)]

@@ -306,13 +306,8 @@ def replay(
       fivm replay scenarios.jsonl
       fivm replay mine.yml --engine spark --strict --report result.json
     """
-    try:
-        from fivm_dbt.testing.replay_files import replay_files
-        from fivm_dbt.testing.scenario_plans import Forced
-    except ModuleNotFoundError as error:
-        if error.name != "duckdb":
-            raise
-        raise FivmError("FIVM505", "duckdb is missing", remedy='pip install "duckdb>=1.4"') from None
+    from fivm_dbt.testing.replay_files import replay_files
+    from fivm_dbt.testing.scenario_plans import Forced
 
     forced = Forced(result is not None, refresh is not None, inequality, apply=way)
     sys.exit(

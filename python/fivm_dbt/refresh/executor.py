@@ -35,19 +35,21 @@ def refresh(
     progress: Progress = logger.info,
     propagate: bool = False,
     within: TimeRange = (None, None),
+    make_way: Callable[[], None] = lambda: None,
 ) -> Report:
     """Bring the model up to date with its inputs and say what was done.
 
     ``state`` is what the model's head says, where it has just been read. A model with
     ``fivm_refresh: lazy`` stays as it is, once it is built, unless ``propagate`` asks for what has changed since.
-    ``within`` restricts a viewdf model to the parts of a range of time.
+    ``within`` restricts a viewdf model to the parts of a range of time. ``make_way`` drops what another materialization
+    has left under the model's name: when the states are there, and their view comes next.
     Raises FIVM301 to FIVM306 for inputs, FIVM401 to FIVM405 for the state. After an error nothing is half
     visible, and the next call goes on where this one stopped.
     """
     with only_refresh_here(engine.session, plan.relation) as is_only:
         if not is_only:
             raise locked(plan, "by another thread of this process")
-        recorder = Recorder(engine, plan, progress)
+        recorder = Recorder(engine, plan, progress, make_way)
         is_lazy = plan.config.fivm_refresh == "lazy" and not propagate
         try:
             try:

@@ -21,7 +21,13 @@ _numbers = count(1)
 class Recorder:
     """Passes everything to an engine; keeps the statements' text and the names that are staged."""
 
-    def __init__(self, engine: Engine, plan: Plan, progress: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        plan: Plan,
+        progress: Callable[[str], None],
+        make_way: Callable[[], None] = lambda: None,
+    ) -> None:
         self._engine = engine
         self._staged: list[str] = []
         # Unique among the threads and runs of this process, so that figures are attributed to one refresh.
@@ -29,6 +35,8 @@ class Recorder:
         self.statements: list[str] = []
         self._metrics: Metrics | None = None
         self.progress = progress
+        self.make_way = make_way
+        """Drops what else has the name of the model's view, which comes in its place."""
         engine.start_measuring(self._tag)
 
     @property

@@ -48,7 +48,6 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
             )
             is_full, tell = bool(request["full_refresh"]), progress()
             plan = settled_plan(planner, engine, state, full_refresh=is_full, progress=tell)
-            _make_way(adapter, engine, plan, request["existing"])
             report = refresh(
                 plan,
                 engine,
@@ -57,6 +56,7 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
                 progress=tell,
                 propagate=bool(request["propagate"]),
                 within=_event_times(adapter),
+                make_way=lambda: _make_way(adapter, engine, plan, request["existing"]),
             )
     finally:
         engine.stop_measuring()

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from fivm_dbt.rewrite.flatten_joins import parts_of_join
 from fixtures.models import Bench, plan_of, relation
 from fixtures.runs import by_run
 
@@ -53,6 +54,38 @@ def test_one_view_is_kept_of_many() -> None:
 )
 def test_what_is_not_shared(sql: str) -> None:
     assert _views(sql) == _views(sql, fivm_without=["shared_aggregates"]) > 1
+
+
+def test_what_may_stop_a_statement_is_asked_of_no_other_row() -> None:
+    """As in ANSI mode: DuckDB stops where an int overflows. Conditions of two relations do not choose the rows."""
+    source, largest = "f join d on f.k = d.k", 2**31 - 1
+    parts = (("count(*)", "f.g < 9"), ("count(*)", "d.t = 'u'"))
+    sql = _stacked(*parts, source=source, key="f.g + 1")
+    bench = Bench.of(sql, TABLES)
+    bench.refresh()
+    bench.engine.change("f", insert=[(1, largest, None, "a"), (2, 7, None, "b")])
+    bench.refresh()
+    bench.check()
+    assert _views(sql) == 2
+    assert _views(_stacked(*parts, source=source, key="f.g")) == 1
+    assert _views(_stacked(parts[0], ("count(*)", "f.g = 1"), source=source, key="f.g + 1")) == 1
+
+
+GUARDED = {
+    ("f.g < 5 and f.g + 1 > 1", "f.s = 'a' and f.g + 1 > 1"): [],
+    ("f.g < 5 and f.g + 1 > 1", "f.g + 1 > 1 and f.s = 'a'"): [],
+    ("f.g < 5 and f.s = 'a'", "f.g + 1 > 1 and f.s = 'a'"): ["f.s = 'a'"],
+    ("f.g + 1 > 1 and f.g < 5", "f.g + 1 > 1 and f.s = 'a'"): ["f.g + 1 > 1"],
+}
+"""Conditions of two aggregates, and those that are asked of all rows before."""
+
+
+@pytest.mark.parametrize("conditions", GUARDED)
+def test_conditions_stay_behind_those_that_may_guard_them(conditions: tuple[str, str]) -> None:
+    """What both ask is asked first if it cannot stop a statement, or if nothing else stands before it."""
+    sql = _stacked(("count(*)", conditions[0]), ("sum(f.x)", conditions[1]), source="f", key="f.k")
+    (view,) = plan_of(sql, [relation("f", TABLES["f"][0])]).helpers
+    assert [p.sql for p in parts_of_join(view.core)[1][:-1]] == GUARDED[conditions]
 
 
 @pytest.mark.parametrize("seed", by_run(range(3), more=range(3, 12), long=range(12, 40)))

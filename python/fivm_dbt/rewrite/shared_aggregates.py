@@ -11,13 +11,18 @@ are what one aggregate shows where it counts rows of theirs::
 
 So one inner view is kept, and read by as many. Only sums in a ring are shared: they come and go by addition. What an
 aggregate adds up under its condition has to be of one relation, so that a view tree can add it up below a join.
+
+With ``spark.sql.ansi.enabled`` a cast or a division may stop a statement. So what may stop one is asked of no row of
+which none of the aggregates asks it: conditions stay behind those that may guard them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import dropwhile
 
 from fivm_dbt.catalog.types import BIGINT, SparkType
 from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
@@ -26,7 +31,8 @@ from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Map
 from fivm_dbt.ir.reads import Read, Scan
 from fivm_dbt.ir.rename import moved, renamed
-from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.ir.total import is_total
 from fivm_dbt.naming import unique_name
 from fivm_dbt.rewrite.flatten_joins import joined, parts_of_join
 
@@ -43,7 +49,7 @@ def share_aggregates(node: Node) -> Node:
         member = _member(each) if isinstance(each, Aggregate) else None
         if member is not None:
             found[member.shape].append(member)
-    alike = [members for members in found.values() if len({m.meaning for m in members}) > 1]
+    alike = [members for members in found.values() if _can_share(members)]
     if not alike:
         return node
     taken = {f.table.lower() for each in node.walk() for f in each.fields}
@@ -63,15 +69,23 @@ def _over(node: Node, instead: Mapping[Aggregate, Node]) -> Node:
 class _Member:
     """An aggregate of a join, with its scalars over the relations by their numbers: ``f0``, ``f1``...
 
-    ``own`` are the conditions on rows of single relations.
+    ``predicates`` are all conditions in the order in which they are written, ``own`` those on rows of single relations.
     """
 
     aggregate: Aggregate
     scans: tuple[Scan, ...]
-    joined: frozenset[Scalar]
-    own: frozenset[Scalar]
+    predicates: tuple[Scalar, ...]
     keys: tuple[Scalar, ...]
     calls: tuple[AggregateCall, ...]
+
+    @cached_property
+    def own(self) -> tuple[Scalar, ...]:
+        return tuple(p for p in self.predicates if len(p.tables) < 2)
+
+    @cached_property
+    def joined(self) -> frozenset[Scalar]:
+        """The conditions by which the relations are joined."""
+        return frozenset(self.predicates).difference(self.own)
 
     @property
     def shape(self) -> Shape:
@@ -80,11 +94,26 @@ class _Member:
     @property
     def meaning(self) -> tuple[object, ...]:
         """What it computes, whatever its columns are called."""
-        return self.own, frozenset((c.function, c.argument) for c in self.calls)
+        return frozenset(self.own), frozenset((c.function, c.argument) for c in self.calls)
+
+    @cached_property
+    def _types(self) -> dict[ColumnId, SparkType]:
+        return {(_number(n), name): t for n, scan in enumerate(self.scans) for name, t in scan.columns}
+
+    @property
+    def may_see_all(self) -> bool:
+        """Whether rows may be joined and grouped that its conditions leave out: no key or join stops a statement."""
+        is_joined = all(is_total(p, self._types) for p in self.joined)
+        return is_joined and all(key.is_column for key in self.keys)
+
+    def unguarded(self, common: Collection[Scalar]) -> set[Scalar]:
+        """Conditions among ``common`` ones that may stop a statement, and stand behind one that is not."""
+        rest = tuple(dropwhile(common.__contains__, self.own))
+        return {p for p in rest if p in common and not is_total(p, self._types)}
 
     def condition(self, common: frozenset[Scalar]) -> Scalar | None:
         """What holds for its rows alone, None for nothing."""
-        own = sorted(self.own - common, key=lambda scalar: scalar.sql)
+        own = [p for p in dict.fromkeys(self.own) if p not in common]
         return all_of(*own) if own else None
 
 
@@ -95,16 +124,39 @@ def _member(aggregate: Aggregate) -> _Member | None:
     is_plain = not aggregate.is_global and aggregate.factored is None and aggregate.near is None
     if not is_plain or len(scans) < len(factors) or not all(map(_is_sum, aggregate.calls)):
         return None
-    names = {scan.alias: f"f{number}" for number, scan in enumerate(scans)}
-    predicates = [moved(p, names) for p in conditions]
-    own = frozenset(p for p in predicates if len(p.tables) < 2)
+    names = {scan.alias: _number(n) for n, scan in enumerate(scans)}
+    predicates = tuple(moved(p, names) for p in conditions)
+    own = tuple(p for p in predicates if len(p.tables) < 2)
     calls = tuple(
         replace(c, argument=None if c.argument is None else moved(c.argument, names)) for c in aggregate.calls
     )
     if any(len(_tables((*own, *((c.argument,) if c.argument else ())))) > 1 for c in calls):
         return None
     keys = tuple(moved(key.value, names) for key in aggregate.keys)
-    return _Member(aggregate, scans, frozenset(predicates) - own, own, keys, calls)
+    return _Member(aggregate, scans, predicates, keys, calls)
+
+
+def _number(position: int) -> str:
+    """What a relation is called in the scalars of a member."""
+    return f"f{position}"
+
+
+def _can_share(members: Sequence[_Member]) -> bool:
+    """Whether they differ. Conditions of several relations are no condition on the rows of all of them."""
+    if len({m.meaning for m in members}) < 2:
+        return False
+    common = _common(members)
+    conditions = [m.condition(common) for m in members]
+    known = [c for c in conditions if c is not None]
+    return len(known) < len(conditions) or len(_tables(known)) < 2 or members[0].may_see_all
+
+
+def _common(members: Sequence[_Member]) -> frozenset[Scalar]:
+    """The conditions that all of them have, and that may be asked of a row before the others are."""
+    common = frozenset.intersection(*(frozenset(m.own) for m in members))
+    while late := set().union(*(m.unguarded(common) for m in members)):
+        common -= late
+    return common
 
 
 def _is_sum(call: AggregateCall) -> bool:
@@ -138,7 +190,7 @@ class _Shared:
     def of(members: Sequence[_Member], taken: set[str]) -> _Shared:
         """Over the relations of the first one."""
         first = members[0]
-        common = frozenset.intersection(*(m.own for m in members))
+        common = _common(members)
         scans = []
         for number, scan in enumerate(first.scans):
             columns = dict(c for m in members for c in m.scans[number].columns)
@@ -153,7 +205,7 @@ class _Shared:
         conditions = [m.condition(self._common) for m in members]
         known = [c for c in dict.fromkeys(conditions) if c is not None]
         is_whole = None in conditions or len(_tables(known)) > 1
-        predicates = [*sorted(first.joined | self._common, key=lambda s: s.sql)]
+        predicates = [p for p in first.predicates if p in first.joined or p in self._common]
         predicates += [] if is_whole else [any_of(*known)]
         placed = tuple(self._placed(p) for p in predicates)
         rows = joined(self._scans, placed)
@@ -192,7 +244,7 @@ class _Shared:
 
     def _placed(self, scalar: Scalar) -> Scalar:
         """A scalar over the relations by their numbers, over those of the shared aggregate."""
-        return moved(scalar, {f"f{number}": scan.alias for number, scan in enumerate(self._scans)})
+        return moved(scalar, {_number(n): scan.alias for n, scan in enumerate(self._scans)})
 
     def _fresh(self, alias: str) -> str:
         new = unique_name(alias, self._taken)

@@ -28,7 +28,7 @@ CHOSEN = {
     "null-safe": "select d.k, s.v from d left join (select k, sum(v) as v from f group by k) s "
     "on d.k <=> s.k where d.kind = 'a'",
     "inner": "select d.kind, sum(s.v) as v, max(s.w) as w from d join (select k, sum(v) as v, max(w) as w "
-    "from f where w > 0 group by k having count(*) > 1) s on d.k = s.k where d.kind = 'a' group by d.kind",
+    "from f group by k having count(*) > 1) s on d.k = s.k where d.kind = 'a' group by d.kind",
     "of a join": "select d.k, s.v from d join (select f.k, sum(f.v * e.n) as v from f join e on f.v = e.k "
     "group by f.k) s on d.k = s.k where d.kind = 'a'",
     "of an expression": "select d.k, s.v from d join (select k + 1 as l, sum(v) as v from f group by k + 1) s "
@@ -105,6 +105,26 @@ LEFT_ALONE = {
         "from f) s on d.k = s.k where d.kind = 'a'",
         SIZES,
     ),
+    "a key that a generator makes": (
+        "select d.k, s.v from d left join (select k, sum(v) as v from f group by rollup (k)) s on d.k = s.k "
+        "where d.kind = 'a'",
+        SIZES,
+    ),
+    "rows that a filter chooses": (
+        "select d.k, s.v from d left join (select k, sum(v) as v from f where w > 0 group by k) s on d.k = s.k "
+        "where d.kind = 'a'",
+        SIZES,
+    ),
+    "rows of a filtered join": (
+        "select d.k, s.v from d left join (select f.k, sum(f.v) as v from f join e on f.v = e.k where e.n = 1 "
+        "group by f.k) s on d.k = s.k where d.kind = 'a'",
+        SIZES,
+    ),
+    "rows of several relations": (
+        "select d.k, s.v from d left join (select k, sum(v) as v from (select k, v from f union all "
+        "select k, n from e) group by k) s on d.k = s.k where d.kind = 'a'",
+        SIZES,
+    ),
     "keys in an order": (
         "select d.k, s.k as l from d left join (select k, sum(v) as v from f group by k) s on d.k < s.k "
         "where d.kind = 'a'",
@@ -117,6 +137,31 @@ LEFT_ALONE = {
 def test_other_groups_are_kept_as_they_are(name: str) -> None:
     sql, sizes = LEFT_ALONE[name]
     assert _plan(sql, sizes).signature == _plan(sql, sizes, fivm_without="magic_sets").signature
+
+
+def test_few_rows_that_a_filter_chooses_are_read() -> None:
+    sql, _ = LEFT_ALONE["rows that a filter chooses"]
+    assert _magic(_plan(sql, {"f": 2_000_000, "d": 200_000})) == 1
+    assert not _magic(_plan(sql, {"f": 2_000_001, "d": 200_000}))
+
+
+CHOOSING = "select d.k, s.v from d left join"
+OVER_GENERATED = (
+    "select k, sum(v) as v from f group by rollup (k)",
+    "select k, sum(v) as v from f group by grouping sets ((k), (k, w), ())",
+    "select t.c as k, sum(w) as v from f lateral view explode(array(k, v)) t as c group by t.c",
+)
+
+
+@pytest.mark.parametrize("grouped", OVER_GENERATED)
+def test_groups_by_what_a_generator_makes(grouped: str) -> None:
+    """The keys of grouping sets, and a column of a LATERAL VIEW."""
+    rows = {"f": [(1, 2, 1), (2, None, 3), (None, 1, 1)], "d": [(1, "a"), (2, "a"), (3, "b")]}
+    bench = Bench.built(_plan(f"{CHOOSING} ({grouped}) s on d.k = s.k where d.kind = 'a'", SIZES), rows)
+    bench.engine.change("f", insert=[(3, 1, 5)], delete=[(1, 2, 1)])
+    bench.engine.change("d", insert=[(3, "a")], delete=[(1, "a")])
+    bench.refresh()
+    bench.check()
 
 
 def test_other_strategies_do_not_look_at_sizes() -> None:

@@ -7,6 +7,7 @@ changes nothing. A correlated subquery is such a join. (The field calls the keys
 the power of magic, 1987.)
 
 A change of F then looks for rows of X, and reads X. It does so anyway where X is joined with F itself, and F is small.
+Where X would not be read but copied, to be looked up in, nothing is chosen.
 """
 
 from __future__ import annotations
@@ -92,12 +93,16 @@ class _Magic:
         if value is None:
             return None
         if isinstance(node, Local):
-            is_grouped = any(value == key.value for key in node.key) and can_pass(value)
-            if not is_grouped or is_on_demand(node) or not self._is_larger(node, chooser):
+            keys = [key for key in node.key if key.value == value]
+            is_far = is_on_demand(node) or _is_generated(value, node.input)
+            if not keys or not can_pass(value) or is_far or not self._is_larger(node, chooser):
                 return None
             copy, names = renamed(chooser, self._alias)
             compared = moved(predicate, names).substitute({shown: value}.get)
-            return node.with_inputs((push_down(SemiJoin(node.input, copy, (compared,))),))
+            rows = push_down(SemiJoin(node.input, copy, (compared,)))
+            chosen = next(n.inputs[0] for n in rows.walk() if n.inputs[1:] == (copy,))
+            is_read = self._is_read(chosen, by_time=keys[0].type.is_temporal)
+            return node.with_inputs((rows,)) if is_read else None
         if not value.is_column:
             return None
         (of_input,) = value.columns
@@ -109,6 +114,14 @@ class _Magic:
         """Whether there is enough to choose from, and no more than a change of what chooses may read."""
         rows = max((self._rows(read) for read in groups.walk()), default=0)
         return TIMES * self._rows(chooser.input) <= rows <= COPIED_ABOVE
+
+    def _is_read(self, rows: Node, *, by_time: bool) -> bool:
+        """Whether the rows that are chosen from are read: a copy of them would be more than the groups of all keys."""
+        is_whole = not by_time
+        while rows.passes_rows and not rows.makes_rows and not isinstance(rows, Read):
+            is_whole &= all(map(_is_there, parts_of_join(rows)[1]))
+            rows = rows.inputs[0]
+        return isinstance(rows, Read) and self._rows(rows) <= (COPIED_ABOVE if is_whole else READ_UP_TO)
 
     def _rows(self, node: Node) -> float:
         """Of a relation that is read; more than any number where nobody has counted them."""
@@ -123,7 +136,17 @@ class _Magic:
         return new
 
 
+def _is_generated(value: Scalar, rows: Node) -> bool:
+    """Whether a generator makes a part of it: its LATERAL VIEW stands behind all joins, also the one with the keys."""
+    return any(n.makes_rows and value.columns & (n.ids - n.inputs[0].ids) for n in rows.walk())
+
+
 def _chooses(predicate: Scalar, factor: Node) -> bool:
     """Whether a condition is about ``factor`` alone, may be asked twice, and says more than that a value is there."""
     is_own = can_pass(predicate) and predicate.columns <= factor.ids
-    return is_own and not any(predicate == Scalar.is_not_null(column) for column in predicate.columns)
+    return is_own and not _is_there(predicate)
+
+
+def _is_there(predicate: Scalar) -> bool:
+    """Whether a condition only says that a column is not NULL."""
+    return any(predicate == Scalar.is_not_null(column) for column in predicate.columns)

@@ -77,10 +77,8 @@ def test_views_in_a_project(shop: Project) -> None:
 
     shop.write("models/stg_orders.sql", STG_ORDERS.replace("amount is not null", "amount > 5"))
     figures = shop.dbt("build").figures("totals")
-    assert (figures["action"], figures["reason"]) == (
-        "rebuilt",
-        "definition of view views.stg_orders changed",
-    )
+    assert figures["action"] == "rebuilt"
+    assert figures["reason"].startswith("definition of view views.stg_orders changed; ")
     assert shop.rows("totals") == recomputed(shop)
 
     told = shop.dbt("run-operation", "fivm_explain", "--args", "{model: totals}").text

@@ -166,7 +166,8 @@ def _change(part: str, before: str | None, after: str | None) -> str | None:
         return f"{part} changed" + (f": {'; '.join(moved[:3])}" if moved else "")
     if part == "SQL":
         return "the model's SQL changed"
-    if before is None or after is None or len(before) + len(after) > 80:
+    # Of a hash nobody can tell what it was.
+    if before is None or after is None or not is_known or len(before) + len(after) > 80:
         return f"{part} changed"
     if part == "session ansi":
         # Who goes from dbt's session method to a server meets this one, and has set nothing.

@@ -72,6 +72,48 @@ def test_other_columns_have_no_tolerance() -> None:
     assert len(_differing("decimal(20,12) double", [("1.000000000001", 0.5)], [("1.000000000002", 0.5)])) == 2
 
 
+MOMENTS = "struct<n:bigint,names:array<string>,sums:array<double>>"
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "is_equal"),
+    [
+        ([0.1 + 0.2, 2.0], [0.3, 2.0], True),
+        ([0.1 + 0.2, 2.0], [0.3, 2.1], False),
+        ([0.3], [0.3, 2.0], False),
+        ([], [], True),
+        ([0.3, None], [0.1 + 0.2, None], True),
+        ([None], [0.0], False),
+        (None, [], False),
+        (None, None, True),
+        ([NAN, INF], [NAN, INF], True),
+    ],
+)
+def test_doubles_in_structs_and_lists(
+    left: list[float | None] | None, right: list[float | None] | None, is_equal: bool
+) -> None:
+    """The moments of doubles stand in such a struct."""
+    engine = DuckDbEngine(tiny=True)
+    columns = [Column.of("g", "int"), Column.of("m", MOMENTS)]
+    for a, b in ((left, right), (right, left)):
+        for n, found in ((1, [] if is_equal else [MODEL, RECOMPUTE]), (2, [MODEL, RECOMPUTE])):
+            rows = engine.query(difference(f"({_moments(1, a)}) AS t", _moments(n, b), columns))
+            assert sorted(row[0] for row in rows) == found
+    engine.close()
+
+
+def _moments(n: int, sums: list[float | None] | None) -> str:
+    """One row with a count and sums, as Spark SQL."""
+    listed = [f"CAST({'NULL' if value is None else repr(str(value))} AS DOUBLE)" for value in sums or []]
+    of_type = (
+        "CAST(NULL AS ARRAY<DOUBLE>)"
+        if sums is None
+        else f"CAST(ARRAY({', '.join(listed)}) AS ARRAY<DOUBLE>)"
+    )
+    names = f"'n', CAST({n} AS BIGINT), 'names', ARRAY('x'), 'sums', {of_type}"
+    return f"SELECT 1 AS g, NAMED_STRUCT({names}) AS m"
+
+
 def test_copies_count() -> None:
     x = 0.1 + 0.2
     assert _differing("int double", [(1, x), (1, x)], [(1, 0.3), (1, 0.3)]) == []

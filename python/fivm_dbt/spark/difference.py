@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from sqlglot import exp
 
-from fivm_dbt.catalog import Column
+from fivm_dbt.catalog import Column, SparkType
 from fivm_dbt.ir.scalar import column_ast
 from fivm_dbt.naming import PREFIX, quote
 from fivm_dbt.spark.part_time import instant
 from fivm_dbt.spark.pieces import Condition
-from fivm_dbt.spark.tolerance import close
+from fivm_dbt.spark.tolerance import close_values, has_doubles
 
 SIDE = "fivm_side"
 """Column that tells on which side a differing row is."""
@@ -50,24 +50,26 @@ def difference(relation: str, recompute: str, columns: Sequence[Column]) -> str:
         f"GROUP BY {listed} HAVING SUM({_SIGN}) <> 0) AS differing\n"
         f"LATERAL VIEW EXPLODE(SEQUENCE(1, ABS({_COPIES}))) copies AS {_COPY}"
     )
-    doubles = [quote(c.name) for c in columns if c.type.is_floating]
+    doubles = {quote(c.name): c.type for c in columns if has_doubles(c.type)}
     return rows if not doubles else _without_pairs(rows, shown, doubles)
 
 
-def _without_pairs(rows: str, shown: list[str], doubles: list[str]) -> str:
-    """The differing ``rows`` without pairs that differ in the last digits of doubles alone."""
+def _without_pairs(rows: str, shown: list[str], doubles: Mapping[str, SparkType]) -> str:
+    """The differing ``rows`` without pairs that differ in the last digits of doubles alone, in structs too."""
     same = "".join(f", {name}" for name in shown if name not in doubles)
     # By the value in few digits first: where two doubles are close, the next column decides on both sides.
-    order = ", ".join([*(f"TRY_CAST({name} AS FLOAT)" for name in doubles), *doubles])
+    rounded = (f"TRY_CAST({name} AS FLOAT)" for name, type_ in doubles.items() if type_.is_floating)
+    order = ", ".join([*rounded, *doubles])
     place = f"ROW_NUMBER() OVER (PARTITION BY {SIDE}{same} ORDER BY {order}) AS {_PLACE}"
     placed = f"SELECT *, {place} FROM (\n{rows}\n) AS differing_rows"
     pair = f"OVER (PARTITION BY {_PLACE}{same})"
     partners, conditions = [], []
-    for number, name in enumerate(doubles):
+    for number, (name, type_) in enumerate(doubles.items()):
         sides = [f"{PREFIX}{side}_{number}" for side in ("model", "recompute")]
         for alias, side in zip(sides, (_MODEL, _RECOMPUTE), strict=True):
             partners.append(f"MAX(CASE WHEN {SIDE} = '{side}' THEN {name} END) {pair} AS {alias}")
-        conditions.append(close(*(exp.column(alias) for alias in sides)).sql(dialect="spark"))
+        one, other = (exp.column(alias) for alias in sides)
+        conditions.append(close_values(one, other, type_).sql(dialect="spark"))
     listed = ", ".join([SIDE, *shown])
     paired = (
         f"SELECT {listed}, COUNT(*) {pair} AS {_COPIES}, {', '.join(partners)} FROM (\n{placed}\n) AS placed"

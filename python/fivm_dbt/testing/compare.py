@@ -94,7 +94,7 @@ def compare_rows(left: Sequence[Row], right: Sequence[Row], types: Sequence[Spar
     lefts, rights = _by_value(left, types), _by_value(right, types)
     rest_left = [row for key, rows in lefts.items() for row in rows[len(rights.get(key, ())) :]]
     rest_right = [row for key, rows in rights.items() for row in rows[len(lefts.get(key, ())) :]]
-    if any(isinstance(v, float) for row in (*rest_left, *rest_right) for v in row):
+    if any(_has_double(row) for row in (*rest_left, *rest_right)):
         rest_left, rest_right = _without_close(rest_left, rest_right)
     shown = [[_plain(row, types) for row in rows] for rows in (rest_left, rest_right)]
     return Difference(tuple(_sorted(shown[0])), tuple(_sorted(shown[1])))
@@ -124,7 +124,20 @@ def _without_close(left: list[Row], right: list[Row]) -> tuple[list[Row], list[R
 
 
 def _without_numbers(row: Row) -> Row:
-    return tuple(None if isinstance(v, (float, Decimal)) else _hashable(v) for v in row)
+    return tuple(_without_number(v) for v in row)
+
+
+def _without_number(value: object) -> object:
+    value = _hashable(value)
+    if isinstance(value, tuple):
+        return _without_numbers(value)
+    return None if isinstance(value, (float, Decimal)) else value
+
+
+def _has_double(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_double, value.values()))
+    return any(map(_has_double, value)) if isinstance(value, (list, tuple)) else isinstance(value, float)
 
 
 def _hashable(value: object) -> object:
@@ -139,6 +152,9 @@ def _is_close(left: Row, right: Row) -> bool:
 
 
 def _is_close_value(left: object, right: object) -> bool:
+    left, right = _hashable(left), _hashable(right)
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return len(left) == len(right) and _is_close(left, right)
     if isinstance(left, float) and isinstance(right, float):
         return is_close(left, right)
     if isinstance(left, Decimal) and isinstance(right, float):

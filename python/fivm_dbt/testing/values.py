@@ -18,6 +18,8 @@ def to_value(raw: object, type_: SparkType) -> object:
 
     >>> to_value("2.5", SparkType.of("decimal(10,2)")), to_value("2024-02-01", SparkType.of("date"))
     (Decimal('2.50'), datetime.date(2024, 2, 1))
+    >>> to_value([1, ["2.5"]], SparkType.of("struct<n:int,sums:array<decimal(4,2)>>"))
+    {'n': 1, 'sums': [Decimal('2.50')]}
     """
     if raw is None:
         return None
@@ -35,6 +37,12 @@ def to_value(raw: object, type_: SparkType) -> object:
         return _date(raw, type_)
     if type_.text in ("timestamp", "timestamp_ntz"):
         return _timestamp(raw, type_)
+    if type_.text.startswith("array<"):
+        element = SparkType(type_.text[len("array<") : -1])
+        return [to_value(item, element) for item in _list(raw, type_)]
+    if type_.struct_fields:
+        (values,) = to_rows([_list(raw, type_)], [t for _, t in type_.struct_fields])
+        return dict(zip((name for name, _ in type_.struct_fields), values, strict=True))
     raise ValueError(f"type {type_} cannot be used in a scenario")
 
 
@@ -67,6 +75,12 @@ def quantized(value: Decimal, scale: int) -> Decimal:
 
 def _expect(raw: object, wanted: type, type_: SparkType) -> object:
     if not isinstance(raw, wanted):
+        raise ValueError(f"{raw!r} is not a {type_}")
+    return raw
+
+
+def _list(raw: object, type_: SparkType) -> list[object]:
+    if not isinstance(raw, list):
         raise ValueError(f"{raw!r} is not a {type_}")
     return raw
 

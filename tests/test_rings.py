@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,11 +18,13 @@ from sqlglot import exp
 from fivm_dbt.catalog import Column, SparkType
 from fivm_dbt.catalog.types import BIGINT, DOUBLE
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
+from fivm_dbt.functions.learning import COVARIANCE
 from fivm_dbt.functions.lookup import type_of_call
 from fivm_dbt.ir.aggregate import AggregateCall
 from fivm_dbt.ir.scalar import Scalar, column_ast
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.rings.component import ROWS, Component
+from fivm_dbt.rings.covariances import moments_type
 from fivm_dbt.rings.decimals import Decimals
 from fivm_dbt.rings.doubles import DOUBLES
 from fivm_dbt.rings.integers import INTEGERS
@@ -58,6 +61,7 @@ Values = Callable[[random.Random], Any]
 KINDS: dict[str, tuple[Numbers, Values]] = {
     "integers": (INTEGERS, lambda r: r.choice([r.randint(-4, 4), r.randint(-(2**20), 2**20)])),  # DuckDB does not wrap
     "decimals": (Decimals(2), lambda r: Decimal(r.choice([r.randint(-3, 3), r.randint(-(10**8), 10**8)])).scaleb(-2)),
+    "products of decimals": (Decimals(4), lambda r: Decimal(r.randint(-(10**8), 10**8)).scaleb(-4)),
     "whole decimals": (Decimals(0), lambda r: Decimal(r.randint(-(10**9), 10**9))),
     "long decimals": (Decimals(6), lambda r: Decimal(r.randint(-(10**9), 10**9)).scaleb(-6)),
     "doubles": (DOUBLES, lambda r: float(r.randint(-(2**15), 2**15))),  # whose sums and products lose no digit
@@ -219,7 +223,13 @@ def test_laws_of_numbers_on_spark(kind: str, spark: SparkSession) -> None:
 
 
 def _call(function: str, *types: str) -> AggregateCall:
-    arguments = [(Scalar.column("r", name), SparkType.of(t)) for name, t in zip("xy", types, strict=False)]
+    arguments = [(Scalar.column("r", name), SparkType.of(t)) for name, t in zip("xyw", types, strict=False)]
+    if function == COVARIANCE:
+        variables, weights = [t for _, t in arguments[:2]], [t for _, t in arguments[2:]]
+        made = AggregateCall.over(
+            "result", function, arguments, moments_type(variables, *(weights or [None]))
+        )
+        return replace(made, names=("x", "y")[: len(types)])
     known = {value: type_ for value, type_ in arguments}
     written = exp.func(function, *(value.ast() for value, _ in arguments), dialect="spark")
     result = type_of_call(written, lambda node: known.get(Scalar(node)))
@@ -236,6 +246,10 @@ CALLS = [
     ("avg", ("decimal(9,2)",)),
     ("total", ("decimal(38,2)",)),
     ("total", ("bigint",)),
+    (COVARIANCE, ("int",)),
+    (COVARIANCE, ("int", "int")),
+    (COVARIANCE, ("decimal(9,2)", "int")),
+    (COVARIANCE, ("decimal(9,2)", "decimal(9,2)", "int")),
 ]
 COMPOUND = [("covar_pop", ("int", "int")), ("covar_pop", ("decimal(5,2)", "int"))]
 
@@ -258,6 +272,22 @@ def test_laws_of_rings(
     ring = ring_for(_call(function, *types))
     columns = list(ring.columns.values())
     assert _on_duckdb(engine, Operations(columns, ring), [_values(n) for n in columns]) == set()
+
+
+@pytest.mark.parametrize(("function", "types"), CALLS, ids=str)
+def test_a_payload_is_the_product_of_its_lifts(function: str, types: tuple[str, ...]) -> None:
+    """Where a ring knows it at once, too."""
+    ring = ring_for(_call(function, *types))
+    lifts = (ring.lift(place, *argument) for place, argument in enumerate(ring.call.arguments))
+    product = reduce(ring.multiply, lifts, ring.one())
+    known, multiplied = ([_factors(part) for part in payload] for payload in (ring.payload(), product))
+    assert known == multiplied
+
+
+def _factors(polynomial: Polynomial) -> set[tuple[int, tuple[str, ...]]]:
+    """Its products, with one indicator each."""
+    products = polynomial.with_presence_by(lambda _: None).products
+    return {(p.coefficient, tuple(sorted(value.sql for value, _ in p.factors))) for p in products}
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from fivm_dbt.functions.aggregates import AGGREGATES
 from fivm_dbt.functions.arrays import COLLECTIONS
 from fivm_dbt.functions.documents import DOCUMENTS
 from fivm_dbt.functions.function import Aggregate, Arguments, Function, Kind, Order
+from fivm_dbt.functions.learning import LEARNING
 from fivm_dbt.functions.numbers import NUMBERS
 from fivm_dbt.functions.sketches import SKETCHES
 from fivm_dbt.functions.special import GENERATORS, OTHER_EACH_TIME, TABLES, WINDOW_FUNCTIONS
@@ -97,7 +98,9 @@ _READ_AS: dict[type[exp.Expr], str] = {
 }
 """What sqlglot has classes of other names for."""
 
-_BY_NAME: dict[str, Function] = {name: function for function in TABLE for name in function.names}
+_BY_NAME: dict[str, Function] = {
+    name: function for function in (*TABLE, *LEARNING) for name in function.names
+}
 _BY_NAME |= {
     str(kind.sql_name()).lower(): _BY_NAME[name]
     for kind, name in _READ_AS.items()

@@ -22,7 +22,8 @@ class AggregateCall:
 
     Several arguments are one, put together to a struct.
     A call that is no sum in a ring (MIN, COUNT(DISTINCT x), a sum of doubles...) stands in ``written`` as a whole.
-    ``is_repeatable`` says that two evaluations over the same rows in another order agree to the last bit.
+    ``is_repeatable`` says that two evaluations over the same rows in another order agree to the last bit. ``names``
+    are those of the arguments where the result shows them.
     """
 
     name: str
@@ -32,6 +33,7 @@ class AggregateCall:
     type: SparkType
     written: Scalar | None = None
     is_repeatable: bool = True
+    names: tuple[str, ...] = ()
 
     @staticmethod
     def over(

@@ -15,7 +15,15 @@ N = TypeVar("N", bound=Node)
 def renamed(node: N, fresh: Callable[[str], str]) -> tuple[N, dict[str, str]]:
     """A copy of ``node`` with what ``fresh`` gives for each alias, and which alias became which."""
     names = {alias: fresh(alias) for alias in dict.fromkeys(_aliases(node))}
-    copy: N = _rebuilt(node, names)
+    known: dict[Scalar, Scalar] = {}
+
+    def moved_once(scalar: Scalar) -> Scalar:
+        """Payloads are products of few values in many combinations."""
+        if scalar not in known:
+            known[scalar] = moved(scalar, names)
+        return known[scalar]
+
+    copy: N = _rebuilt(node, names, moved_once)
     return copy, names
 
 
@@ -80,14 +88,14 @@ def _aliases(value: Any) -> Iterator[str]:
             yield from _aliases(getattr(value, f.name))
 
 
-def _rebuilt(value: Any, names: Mapping[str, str]) -> Any:
+def _rebuilt(value: Any, names: Mapping[str, str], move: Callable[[Scalar], Scalar]) -> Any:
     if isinstance(value, Scalar):
-        return moved(value, names)
+        return move(value)
     if isinstance(value, tuple):
-        return tuple(_rebuilt(item, names) for item in value)
+        return tuple(_rebuilt(item, names, move) for item in value)
     if is_dataclass(value) and not isinstance(value, type):
         parts = {f.name: getattr(value, f.name) for f in fields(value)}
-        new = {name: _rebuilt(part, names) for name, part in parts.items()}
+        new = {name: _rebuilt(part, names, move) for name, part in parts.items()}
         if isinstance(value, Node) and "alias" in parts:
             new["alias"] = names[parts["alias"]]
         return type(value)(**new)

@@ -77,6 +77,14 @@ class Scalar:
         """A fresh copy of the expression, for building SQL."""
         return self._ast.copy()
 
+    @property
+    def without_places(self) -> Scalar:
+        """The same without notes of where in the user's text its parts stand, which cost most of what a copy costs."""
+        bare = self.ast()
+        for node in bare.walk():
+            node._meta = None
+        return Scalar(bare)
+
     @cached_property
     def sql(self) -> str:
         """Canonical Spark SQL."""

@@ -28,7 +28,8 @@ class Component:
         if self.lift.is_plain:
             ((value, type_),) = self.lift.products[0].factors
             return self.numbers.lifted(multiplicity, value, type_)
-        return self.numbers.sum_of(self.lift.never_null.products, multiplicity)
+        together = self.lift.with_presence_by(lambda _: None)
+        return self.numbers.sum_of(together.never_null.products, multiplicity)
 
 
 ROWS = Component(INTEGERS, Polynomial.of(Scalar.number(1), INT))

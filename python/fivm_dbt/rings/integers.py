@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache, reduce
 
 from sqlglot import exp
 
@@ -23,9 +25,9 @@ class Integers(Numbers):
     def lifted(self, multiplicity: Scalar, value: Scalar, type_: SparkType) -> Scalar:
         if value.as_number == 1:
             return multiplicity
-        absent = absent_of(value)
+        absent = absences(value)
         if absent is not None:
-            zero = exp.If(this=absent, true=exp.Literal.number(0))
+            zero = exp.If(this=_any(absent), true=exp.Literal.number(0))
             return Scalar(exp.Case(ifs=[zero], default=multiplicity.ast()))
         whole = value.ast() if type_ == BIGINT else as_type(value.ast(), "bigint")
         sign = multiplicity.as_number
@@ -51,14 +53,38 @@ def presence(value: Scalar) -> Scalar:
     return Scalar(exp.Case(ifs=[missing], default=exp.Literal.number(1)))
 
 
-def absent_of(lift: Scalar) -> exp.Expr | None:
-    """``value is null`` of a lift made by :func:`presence`, None for any other: 0 or the multiplicity itself."""
+def presence_of_all(lifts: Sequence[Scalar]) -> Scalar:
+    """The product of some lifts made by :func:`presence`, as one.
+
+    >>> print(presence_of_all([presence(Scalar.column("r", name)) for name in "yx"]).sql)
+    CASE WHEN r.x IS NULL OR r.y IS NULL THEN 0 ELSE 1 END
+    """
+    if len(lifts) == 1:
+        return lifts[0]
+    tests = {test for lift in lifts for test in absences(lift) or ()}
+    zero = exp.If(this=_any(sorted(tests, key=lambda t: t.sql)), true=exp.Literal.number(0))
+    return Scalar(exp.Case(ifs=[zero], default=exp.Literal.number(1)))
+
+
+def is_presence(lift: Scalar) -> bool:
+    """Whether a lift is an indicator that was made here."""
+    return absences(lift) is not None
+
+
+@lru_cache(maxsize=10_000)
+def absences(lift: Scalar) -> tuple[Scalar, ...] | None:
+    """``value is null`` for each value that a lift made by :func:`presence` is the indicator of; None for any other."""
     node = lift.ast()
     if not isinstance(node, exp.Case) or len(node.args["ifs"]) != 1:
         return None
     branch = node.args["ifs"][0]
-    is_indicator = branch.args["true"] == exp.Literal.number(0) and node.args.get(
-        "default"
-    ) == exp.Literal.number(1)
-    condition = branch.this
-    return condition if is_indicator and isinstance(condition, exp.Is) else None
+    condition, one = branch.this, node.args.get("default")
+    tests = list(condition.flatten()) if isinstance(condition, exp.Or) else [condition]
+    is_indicator = branch.args["true"] == exp.Literal.number(0) and one == exp.Literal.number(1)
+    if not is_indicator or not all(isinstance(test, exp.Is) for test in tests):
+        return None
+    return tuple(Scalar(test) for test in tests)
+
+
+def _any(tests: Sequence[Scalar]) -> exp.Expr:
+    return reduce(lambda left, right: exp.Or(this=left, expression=right), (test.ast() for test in tests))

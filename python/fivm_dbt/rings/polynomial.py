@@ -5,7 +5,7 @@ They add and multiply as symbols. How they are written as SQL is for the numbers
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -14,7 +14,7 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.ir.factored import Product
 from fivm_dbt.ir.scalar import Scalar, as_type
-from fivm_dbt.rings.integers import absent_of
+from fivm_dbt.rings.integers import is_presence, presence_of_all
 from fivm_dbt.rings.numbers import Typed
 
 
@@ -60,6 +60,11 @@ class Polynomial:
             tuple(Product(p.coefficient, tuple(map(zero_for_null, p.factors))) for p in self.products)
         )
 
+    def with_presence_by(self, place: Callable[[Scalar], Hashable]) -> Polynomial:
+        """The same with one indicator in place of several of one place, which are multiplied."""
+        known: dict[tuple[Typed, ...], Typed] = {}
+        return _collected(_with_presence(product, place, known) for product in self.products)
+
     def __add__(self, other: Polynomial) -> Polynomial:
         return _collected((*self.products, *other.products))
 
@@ -70,10 +75,28 @@ class Polynomial:
         return _collected(_times(one, another) for one in self.products for another in other.products)
 
 
+def _with_presence(
+    product: Product, place: Callable[[Scalar], Hashable], known: dict[tuple[Typed, ...], Typed]
+) -> Product:
+    kept: list[Typed] = []
+    present: dict[Hashable, list[Typed]] = {}
+    for factor in product.factors:
+        if not is_presence(factor[0]):
+            kept.append(factor)
+        else:
+            present.setdefault(place(factor[0]), []).append(factor)
+    for group in present.values():
+        key = tuple(group)
+        if key not in known:
+            known[key] = (presence_of_all([value for value, _ in group]), INT)
+        kept.append(known[key])
+    return Product(product.coefficient, tuple(kept))
+
+
 def zero_for_null(factor: Typed) -> Typed:
     """A value with zero in place of NULL; what cannot be NULL stays as it is."""
     value, type_ = factor
-    if value.as_number is not None or absent_of(value) is not None:
+    if value.as_number is not None or is_presence(value):
         return factor
     zero = exp.Literal.number(0)
     missing: exp.Expr = zero if type_ in (INT, BIGINT) else as_type(zero, type_.text)
@@ -91,7 +114,7 @@ def _times(one: Product, other: Product) -> Product:
     """An indicator times itself is itself; the rest in a fixed order."""
     kept: list[Typed] = []
     for factor in sorted((*one.factors, *other.factors), key=lambda f: f[0].sql):
-        if factor in kept and absent_of(factor[0]) is not None:
+        if factor in kept and is_presence(factor[0]):
             continue
         kept.append(factor)
     return Product(one.coefficient * other.coefficient, tuple(kept))

@@ -7,9 +7,11 @@ rows, which every state does.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable
-from functools import reduce
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from importlib import import_module
+
+from sqlglot import exp
 
 from fivm_dbt import rings
 from fivm_dbt.ir.aggregate import AggregateCall
@@ -32,13 +34,15 @@ def ring_for(call: AggregateCall) -> Ring:
     return RINGS[call.function](call)
 
 
-def named_components(call: AggregateCall) -> dict[str, Component]:
+def named_components(call: AggregateCall) -> Mapping[str, Component]:
     """The components that ``call`` needs besides :data:`ROWS`, by what its ring calls them."""
-    if not call.arguments:
-        return {}
-    ring = ring_for(call)
-    lifts = (ring.lift(place, *argument) for place, argument in enumerate(call.arguments))
-    payload = reduce(ring.multiply, lifts, ring.one())
+    return _named_components(ring_for(call)) if call.arguments else {}
+
+
+@lru_cache(maxsize=1_000)
+def _named_components(ring: Ring) -> Mapping[str, Component]:
+    """A covariance of 39 variables has 820."""
+    payload = ring.payload()
     return {
         name: Component(numbers, part)
         for (name, numbers), part in zip(ring.columns.items(), payload, strict=True)
@@ -55,3 +59,18 @@ def finish(call: AggregateCall, column: Callable[[Component], Scalar]) -> Scalar
     if not call.arguments:
         return column(ROWS)
     return ring_for(call).finish([column(component) for component in components(call)])
+
+
+def called(call: AggregateCall) -> exp.Expr:
+    """``call`` over the rows of a SELECT: the function itself, or its components where Spark does not have it."""
+    if not call.arguments:
+        return exp.Count(this=exp.Star())
+    if ring_for(call).is_of_spark:
+        return exp.func(call.function, *(value.ast() for value, _ in call.arguments), dialect="spark")
+
+    def total(component: Component) -> Scalar:
+        numbers = component.numbers
+        added = numbers.total(component.term(Scalar.number(1)).ast())
+        return Scalar(exp.Coalesce(this=numbers.stored(added), expressions=[numbers.zero()]))
+
+    return finish(call, total).ast()

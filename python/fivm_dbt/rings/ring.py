@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import ClassVar, TypeVar
 
 from fivm_dbt.catalog import SparkType
@@ -30,6 +31,9 @@ class Ring(ABC):
 
     adds_doubles: ClassVar[bool] = False
     """Whether it takes doubles too where sums of them may be approximate."""
+
+    is_of_spark: ClassVar[bool] = True
+    """Whether Spark has the function, so that it can be called."""
 
     @property
     def argument(self) -> Scalar:
@@ -63,6 +67,11 @@ class Ring(ABC):
     @abstractmethod
     def lift(self, place: int, value: Scalar, type_: SparkType) -> Payload:
         """The payload of a row in which the argument at a ``place`` is ``value``, and no other is known."""
+
+    def payload(self) -> Payload:
+        """The payload of a row with all arguments: the product of their lifts."""
+        lifts = (self.lift(place, *argument) for place, argument in enumerate(self.call.arguments))
+        return reduce(self.multiply, lifts, self.one())
 
     @abstractmethod
     def finish(self, payload: Sequence[Scalar]) -> Scalar:

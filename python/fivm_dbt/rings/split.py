@@ -8,8 +8,10 @@ be split is one factor over several relations, computed where all of them are jo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import mul
 
 from sqlglot import exp
 
@@ -18,7 +20,7 @@ from fivm_dbt.catalog.types import BIGINT, INT, product_digits, sum_digits
 from fivm_dbt.ir.factored import Product
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.rings.component import Component
-from fivm_dbt.rings.integers import absent_of, presence
+from fivm_dbt.rings.integers import absences, is_presence, presence
 from fivm_dbt.rings.numbers import Typed
 from fivm_dbt.rings.polynomial import Polynomial, zero_for_null
 
@@ -36,6 +38,8 @@ class Join:
     type_of: Callable[[ColumnId], SparkType]
     relation_of: Callable[[ColumnId], int]
     is_whole: bool = False
+    present: dict[tuple[Typed, ...], Polynomial] = field(default_factory=dict, compare=False)
+    """What indicators are as products of those of single relations: many components have the same ones."""
 
     def relations(self, scalar: Scalar) -> frozenset[int]:
         return frozenset(self.relation_of(column) for column in scalar.columns)
@@ -54,18 +58,26 @@ def split(component: Component, join: Join) -> tuple[Product, ...]:
         return Polynomial.of(component.term(ONE), component.type).products
     result = _NOTHING
     for product in component.lift.products:
-        term = Polynomial.number(product.coefficient)
-        for value, type_ in product.factors:
-            term = term * _factor(value, type_, join)
+        tests = tuple(f for f in product.factors if is_presence(f[0]))
+        if tests not in join.present:
+            join.present[tests] = _present(tests, join)
+        term = Polynomial.number(product.coefficient) * join.present[tests]
+        for factor in product.factors:
+            if factor not in tests:
+                term = term * _factor(*factor, join)
         result = result + term
-    return tuple(map(join.ordered, result.products))
+    return tuple(map(join.ordered, result.with_presence_by(join.relations).products))
+
+
+def _present(tests: Sequence[Typed], join: Join) -> Polynomial:
+    """The product of some indicators, those of one relation as one."""
+    values = [Scalar(test.ast().this.unnest()) for value, _ in tests for test in absences(value) or ()]
+    every = reduce(mul, (_presence(value, join) for value in values), Polynomial.number(1))
+    return every.with_presence_by(join.relations)
 
 
 def _factor(value: Scalar, type_: SparkType, join: Join) -> Polynomial:
     """A factor, with zero in place of NULL, as a sum of products."""
-    absent = absent_of(value)
-    if absent is not None:
-        return _presence(Scalar(absent.this.unnest()), join)
     found = _value(value.ast(), join)
     if found is None or not _is_type(found[1], type_):
         return Polynomial.of(*zero_for_null((value, type_)))

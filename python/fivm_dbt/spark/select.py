@@ -19,6 +19,7 @@ from fivm_dbt.ir.reads import Read
 from fivm_dbt.ir.scalar import Scalar, as_type, column_ast, grouped, identifier
 from fivm_dbt.ir.window import Window
 from fivm_dbt.registry import Registry
+from fivm_dbt.rings.registry import called
 from fivm_dbt.spark.pieces import union_all
 
 Writer = Callable[[Any, "Reader"], exp.Query]
@@ -128,9 +129,7 @@ def _grouped_by(key: Item) -> exp.Expr:
 def _call(call: AggregateCall) -> exp.Expr:
     if call.written is not None:
         return call.written.ast()
-    if not call.arguments:
-        return exp.Count(this=exp.Star())
-    return exp.func(call.function, *(value.ast() for value, _ in call.arguments), dialect="spark")
+    return called(call)
 
 
 def _aliased(value: exp.Expr, name: str) -> exp.Expr:

@@ -15,8 +15,10 @@ from fivm_dbt.functions.lookup import aggregate_of
 from fivm_dbt.ir.aggregate import AggregateCall
 from fivm_dbt.ir.scalar import Scalar, as_type
 from fivm_dbt.naming import unique_name
+from fivm_dbt.rings.covariances import moments_type
 from fivm_dbt.rings.doubles import is_finite_part
 from fivm_dbt.sql.aggregates import Call, adds_exactly, check_deterministic, is_repeatable, read_call
+from fivm_dbt.sql.covariances import checked_types, is_covariance, read_covariance, written_out
 from fivm_dbt.sql.expressions import unparenthesized
 from fivm_dbt.sql.functions import is_aggregate
 from fivm_dbt.sql.group_keys import Projections
@@ -44,9 +46,11 @@ class AggregateCalls:
         call = read_call(node)
         if any(is_aggregate(p) for p in call.function_node.walk() if p is not call.function_node):
             raise unsupported(node, "an aggregate inside an aggregate", "aggregate in a subquery first")
+        if is_covariance(call.function_node):
+            return self._covariance(node, call)
         if call.ring is None:
             return self._general(node, call)
-        values = [Scalar(unparenthesized(argument)) for argument in call.arguments]
+        values = [Scalar(unparenthesized(argument)).without_places for argument in call.arguments]
         types = self.lowering.typer.types(values, self.scope.types) if values else []
         if not adds_exactly(call, types, node):
             if self.approximate and call.ring.adds_doubles and all(map(_is_double, types)):
@@ -69,6 +73,30 @@ class AggregateCalls:
         name = unique_name(_plain(wanted), self.names)
         self.names.add(name.lower())
         return name
+
+    def _covariance(self, node: exp.Expr, call: Call) -> AggregateCall:
+        """Moments of exact numbers are added up; those of doubles are summed anew, as SQL that Spark knows."""
+        found = read_covariance(call.function_node)
+        given = [Scalar(unparenthesized(argument)) for argument in found.arguments]
+        types = checked_types(found, self.lowering.typer.types(given, self.scope.types))
+        values = [Scalar(unparenthesized(argument)).without_places for argument in call.arguments]
+        identity: tuple[str | Scalar, ...] = (call.function, *found.names, *values)
+        if identity in self.found:
+            return self.found[identity]
+        weight = types[len(found.names)] if found.weight is not None else None
+        result = moments_type(types[: len(found.names)], weight)
+        made = AggregateCall.over(
+            self._call_name(node, call.function, None),
+            call.function,
+            tuple(zip(values, types, strict=True)),
+            result,
+        )
+        made = replace(made, names=found.names)
+        if not adds_exactly(call, types, node):
+            written = Scalar(written_out(found, types, call.conditions))
+            made = replace(made, argument=None, argument_type=None, written=written, is_repeatable=False)
+        self.found[identity] = made
+        return made
 
     def _sum_of_doubles(self, node: exp.Expr, call: Call, argument: Scalar) -> AggregateCall:
         """SUM or AVG by addition: never the same bits twice, so that nothing below other operators may count on it."""

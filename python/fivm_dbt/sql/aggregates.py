@@ -14,6 +14,7 @@ from fivm_dbt.functions.lookup import AROUND, aggregate_of, arguments, is_of
 from fivm_dbt.ir.calls import function_name
 from fivm_dbt.rings.registry import ring_named
 from fivm_dbt.rings.ring import Ring
+from fivm_dbt.sql.covariances import is_covariance, read_covariance
 from fivm_dbt.sql.functions import refusal
 from fivm_dbt.sql.parse import unsupported
 
@@ -46,6 +47,8 @@ class Call:
     is_distinct: bool
     ring: type[Ring] | None
     """What it is maintained in by addition, where that is possible for some types of its argument."""
+    conditions: tuple[exp.Expr, ...] = ()
+    """Those of its FILTER."""
 
     @property
     def first_argument(self) -> exp.Expr:
@@ -71,7 +74,15 @@ def read_call(node: exp.Expr) -> Call:
     ring = ring_named(function.name) if function is not None else None
     if function is None or ring is None or distinct or inner.find(exp.Order) is not None:
         return Call(name, inner, (), distinct, None)
-    return Call(function.name, inner, _filtered(_arguments(inner), conditions), False, ring)
+    given = _filtered(_arguments(inner), conditions)
+    return Call(
+        function=function.name,
+        function_node=inner,
+        arguments=given,
+        is_distinct=False,
+        ring=ring,
+        conditions=tuple(conditions),
+    )
 
 
 def _filtered(given: tuple[exp.Expr, ...], conditions: list[exp.Expr]) -> tuple[exp.Expr, ...]:
@@ -97,6 +108,8 @@ def _arguments(node: exp.Expr) -> tuple[exp.Expr, ...]:
                 *(exp.Not(this=exp.Is(this=e.copy(), expression=exp.Null())) for e in [first, *rest])
             )
             return (exp.Case(ifs=[exp.If(this=present, true=exp.Literal.number(1))]),)
+    if is_covariance(node):
+        return read_covariance(node).arguments
     return tuple(argument.copy() for argument in arguments(node))
 
 

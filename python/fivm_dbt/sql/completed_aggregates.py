@@ -10,6 +10,7 @@ from fivm_dbt.functions.function import Order
 from fivm_dbt.functions.lookup import order_of
 from fivm_dbt.ir.calls import function_name
 from fivm_dbt.sql.aggregates import AROUND_AGGREGATES, first_argument, is_sorted, names_its_ties
+from fivm_dbt.sql.covariances import checked_types, is_covariance, read_covariance, text_of
 from fivm_dbt.sql.parse import unsupported
 from fivm_dbt.sql.select_names import SelectNames, not_found
 from fivm_dbt.sql.window_ties import WindowCall
@@ -28,6 +29,8 @@ class CompletedAggregates:
 
     def complete(self, call: exp.Expr) -> None:
         by = order_of(call)
+        if is_covariance(call):
+            self._covariance(call)
         if self.found.makes_exact(call):
             return  # a subquery may be read twice: the second time with what it needs of the query around it
         if by is Order.LIST:
@@ -40,6 +43,24 @@ class CompletedAggregates:
             self._joined(call)
         elif by is Order.ANY_ROW:
             self._any_value(call)
+
+    def _covariance(self, call: exp.Expr) -> None:
+        """The sums that Spark knows, in the place of the call and its FILTER."""
+        outer, conditions = call, []
+        while isinstance(outer.parent, AROUND_AGGREGATES):
+            outer = outer.parent
+            if isinstance(outer, exp.Filter):
+                conditions.append(outer.expression.this)
+        if isinstance(outer.parent, exp.Window) and outer.parent.this is outer:
+            remedy = "aggregate with GROUP BY"
+            raise unsupported(call, f"{function_name(call)} over a window", remedy)
+        place = self.text.call(call)
+        if place is None:
+            raise not_found(call)
+        found = read_covariance(call)
+        types = checked_types(found, [self.select.type(value) for value in found.arguments])
+        text = text_of(found, types, conditions)
+        self.found.write_out(place[0], self.text.end_of_call(place[2]), text)
 
     def _collected(self, call: exp.Expr) -> None:
         """``sort_array(collect_list(x))``, where the list is not sorted, only counted, or in a window's order."""

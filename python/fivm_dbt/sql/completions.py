@@ -38,12 +38,18 @@ class Completions:
     def __init__(self, sql: str) -> None:
         self.text = Text(sql)
         self._found: dict[Edit, None] = {}
+        self._written_out: dict[Edit, None] = {}
         self._exact: set[int] = set()
 
     @property
     def edits(self) -> tuple[Edit, ...]:
         """All edits in the order of their places; of several at one place the innermost first."""
         return tuple(sorted(self._found, key=lambda e: e.position))
+
+    @property
+    def written_out(self) -> tuple[Edit, ...]:
+        """The edits that put SQL of Spark in the place of what only fivm knows."""
+        return tuple(sorted(self._written_out, key=lambda e: e.position))
 
     def makes_exact(self, call: exp.Expr) -> bool:
         """Whether the call of a function has one right result once the text is completed."""
@@ -108,6 +114,11 @@ class Completions:
         """Put ``text`` in the place of the tokens from one to another."""
         start = self.text.start(first)
         self._found.setdefault(Edit(start, self.text.end(last) - start, text))
+
+    def write_out(self, first: int, last: int, text: str) -> None:
+        """Have Spark read ``text`` in the place of the tokens from one to another, which fivm reads as they are."""
+        start = self.text.start(first)
+        self._written_out.setdefault(Edit(start, self.text.end(last) - start, text))
 
     def touches(self, first: int, last: int) -> bool:
         """Whether something between two tokens is completed itself."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -34,6 +35,25 @@ def edited(sql: str, edits: Iterable[Edit]) -> str:
         parts += [sql[done : edit.position], edit.text]
         done = edit.position + edit.length
     return "".join([*parts, sql[done:]])
+
+
+def one_after_the_other(sql: str, first: tuple[Edit, ...], then: tuple[Edit, ...]) -> tuple[Edit, ...]:
+    """Edits of ``sql`` that come to the same as some, and then others of the text that these have made.
+
+    >>> one_after_the_other("f(a), g(b)", (Edit(0, 1, "max"),), (Edit(8, 1, "min"),))
+    (Edit(position=0, length=7, text='max(a), min'),)
+    """
+    if not first or not then:
+        return first or then
+    text = edited(edited(sql, first), then)
+    before = _alike(sql, text)
+    after = _alike(sql[before:][::-1], text[before:][::-1])
+    return (Edit(before, len(sql) - before - after, text[before : len(text) - after]),)
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def named(sql: str, edits: Iterable[Edit], names: Iterable[str]) -> tuple[Edit, ...]:

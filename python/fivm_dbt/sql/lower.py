@@ -23,8 +23,9 @@ from fivm_dbt.sql.aggregation import aggregated
 from fivm_dbt.sql.check_syntax import check_syntax
 from fivm_dbt.sql.clause_order import check_clause_order
 from fivm_dbt.sql.completions import Completions
+from fivm_dbt.sql.covariances import with_named_variables
 from fivm_dbt.sql.domains import Domain, per_value, with_domain
-from fivm_dbt.sql.edits import edited, named
+from fivm_dbt.sql.edits import edited, named, one_after_the_other
 from fivm_dbt.sql.expressions import to_scalar, unparenthesized
 from fivm_dbt.sql.from_clause import Read, from_clause
 from fivm_dbt.sql.functions import check_functions
@@ -68,11 +69,12 @@ def lower(
         _check_names(lowered)
     except FivmError as error:
         raise error.located(sql=sql) from None
-    if not lowered.completions:
-        return lowered
-    return _completed(
-        sql, lowered, catalog=catalog, describe=describe, approximate=approximate, part_length=part_length
-    )
+    if lowered.completions:
+        lowered = _completed(
+            sql, lowered, catalog=catalog, describe=describe, approximate=approximate, part_length=part_length
+        )
+    both = one_after_the_other(sql, lowered.completions, lowered.written_out)
+    return replace(lowered, completions=both, written_out=())
 
 
 def _lowered(
@@ -84,15 +86,21 @@ def _lowered(
     check_functions(query, describe)
     check_clause_order(sql)
     check_written_back(query, sql)
-    query = without_idle_limits(with_arguments_in_order(query))
+    query = without_idle_limits(with_named_variables(with_arguments_in_order(query)))
     lowered = lowering.query(query, {}, "result")
     names = lowered.names
     unusual = not all(name.isidentifier() for name in names)
     if describe is not None and unusual and not lowering.matches and not _names_its_columns(query):
         # Spark has names of its own for columns without an alias.
-        names = tuple(column.name for column in describe(sql))
+        names = tuple(column.name for column in describe(edited(sql, lowering.completions.written_out)))
     matches = tuple(found for _, found in sorted(lowering.matches.items()))
-    return replace(lowered, names=names, completions=lowering.completions.edits, matches=matches)
+    return replace(
+        lowered,
+        names=names,
+        completions=lowering.completions.edits,
+        matches=matches,
+        written_out=lowering.completions.written_out,
+    )
 
 
 def _completed(

@@ -33,13 +33,15 @@ class Lowered:
     """A lowered query: its node, whose fields are the query's columns in order.
 
     ``completions`` are the edits after which its text means just this node, whatever is read first, and ``matches``
-    the patterns in that text, which Spark does not know.
+    the patterns in that text, which Spark does not know. ``written_out`` are edits that put SQL of Spark in place of
+    functions that only fivm knows. :func:`lower` gives them among the completions.
     """
 
     node: Node
     names: tuple[str, ...]
     completions: tuple[Edit, ...] = ()
     matches: tuple[WrittenClause, ...] = ()
+    written_out: tuple[Edit, ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:

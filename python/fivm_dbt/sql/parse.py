@@ -9,6 +9,7 @@ from sqlglot import Token, exp
 from sqlglot.errors import ParseError, TokenError
 
 from fivm_dbt.errors import FivmError, Span
+from fivm_dbt.functions.learning import COVARIANCE
 from fivm_dbt.ir.clauses import clauses_in
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.sql.clause_reader import readers
@@ -96,14 +97,16 @@ def _join_in_select(query: exp.Query) -> None:
 
 
 def is_beyond_spark(sql: str) -> bool:
-    """Whether a clause stands in a text that Spark does not know, so that it cannot run it.
+    """Whether a clause or a function stands in a text that Spark does not know, so that it cannot run it.
 
     >>> is_beyond_spark("select * from r match_recognize (order by t pattern (a))")
     True
     >>> is_beyond_spark("select 'match_recognize'")
     False
     """
-    return any(clause.stands_in(tokens_of(sql)) for clause in clauses_in(sql))
+    if any(clause.stands_in(tokens_of(sql)) for clause in clauses_in(sql)):
+        return True
+    return COVARIANCE in sql.lower() and any(t.text.lower() == COVARIANCE for t in tokens_of(sql))
 
 
 def tokens_of(sql: str) -> list[Token]:

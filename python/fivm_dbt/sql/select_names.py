@@ -93,12 +93,13 @@ class SelectNames:
 
     def check_ordered(self, call: exp.Expr, value: exp.Expr, how: str) -> None:
         """FIVM106 where the values cannot be ordered, so that no tie between them can be broken."""
-        type_ = self._type(value)
+        type_ = self.type(value)
         if type_ is not None and not (type_.is_groupable or type_.text == "void"):
             remedy = "extract what can be ordered, as in max_by(x.a, struct(y, x.a))"
             raise depends_on_order(call, remedy, f"is over {type_}, which {how} cannot order, so it")
 
-    def _type(self, value: exp.Expr) -> SparkType | None:
+    def type(self, value: exp.Expr) -> SparkType | None:
+        """The type of a value over the rows; None where it is not known here, or there is none."""
         if self.is_grouped and any(is_aggregate(p) for p in value.walk()):
             return None
         try:

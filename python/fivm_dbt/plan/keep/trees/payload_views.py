@@ -22,7 +22,7 @@ from fivm_dbt.ir.scalar import Scalar, replaced
 from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.plan.keep.kept_views import KeptViews
 from fivm_dbt.plan.keep.trees.blocks import Block, Use, column_name, equal_parts
-from fivm_dbt.rings.integers import absent_of
+from fivm_dbt.rings.integers import is_presence
 from fivm_dbt.rings.kinds import numbers_for
 from fivm_dbt.rings.numbers import Typed
 from fivm_dbt.rings.totals import TOTAL
@@ -264,5 +264,5 @@ def _described(factors: Factors) -> Scalar:
 def _label(factors: Factors) -> str:
     """``sum_price`` for a sum, ``count_price`` for how many are not NULL."""
     names = [name for value, _ in factors for _, name in sorted(value.columns)]
-    kind = "count" if all(absent_of(value) is not None for value, _ in factors) else "sum"
+    kind = "count" if all(is_presence(value) for value, _ in factors) else "sum"
     return storable("_".join([kind, *dict.fromkeys(names)]))

@@ -1,0 +1,13 @@
+"""These rows describe the functions that fivm has and Spark has not: a refresh never sends their names to Spark."""
+
+from __future__ import annotations
+
+from fivm_dbt.functions.function import Aggregate, Bits, Function
+from fivm_dbt.functions.type_rules import first
+
+COVARIANCE, WEIGHT = "fivm_covariance", "fivm_weight"
+
+LEARNING: tuple[Function, ...] = (
+    Aggregate(COVARIANCE, bits=Bits.OF_EXACT, nothing=""),
+    Function(WEIGHT, first),
+)

@@ -1,0 +1,194 @@
+"""``fivm_covariance(x, log(y) AS z, fivm_weight(w))`` is read, and written out as SQL that Spark knows.
+
+The planner keeps the call as it is and maintains it in a ring (:mod:`fivm_dbt.rings.covariances`). The recompute runs
+the sums of this module, which are written without that ring:
+``COALESCE(SUM(CASE WHEN x IS NOT NULL AND z IS NOT NULL THEN w * x * z END), 0)`` and the like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.functions.learning import COVARIANCE, WEIGHT
+from fivm_dbt.ir.calls import function_name
+from fivm_dbt.ir.scalar import as_type, grouped
+from fivm_dbt.rings.covariances import moments, pairs
+from fivm_dbt.sql.functions import is_aggregate
+from fivm_dbt.sql.parse import unsupported
+from fivm_dbt.sql.typing import known_type
+
+_LARGEST = "1E100"
+"""Of doubles beyond it, of NaN and of the infinities, no product could be taken away again."""
+_MOST_DIGITS = 38
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """A call taken apart: the variables under their names, and the weight of a row where it has one."""
+
+    call: exp.Expr
+    variables: tuple[exp.Expr, ...]
+    names: tuple[str, ...]
+    weight: exp.Expr | None
+
+    @property
+    def arguments(self) -> tuple[exp.Expr, ...]:
+        """All of them, the weight last."""
+        return self.variables if self.weight is None else (*self.variables, self.weight)
+
+
+def is_covariance(node: exp.Expr) -> bool:
+    return function_name(node) == COVARIANCE
+
+
+def with_named_variables(query: exp.Query) -> exp.Query:
+    """``query``, which is changed: each variable of a covariance gets the name that its result shows.
+
+    That is its alias, or the name of its column. FIVM105 for one that has neither, and FIVM112 for a name that is
+    there twice.
+
+    >>> from fivm_dbt.sql.parse import parse
+    >>> print(with_named_variables(parse("select fivm_covariance(r.X, log(y) as z) as m from r")).sql("spark"))
+    SELECT FIVM_COVARIANCE(r.X AS x, LN(y) AS z) AS m FROM r
+    """
+    for node in query.find_all(exp.Anonymous):
+        name = function_name(node)
+        if name == WEIGHT and not (node.parent is not None and is_covariance(node.parent)):
+            raise unsupported(node, f"{WEIGHT} outside of {COVARIANCE}", f"write it inside of {COVARIANCE}")
+        if name == COVARIANCE:
+            _name_variables(node)
+    return query
+
+
+def _name_variables(call: exp.Anonymous) -> None:
+    outer = call.parent if isinstance(call.parent, exp.Filter) else call
+    if outer is not None and isinstance(outer.parent, exp.Select):
+        raise unsupported(call, f"{COVARIANCE} without a name", "write AS and a name", code="FIVM112")
+    if any(isinstance(a, exp.Distinct) for a in call.expressions):
+        remedy = "read the rows with SELECT DISTINCT in FROM"
+        raise unsupported(call, f"{COVARIANCE} of distinct rows", remedy)
+    inner = next((n for a in call.expressions for n in a.walk() if is_aggregate(n)), None)
+    if inner is not None:
+        raise unsupported(inner, "an aggregate inside an aggregate", "aggregate in a subquery first")
+    taken: set[str] = set()
+    for argument in list(call.expressions):
+        if function_name(argument) == WEIGHT:
+            continue
+        value = argument.unalias()
+        name = (argument.alias or (value.name if isinstance(value, (exp.Column, exp.Dot)) else "")).lower()
+        if not name:
+            what = f"{value.sql('spark')} has no name to be shown under"
+            raise unsupported(argument, what, f"write AS and a name behind it, inside of {COVARIANCE}")
+        if name in taken:
+            what = f"{COVARIANCE} has two variables called {name}"
+            raise unsupported(argument, what, "write AS and another name behind one", code="FIVM112")
+        taken.add(name)
+        argument.replace(exp.alias_(value.copy(), name, quoted=not name.isidentifier()))
+
+
+def read_covariance(call: exp.Expr) -> Covariance:
+    """The call of a query that :func:`with_named_variables` has seen. FIVM105 where its arguments make no sense."""
+    weights = [a for a in call.expressions if function_name(a) == WEIGHT]
+    variables = [a for a in call.expressions if isinstance(a, exp.Alias)]
+    if not variables:
+        raise unsupported(call, f"{COVARIANCE} without a variable", "name at least one column in it")
+    if len(weights) > 1:
+        raise unsupported(weights[1], "a second weight", "multiply the weights")
+    if weights and len(weights[0].expressions) != 1:
+        raise unsupported(weights[0], f"{WEIGHT} takes one value", f"write {WEIGHT}(w)")
+    weight = weights[0].expressions[0].copy() if weights else None
+    values = tuple(a.this.copy() for a in variables)
+    return Covariance(call, values, tuple(a.alias for a in variables), weight)
+
+
+def checked_types(found: Covariance, types: Sequence[SparkType | None]) -> tuple[SparkType, ...]:
+    """The types of the arguments. FIVM109 where one is not known, FIVM105 for what no moments can be computed of."""
+    known = []
+    for value, found_type in zip(found.arguments, types, strict=True):
+        type_ = known_type(found_type, value)
+        if not type_.is_numeric:
+            what = f"{value.sql('spark')} is a {type_}, and a continuous variable is a number"
+            raise unsupported(value, what, "CAST it to a number, or leave it out")
+        known.append(type_)
+    _check_digits(found, known)
+    return tuple(known)
+
+
+def _check_digits(found: Covariance, types: Sequence[SparkType]) -> None:
+    """Spark would round a product of decimals that needs more than 38 digits."""
+    if any(t.is_floating for t in types) or not any(t.is_decimal for t in types):
+        return
+    variables = types[: len(found.variables)]
+    widest = max(variables, key=_digits)
+    digits = 2 * _digits(widest) + 1 + sum(_digits(t) + 1 for t in types[len(found.variables) :])
+    if digits > _MOST_DIGITS:
+        value = found.variables[variables.index(widest)]
+        what = f"the square of {value.sql('spark')}, of type {widest}, needs {digits} digits with its weight"
+        raise unsupported(value, what, f"CAST it to fewer digits; there are {_MOST_DIGITS}")
+
+
+def _digits(type_: SparkType) -> int:
+    """The digits of a factor beside decimals. A bigint has 19: that a type has room for 20 would be one too many."""
+    return min(type_.precision, 19) if type_.is_integral else type_.precision
+
+
+def written_out(
+    found: Covariance, types: Sequence[SparkType], conditions: Sequence[exp.Expr] = ()
+) -> exp.Expr:
+    """The call as SQL that Spark knows; rows count that fulfil the conditions of its FILTER."""
+    return _written_out(found, types, _counts(found, types, conditions))
+
+
+def text_of(found: Covariance, types: Sequence[SparkType], conditions: Sequence[exp.Expr] = ()) -> str:
+    """The same as a text. That of the condition is written once, though it stands in each of the sums."""
+    counts = _counts(found, types, conditions).sql(dialect="spark", comments=False)
+    return _written_out(found, types, exp.Var(this=counts)).sql(dialect="spark", comments=False)
+
+
+def _counts(found: Covariance, types: Sequence[SparkType], conditions: Sequence[exp.Expr]) -> exp.Expr:
+    """Whether a row counts: every variable is known."""
+    present = [_present(value, type_) for value, type_ in zip(found.arguments, types, strict=True)]
+    return exp.and_(*(c.copy() for c in conditions), *present)
+
+
+def _written_out(found: Covariance, types: Sequence[SparkType], condition: exp.Expr) -> exp.Expr:
+    values = list(zip(found.arguments, types, strict=True))
+    weight = values[len(found.variables) :]
+
+    def total(*factors: tuple[exp.Expr, SparkType]) -> exp.Expr:
+        counted = _product([*factors, *weight]) if factors or weight else exp.Literal.number(1)
+        case = exp.Case(ifs=[exp.If(this=condition.copy(), true=counted)])
+        return exp.Coalesce(this=exp.Sum(this=case), expressions=[exp.Literal.number(0)])
+
+    sums = [total(value) for value in values[: len(found.variables)]]
+    products = [total(values[i], values[j]) for i, j in pairs(len(found.variables))]
+    return moments(found.names, types, total(), sums, products)
+
+
+def _present(value: exp.Expr, type_: SparkType) -> exp.Expr:
+    if type_.is_floating:
+        size = exp.Abs(this=as_type(value.copy(), "double"))
+        return exp.LT(this=size, expression=as_type(exp.Literal.string(_LARGEST), "double"))
+    return exp.Not(this=exp.Is(this=grouped(value.copy()), expression=exp.Null()))
+
+
+def _product(factors: Sequence[tuple[exp.Expr, SparkType]]) -> exp.Expr:
+    """The product without a loss: in bigints, in decimals with room for every digit, or in doubles."""
+    is_double = any(t.is_floating for _, t in factors)
+    is_decimal = any(t.is_decimal for _, t in factors)
+
+    def cast(value: exp.Expr, type_: SparkType) -> exp.Expr:
+        if is_double:
+            return as_type(value.copy(), "double")
+        if not is_decimal:
+            return as_type(value.copy(), "bigint")
+        return as_type(value.copy(), f"decimal({_digits(type_)},{type_.scale})")
+
+    first, *others = (cast(*factor) for factor in factors)
+    for other in others:
+        first = exp.Mul(this=first, expression=other)
+    return first

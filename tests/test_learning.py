@@ -1,0 +1,216 @@
+"""fivm_covariance: against sums over the joined rows in Python, its view trees, and what is refused."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from typing import Any
+
+import pytest
+
+from fivm_dbt.catalog import Catalog
+from fivm_dbt.config import load_config
+from fivm_dbt.errors import FivmError
+from fivm_dbt.plan.model.plan import MaintainedPlan
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
+from fivm_dbt.refresh.engine import Row
+from fivm_dbt.sql.lower import lower
+from fixtures.models import Bench, plan_of, relation
+
+SCHEMA = {"f": "k int, l int, x int, w int", "d": "k int, y decimal(6,2)", "e": "l int, z int, g int"}
+SQL = """
+select e.g, fivm_covariance(f.x, d.y, e.z - f.x as r, fivm_weight(f.w)) as m, count(*) as n
+from f join d on f.k = d.k join e on f.l = e.l where f.x < 4 group by e.g
+"""
+
+
+def _rows(draw: random.Random, name: str) -> Row:
+    small = lambda: draw.choice([None, *range(-2, 5)])  # noqa: E731
+    key = lambda: draw.choice([None, 1, 2, 3])  # noqa: E731
+    if name == "f":
+        return key(), key(), small(), draw.choice([None, 1, 1, 2])
+    return (key(), None if draw.random() < 0.2 else _cents(draw)) if name == "d" else (key(), small(), key())
+
+
+def _cents(draw: random.Random) -> Any:
+    return Decimal(draw.randint(-300, 300)).scaleb(-2)
+
+
+def _expected(
+    tables: Mapping[str, Sequence[Row]],
+) -> dict[Any, tuple[int, list[Fraction], list[Fraction], int]]:
+    """Count, sums and products per group, and its rows: one row of the join after the other."""
+    found: dict[Any, tuple[int, list[Fraction], list[Fraction], int]] = {}
+    for k, j, x, w in tables["f"]:
+        for dk, y in tables["d"]:
+            for el, z, g in tables["e"]:
+                if k is None or j is None or k != dk or j != el or x is None or x >= 4:
+                    continue
+                count, sums, products, rows = found.get(g, (0, [Fraction(0)] * 3, [Fraction(0)] * 6, 0))
+                if y is not None and z is not None and w is not None:
+                    values = [Fraction(x), Fraction(y), Fraction(z - x)]
+                    pairs = combinations_with_replacement(values, 2)
+                    count += w
+                    sums = [s + w * v for s, v in zip(sums, values, strict=True)]
+                    products = [q + w * a * b for q, (a, b) in zip(products, pairs, strict=True)]
+                found[g] = count, sums, products, rows + 1
+    return found
+
+
+@pytest.mark.parametrize("strategy", ["factorized", "first_order"])
+@pytest.mark.parametrize("seed", range(3))
+def test_moments_are_those_of_the_joined_rows(strategy: str, seed: int) -> None:
+    draw = random.Random(seed)
+    tables = {name: [_rows(draw, name) for _ in range(6)] for name in SCHEMA}
+    bench = Bench.of(
+        SQL, {n: (SCHEMA[n], list(rows)) for n, rows in tables.items()}, {"fivm_strategy": strategy}
+    )
+    for _ in range(5):
+        bench.refresh()
+        shown = {g: (m[0], m[2], m[3], n) for g, m, n in bench.engine.query("select * from analytics.m")}
+        expected = _expected(tables)
+        assert {
+            g: (c, [*map(Fraction, s)], [*map(Fraction, q)], n) for g, (c, s, q, n) in shown.items()
+        } == expected
+        for name, rows in tables.items():
+            gone = draw.sample(rows, min(len(rows), draw.randint(0, 3)))
+            bench.exchange(name, rows, [_rows(draw, name) for _ in range(draw.randint(0, 3))], gone)
+
+
+# View trees: the article's schemas (section 9.1), all variables continuous.
+
+RETAILER = {
+    "inventory": ("locn dateid ksn", 1),
+    "location": ("locn zip", 14),
+    "census": ("zip", 15),
+    "item": ("ksn", 4),
+    "weather": ("locn dateid", 5),
+}
+RETAILER_JOIN = (
+    "inventory join location on inventory.locn = location.locn join census on location.zip = census.zip "
+    "join item on inventory.ksn = item.ksn "
+    "join weather on inventory.locn = weather.locn and inventory.dateid = weather.dateid"
+)
+RETAILER_ORDER = {"locn": [{"dateid": ["ksn"]}, "zip"]}
+
+
+def _plan(shape: Mapping[str, tuple[str, int]], join: str, m: int, **meta: object) -> MaintainedPlan:
+    """The plan of one covariance over the first ``m`` of the variables."""
+    relations, variables = [], []
+    for name, (keys, own) in shape.items():
+        columns = [f"{name}_{n}" for n in range(own)]
+        variables += columns
+        relations.append(relation(name, ", ".join(f"{c} int" for c in (*keys.split(), *columns))))
+    sql = f"select fivm_covariance({', '.join(variables[:m])}) as m from {join}"
+    config = load_config({"fivm_strategy": "factorized", **meta})
+    plan = plan_model(ModelRequest("analytics.m", sql, Catalog.of(relations), config))
+    assert isinstance(plan, MaintainedPlan)
+    return plan
+
+
+def _entries(m: int) -> int:
+    """Of the triple of m variables: ``1 + m + m(m + 1) / 2``."""
+    return 1 + m + m * (m + 1) // 2
+
+
+def test_a_view_has_the_moments_of_its_own_variables() -> None:
+    """One view tree; each view has the count, the sums and the products of what is below it, and nothing twice."""
+    plan = _plan(RETAILER, RETAILER_JOIN, 18, fivm_variable_order=RETAILER_ORDER)
+    assert len(plan.view_trees) == 1
+    below = {frozenset(v.relations): v for v in plan.view_trees[0].views if v.kept is not None}
+    own = {"inventory": 1, "location": 14, "census": 3}
+    for relations, view in below.items():
+        m = sum(own.get(name, 0) for name in relations)
+        # The number of rows, and the count of those without NULLs unless there is no variable.
+        assert len(view.payload) == 1 + (_entries(m) if m else 0)
+    assert len(plan.root.payload) == _entries(18) == 190
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("m", [39])
+def test_the_article_s_views_of_retailer(m: int) -> None:
+    """Figure 18: 820 aggregates."""
+    plan = _plan(RETAILER, RETAILER_JOIN, m, fivm_variable_order=RETAILER_ORDER)
+    assert len(plan.root.payload) == _entries(m) == 820
+    assert len(plan.views) == 9
+
+
+HOUSING = {
+    n: ("postcode", own)
+    for n, own in zip(
+        "house shop institution restaurant people transport".split(), (10, 4, 3, 3, 3, 3), strict=True
+    )
+}
+HOUSING_JOIN = "house " + " ".join(f"join {n} on house.postcode = {n}.postcode" for n in [*HOUSING][1:])
+FAVORITA = {
+    "sales": ("date store item", 2),
+    "stores": ("store", 4),
+    "items": ("item", 3),
+    "transactions": ("date store", 1),
+    "holiday": ("date", 4),
+    "oil": ("date", 1),
+}
+FAVORITA_JOIN = (
+    "sales join stores on sales.store = stores.store join items on sales.item = items.item "
+    "join transactions on sales.date = transactions.date and sales.store = transactions.store "
+    "join holiday on sales.date = holiday.date join oil on sales.date = oil.date"
+)
+
+
+@pytest.mark.parametrize(
+    ("shape", "join", "m", "aggregates", "views"),
+    [(HOUSING, HOUSING_JOIN, 26, 378, 7), (FAVORITA, FAVORITA_JOIN, 15, 136, 9)],
+    ids=["housing", "favorita"],
+)
+def test_the_article_s_views(
+    shape: Mapping[str, tuple[str, int]], join: str, m: int, aggregates: int, views: int
+) -> None:
+    """Figure 18: so many views hold so many aggregates, where competitors have hundreds of views."""
+    plan = _plan(shape, join, m)
+    assert len(plan.root.payload) == _entries(m) == aggregates
+    assert len(plan.views) == views
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("call", "message", "remedy"),
+    [
+        ("fivm_covariance(note) as m", "note is a string, and a continuous variable is a number", "CAST it"),
+        ("fivm_covariance(x, ordered) as m", "ordered is a date", "CAST it to a number"),
+        ("fivm_covariance(x + 1) as m", "x + 1 has no name to be shown under", "write AS"),
+        ("fivm_covariance(x, x) as m", "two variables called x", "another name"),
+        ("fivm_covariance(x)", "fivm_covariance without a name", "write AS"),
+        ("fivm_covariance(fivm_weight(x)) as m", "fivm_covariance without a variable", "name at least one column"),
+        ("fivm_covariance(x, fivm_weight(x), fivm_weight(x)) as m", "a second weight", "multiply"),
+        ("fivm_covariance(x, fivm_weight()) as m", "fivm_weight takes one value", "fivm_weight(w)"),
+        ("fivm_covariance(distinct x) as m", "fivm_covariance of distinct rows", "SELECT DISTINCT"),
+        ("fivm_weight(x) as m", "fivm_weight outside of fivm_covariance", "inside"),
+        ("fivm_covariance(x) over () as m", "fivm_covariance over a window", "GROUP BY"),
+        ("fivm_covariance(wide) as m", "needs 41 digits", "fewer digits"),
+        ("fivm_covariance(sum(x) as s) as m", "an aggregate inside an aggregate", "subquery"),
+        ("fivm_covarianc(x) as m", "fivm_covarianc is no function of Spark", ""),
+    ],
+)  # fmt: skip
+def test_bad_arguments_have_messages_of_their_own(call: str, message: str, remedy: str) -> None:
+    catalog = Catalog.of([relation("r", "x int, note string, ordered date, wide decimal(20,2)")])
+    with pytest.raises(FivmError) as found:
+        lower(f"select {call} from r", catalog)
+    assert message in found.value.message
+    assert remedy in (found.value.remedy or "")
+
+
+def test_ties_and_moments_are_completed_together() -> None:
+    """Both edit the text, and the recompute runs what comes of both."""
+    plan = plan_of(
+        "select k, max_by(x, y) as x, fivm_covariance(x, y) as m, mode(x) as c from r group by k",
+        [relation("r", "k int, x int, y int")],
+    )
+    assert "max_by(x, if((y) is null" in plan.completed_sql
+    assert "AS products" in plan.completed_sql and "mode(x, true)" in plan.completed_sql
+    assert "fivm_covariance" not in plan.completed_sql

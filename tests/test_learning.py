@@ -81,6 +81,48 @@ def test_moments_are_those_of_the_joined_rows(strategy: str, seed: int) -> None:
             bench.exchange(name, rows, [_rows(draw, name) for _ in range(draw.randint(0, 3))], gone)
 
 
+CATEGORIES = """
+select e.g, fivm_covariance(f.x, fivm_weight(f.w), fivm_categorical(d.y as kind), fivm_categorical(f.l)) as m
+from f join d on f.k = d.k join e on f.l = e.l group by e.g
+"""
+
+
+def _cells(tables: Mapping[str, Sequence[Row]]) -> dict[Any, dict[tuple[str, str, str, str], int]]:
+    """Count and sum per category, and count per pair of categories (Definition 9), of every group that has rows."""
+    found: dict[Any, dict[tuple[str, str, str, str], int]] = {}
+    for k, j, x, w in tables["f"]:
+        for dk, y in tables["d"]:
+            for el, _, g in tables["e"]:
+                if k is None or j is None or k != dk or j != el:
+                    continue
+                cells = found.setdefault(g, {})
+                if y is None or x is None or w is None:
+                    continue
+                kind, place = ("kind", str(y)), ("l", str(j))
+                for one, other in ((kind, kind), (place, place), (kind, place)):
+                    cells[(*one, *other)] = cells.get((*one, *other), 0) + w
+                for one in (kind, place):
+                    cells[(*one, "x", "")] = cells.get((*one, "x", ""), 0) + w * x
+    return found
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_categories_are_those_of_the_joined_rows(seed: int) -> None:
+    draw = random.Random(seed)
+    tables = {name: [_rows(draw, name) for _ in range(5)] for name in SCHEMA}
+    bench = Bench.of(CATEGORIES, {n: (SCHEMA[n], list(rows)) for n, rows in tables.items()})
+    for _ in range(4):
+        bench.refresh()
+        shown = {
+            g: {tuple(c.values())[:4]: c["value"] for c in m[4]}
+            for g, m in bench.engine.query("select * from analytics.m")
+        }
+        assert shown == _cells(tables)
+        for name, rows in tables.items():
+            gone = draw.sample(rows, min(len(rows), draw.randint(0, 3)))
+            bench.exchange(name, rows, [_rows(draw, name) for _ in range(draw.randint(0, 3))], gone)
+
+
 # View trees: the article's schemas (section 9.1), all variables continuous.
 
 RETAILER = {
@@ -188,12 +230,16 @@ def test_the_article_s_views(
         ("fivm_covariance(x)", "fivm_covariance without a name", "write AS"),
         ("fivm_covariance(fivm_weight(x)) as m", "fivm_covariance without a variable", "name at least one column"),
         ("fivm_covariance(x, fivm_weight(x), fivm_weight(x)) as m", "a second weight", "multiply"),
-        ("fivm_covariance(x, fivm_weight()) as m", "fivm_weight takes one value", "fivm_weight(w)"),
+        ("fivm_covariance(x, fivm_weight()) as m", "fivm_weight takes one value", "fivm_weight(x)"),
         ("fivm_covariance(distinct x) as m", "fivm_covariance of distinct rows", "SELECT DISTINCT"),
         ("fivm_weight(x) as m", "fivm_weight outside of fivm_covariance", "inside"),
         ("fivm_covariance(x) over () as m", "fivm_covariance over a window", "GROUP BY"),
         ("fivm_covariance(wide) as m", "needs 41 digits", "fewer digits"),
         ("fivm_covariance(sum(x) as s) as m", "an aggregate inside an aggregate", "subquery"),
+        ("fivm_covariance(fivm_categorical(note, x)) as m", "fivm_categorical takes one value", "fivm_categorical(x)"),
+        ("fivm_covariance(x, fivm_categorical(note as x)) as m", "two variables called x", "another name"),
+        ("fivm_covariance(x, fivm_categorical(note)).count as m", "inside of an expression", "column of its own"),
+        ("distinct fivm_covariance(x, fivm_categorical(note)) as m", "DISTINCT beside a covariance", "around"),
         ("fivm_covarianc(x) as m", "fivm_covarianc is no function of Spark", ""),
     ],
 )  # fmt: skip

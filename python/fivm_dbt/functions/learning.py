@@ -5,9 +5,12 @@ from __future__ import annotations
 from fivm_dbt.functions.function import Aggregate, Bits, Function
 from fivm_dbt.functions.type_rules import first
 
-COVARIANCE, WEIGHT = "fivm_covariance", "fivm_weight"
+COVARIANCE, CATEGORICAL = "fivm_covariance", "fivm_categorical"
+WEIGHT, PRESENT = "fivm_weight", "fivm_present"
 
 LEARNING: tuple[Function, ...] = (
     Aggregate(COVARIANCE, bits=Bits.OF_EXACT, nothing=""),
+    Function(CATEGORICAL, first),
     Function(WEIGHT, first),
+    Function(PRESENT, first),
 )

@@ -34,7 +34,7 @@ _ZERO, _ONE = Polynomial.number(0), Polynomial.number(1)
 
 @ring_of(COVARIANCE)
 class Covariances(Ring):
-    """The covariance structure of degree m; a last argument without a name is the weight of the row."""
+    """The covariance structure of degree m; arguments without a name are weights of the row, indicators among them."""
 
     is_of_spark = False
 
@@ -70,7 +70,7 @@ class Covariances(Ring):
     def lift(self, place: int, value: Scalar, type_: SparkType) -> Payload:
         own = Polynomial.of(value, type_)
         m = len(self.call.names)
-        if place == m:
+        if place >= m:
             return (own, *(_ZERO for _ in range(len(self.columns) - 1)))
         # With its presence, which adds nothing, all entries have the same one.
         here = Polynomial.of(presence(value), INT)
@@ -82,8 +82,9 @@ class Covariances(Ring):
         """The product of the lifts at once: ``c = w``, ``s_i = w·x_i`` and ``Q_ij = w·x_i·x_j`` where all are known."""
         m = len(self.call.names)
         values = [Polynomial.of(*argument) for argument in self.call.arguments]
-        present = presence_of_all([presence(value) for value, _ in self.call.arguments[:m]])
-        count = reduce(mul, values[m:], Polynomial.of(present, INT))
+        present = [presence(value) for value, _ in self.call.arguments[:m]]
+        known = [Polynomial.of(presence_of_all(present), INT)] if present else []
+        count = reduce(mul, [*known, *values[m:]])
         sums = [value * count for value in values[:m]]
         return (count, *sums, *(sums[i] * values[j] for i, j in self._pairs))
 
@@ -147,11 +148,22 @@ def moments(
     fields = {
         "count": as_type(count, shown[0].text),
         "variables": exp.Array(expressions=[exp.Literal.string(name) for name in names]),
-        "sums": exp.Array(expressions=[as_type(value, shown[1].text) for value in sums]),
-        "products": exp.Array(expressions=[as_type(value, shown[2].text) for value in products]),
+        "sums": _array(sums, shown[1]),
+        "products": _array(products, shown[2]),
     }
     named = (exp.PropertyEQ(this=exp.to_identifier(key), expression=part) for key, part in fields.items())
     return exp.Struct(expressions=list(named))
+
+
+def _array(values: Sequence[exp.Expr], type_: SparkType) -> exp.Expr:
+    listed = exp.Array(expressions=[as_type(value, type_.text) for value in values])
+    return listed if values else as_type(listed, f"array<{type_}>")
+
+
+def cell_type(variables: Sequence[SparkType], weight: SparkType | None) -> SparkType:
+    """The type of the value of a category: a count, or the sum of a continuous variable."""
+    count, sums, _ = _shown_types(variables, weight)
+    return sums if variables else count
 
 
 def _shown_types(

@@ -18,6 +18,7 @@ from fivm_dbt.naming import unique_name
 from fivm_dbt.rings.covariances import moments_type
 from fivm_dbt.rings.doubles import is_finite_part
 from fivm_dbt.sql.aggregates import Call, adds_exactly, check_deterministic, is_repeatable, read_call
+from fivm_dbt.sql.categories import type_with_cells
 from fivm_dbt.sql.covariances import checked_types, is_covariance, read_covariance, written_out
 from fivm_dbt.sql.expressions import unparenthesized
 from fivm_dbt.sql.functions import is_aggregate
@@ -82,6 +83,13 @@ class AggregateCalls:
         values = [Scalar(unparenthesized(argument)).without_places for argument in call.arguments]
         identity: tuple[str | Scalar, ...] = (call.function, *found.names, *values)
         if identity in self.found:
+            return self.found[identity]
+        if found.categories:
+            # It is lowered once more, without them.
+            nothing = Scalar(exp.Null())
+            name = self._call_name(node, call.function, None)
+            type_ = type_with_cells(found, types)
+            self.found[identity] = AggregateCall(name, call.function, None, None, type_, written=nothing)
             return self.found[identity]
         weight = types[len(found.names)] if found.weight is not None else None
         result = moments_type(types[: len(found.names)], weight)

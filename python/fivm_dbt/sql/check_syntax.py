@@ -12,7 +12,7 @@ from fivm_dbt.functions.function import Kind
 from fivm_dbt.functions.lookup import is_kind
 from fivm_dbt.ir.calls import function_name
 from fivm_dbt.sql.arguments import Kinds, Read, Refused
-from fivm_dbt.sql.covariances import is_covariance
+from fivm_dbt.sql.covariances import names_variables
 from fivm_dbt.sql.decorations import check_decoration
 from fivm_dbt.sql.parse import span_of
 from fivm_dbt.sql.syntax import CALLS, FOREIGN, SYNTAX
@@ -51,7 +51,7 @@ def _check(node: exp.Expr) -> None:
             if isinstance(rule, Refused):
                 raise _refusal(_shown(value, node), rule.what, rule.remedy, rule.code)
         return
-    is_name = isinstance(node, exp.Alias) and node.parent is not None and is_covariance(node.parent)
+    is_name = isinstance(node, exp.Alias) and node.parent is not None and names_variables(node.parent)
     misplaced = known.under is not None and not isinstance(node.parent, known.under) and not is_name
     if misplaced and node.parent is not None:
         raise _refusal(node, f"{_words(node)} cannot stand in {_words(node.parent)}", known.remedy)

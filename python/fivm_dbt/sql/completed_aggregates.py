@@ -10,7 +10,9 @@ from fivm_dbt.functions.function import Order
 from fivm_dbt.functions.lookup import order_of
 from fivm_dbt.ir.calls import function_name
 from fivm_dbt.sql.aggregates import AROUND_AGGREGATES, first_argument, is_sorted, names_its_ties
+from fivm_dbt.sql.categories import Categorical
 from fivm_dbt.sql.covariances import checked_types, is_covariance, read_covariance, text_of
+from fivm_dbt.sql.group_keys import group_keys
 from fivm_dbt.sql.parse import unsupported
 from fivm_dbt.sql.select_names import SelectNames, not_found
 from fivm_dbt.sql.window_ties import WindowCall
@@ -59,6 +61,16 @@ class CompletedAggregates:
             raise not_found(call)
         found = read_covariance(call)
         types = checked_types(found, [self.select.type(value) for value in found.arguments])
+        if found.categories:
+            by = group_keys(self.select.node, self.select.scope, self.select.projections)
+            if by.in_sets:
+                what = "ROLLUP, CUBE or GROUPING SETS beside a covariance with categories"
+                raise unsupported(call, what, "write one query for each, and UNION ALL")
+            is_global = self.select.node.args.get("group") is None
+            self.found.categorical = Categorical(
+                self.text.start(place[0]), tuple(by.expressions), is_global, types
+            )
+            return
         text = text_of(found, types, conditions)
         self.found.write_out(place[0], self.text.end_of_call(place[2]), text)
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from fivm_dbt.ir.node import Field, Node
+from fivm_dbt.sql.categories import Categorical
 from fivm_dbt.sql.completed_aggregates import CompletedAggregates
 from fivm_dbt.sql.completed_windows import CompletedWindows
 from fivm_dbt.sql.edits import Edit, Text, edited
@@ -40,6 +41,8 @@ class Completions:
         self._found: dict[Edit, None] = {}
         self._written_out: dict[Edit, None] = {}
         self._exact: set[int] = set()
+        self.categorical: Categorical | None = None
+        """A covariance with categorical variables, where there is one."""
 
     @property
     def edits(self) -> tuple[Edit, ...]:

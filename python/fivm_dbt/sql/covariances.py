@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.functions.learning import COVARIANCE, WEIGHT
+from fivm_dbt.functions.learning import CATEGORICAL, COVARIANCE, PRESENT, WEIGHT
 from fivm_dbt.ir.calls import function_name
-from fivm_dbt.ir.scalar import as_type, grouped
+from fivm_dbt.ir.scalar import Scalar, as_type, grouped
 from fivm_dbt.rings.covariances import moments, pairs
+from fivm_dbt.rings.integers import presence
 from fivm_dbt.sql.functions import is_aggregate
 from fivm_dbt.sql.parse import unsupported
 from fivm_dbt.sql.typing import known_type
@@ -28,21 +29,36 @@ _MOST_DIGITS = 38
 
 @dataclass(frozen=True)
 class Covariance:
-    """A call taken apart: the variables under their names, and the weight of a row where it has one."""
+    """A call taken apart: the continuous variables under their names, and the weight of a row where it has one.
+
+    ``categories`` are the categorical variables under theirs, and ``present`` what must not be NULL besides.
+    """
 
     call: exp.Expr
     variables: tuple[exp.Expr, ...]
     names: tuple[str, ...]
     weight: exp.Expr | None
+    categories: tuple[tuple[str, exp.Expr], ...] = ()
+    present: tuple[exp.Expr, ...] = ()
+
+    @property
+    def factors(self) -> tuple[exp.Expr, ...]:
+        """What is multiplied: the continuous variables, then the weight."""
+        return self.variables if self.weight is None else (*self.variables, self.weight)
 
     @property
     def arguments(self) -> tuple[exp.Expr, ...]:
-        """All of them, the weight last."""
-        return self.variables if self.weight is None else (*self.variables, self.weight)
+        """What the ring takes: the factors, then indicators, which are weights to it."""
+        return (*self.factors, *(presence(Scalar(value)).ast() for value in self.present))
 
 
 def is_covariance(node: exp.Expr) -> bool:
     return function_name(node) == COVARIANCE
+
+
+def names_variables(node: exp.Expr) -> bool:
+    """Whether the arguments of a call may have names."""
+    return function_name(node) in (COVARIANCE, CATEGORICAL)
 
 
 def with_named_variables(query: exp.Query) -> exp.Query:
@@ -57,8 +73,11 @@ def with_named_variables(query: exp.Query) -> exp.Query:
     """
     for node in query.find_all(exp.Anonymous):
         name = function_name(node)
-        if name == WEIGHT and not (node.parent is not None and is_covariance(node.parent)):
-            raise unsupported(node, f"{WEIGHT} outside of {COVARIANCE}", f"write it inside of {COVARIANCE}")
+        is_inside = node.parent is not None and is_covariance(node.parent)
+        if name in (CATEGORICAL, WEIGHT, PRESENT) and not is_inside:
+            raise unsupported(node, f"{name} outside of {COVARIANCE}", f"write it inside of {COVARIANCE}")
+        if name in (CATEGORICAL, WEIGHT, PRESENT) and len(node.expressions) != 1:
+            raise unsupported(node, f"{name} takes one value", f"write {name}(x)")
         if name == COVARIANCE:
             _name_variables(node)
     return query
@@ -76,8 +95,10 @@ def _name_variables(call: exp.Anonymous) -> None:
         raise unsupported(inner, "an aggregate inside an aggregate", "aggregate in a subquery first")
     taken: set[str] = set()
     for argument in list(call.expressions):
-        if function_name(argument) == WEIGHT:
+        if function_name(argument) in (WEIGHT, PRESENT):
             continue
+        if function_name(argument) == CATEGORICAL:
+            argument = argument.expressions[0]
         value = argument.unalias()
         name = (argument.alias or (value.name if isinstance(value, (exp.Column, exp.Dot)) else "")).lower()
         if not name:
@@ -92,17 +113,27 @@ def _name_variables(call: exp.Anonymous) -> None:
 
 def read_covariance(call: exp.Expr) -> Covariance:
     """The call of a query that :func:`with_named_variables` has seen. FIVM105 where its arguments make no sense."""
-    weights = [a for a in call.expressions if function_name(a) == WEIGHT]
+    weights = _marked(call, WEIGHT)
+    categories = tuple((a.alias, a.this.copy()) for a in _marked(call, CATEGORICAL))
+    present = tuple(a.copy() for a in _marked(call, PRESENT))
     variables = [a for a in call.expressions if isinstance(a, exp.Alias)]
-    if not variables:
+    if not variables and not categories and not present:
         raise unsupported(call, f"{COVARIANCE} without a variable", "name at least one column in it")
     if len(weights) > 1:
         raise unsupported(weights[1], "a second weight", "multiply the weights")
-    if weights and len(weights[0].expressions) != 1:
-        raise unsupported(weights[0], f"{WEIGHT} takes one value", f"write {WEIGHT}(w)")
-    weight = weights[0].expressions[0].copy() if weights else None
-    values = tuple(a.this.copy() for a in variables)
-    return Covariance(call, values, tuple(a.alias for a in variables), weight)
+    return Covariance(
+        call,
+        tuple(a.this.copy() for a in variables),
+        tuple(a.alias for a in variables),
+        weight=weights[0].copy() if weights else None,
+        categories=categories,
+        present=present,
+    )
+
+
+def _marked(call: exp.Expr, name: str) -> list[exp.Expr]:
+    """What stands in the arguments of some name."""
+    return [a.expressions[0] for a in call.expressions if function_name(a) == name]
 
 
 def checked_types(found: Covariance, types: Sequence[SparkType | None]) -> tuple[SparkType, ...]:
@@ -122,6 +153,9 @@ def _check_digits(found: Covariance, types: Sequence[SparkType]) -> None:
     """Spark would round a product of decimals that needs more than 38 digits."""
     if any(t.is_floating for t in types) or not any(t.is_decimal for t in types):
         return
+    if not found.variables:
+        return
+    types = types[: len(found.factors)]
     variables = types[: len(found.variables)]
     widest = max(variables, key=_digits)
     digits = 2 * _digits(widest) + 1 + sum(_digits(t) + 1 for t in types[len(found.variables) :])
@@ -140,27 +174,30 @@ def written_out(
     found: Covariance, types: Sequence[SparkType], conditions: Sequence[exp.Expr] = ()
 ) -> exp.Expr:
     """The call as SQL that Spark knows; rows count that fulfil the conditions of its FILTER."""
-    return _written_out(found, types, _counts(found, types, conditions))
+    return _written_out(found, types, counts(found, types, conditions))
 
 
 def text_of(found: Covariance, types: Sequence[SparkType], conditions: Sequence[exp.Expr] = ()) -> str:
     """The same as a text. That of the condition is written once, though it stands in each of the sums."""
-    counts = _counts(found, types, conditions).sql(dialect="spark", comments=False)
-    return _written_out(found, types, exp.Var(this=counts)).sql(dialect="spark", comments=False)
+    condition = counts(found, types, conditions).sql(dialect="spark", comments=False)
+    return _written_out(found, types, exp.Var(this=condition)).sql(dialect="spark", comments=False)
 
 
-def _counts(found: Covariance, types: Sequence[SparkType], conditions: Sequence[exp.Expr]) -> exp.Expr:
+def counts(found: Covariance, types: Sequence[SparkType], conditions: Sequence[exp.Expr]) -> exp.Expr:
     """Whether a row counts: every variable is known."""
-    present = [_present(value, type_) for value, type_ in zip(found.arguments, types, strict=True)]
-    return exp.and_(*(c.copy() for c in conditions), *present)
+    factors = zip(found.factors, types, strict=False)
+    known = [_present(value, type_) for value, type_ in factors]
+    others = (*found.present, *(value for _, value in found.categories))
+    known += [exp.Not(this=exp.Is(this=grouped(value.copy()), expression=exp.Null())) for value in others]
+    return exp.and_(*(c.copy() for c in conditions), *known)
 
 
 def _written_out(found: Covariance, types: Sequence[SparkType], condition: exp.Expr) -> exp.Expr:
-    values = list(zip(found.arguments, types, strict=True))
+    values = list(zip(found.factors, types, strict=False))
     weight = values[len(found.variables) :]
 
     def total(*factors: tuple[exp.Expr, SparkType]) -> exp.Expr:
-        counted = _product([*factors, *weight]) if factors or weight else exp.Literal.number(1)
+        counted = product([*factors, *weight]) if factors or weight else exp.Literal.number(1)
         case = exp.Case(ifs=[exp.If(this=condition.copy(), true=counted)])
         return exp.Coalesce(this=exp.Sum(this=case), expressions=[exp.Literal.number(0)])
 
@@ -176,7 +213,7 @@ def _present(value: exp.Expr, type_: SparkType) -> exp.Expr:
     return exp.Not(this=exp.Is(this=grouped(value.copy()), expression=exp.Null()))
 
 
-def _product(factors: Sequence[tuple[exp.Expr, SparkType]]) -> exp.Expr:
+def product(factors: Sequence[tuple[exp.Expr, SparkType]]) -> exp.Expr:
     """The product without a loss: in bigints, in decimals with room for every digit, or in doubles."""
     is_double = any(t.is_floating for _, t in factors)
     is_decimal = any(t.is_decimal for _, t in factors)

@@ -20,12 +20,13 @@ from fivm_dbt.ir.written import WrittenClause
 from fivm_dbt.naming import unique_name
 from fivm_dbt.parts.length import DAY, Length
 from fivm_dbt.sql.aggregation import aggregated
+from fivm_dbt.sql.categories import spelled_by_groups
 from fivm_dbt.sql.check_syntax import check_syntax
 from fivm_dbt.sql.clause_order import check_clause_order
 from fivm_dbt.sql.completions import Completions
 from fivm_dbt.sql.covariances import with_named_variables
 from fivm_dbt.sql.domains import Domain, per_value, with_domain
-from fivm_dbt.sql.edits import edited, named, one_after_the_other
+from fivm_dbt.sql.edits import Edit, edited, named, one_after_the_other
 from fivm_dbt.sql.expressions import to_scalar, unparenthesized
 from fivm_dbt.sql.from_clause import Read, from_clause
 from fivm_dbt.sql.functions import check_functions
@@ -69,6 +70,8 @@ def lower(
         _check_names(lowered)
     except FivmError as error:
         raise error.located(sql=sql) from None
+    if lowered.spelled is not None:
+        return _spelled(sql, lowered, catalog, describe, approximate, part_length)
     if lowered.completions:
         lowered = _completed(
             sql, lowered, catalog=catalog, describe=describe, approximate=approximate, part_length=part_length
@@ -88,6 +91,10 @@ def _lowered(
     check_written_back(query, sql)
     query = without_idle_limits(with_named_variables(with_arguments_in_order(query)))
     lowered = lowering.query(query, {}, "result")
+    categorical = lowering.completions.categorical
+    if categorical is not None:
+        spelled = spelled_by_groups(sql, categorical)
+        return replace(lowered, spelled=spelled)
     names = lowered.names
     unusual = not all(name.isidentifier() for name in names)
     if describe is not None and unusual and not lowering.matches and not _names_its_columns(query):
@@ -101,6 +108,25 @@ def _lowered(
         matches=matches,
         written_out=lowering.completions.written_out,
     )
+
+
+def _spelled(
+    sql: str,
+    written: Lowered,
+    catalog: Catalog,
+    describe: Describe | None,
+    approximate: bool,
+    part_length: Length,
+) -> Lowered:
+    """The text in other words, lowered."""
+    text = str(written.spelled)
+    try:
+        lowered = lower(text, catalog, describe, approximate=approximate, part_length=part_length)
+    except FivmError as error:
+        error.span = None
+        raise error.located(sql=sql) from None
+    edits = one_after_the_other(sql, (Edit(0, len(sql), text),), lowered.completions)
+    return replace(lowered, names=written.names, completions=edits)
 
 
 def _completed(

@@ -42,6 +42,8 @@ class Lowered:
     completions: tuple[Edit, ...] = ()
     matches: tuple[WrittenClause, ...] = ()
     written_out: tuple[Edit, ...] = ()
+    spelled: str | None = None
+    """The text in which a covariance with categorical variables is spelled by groups: that is to be lowered instead."""
 
     @property
     def columns(self) -> tuple[Column, ...]:

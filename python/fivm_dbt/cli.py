@@ -373,19 +373,10 @@ def init(directory: Path, package: str | None) -> None:
       fivm init shop
       fivm init . --package ../fivm_dbt
     """
-    from fivm_dbt.operations.init import MODEL, SEED, init_project
+    from fivm_dbt.operations.init import init_project, told
 
-    done = init_project(directory, package)
-    for item in done:
-        click.echo(f"{item.what.ljust(7)}  {item.path}")
-    for item in done:
-        if item.to_add:
-            click.echo(f"\nadd to {item.path}, under packages:\n{item.to_add}")
-    click.echo(
-        f"\nnext:\n  cd {directory}\n  dbt deps\n  fivm doctor --project-dir .\n"
-        f"  dbt build --select {SEED} {MODEL}\n"
-        f"then change seeds/{SEED}.csv, and look before you build again:\n  fivm plan --select '+{MODEL}'"
-    )
+    for line in told(directory, init_project(directory, package)):
+        click.echo(line)
 
 
 @main.command()

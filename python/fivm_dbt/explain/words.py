@@ -18,8 +18,8 @@ from fivm_dbt.plan.model.view import View
 def short(relation: str) -> str:
     """A relation without its schema, as people call it.
 
-    >>> short("raw.`Orders`")
-    'Orders'
+    >>> short("raw.`orders 2024`"), short("Orders")
+    ('orders 2024', 'orders')
     """
     return split_name(relation)[-1].strip("`")
 

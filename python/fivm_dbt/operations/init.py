@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -40,6 +40,18 @@ def init_project(directory: Path, package: str | None = None) -> list[Done]:
     directory = directory.resolve()
     files = list(_files(directory, _project(directory), _package(package)))
     return [_write(path, text, to_add) for path, text, to_add in files]
+
+
+def told(directory: Path, done: Sequence[Done]) -> Iterator[str]:
+    """What was done, what is left to be done by hand, and what to type next."""
+    yield from (f"{item.what.ljust(7)}  {item.path}" for item in done)
+    for item in done:
+        if item.to_add:
+            yield f"\nadd to {item.path}, under packages:\n{item.to_add}"
+    yield f"\nnext:\n  cd {directory}\n  dbt deps\n  fivm doctor --project-dir ."
+    yield f"  dbt build --select {SEED} {MODEL}"
+    yield f"then change {SEED}.csv, and look before you run again:"
+    yield f"  dbt seed --select {SEED}\n  fivm plan --select {MODEL}\n  dbt run --select {MODEL}"
 
 
 def _project(directory: Path) -> Mapping[str, Any]:

@@ -42,7 +42,9 @@ def _runs(
         declared = nodes.declared(name)
         if not declared.is_fivm:
             made.add(name)
-            written |= {name} if declared.materialized != "view" else set()
+            # `dbt run` loads no seed, and a view has no rows of its own.
+            is_written = node.resource_type == "model" and declared.materialized != "view"
+            written |= {name} if is_written else set()
             continue
         run = _run(adapter, engine, node, made, full_refresh=full_refresh, propagate=propagate)
         made.add(name)

@@ -7,8 +7,12 @@ from dataclasses import replace
 import pytest
 
 from fivm_dbt.errors import FivmError
+from fivm_dbt.parts.length import Length
+from fivm_dbt.parts.parted import TimeParts
 from fivm_dbt.refresh.ahead import Ahead, look_ahead
 from fixtures.models import Bench, plan_of, relation
+from viewdf_bench import Bench as PartBench
+from viewdf_bench import Model, Table, at
 
 SQL = "select g, sum(v) as s from raw.f join raw.d on f.k = d.k group by g"
 F, D = "k int, v decimal(10,2)", "k int, g string"
@@ -143,3 +147,21 @@ def test_an_input_of_another_type() -> None:
     wider = [relation("raw.f", F.replace("10,2", "12,2")), relation("raw.d", D)]
     bench.plan = replace(plan_of(SQL, wider))
     assert "v decimal(10,2) is now v decimal(12,2)" in str(_ahead(bench).reason)
+
+
+def test_models_of_time_parts() -> None:
+    hours = Model("hours", "select ts, sum(x) as x from {e:j} group by ts", meta={"fivm_start": "oldest"})
+    events = Table("e", [("ts", "timestamp"), ("x", "int")], [(at("10:00"), 1), (at("11:00"), 2)])
+    events.parts = TimeParts("ts", Length.of("hour"))
+    bench = PartBench([events], [hours])
+    plan, engine = bench.plans["hours"], bench.bench.engine
+    for action in ("built", "no change"):
+        assert look_ahead(plan, engine).action == action
+        assert engine.exists(plan.relation) is (action == "no change")
+        assert bench.run()["hours"].action == action
+    bench.change("e", [(at("11:30"), 5)])
+    ahead = look_ahead(plan, engine)
+    assert (ahead.action, [m.relation for m in ahead.moved]) == ("refreshed", ["e"])
+    assert bench.run()["hours"].action == "refreshed"
+    bench.check()
+    bench.close()

@@ -96,7 +96,7 @@ def _presence(value: Scalar, join: Join) -> Polynomial:
     found = _value(value.ast(), join)
     if found is not None:
         return found[2]
-    if not value.columns and not isinstance(value.ast(), exp.Null):
+    if isinstance(value.ast(), (exp.Literal, exp.Boolean)):
         return Polynomial.number(1)
     return Polynomial.of(presence(value), INT)
 

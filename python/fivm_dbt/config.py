@@ -33,6 +33,7 @@ Pass = Literal[
     "delta_first",
     "look_ups",
     "magic_sets",
+    "marks",
     "products",
     "relevant_changes",
     "shared_aggregates",

@@ -173,7 +173,7 @@ class _Planning:
             inequality=self._config.fivm_inequality,
             buckets=self._config.fivm_buckets,
             is_factorized=self._is_factorized,
-            part_length=self._config.part_length,
+            part_length=None if "marks" in self._config.fivm_without else self._config.part_length,
             by_time="time_ranges" not in self._config.fivm_without,
             is_utc=is_utc(self.request.session),
             may_append=self._config.fivm_apply in ("auto", "append") and self._config.fivm_merge == "grouped",

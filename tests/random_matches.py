@@ -38,12 +38,17 @@ _SIGNS = (
 _COLUMNS = ("x", "y")
 
 
-def random_clause(rng: random.Random) -> Clause:
-    """A clause that takes a row at least; skips to a variable have one to go to."""
+def random_clause(rng: random.Random, *, by_rows: bool = False) -> Clause:
+    """A clause that takes a row at least; skips to a variable have one to go to.
+
+    ``by_rows``: its conditions are over the row that is tried and its neighbours, and its loops over groups take a row.
+    """
     mode = rng.choice(("past last row", "past last row", "to next row", "to first", "to last"))
     pattern = _pattern(rng, 3)
     while may_be_empty(pattern):
         pattern = _pattern(rng, 3)
+    if by_rows:
+        mode = rng.choice(("past last row", "past last row", "to next row"))
     variable = None
     if mode in ("to first", "to last"):
         variable = "t_"
@@ -53,7 +58,8 @@ def random_clause(rng: random.Random) -> Clause:
         )
         pattern = Seq((pattern, target, behind))
     names = sorted(names_of(pattern))
-    define = {n: _condition(rng, n, names, 2) for n in names if rng.random() < 0.7}
+    others = None if by_rows else names
+    define = {n: _condition(rng, n, others, 2) for n in names if rng.random() < 0.7}
     all_rows = rng.random() < 0.4
     measures = []
     for number in range(rng.randint(1, 4)):
@@ -85,7 +91,7 @@ def _pattern(rng: random.Random, depth: int) -> Any:
     return Rep(_pattern(rng, depth - 1), least, most, sign)
 
 
-def _condition(rng: random.Random, own: str, names: list[str], depth: int) -> Any:
+def _condition(rng: random.Random, own: str, names: list[str] | None, depth: int) -> Any:
     if depth and rng.random() < 0.3:
         word = rng.choice(("and", "or", "or"))
         return Logic(word, *(_condition(rng, own, names, depth - 1) for _ in range(2)))
@@ -97,8 +103,11 @@ def _condition(rng: random.Random, own: str, names: list[str], depth: int) -> An
     return Compare(sign, left, right)
 
 
-def _value(rng: random.Random, own: str, names: list[str]) -> Any:
-    """Mostly of the row that is tried."""
+def _value(rng: random.Random, own: str, names: list[str] | None) -> Any:
+    """Mostly of the row that is tried; without ``names`` of it and its neighbours alone."""
+    if names is None:
+        offset = rng.choice((0, 0, -1, -1, -2, 1, 2))
+        return Nav(rng.choice((own, None)), rng.choice(_COLUMNS), offset=offset, is_plain=rng.random() < 0.5)
     variable = rng.choice((own, own, None, rng.choice(names)))
     if rng.random() < 0.5:
         return Nav(variable, rng.choice(_COLUMNS))

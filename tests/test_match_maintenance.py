@@ -57,9 +57,9 @@ def _expected(clause: Clause, rows: Sequence[Stored]) -> list[list[Any]]:
     return result
 
 
-def _scenario(seed: int) -> dict[str, Any]:
+def _scenario(seed: int, *, has_marks: bool = True) -> dict[str, Any]:
     rng = random.Random(seed)
-    clause = random_clause(rng)
+    clause = random_clause(rng, by_rows=not has_marks)
     type_ = rng.choice(("int", "date", "date", "timestamp", "timestamp", "timestamp_ntz"))
     length = rng.choice(LENGTHS.get(type_, LENGTHS["timestamp"]))
     buckets = rng.choice((None, None, 2))
@@ -70,6 +70,8 @@ def _scenario(seed: int) -> dict[str, Any]:
         ("fivm_merge", rng.choice((None, None, "per_partition"))),
     )
     config = {k: v for k, v in ways if v is not None}
+    if not has_marks:
+        config["fivm_without"] = "marks"
 
     def shown_as(row: Sequence[Any], place: int = 1) -> list[Any]:
         return [TIMES[type_](v) if n == place else v for n, v in enumerate(row)]
@@ -105,7 +107,9 @@ def _scenario(seed: int) -> dict[str, Any]:
     }
 
 
-def _replay(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> ScenarioResult:
+def _replay(
+    seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, *, has_marks: bool = True
+) -> ScenarioResult:
     import json
 
     if seed % 2:
@@ -113,7 +117,7 @@ def _replay(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Scenar
         monkeypatch.setattr("fivm_dbt.features.match.spark.runs.PARTS_AT_ONCE", 2)
     cache_statements(monkeypatch)
     path = tmp_path / "match.jsonl"
-    path.write_text(json.dumps(_scenario(seed)), encoding="utf-8")
+    path.write_text(json.dumps(_scenario(seed, has_marks=has_marks)), encoding="utf-8")
     (located,) = load_scenarios([path])
     return replay_scenario(located.scenario, tiny_workbench)
 
@@ -128,6 +132,19 @@ def _replay(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Scenar
 )
 def test_maintained_matches(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     result = _replay(seed, tmp_path, monkeypatch)
+    assert result.outcome == "passed", "\n".join([result.line(), result.message or "", *result.details()])
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(3, marks=pytest.mark.more),
+        *(pytest.param(seed, marks=pytest.mark.long) for seed in range(50, 70)),
+    ],
+)
+def test_whole_partitions(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without marks, where a regular expression reads most partitions."""
+    result = _replay(seed, tmp_path, monkeypatch, has_marks=False)
     assert result.outcome == "passed", "\n".join([result.line(), result.message or "", *result.details()])
 
 

@@ -281,3 +281,13 @@ def test_an_interrupted_refresh_is_finished(apply: str) -> None:
         bench.refresh()
         bench.check()
         assert bench.shown() == whole.shown()
+
+
+def test_without_marks_whole_partitions_are_read_by_the_expression() -> None:
+    bench = _bench(6, fivm_without=["marks"])
+    told = "\n".join(maintenance(bench.plan))
+    assert "by the regular expression" in told and "last mark" not in told
+    _changed(bench, [_row(key, 6, 20) for key in KEYS], [_row("b", 2, 1)])
+    _changed(bench, [_row("a", 7, 30), _row("a", 8, 1), _row(None, 3, 40, hour=9)])
+    report = _changed(bench, delete=[_row("c", 0, 20), _row("a", 4, 30)])
+    assert report.action == "refreshed"

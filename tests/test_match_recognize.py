@@ -50,13 +50,18 @@ def spark_sql(clause: Clause) -> str:
 
 
 def matched(clause: Clause, streams: dict[int, list[RowOf]], rng: random.Random) -> Counter[tuple[Any, ...]]:
-    """What the generated SQL gives over all streams at once, whose rows lie in the table in any order."""
+    """What the generated SQL gives over all streams."""
+    return matched_by(spark_sql(clause), streams, rng)
+
+
+def matched_by(sql: str, streams: dict[int, list[RowOf]], rng: random.Random) -> Counter[tuple[Any, ...]]:
+    """What a query gives over all streams at once, whose rows lie in the table in any order."""
     rows = [(k, r["t"], r["x"], r["y"]) for k, stream in streams.items() for r in stream]
     rng.shuffle(rows)
     engine = DuckDbEngine()
     try:
         engine.create_table("p", COLUMNS, rows)
-        return Counter(tuple(row) for row in engine.query(spark_sql(clause)))
+        return Counter(tuple(row) for row in engine.query(sql))
     finally:
         engine.close()
 

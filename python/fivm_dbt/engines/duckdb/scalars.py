@@ -38,6 +38,10 @@ MACROS = (
     "CREATE MACRO spark_log10(x) AS CASE WHEN x > 0 THEN log10(x) END",
     "CREATE MACRO spark_isnan(x) AS COALESCE(isnan(TRY_CAST(x AS DOUBLE)), FALSE)",
     "CREATE MACRO spark_split(s, p) AS CASE WHEN s = '' THEN [''] ELSE str_split_regex(s, p) END",
+    "CREATE MACRO spark_ahead(s, p) AS "
+    "list_transform(range(1, length(s) + 2), lambda i: regexp_extract(substring(s, i), p))",
+    "CREATE MACRO spark_ahead_at_first(s, p) AS list_transform(range(1, length(s) + 2), "
+    "lambda i: CASE WHEN i = 1 THEN regexp_extract(s, p) ELSE '' END)",
     "CREATE MACRO spark_length(a) AS length(CAST(a AS VARCHAR)), (a VARCHAR) AS length(a), (a BLOB) AS octet_length(a)",
     # UNIX_TIMESTAMP cuts towards 1970, UNIX_SECONDS and UNIX_MILLIS downwards.
     "CREATE MACRO spark_unix_seconds(a) AS CAST(floor(epoch_us(a) / 1000000) AS BIGINT)",
@@ -181,6 +185,20 @@ def _regexp_replace(node: exp.Expr) -> exp.Expr:
     found = node.copy()
     found.set("replacement", exp.Literal.string(re.sub(r"\$(\d)", r"\\\1", new.name)))
     return found
+
+
+_AHEAD = re.compile(r"\(\?=\((.*)\)\|\)", re.DOTALL)
+
+
+def _regexp_extract_all(node: exp.Expr) -> exp.Expr:
+    """DuckDB cannot look ahead: ``(?=(p)|)`` asks at each place for the text that p matches there, or for none."""
+    pattern = node.expression
+    ahead = _AHEAD.fullmatch(pattern.name) if isinstance(pattern, exp.Literal) else None
+    if ahead is None:
+        return node
+    inner = ahead.group(1)
+    name = "SPARK_AHEAD_AT_FIRST" if inner.startswith("^") else "SPARK_AHEAD"
+    return _call(name, node.this, exp.Literal.string(f"^(?:{inner})"))
 
 
 def _mod(node: exp.Expr) -> exp.Expr:
@@ -359,6 +377,7 @@ RULES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
         this=exp.Cast(this=node.this.copy(), to=exp.DataType.build("BIGINT"))
     ),
     exp.Negative: lambda node: exp.paren(exp.Neg(this=exp.paren(node.this.copy()))),
+    exp.RegexpExtractAll: _regexp_extract_all,
     exp.RegexpReplace: _regexp_replace,
     exp.RegexpSplit: lambda node: (
         node if node.args.get("limit") else _call("SPARK_SPLIT", node.this, node.expression)

@@ -15,6 +15,7 @@ from typing import Literal
 
 from fivm_dbt.catalog.types import SparkType
 from fivm_dbt.features.match.ir.automaton import Automaton
+from fivm_dbt.features.match.ir.regular import Regular
 from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.node import Field, Item, named, used
 from fivm_dbt.ir.scalar import ColumnId, Scalar
@@ -36,6 +37,8 @@ KEYS = f"{PREFIX}keys"
 """The columns of PARTITION BY."""
 
 NUMBER = "number"
+SYMBOL = f"{PREFIX}symbol"
+"""The letter of a row: which conditions it meets."""
 POSITION = f"{PREFIX}position"
 """The number of a row in its partition, from 1; also the register that has that of the last row."""
 
@@ -91,6 +94,7 @@ class Recognizer:
 
     ``conditions`` are over ROW and TESTED. A variable without one takes every row. ``per_part``: the pattern is a chain
     of states that a key goes along with its row of each part, and a match is reported in every part in which it holds.
+    ``regular`` finds the matches of whole partitions; a text says why the automaton does that.
     """
 
     pattern: str
@@ -101,6 +105,29 @@ class Recognizer:
     skip: Skip
     all_rows: bool
     per_part: bool = False
+    regular: Regular | str = ""
+
+    @property
+    def way(self) -> str:
+        """How the matches of a whole partition are found, in words."""
+        if isinstance(self.regular, Regular):
+            return self.regular.described
+        return f"by the automaton: {self.regular}" if self.regular else "by the automaton"
+
+    @property
+    def is_sliced(self) -> bool:
+        """Whether the registers of a match follow from where the rows of each variable begin and end in it."""
+        if not isinstance(self.regular, Regular) or self.all_rows:
+            return False
+        known = {None, *(name for name, _ in self.regular.captured)}
+        return all(r.kind != "classifier" and r.variable in known for r in self.held)
+
+    @property
+    def read_by_slices(self) -> frozenset[str] | None:
+        """The columns of a row that registers read; None where an automaton may read rows too."""
+        if not isinstance(self.regular, Regular) or self.regular.longest is not None or not self.is_sliced:
+            return None
+        return frozenset(name for r in self.held if r.value is not None for _, name in r.value.columns)
 
 
 @dataclass(frozen=True)
@@ -151,7 +178,8 @@ class Match(Local):
     @property
     def described(self) -> str:
         by = ", ".join(i.value.sql for i in self.partition) or "nothing"
-        return f"Match {self.alias} by {by} {recognized(self.recognizer, self.order, self.items)}"
+        how = recognized(self.recognizer, self.order, self.items)
+        return f"Match {self.alias} by {by} {how}, {self.recognizer.way}"
 
 
 def recognized(rec: Recognizer, order: Sequence[Ordering], items: Sequence[Item]) -> str:

@@ -132,4 +132,5 @@ class Runs(Node):
     def described(self) -> str:
         by = f"{', '.join(k.value.sql for k in self.keys)}, {self.part.sql}"
         how = recognized(self.recognizer, self.order, self.items)
-        return f"Runs {self.alias} by {by} {how}, last mark in {self.latest.sql}"
+        way = "by the automaton, whose states are kept"
+        return f"Runs {self.alias} by {by} {how}, {way}, last mark in {self.latest.sql}"

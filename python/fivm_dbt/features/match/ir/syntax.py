@@ -116,10 +116,10 @@ def written(pattern: Pattern) -> str:
     if isinstance(pattern, Alternation):
         return " | ".join(written(p) for p in pattern.parts)
     inner = written(pattern.part)
-    return f"{inner if isinstance(pattern.part, Variable) else f'({inner})'}{_quantifier(pattern)}"
+    return f"{inner if isinstance(pattern.part, Variable) else f'({inner})'}{quantifier(pattern)}"
 
 
-def _quantifier(pattern: Repetition) -> str:
+def quantifier(pattern: Repetition) -> str:
     bounds = (pattern.least, pattern.most)
     known = next((sign for sign, pair in _QUANTIFIERS.items() if pair == bounds), None)
     if known is not None:

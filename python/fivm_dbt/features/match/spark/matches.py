@@ -1,17 +1,21 @@
-"""A SELECT finds the matches of a pattern: a partition becomes an array, and a fold makes its matches.
+"""A SELECT finds the matches of a pattern: a partition becomes an array, and a function of it gives its matches.
 
-``SELECT items FROM (SELECT keys, fold(rows) AS matches FROM (SELECT keys, SORT_ARRAY(COLLECT_LIST(row)) AS rows
+``SELECT items FROM (SELECT keys, matches(rows) AS matches FROM (SELECT keys, SORT_ARRAY(COLLECT_LIST(row)) AS rows
 FROM (numbered rows) GROUP BY keys)) LATERAL VIEW EXPLODE(matches)``, and with ALL ROWS PER MATCH also over the steps of
-each match. The fold is in :mod:`fivm_dbt.features.match.spark.fold`.
+each match. The function is a fold (:mod:`fivm_dbt.features.match.spark.fold`) or, where the recognizer has a regular
+expression, over the rows with their symbols (:mod:`fivm_dbt.features.match.spark.found`).
 """
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from fivm_dbt.features.match.ir.match import FINAL, FOUND, KEYS, POSITION, ROW_PART, RUNNING, Match
+from fivm_dbt.features.match.ir.match import FINAL, FOUND, KEYS, POSITION, ROW_PART, RUNNING, SYMBOL, Match
+from fivm_dbt.features.match.ir.regular import Regular
 from fivm_dbt.features.match.spark.fold import fold_of
 from fivm_dbt.features.match.spark.fold_sql import field
+from fivm_dbt.features.match.spark.found import Found
+from fivm_dbt.features.match.spark.symbols import symbol
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, identifier
 from fivm_dbt.spark.select import WRITERS, Reader, select_columns
@@ -24,16 +28,22 @@ def select_matches(node: Match, reader: Reader) -> exp.Select:
     """The query whose rows are those of ``node``."""
     keys = [f"key_{number}" for number in range(1, len(node.partition) + 1)]
     numbered = select_columns(_numbered(node, keys), node.input, reader).subquery("numbered_rows", copy=False)
-    row = exp.Struct(
-        expressions=[_named(name, column_ast("", name)) for name in (POSITION, *_row_columns(node))]
-    )
+    shown = [POSITION, *_row_columns(node)]
+    if isinstance(node.recognizer.regular, Regular):
+        letter = _aliased(symbol(node.recognizer, node.recognizer.regular), SYMBOL)
+        columns = [*map(exp.column, keys), *(column_ast("", name) for name in shown), letter]
+        numbered = (
+            exp.select(*columns, copy=False).from_(numbered, copy=False).subquery("lettered_rows", copy=False)
+        )
+        shown.append(SYMBOL)
+    row = exp.Struct(expressions=[_named(name, column_ast("", name)) for name in shown])
     rows = exp.func("SORT_ARRAY", exp.func("COLLECT_LIST", row, dialect="spark"), dialect="spark")
     by_key = exp.select(*(exp.column(k) for k in keys), _aliased(rows, _ROWS), copy=False)
     by_key = by_key.from_(numbered, copy=False)
     if keys:
         by_key = by_key.group_by(*(exp.column(k) for k in keys), copy=False)
-    fold = fold_of(node.recognizer).matches(exp.column(_ROWS))
-    matched = exp.select(*(exp.column(k) for k in keys), _aliased(fold, _MATCHES), copy=False)
+    matches = _matches_in(node, exp.column(_ROWS))
+    matched = exp.select(*(exp.column(k) for k in keys), _aliased(matches, _MATCHES), copy=False)
     matched = matched.from_(by_key.subquery("partitions", copy=False), copy=False)
     query = exp.select(*_shown(node, keys), copy=False).from_(
         matched.subquery("matched", copy=False), copy=False
@@ -42,6 +52,13 @@ def select_matches(node: Match, reader: Reader) -> exp.Select:
     if node.recognizer.all_rows:
         query = query.lateral(_exploded(field(FOUND, "match", "path"), RUNNING), copy=False)
     return query
+
+
+def _matches_in(node: Match, rows: exp.Expr) -> exp.Expr:
+    recognizer = node.recognizer
+    if isinstance(recognizer.regular, Regular):
+        return Found(recognizer, recognizer.regular, tuple(_row_columns(node))).matches(rows)
+    return fold_of(recognizer).matches(rows)
 
 
 def _numbered(node: Match, keys: list[str]) -> list[exp.Expr]:
@@ -74,8 +91,11 @@ def _numbered(node: Match, keys: list[str]) -> list[exp.Expr]:
 
 
 def _row_columns(node: Match) -> list[str]:
+    """What is collected of each row: where no automaton reads rows, what registers read."""
     part = [ROW_PART] if node.part is not None else []
-    return [*part, *(i.name for i in node.columns), *(s.name for s in node.shifts)]
+    columns = [*part, *(i.name for i in node.columns), *(s.name for s in node.shifts)]
+    read = node.recognizer.read_by_slices
+    return columns if read is None else [name for name in columns if name in read]
 
 
 def _shown(node: Match, keys: list[str]) -> list[exp.Expr]:

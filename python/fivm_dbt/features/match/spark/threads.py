@@ -129,7 +129,7 @@ class Threads:
         conditions = []
         if register.variable is not None:
             conditions.append(self._waits_for(register.variable))
-        value = register.value.substitute(_of_row).ast() if register.value is not None else None
+        value = register.value.substitute(of_row).ast() if register.value is not None else None
         counter = field(THREAD, of, register.counter) if register.counter is not None else None
         is_nothing = exp.EQ(this=counter, expression=number(0)) if counter is not None else None
         new: exp.Expr
@@ -149,7 +149,7 @@ class Threads:
             new = if_else(
                 is_nothing,
                 cast(value.copy(), register.type),
-                _added(old.copy(), value.copy(), register.type),
+                added(old.copy(), value.copy(), register.type),
             )
         elif register.kind == "last":
             new = cast(value, register.type)
@@ -165,12 +165,12 @@ class Threads:
         return call("ELEMENT_AT", names, field(THREAD, "state"))
 
 
-def _of_row(column: ColumnId) -> Scalar | None:
+def of_row(column: ColumnId) -> Scalar | None:
     relation, name = column
     return Scalar(field(ROW, name)) if relation == ROW else None
 
 
-def _added(old: exp.Expr, value: exp.Expr, type_: SparkType) -> exp.Expr:
+def added(old: exp.Expr, value: exp.Expr, type_: SparkType) -> exp.Expr:
     """``old + value`` in the type of the sum; Spark rounds the last digits of sums of wider decimals."""
     if not type_.is_decimal:
         return exp.Add(this=old, expression=exp.paren(value))

@@ -119,6 +119,7 @@ class _Clause:
             skip=skip,
             all_rows=all_rows,
             per_part=part is not None,
+            regular=written_pattern.regular(conditions, tested.all, skip),
         )
         alias = self.lowering.alias("matched")
         columns = tuple(rows.columns.values())

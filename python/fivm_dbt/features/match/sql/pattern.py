@@ -8,6 +8,8 @@ from sqlglot import exp
 
 from fivm_dbt.errors import FivmError, Span
 from fivm_dbt.features.match.ir.automaton import MAX_STATES, Automaton, TooManyStates, automaton
+from fivm_dbt.features.match.ir.match import Register, Skip
+from fivm_dbt.features.match.ir.regular import NotRegular, Regular, regular
 from fivm_dbt.features.match.ir.syntax import (
     PatternError,
     Repetition,
@@ -17,6 +19,7 @@ from fivm_dbt.features.match.ir.syntax import (
     variables,
     written,
 )
+from fivm_dbt.ir.scalar import Scalar
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,26 @@ class WrittenPattern:
             what = "the pattern matches no row at all: there would be a match before each row"
             raise self._refused(what, "let it take one row at least, as A+ instead of A*")
         return found
+
+    def regular(
+        self, conditions: tuple[tuple[str, Scalar], ...], tested: tuple[Register, ...], skip: Skip
+    ) -> Regular | str:
+        """The regular expression, or why there is none: what DEFINE asks of a row has to follow from its partition
+        alone, not from the match."""
+        if self.is_per_part:
+            return "ONE ROW PER PART goes from state to state"
+        if tested:
+            return "DEFINE looks at the match so far"
+        if any(condition.may_raise for _, condition in conditions):
+            return "DEFINE has a condition that may stop the statement"
+        if skip.mode in ("to first", "to last"):
+            return f"AFTER MATCH SKIP {skip.mode.upper()} {skip.written}"
+        try:
+            is_overlapping = skip.mode != "past last row"
+            names = tuple(name for name, _ in conditions)
+            return regular(parse_pattern(self._text), names, at_each_row=is_overlapping)
+        except NotRegular as why:
+            return str(why)
 
     def check_chain(self) -> None:
         """FIVM105 for a pattern that is no chain of variables, each with a plus sign or without."""

@@ -14,6 +14,7 @@ import pytest
 from fivm_dbt.catalog import Catalog
 from fivm_dbt.config import load_config
 from fivm_dbt.errors import FivmError
+from fivm_dbt.explain.text import explain
 from fivm_dbt.plan.model.plan import MaintainedPlan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
@@ -249,6 +250,17 @@ def test_bad_arguments_have_messages_of_their_own(call: str, message: str, remed
         lower(f"select {call} from r", catalog)
     assert message in found.value.message
     assert remedy in (found.value.remedy or "")
+
+
+def test_explain_shortens_what_is_long() -> None:
+    """The text that is recomputed has a sum for each entry, with all variables in each."""
+    columns = [f"x{n}" for n in range(12)]
+    tables = [relation("r", ", ".join(f"{c} int" for c in columns))]
+    plan = plan_of(f"select fivm_covariance({', '.join(columns)}) as m from r", tables)
+    text = explain(plan)
+    assert "written out as Spark SQL: this is recomputed" in text
+    assert plan.completed_sql not in text
+    assert f"... ({len(plan.completed_sql):,} characters)" in text
 
 
 def test_ties_and_moments_are_completed_together() -> None:

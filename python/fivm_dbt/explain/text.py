@@ -28,6 +28,7 @@ from fivm_dbt.registry import Registry
 from fivm_dbt.spark.pieces import pretty
 from fivm_dbt.spark.state import joined_on_read
 from fivm_dbt.sql.edits import Edit
+from fivm_dbt.sql.parse import is_beyond_spark
 
 EXPLANATIONS: Registry[Callable[[Any, bool], Iterable[str]]] = Registry()
 """By kind of plan its parts of text, with the statements or without them."""
@@ -140,8 +141,23 @@ def _completions(plan: Plan) -> list[str]:
     if not plan.completions:
         return []
     put = [f"  {_edit(plan, edit)}" for edit in plan.completions]
-    heading = _heading("completed where rows may tie: this is maintained, and recomputed")
-    return [heading, *put, plan.completed_sql.strip()]
+    what = "completed where rows may tie: this is maintained, and recomputed"
+    if is_beyond_spark(plan.sql):
+        what = "completed where rows may tie, and written out as Spark SQL: this is recomputed"
+    return [_heading(what), *put, _shortened(plan.completed_sql.strip(), _LONG_TEXT)]
+
+
+_LONG_EDIT, _LONG_TEXT = 400, 8_000
+"""The sums of a covariance of 39 variables are a million characters."""
+
+
+def _shortened(text: str, most: int) -> str:
+    """A text, or its beginning.
+
+    >>> _shortened("abcdef", 6), _shortened("abcdefg", 6)
+    ('abcdef', 'abcdef ... (7 characters)')
+    """
+    return text if len(text) <= most else f"{text[:most]} ... ({len(text):,} characters)"
 
 
 def _edit(plan: Plan, edit: Edit) -> str:
@@ -151,7 +167,9 @@ def _edit(plan: Plan, edit: Edit) -> str:
     where = f"line {sql.count(chr(10), 0, position) + 1}, column {position - start + 1}"
     where += f" of view {view.name}" if view is not None else ""
     gone = plan.text[edit.position : edit.position + edit.length]
-    return f"{where}: {edit.text.strip()}" + (f" in the place of {gone}" if gone else "")
+    return f"{where}: {_shortened(edit.text.strip(), _LONG_EDIT)}" + (
+        f" in the place of {gone}" if gone else ""
+    )
 
 
 def _heading(text: str) -> str:

@@ -23,6 +23,7 @@ from fivm_dbt.sql.covariances import checked_types, is_covariance, read_covarian
 from fivm_dbt.sql.expressions import unparenthesized
 from fivm_dbt.sql.functions import is_aggregate
 from fivm_dbt.sql.group_keys import Projections
+from fivm_dbt.sql.moments import spelled_out
 from fivm_dbt.sql.parse import unsupported
 from fivm_dbt.sql.scope import Scope
 from fivm_dbt.sql.typing import known_type
@@ -65,6 +66,17 @@ class AggregateCalls:
             made = AggregateCall.over(name, call.function, arguments, result)
             self.found[identity] = replace(made, is_repeatable=is_repeatable(call, lambda _: types[0]))
         return self.found[identity]
+
+    def spelled_out(self, node: exp.Expr) -> exp.Expr | None:
+        """A call as an expression over COUNT and SUM, where sums of doubles are added up; None where it stays."""
+        call = read_call(node)
+        if not is_covariance(call.function_node):
+            return spelled_out(node, self.type_of)
+        found = read_covariance(call.function_node)
+        types = [self.type_of(argument) for argument in found.arguments]
+        if found.categories or not any(t is not None and t.is_floating for t in types):
+            return None
+        return written_out(found, checked_types(found, types), call.conditions, as_finite=True)
 
     def type_of(self, node: exp.Expr) -> SparkType | None:
         return self._type(Scalar(unparenthesized(node)))

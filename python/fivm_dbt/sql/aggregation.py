@@ -24,7 +24,6 @@ from fivm_dbt.sql.group_keys import Projections, grouped_expression, outermost_a
 from fivm_dbt.sql.grouping_sets import SET_NUMBER, GroupingSets, read_grouping_sets, repeat_for_sets
 from fivm_dbt.sql.lowered import Ctes
 from fivm_dbt.sql.membership import counted, has_subquery, outermost_query
-from fivm_dbt.sql.moments import spelled_out
 from fivm_dbt.sql.outer_scope import CARRIED
 from fivm_dbt.sql.over_nothing import completed
 from fivm_dbt.sql.parse import span_of, unsupported
@@ -267,7 +266,7 @@ class _Grouping:
         if isinstance(node, (exp.Grouping, exp.GroupingId)):
             return self._grouping(node)
         if is_aggregate(node) or isinstance(node, AROUND_AGGREGATES):
-            spelled = spelled_out(node, self.calls.type_of) if self.calls.approximate else None
+            spelled = self.calls.spelled_out(node) if self.calls.approximate else None
             if spelled is not None:
                 return exp.paren(spelled.transform(self._as_field))
             return column_ast(self.alias, self.calls.call(node).name)

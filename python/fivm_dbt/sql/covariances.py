@@ -17,6 +17,7 @@ from fivm_dbt.functions.learning import CATEGORICAL, COVARIANCE, PRESENT, WEIGHT
 from fivm_dbt.ir.calls import function_name
 from fivm_dbt.ir.scalar import Scalar, as_type, grouped
 from fivm_dbt.rings.covariances import moments, pairs
+from fivm_dbt.rings.doubles import finite_part
 from fivm_dbt.rings.integers import presence
 from fivm_dbt.sql.functions import is_aggregate
 from fivm_dbt.sql.parse import unsupported
@@ -171,10 +172,17 @@ def _digits(type_: SparkType) -> int:
 
 
 def written_out(
-    found: Covariance, types: Sequence[SparkType], conditions: Sequence[exp.Expr] = ()
+    found: Covariance,
+    types: Sequence[SparkType],
+    conditions: Sequence[exp.Expr] = (),
+    *,
+    as_finite: bool = False,
 ) -> exp.Expr:
-    """The call as SQL that Spark knows; rows count that fulfil the conditions of its FILTER."""
-    return _written_out(found, types, counts(found, types, conditions))
+    """The call as SQL that Spark knows; rows count that fulfil the conditions of its FILTER.
+
+    No sum is of an infinity or NaN. With ``as_finite`` this is written to be seen: nothing has to count those then.
+    """
+    return _written_out(found, types, counts(found, types, conditions), as_finite=as_finite)
 
 
 def text_of(found: Covariance, types: Sequence[SparkType], conditions: Sequence[exp.Expr] = ()) -> str:
@@ -192,13 +200,17 @@ def counts(found: Covariance, types: Sequence[SparkType], conditions: Sequence[e
     return exp.and_(*(c.copy() for c in conditions), *known)
 
 
-def _written_out(found: Covariance, types: Sequence[SparkType], condition: exp.Expr) -> exp.Expr:
+def _written_out(
+    found: Covariance, types: Sequence[SparkType], condition: exp.Expr, *, as_finite: bool = False
+) -> exp.Expr:
     values = list(zip(found.factors, types, strict=False))
     weight = values[len(found.variables) :]
 
     def total(*factors: tuple[exp.Expr, SparkType]) -> exp.Expr:
         counted = product([*factors, *weight]) if factors or weight else exp.Literal.number(1)
-        case = exp.Case(ifs=[exp.If(this=condition.copy(), true=counted)])
+        case: exp.Expr = exp.Case(ifs=[exp.If(this=condition.copy(), true=counted)])
+        if as_finite and any(t.is_floating for _, t in (*factors, *weight)):
+            case = finite_part(case)
         return exp.Coalesce(this=exp.Sum(this=case), expressions=[exp.Literal.number(0)])
 
     sums = [total(value) for value in values[: len(found.variables)]]

@@ -60,7 +60,8 @@ class Regular:
     def described(self) -> str:
         """The way in words."""
         bound = f", keys of more than {self.longest} rows by the automaton" if self.longest else ""
-        return f"by the regular expression {self.text} over ({', '.join(self.tested)}){bound}"
+        over = f" over ({', '.join(self.tested)})" if self.tested else ""
+        return f"by the regular expression {self.text}{over}{bound}"
 
 
 def regular(anchored: Anchored, tested: tuple[str, ...], *, at_each_row: bool) -> Regular:

@@ -242,6 +242,15 @@ def test_inputs_are_the_tables_below_views_to_any_depth() -> None:
     ]
 
 
+def test_spark_3_tells_less() -> None:
+    """Neither modes nor settings, and names without quotes."""
+    left_out = ("View Schema Mode", "View Query Output Columns")
+    said = [row for row in view_rows("select * from raw.o", "id", "amount") if row[0] not in left_out]
+    execute = answering(raw__o=DELTA, stg__v=[*said, ("View Query Output Columns", "[id, amount]")])
+    (view,) = catalog_of("select * from stg.v", execute).views
+    assert (view.selected, len(view.types)) == (("id", "amount"), 2)
+
+
 def test_a_view_that_follows_its_tables_keeps_nothing() -> None:
     execute = answering(raw__o=DELTA, stg__v=view_rows("select * from raw.o", "id", mode="EVOLUTION"))
     (view,) = catalog_of("select * from stg.v", execute).views

@@ -78,6 +78,9 @@ class Described:
 
 VIEW = "VIEW"
 _TABLES = ("", "MANAGED", "EXTERNAL")
+_NOT_IN_JSON = ("PARSE_SYNTAX_ERROR", "UNSUPPORTED_FEATURE", "ParseException")
+"""What servers answer that do not describe a view in JSON."""
+
 _QUOTED = re.compile(r"`((?:[^`]|``)*)`")
 
 Describes = Callable[[str], Described | None]
@@ -136,9 +139,10 @@ def parse_description(rows: list[tuple[str, ...]]) -> Described:
 
 
 def _stored(facts: Mapping[str, str]) -> StoredView:
-    columns = [
-        name.replace("``", "`") for name in _QUOTED.findall(facts.get("View Query Output Columns", ""))
-    ]
+    listed = facts.get("View Query Output Columns", "")
+    columns = [name.replace("``", "`") for name in _QUOTED.findall(listed)]
+    # Spark 3 does not quote them.
+    columns = columns or [name for name in listed.strip("[]").split(", ") if name]
     schema, mode = facts.get("View Catalog and Namespace", ""), facts.get("View Schema Mode", "")
     return StoredView.of(canonical(schema), columns, mode)
 
@@ -151,7 +155,7 @@ def _with_settings(execute: Execute, name: str, described: Described) -> Describ
         told = execute(f"DESCRIBE TABLE EXTENDED {name} AS JSON", fetch=True).rows[0][0]
         settings = json.loads(str(told)).get("view_creation_spark_configuration")
     except Exception as error:
-        if "PARSE_SYNTAX_ERROR" not in str(error):
+        if not any(code in str(error) for code in _NOT_IN_JSON):
             raise
         settings = None
     if settings is None:

@@ -159,6 +159,18 @@ def test_a_recomputed_model_reads_the_tables_at_their_versions() -> None:
     assert "definition of view stg.orders" in plan.signature
 
 
+def test_a_model_that_reads_itself_is_refused() -> None:
+    itself = relation("analytics.m", "id int")
+    for sql, views, through in (
+        ("select id from analytics.m", [], ""),
+        ("select id from seen", [V("seen", "select * from analytics.m")], " through view seen"),
+    ):
+        request = ModelRequest("Analytics.m", sql, Catalog.of([itself], views), load_config({}))
+        with pytest.raises(FivmError, match="FIVM105") as caught:
+            plan_model(request)
+        assert caught.value.message == f"the model reads itself{through}"
+
+
 def test_explain_and_lineage_say_through_what_a_table_is_read() -> None:
     top = V("stg.top", "select *, row_number() over (order by id) as place from stg.orders")
     sql = "select o.id, max(t.place) as p from raw.orders o left join stg.top t on t.id = o.customer group by o.id"

@@ -58,11 +58,21 @@ def plan_model(
     try:
         request.config.check_maintained()
         plan = _placed(request, relation, describe, columns_of or describe)
+        _check_own_rows(plan)
         if describe is not None:
             check_types(request.unfolded.views, describe)
         return replace(plan, project=request.project, is_read=request.is_read)
     except FivmError as error:
         raise error.located(sql=request.sql, model=split_name(relation)[-1]) from None
+
+
+def _check_own_rows(plan: Plan) -> None:
+    """FIVM105 where a model reads itself, by its name or through a view of somebody else: dbt knows of neither."""
+    if plan.relation in (item.name for item in plan.inputs):
+        ways = [name for name in plan.unfolded.through.get(plan.relation, ()) if name != plan.relation]
+        through = f" through view {', '.join(ways)}" if ways else ""
+        what = f"the model reads itself{through}"
+        raise FivmError("FIVM105", what, remedy="read what it is computed from, or write a viewdf model")
 
 
 def _placed(

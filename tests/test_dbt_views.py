@@ -56,7 +56,7 @@ def recomputed(shop: Project) -> list[tuple[object, ...]]:
     )
 
 
-def test_views_in_a_project(shop: Project) -> None:
+def test_views_in_a_project(shop: Project, capsys: pytest.CaptureFixture[str]) -> None:
     """Built, refreshed by what changed in the tables below, left alone, and built anew where a view is another one."""
     run = shop.dbt("build")
     assert run.figures("totals")["action"] == "built"
@@ -81,11 +81,12 @@ def test_views_in_a_project(shop: Project) -> None:
     assert figures["reason"].startswith("definition of view views.stg_orders changed; ")
     assert shop.rows("totals") == recomputed(shop)
 
-    told = shop.dbt("run-operation", "fivm_explain", "--args", "{model: totals}").text
+    shop.dbt("run-operation", "fivm_explain", "--args", "{model: totals}")
+    told = capsys.readouterr().out
     assert "views_raw.orders through view views.named and by itself [" in told
     assert "views_raw.customers through view views.named [" in told
-    told = shop.dbt("run-operation", "fivm_doctor").text
-    assert "views_raw.customers (read by totals)" in told
+    shop.dbt("run-operation", "fivm_doctor")
+    assert "views_raw.customers (read by totals)" in capsys.readouterr().out
 
 
 def test_views_of_others(shop: Project) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dbt_project import TYPED_ORDERS, Run, create_files, invoke
-from fivm_dbt.bridge.commands import Project, plan_of_model
+from fivm_dbt.bridge.commands import Project, next_runs, plan_of_model
 from fivm_dbt.bridge.nodes import remember_helpers
 from fivm_dbt.catalog import Catalog
 from fivm_dbt.config import load_config
@@ -197,6 +198,10 @@ def test_helpers_stand_below_the_views_that_a_model_reads(project: Path) -> None
     plan = plan_of_model("amounts", Project(project, project, None))
     assert [i.name for i in plan.inputs] == ["shop_raw.customers", "shop_raw.orders"]
     assert [view.name for view in plan.database_views] == ["shop.stg_orders"]
+    ahead = partial(
+        next_runs, Project(project, project, None), exclude=[], full_refresh=False, is_offline=True
+    )
+    assert [run.does for run in ahead(select=["amounts"])] == ["build or refresh"]
 
 
 @pytest.mark.more

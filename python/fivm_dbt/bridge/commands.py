@@ -21,6 +21,9 @@ from fivm_dbt.project.manifest import MAINTAINED, Nodes
 from fivm_dbt.project.offline import plan_of_compiled
 from fivm_dbt.suggest import did_you_mean
 
+_COMPILED = (*MAINTAINED, "view")
+"""The materializations of models whose texts tell what a model above them is computed from."""
+
 _OFFLINE = (
     "--exclude",
     "resource_type:test",
@@ -67,7 +70,7 @@ def _plan_of_model(model: str, options: list[str]) -> Plan:
             f"there is no model {model} (with materialized='fivm': {', '.join(known) or 'none'})",
             remedy=did_you_mean(model, known) or "correct the name",
         )
-    maintained = [f"+{node.name},config.materialized:{kind}" for kind in (*MAINTAINED, "view")]
+    maintained = [f"+{node.name},config.materialized:{kind}" for kind in _COMPILED]
     select = ["--select", *maintained, node.name]
     done = _invoke(["compile", *select, *_OFFLINE, *options], manifest)
     compiled = {result.node.unique_id: result.node.compiled_code for result in done.results}
@@ -116,7 +119,7 @@ def _without_connection(
     models = [n for n in nodes.in_order(selected) if _is_maintained(n)]
     if not models:
         return []
-    selection = [f"+{n.name},config.materialized:{kind}" for n in models for kind in MAINTAINED]
+    selection = [f"+{n.name},config.materialized:{kind}" for n in models for kind in _COMPILED]
     done = _invoke(
         ["compile", "--select", *selection, *(n.name for n in models), *_OFFLINE, *options],
         manifest,

@@ -18,7 +18,7 @@ from fivm_dbt.naming import quote, relation_name, split_name
 from fivm_dbt.refresh.engine import Engine, Row
 from fivm_dbt.spark.formats import CHANGE_FEED, FORMAT
 from fivm_dbt.sql.typing import Describe
-from fivm_dbt.testing.workbench import TableSpec, Workbench, view_statement
+from fivm_dbt.testing.workbench import TableSpec, Workbench
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -120,7 +120,8 @@ class SparkWorkbench:
         self._fill("CREATE TABLE", table, values_query(table, rows))
 
     def show(self, view: DatabaseView) -> None:
-        self._sql(view_statement(view))
+        names = f" ({', '.join(map(quote, view.names))})" if view.names else ""
+        self._sql(f"CREATE OR REPLACE VIEW {view.name}{names} AS\n{view.sql}")
 
     def set_clock(self, clock: Clock | None) -> None:
         self._engine.fixed_clock = clock

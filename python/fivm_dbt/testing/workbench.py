@@ -28,16 +28,6 @@ class TableSpec:
     partition_by: tuple[str, ...] = ()
 
 
-def view_statement(view: DatabaseView) -> str:
-    """A view as either engine creates it.
-
-    >>> view_statement(DatabaseView("v", "select k from r", names=("id",)))
-    'CREATE OR REPLACE VIEW v AS SELECT * FROM (\\nselect k from r\\n) AS q(id)'
-    """
-    names = f"({', '.join(map(quote, view.names))})" if view.names else ""
-    return f"CREATE OR REPLACE VIEW {view.name} AS SELECT * FROM (\n{view.sql}\n) AS q{names}"
-
-
 class Workbench(Protocol):
     """The tables of one scenario on one engine. Every method that changes a table is one commit of it."""
 
@@ -124,7 +114,9 @@ class DuckDbWorkbench:
         self._engine.recreate(table.name, rows)
 
     def show(self, view: DatabaseView) -> None:
-        self._engine.run(view_statement(view))
+        names = f"({', '.join(map(quote, view.names))})" if view.names else ""
+        query = f"SELECT * FROM (\n{view.sql}\n) AS q{names}"
+        self._engine.run(f"CREATE OR REPLACE VIEW {view.name} AS {query}")
 
     def set_clock(self, clock: Clock | None) -> None:
         self._engine.fixed_clock = clock

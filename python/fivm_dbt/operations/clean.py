@@ -73,6 +73,6 @@ def _views(execute: Execute, schema: str) -> Iterator[tuple[str, Described]]:
 def _described(execute: Execute, schema: str, names: Iterable[str]) -> Iterator[tuple[str, Described]]:
     for name in names:
         relation = relation_name(*split_name(schema), name)
-        described = describe_relation(execute, relation)
+        described = describe_relation(execute, relation, is_read=False)
         if described is not None:
             yield relation, described

@@ -59,6 +59,7 @@ def look_ahead(
     *,
     full_refresh: bool = False,
     propagate: bool = False,
+    is_in_the_way: bool = False,
 ) -> Ahead:
     """What :func:`refresh` with these arguments would do. Nothing is written, staged or measured.
 
@@ -66,7 +67,8 @@ def look_ahead(
     """
     state = read_state(engine, plan.relation) if state is None else state
     is_lazy = plan.config.fivm_refresh == "lazy" and not propagate
-    run = run_of(plan, _Looking(engine, plan, logger.debug), is_lazy=is_lazy)
+    make_way = _nothing if is_in_the_way else None
+    run = run_of(plan, _Looking(engine, plan, logger.debug, make_way), is_lazy=is_lazy)
     run.decided = _stop
     try:
         report = run.execute(full_refresh, state)
@@ -109,6 +111,10 @@ class _Stopped(Exception):
     def __init__(self, decision: Decision) -> None:
         super().__init__(decision.action)
         self.decision = decision
+
+
+def _nothing() -> None:
+    """What is in the way stays."""
 
 
 def _stop(decision: Decision) -> None:

@@ -35,7 +35,7 @@ def refresh(
     progress: Progress = logger.info,
     propagate: bool = False,
     within: TimeRange = (None, None),
-    make_way: Callable[[], None] = lambda: None,
+    make_way: Callable[[], None] | None = None,
 ) -> Report:
     """Bring the model up to date with its inputs and say what was done.
 

@@ -26,7 +26,7 @@ class Recorder:
         engine: Engine,
         plan: Plan,
         progress: Callable[[str], None],
-        make_way: Callable[[], None] = lambda: None,
+        make_way: Callable[[], None] | None = None,
     ) -> None:
         self._engine = engine
         self._staged: list[str] = []
@@ -36,7 +36,7 @@ class Recorder:
         self._metrics: Metrics | None = None
         self.progress = progress
         self.make_way = make_way
-        """Drops what else has the name of the model's view, which comes in its place."""
+        """Drops what another materialization has left under the model's name; None where there is no such thing."""
         engine.start_measuring(self._tag)
 
     @property

@@ -103,7 +103,8 @@ class Run(Generic[P]):
         """What the last refresh has left, and its head to start from."""
         state = read_state(self.engine, self.plan.relation) if state is None else state
         self.head = state.head
-        self.is_new = state.finished is None and not self.engine.exists(self.plan.relation)
+        is_there = self.engine.make_way is None and self.engine.exists(self.plan.relation)
+        self.is_new = state.finished is None and not is_there
         return state
 
     def _why_missing(self, state: State) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from fivm_dbt.bridge.connection import engine_of
+from fivm_dbt.bridge.methods.refresh import is_in_the_way
 from fivm_dbt.bridge.models import nodes_of, planner_of_node
 from fivm_dbt.bridge.told import told
 from fivm_dbt.engines.spark.engine import SparkEngine
@@ -69,9 +70,13 @@ def _run(
         return NextRun(str(node.name), "build", f"its first build, after that of {', '.join(first)}")
     try:
         planner = planner_of_node(adapter, engine, node)
-        state = read_state(engine, canonical(adapter.Relation.create_from(adapter.config, node).render()))
+        name = adapter.Relation.create_from(adapter.config, node).render()
+        state = read_state(engine, canonical(name))
         plan = settled_plan(planner, engine, state, full_refresh=full_refresh, may_measure=False)
-        ahead = look_ahead(plan, engine, state, full_refresh=full_refresh, propagate=propagate)
+        is_other = engine.exists(name) and is_in_the_way(engine, plan, name)
+        ahead = look_ahead(
+            plan, engine, state, full_refresh=full_refresh, propagate=propagate, is_in_the_way=is_other
+        )
         return of_plan(plan, ahead)
     except FivmError as error:
         return refused(str(node.name), error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ class FivmResponse(AdapterResponse):  # type: ignore[misc]
 
 def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
     """Build or refresh a model; what dbt has to know about it."""
-    relation = request["relation"]
+    relation, existing = request["relation"], request["existing"]
     engine = engine_of(adapter, tell_once)
     try:
         with told(relation):
@@ -48,6 +49,8 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
             )
             is_full, tell = bool(request["full_refresh"]), progress()
             plan = settled_plan(planner, engine, state, full_refresh=is_full, progress=tell)
+            is_other = existing is not None and is_in_the_way(engine, plan, existing.render())
+            make_way = partial(adapter.drop_relation, existing) if is_other else None
             report = refresh(
                 plan,
                 engine,
@@ -56,7 +59,7 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
                 progress=tell,
                 propagate=bool(request["propagate"]),
                 within=_event_times(adapter),
-                make_way=lambda: _make_way(adapter, engine, plan, request["existing"]),
+                make_way=make_way,
             )
     finally:
         engine.stop_measuring()
@@ -70,14 +73,10 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _make_way(adapter: Any, engine: SparkEngine, plan: Plan, existing: Any | None) -> None:
-    """Drop what stands where the model's view goes: the same model as another materialization left it."""
-    if existing is None:
-        return
-    name = existing.render()
+def is_in_the_way(engine: SparkEngine, plan: Plan, name: str) -> bool:
+    """Whether what has the model's name is not its view: the same model as another materialization left it."""
     is_ours = engine.view_property(name, ROOT_PROPERTY) == plan.state_relation
-    if not is_ours and engine.view_property(name, FACTORS_PROPERTY) is None:
-        adapter.drop_relation(existing)
+    return not is_ours and engine.view_property(name, FACTORS_PROPERTY) is None
 
 
 def _event_times(adapter: Any) -> TimeRange:

@@ -87,12 +87,17 @@ Describes = Callable[[str], Described | None]
 """Says what a relation is, None where it does not exist."""
 
 
-def describe_relation(execute: Execute, name: str) -> Described | None:
-    """A relation as the database describes it, None where it does not exist."""
+def describe_relation(execute: Execute, name: str, *, is_read: bool = True) -> Described | None:
+    """A relation as the database describes it, None where it does not exist.
+
+    One that ``is_read`` is told with all that its rows mean, which may be further questions.
+    """
     described = _described(execute, name)
     if described is None:
         return None
     described = replace(described, properties=_readable(described.properties, name, described.view_text))
+    if not is_read:
+        return described
     described = _with_settings(execute, name, described.as_read())
     return _with_whole_types(execute, name, described)
 

@@ -10,6 +10,7 @@ from sqlglot.dialects.dialect import DialectType
 from sqlglot.dialects.spark import Spark
 
 from fivm_dbt.ir.clauses import clauses_in
+from fivm_dbt.ir.places import share_notes
 
 _AS_WRITTEN = frozenset(
     "COLLATE DATE_FORMAT FROM_UNIXTIME LISTAGG LOG10 MAX_BY MIN_BY PARSE_JSON PERCENTILE_CONT PERCENTILE_DISC "
@@ -57,10 +58,10 @@ class SparkText(Spark):
         tokens = self.tokenize(sql)
         for clause in clauses_in(sql):
             tokens = clause.as_read(tokens)
-        return _named_again(self.parser(**opts).parse(tokens, sql))
+        return _finished(self.parser(**opts).parse(tokens, sql))
 
     def parse_into(self, expression_type: Any, sql: str, **opts: Any) -> list[exp.Expr | None]:
-        return _named_again(super().parse_into(expression_type, sql, **opts))
+        return _finished(super().parse_into(expression_type, sql, **opts))
 
 
 SPARK, SPARK_TEXT = Spark(), SparkText()
@@ -71,10 +72,12 @@ def _is_name(token: Token) -> bool:
     return token.token_type in (TokenType.VAR, TokenType.IDENTIFIER) and token.text.upper() != "END"
 
 
-def _named_again(trees: list[exp.Expr | None]) -> list[exp.Expr | None]:
-    for call in (c for tree in trees if tree is not None for c in tree.find_all(exp.Anonymous)):
-        if str(call.this).startswith(_MARK):
-            call.set("this", str(call.this).removeprefix(_MARK))
+def _finished(trees: list[exp.Expr | None]) -> list[exp.Expr | None]:
+    """The trees, with functions under their own names again, and notes that copies share."""
+    for node in (n for tree in trees if tree is not None for n in tree.walk()):
+        share_notes(node)
+        if isinstance(node, exp.Anonymous) and str(node.this).startswith(_MARK):
+            node.set("this", str(node.this).removeprefix(_MARK))
     return trees
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from functools import cached_property
+from operator import is_
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from fivm_dbt.catalog import Catalog
@@ -100,8 +101,9 @@ class Node:
             found = _BELOW_IN[cls] = tuple((n, is_tuple) for n, is_tuple in declared if is_tuple is not None)
         return found
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[Node, ...]:
+        """What is below it, from the left."""
         found: list[Node] = []
         for name, is_tuple in self._below():
             value = getattr(self, name)
@@ -109,7 +111,9 @@ class Node:
         return tuple(found)
 
     def with_inputs(self: N, inputs: tuple[Node, ...]) -> N:
-        """The same operator over other inputs."""
+        """The same operator over other inputs; itself, with all that is known of it, over the same ones."""
+        if len(inputs) == len(self.inputs) and all(map(is_, inputs, self.inputs)):
+            return self
         values: dict[str, Any] = {}
         for name, is_tuple in self._below():
             values[name], inputs = (inputs, ()) if is_tuple else (inputs[0], inputs[1:])
@@ -184,7 +188,8 @@ class Node:
 
     def _check(self, *scalars: Scalar) -> None:
         """Every column used is a field of an input or of the clock: a mistake here is ours, not the user's."""
-        known = {f.id for node in self.inputs for f in node.fields}
+        below = self.inputs
+        known = below[0].ids if len(below) == 1 else frozenset().union(*(node.ids for node in below))
         for scalar in scalars:
             missing = {c for c in scalar.columns - known if not c[0].startswith(CLOCK)}
             if missing:

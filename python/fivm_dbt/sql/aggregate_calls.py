@@ -52,7 +52,7 @@ class AggregateCalls:
             return self._covariance(node, call)
         if call.ring is None:
             return self._general(node, call)
-        values = [Scalar(unparenthesized(argument)).without_places for argument in call.arguments]
+        values = [Scalar(unparenthesized(argument)) for argument in call.arguments]
         types = self.lowering.typer.types(values, self.scope.types) if values else []
         if not adds_exactly(call, types, node):
             if self.approximate and call.ring.adds_doubles and all(map(_is_double, types)):
@@ -92,7 +92,7 @@ class AggregateCalls:
         found = read_covariance(call.function_node)
         given = [Scalar(unparenthesized(argument)) for argument in found.arguments]
         types = checked_types(found, self.lowering.typer.types(given, self.scope.types))
-        values = [Scalar(unparenthesized(argument)).without_places for argument in call.arguments]
+        values = [Scalar(unparenthesized(argument)) for argument in call.arguments]
         identity: tuple[str | Scalar, ...] = (call.function, *found.names, *values)
         if identity in self.found:
             return self.found[identity]

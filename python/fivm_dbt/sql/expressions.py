@@ -12,6 +12,7 @@ from fivm_dbt.functions.function import Kind
 from fivm_dbt.functions.lookup import is_kind
 from fivm_dbt.ir.calls import function_name
 from fivm_dbt.ir.clock import CLOCK_TYPES
+from fivm_dbt.ir.places import note
 from fivm_dbt.ir.scalar import Scalar, column_ast, grouped
 from fivm_dbt.naming import CLOCK
 from fivm_dbt.sql.functions import (
@@ -94,7 +95,7 @@ def qualify(node: exp.Expr, scope: Scope) -> exp.Expr:
             for new, old in zip(
                 resolved.find_all(exp.Identifier), reversed(list(part.find_all(exp.Identifier))), strict=False
             ):
-                new.meta.update(old.meta)
+                note(new, **old.meta)
             return resolved
         return part
 
@@ -139,7 +140,7 @@ def _with_clock(node: exp.Expr, scope: Scope) -> exp.Expr:
         column = column_ast(CLOCK, kind)
         span = span_of(part)
         assert span is not None
-        column.meta.update(start=span.start, end=span.end - 1, written=f"{name}()")
+        note(column, start=span.start, end=span.end - 1, written=f"{name}()")
         return column
 
     return node.transform(visit, copy=False)

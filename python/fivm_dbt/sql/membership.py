@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from fivm_dbt.ir.places import note
 from fivm_dbt.ir.scalar import column_ast
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.sql.expressions import is_subquery, qualify, unparenthesized
@@ -211,7 +212,7 @@ def _number_of_rows(query: exp.Query) -> exp.Expr:
 
 def _counted(query: exp.Select, condition: exp.Expr | None) -> exp.Expr:
     counted = query.copy()
-    counted.meta[UNREAD] = query.copy()
+    note(counted, **{UNREAD: query.copy()})
     counted.set("distinct", None)
     counted.set("order", None)
     counted.set("expressions", [exp.Count(this=exp.Star())])

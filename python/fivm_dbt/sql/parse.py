@@ -12,6 +12,7 @@ from fivm_dbt.errors import FivmError, Span
 from fivm_dbt.functions.learning import COVARIANCE
 from fivm_dbt.ir.clauses import clauses_in
 from fivm_dbt.ir.dialect import SparkText
+from fivm_dbt.ir.places import note
 from fivm_dbt.sql.clause_reader import readers
 from fivm_dbt.sql.depth import within_the_stack
 
@@ -135,7 +136,7 @@ def _place_clocks(query: exp.Query, sql: str) -> None:
         ]
         if len(found) == len(nodes):
             for node, token in zip(nodes, found, strict=True):
-                node.meta.update(start=token.start, end=token.end, bare=True)
+                note(node, start=token.start, end=token.end, bare=True)
 
 
 def span_of(node: exp.Expr) -> Span | None:

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.calls import function_name
+from fivm_dbt.ir.places import note
 from fivm_dbt.sql.expressions import check_row_level, unparenthesized
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import Scope
@@ -99,10 +100,10 @@ class _Rewrite:
         struct = self.bounds.struct
         start, end = self.bounds.start, self.bounds.end
         is_told = any(start == inner for inner in end.walk())
-        struct.meta[_META] = [start.copy()] if is_told else [start.copy(), end.copy()]
-        for position, part in enumerate(struct.meta[_META]):
-            part.meta["written_window"] = f"{self.name}.{('start', 'end')[position]}"
-            part.meta["window_key"] = f"{self.name}_{('start', 'end')[position]}"
+        parts = [start.copy()] if is_told else [start.copy(), end.copy()]
+        for name, part in zip(("start", "end"), parts, strict=False):
+            note(part, written_window=f"{self.name}.{name}", window_key=f"{self.name}_{name}")
+        note(struct, **{_META: parts})
         return struct
 
     def _is_window(self, node: exp.Expr) -> bool:

@@ -8,6 +8,7 @@ from sqlglot import Token, TokenType, exp
 
 from fivm_dbt.errors import FivmError, Span
 from fivm_dbt.features.match.ir.tokens import is_per_part, match_tokens
+from fivm_dbt.ir.places import note
 from fivm_dbt.sql.parse import span_of, tokens_of
 
 
@@ -58,7 +59,8 @@ def place_matches(query: exp.Query, sql: str) -> None:
             if inner is None or not (first <= inner.start and inner.end <= last + 1):
                 continue
             texts = (t.end + 2 for t in tokens[found.keyword : found.closing] if t.text.upper() == "PATTERN")
-            node.meta.update(
+            note(
+                node,
                 start=first,
                 end=last,
                 relation_start=tokens[found.relation].start,
@@ -69,7 +71,7 @@ def place_matches(query: exp.Query, sql: str) -> None:
             )
             nodes.remove(node)
             if _is_per_part(tokens[found.keyword : found.closing]):
-                node.meta["per_part"] = True
+                note(node, per_part=True)
             break
 
 

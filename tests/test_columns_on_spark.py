@@ -66,6 +66,7 @@ def test_another_column_of_the_same_name(spark: SparkSession) -> None:
     }
 
 
+@pytest.mark.long
 def test_replaced_with_another_partitioning(spark: SparkSession) -> None:
     """The feed has NULL for the partition column of rows that have gone, and rows that did not change."""
     sql = (

@@ -15,6 +15,7 @@ from fivm_dbt.engines.spark.engine import SparkEngine, on_session
 from fivm_dbt.plan.model.head import Note, Written
 from fivm_dbt.refresh.engine import Engine
 from fivm_dbt.spark.formats import FORMAT
+from fixtures.runs import by_run
 
 INSERT = "INSERT INTO {t} SELECT 2 AS k, 20 AS x"
 REPLACE = "INSERT INTO {t} REPLACE WHERE k = 1 SELECT 1 AS k, 11 AS x"
@@ -50,7 +51,7 @@ def test_on_duckdb() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("kind", ["in this process", "over a network"])
+@pytest.mark.parametrize("kind", by_run(["in this process"], long=["over a network"]))
 def test_on_spark(kind: str, spark: SparkSession) -> None:
     spark.sql("CREATE SCHEMA IF NOT EXISTS numbers")
     own = SparkEngine.of_session(spark)

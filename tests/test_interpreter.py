@@ -107,6 +107,7 @@ def test_every_query_has_an_answer_and_no_other() -> None:
     assert len(QUERIES) > 100
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_spark_says_it_still(spark: SparkSession) -> None:
     from fivm_dbt.engines.spark.local_rows import local_rows

@@ -83,7 +83,7 @@ class TestWhatIsRead:
     def test_appended_rows_read_the_last_marks_alone(self) -> None:
         """Whatever the number of days before, and how long ago the last row of the key was."""
         found = []
-        for days in (6, 12):
+        for days in (4, 8):
             bench = _bench(days)
             new = _changed(bench, [_row(key, days + 40, 20) for key in KEYS])
             same_day = _changed(bench, [_row("a", days + 40, 30, hour=7)])

@@ -99,8 +99,8 @@ def check_all(seeds: Iterable[int]) -> None:
 
 
 def test_random_patterns() -> None:
-    """Eight clauses over 60 streams each: 480 pairs."""
-    check_all(range(8, 16))
+    """Five clauses over 60 streams each: 300 pairs."""
+    check_all(range(11, 16))
 
 
 @pytest.mark.more

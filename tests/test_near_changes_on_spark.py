@@ -71,6 +71,7 @@ def _shown(workbench: SparkWorkbench, columns: str) -> list[tuple[object, ...]]:
     return sorted(tuple(row) for row in workbench.engine.query(f"select {columns} from m"))
 
 
+@pytest.mark.long
 def test_days_on_which_clocks_change(workbench: SparkWorkbench) -> None:
     """In Vienna the 31st of March 2024 has 23 hours and the 27th of October 25."""
     _run(workbench, "SET spark.sql.session.timeZone = Europe/Vienna")

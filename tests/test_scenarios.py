@@ -16,6 +16,7 @@ from fivm_dbt.testing.replay import Replays, replay_scenario
 from fivm_dbt.testing.replay_files import replay_files
 from fivm_dbt.testing.scenario_plans import Forced
 from fivm_dbt.testing.workbench import DuckDbWorkbench
+from fixtures.runs import by_run
 from generator.differential import run_scenario, tiny_workbench
 
 if TYPE_CHECKING:
@@ -312,9 +313,9 @@ def test_expected_error_that_does_not_come(tmp_path: Path) -> None:
 
 
 ON_SPARK = (
-    "joins/both-sides-change-on-one-key",
     "factors/sums-of-a-star",
     "keys/listing-without-multiplicities",
+    "joins/both-sides-change-on-one-key",
     "keys/groups-whose-key-determines-the-rest",
     "aggregates/avg-of-every-exact-type",
     "captures/replaced-by-other-rows",
@@ -352,9 +353,7 @@ ON_SPARK = (
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    "name", [*ON_SPARK[:3], *(pytest.param(n, marks=pytest.mark.long) for n in ON_SPARK[3:])]
-)
+@pytest.mark.parametrize("name", by_run(ON_SPARK[:2], long=ON_SPARK[2:]))
 def test_scenario_on_spark(name: str, spark: SparkSession) -> None:
     from fivm_dbt.testing.spark_workbench import SparkWorkbench
 

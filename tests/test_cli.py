@@ -14,6 +14,7 @@ from dbt.cli.main import dbtRunner
 from dbt_project import TYPED_ORDERS, create_files
 from fivm_dbt import __version__
 from fivm_dbt.cli import main
+from fivm_dbt.errors import CODES
 
 QUERY = """\
 -- what comes in
@@ -35,8 +36,21 @@ def fivm(*arguments: str | Path, expect: int = 0) -> Result:
 def test_version_and_help() -> None:
     assert fivm("--version").output.strip() == f"fivm, version {__version__}"
     assert "dbt run" in fivm("--help").output
-    for command in ("explain", "plan", "replay", "doctor", "init", "jars"):
+    for command in ("explain", "plan", "replay", "doctor", "init", "jars", "error"):
         assert len(fivm(command, "--help").output.splitlines()) > 5
+
+
+@pytest.mark.parametrize("number", CODES)
+def test_what_is_known_of_an_error(number: str) -> None:
+    shown = fivm("error", number.lower()).output
+    assert shown.startswith(f"{number}: {CODES[number].title}")
+    assert "what to do: " in shown.lower() and "<!--" not in shown and "](" not in shown
+
+
+def test_codes_that_are_not_known() -> None:
+    assert fivm("error").output.splitlines()[4] == "FIVM105  construct not supported incrementally"
+    assert "did you mean FIVM105?" in fivm("error", "105", expect=2).output
+    assert "lists all codes" in fivm("error", "what", expect=2).output
 
 
 def test_explain_a_file(tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def test_triggered(code: str) -> None:
     assert error.code.number == code
     text = str(error)
     assert text.startswith(f"{code} {CODES[code].title}")
-    assert text.endswith(f"see docs/errors.md#{code.lower()}")
+    assert text.endswith(f"more about it: fivm error {code}")
     assert error.remedy and f"what to do: {error.remedy}" in text
     if code in QUERIES:
         assert error.model == "m" and error.sql == QUERIES[code]

@@ -78,7 +78,7 @@ def test_rejected(case: Case) -> None:
     with pytest.raises(FivmError) as caught:
         _rewritten(case)
     *lines, link = str(caught.value).split("\n")
-    assert link == f"see docs/errors.md#{caught.value.code.number.lower()}"
+    assert link == f"more about it: fivm error {caught.value.code.number}"
     case.check("\n".join(lines))
 
 

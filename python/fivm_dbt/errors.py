@@ -126,7 +126,7 @@ class FivmError(Exception):
             lines.append(underline(self.sql, self.span))
         if self.remedy:
             lines.append(f"what to do: {self.remedy}")
-        lines.append(f"see docs/errors.md#{self.code.number.lower()}")
+        lines.append(f"more about it: fivm error {self.code.number}")
         return "\n".join(lines)
 
 

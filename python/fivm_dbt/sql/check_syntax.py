@@ -29,7 +29,7 @@ def check_syntax(query: exp.Query) -> None:
     ...
     fivm_dbt.errors.FivmError: FIVM105 construct not supported incrementally: DISTINCT ON is not Spark SQL
     what to do: use QUALIFY row_number() OVER (PARTITION BY ... ORDER BY ...) = 1
-    see docs/errors.md#fivm105
+    more about it: fivm error FIVM105
     """
     for node in query.walk(bfs=False):
         _check(node)

@@ -51,7 +51,7 @@ def check_clause_order(sql: str) -> None:
         select a from r order by a limit 1, 2
                                           ^
     what to do: write LIMIT ... OFFSET ...
-    see docs/errors.md#fivm105
+    more about it: fivm error FIVM105
     """
     reached: list[Token | None] = [None]
     stages = [_Stage.NOTHING]

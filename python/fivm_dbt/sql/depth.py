@@ -18,7 +18,7 @@ def within_the_stack(sql: str) -> Iterator[None]:
     ...
     fivm_dbt.errors.FivmError: FIVM105 construct not supported incrementally: the query is nested too deeply
     what to do: divide it into several models
-    see docs/errors.md#fivm105
+    more about it: fivm error FIVM105
     """
     try:
         yield

@@ -89,7 +89,7 @@ def check_functions(query: exp.Expr, describe: Describe | None) -> None:
     ...
     fivm_dbt.errors.FivmError: FIVM105 construct not supported incrementally: uper is no function of Spark
     what to do: did you mean upper?
-    see docs/errors.md#fivm105
+    more about it: fivm error FIVM105
     """
     own = "functions of your own are known where there is a connection"
     if describe is not None:

@@ -87,7 +87,7 @@ def check_written_back(query: exp.Query, sql: str) -> None:
         select a from r where b between asymmetric 1 and 2
                                         ^^^^^^^^^^
     what to do: leave it out, or write it as Spark SQL does
-    see docs/errors.md#fivm105
+    more about it: fivm error FIVM105
     """
     tokens = _outside_of_clauses(SparkText().tokenize(sql), sql)
     _check_neighbours(tokens, sql)

@@ -62,12 +62,19 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         pytest.fail(f"{seconds:.1f} s of the processor: take less, or mark it as more or long", pytrace=False)
 
 
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+QUICK_JAVA = "-XX:TieredStopAtLevel=1"
+"""Thousands of statements over ten rows each: what Java's second compiler takes for them they never give back."""
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Local Spark with Delta. Without Java its tests fail, with FIVM501: a skipped test proves nothing."""
-    from fivm_dbt.engines.spark.session import local_session
+    from fivm_dbt.engines.spark.session import local_config, local_session
 
-    session = local_session(tmp_path_factory.mktemp("spark"))
+    directory = tmp_path_factory.mktemp("spark")
+    options = local_config(directory)[JAVA_OPTIONS]
+    session = local_session(directory, settings={JAVA_OPTIONS: f"{options} {QUICK_JAVA}"})
     yield session
     session.stop()
 

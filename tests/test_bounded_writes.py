@@ -114,7 +114,10 @@ def test_what_goes_is_found_in_its_partition() -> None:
 
 @pytest.mark.parametrize(
     ("apply", "step"),
-    [("auto", 4), *(pytest.param(way, 1, marks=pytest.mark.long) for way in ("auto", "replace", "merge"))],
+    [
+        pytest.param("auto", 4, marks=pytest.mark.more),
+        *(pytest.param(way, 1, marks=pytest.mark.long) for way in ("auto", "replace", "merge")),
+    ],
 )
 def test_a_refresh_that_is_interrupted_anywhere(apply: str, step: int) -> None:
     """Two statements bring a change into the marks: what the first has done is not done again."""

@@ -57,6 +57,7 @@ def _printed(process: subprocess.Popen[str]) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.more
 def test_other_processes_plan_the_same_bytes() -> None:
     processes = [_printing("1"), _printing("4242")]
     first, second = map(_printed, processes)

@@ -213,8 +213,6 @@ def _exact(sql: str, tables: dict[str, str], way: str, seed: int, **meta: object
 FAST = {
     "vwap": "ranges",
     "vwap by broker": "parameterised",
-    "both ways": "reevaluate",
-    "beside an equality that knows NULL": "parameterised",
     "in a union": "ranges",
     "over a group": "reevaluate",
 }

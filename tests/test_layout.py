@@ -22,6 +22,7 @@ from fivm_dbt.spark.formats import NotVersioned
 from fivm_dbt.spark.reads import shown_summed
 from fivm_dbt.viewtree.statistics import Upkeep
 from fixtures.models import Bench, relation
+from fixtures.runs import by_run
 
 TABLES = {
     "l": ("ok int, day date, price decimal(12,2)", 40),
@@ -219,7 +220,7 @@ def test_views_for_what_does_not_change_are_not_kept(laid: Laid) -> None:
     assert "not kept, for deltas of l, o alone, which have not changed lately" in explain(laid.bench.plan)
 
 
-@pytest.mark.parametrize("rebuild", ["auto", "never"])
+@pytest.mark.parametrize("rebuild", by_run(["auto"], more=["never"]))
 def test_views_are_made_when_their_lack_has_cost_a_build(laid: Laid, rebuild: str) -> None:
     planner = laid.planner(fivm_rebuild=rebuild)
     laid.run(planner)

@@ -14,7 +14,6 @@ from fivm_dbt.explain.operators import maintenance
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.report import Report
 from fixtures.models import Bench, Interrupted, Interrupting, plan_of, relation
-from fixtures.runs import fast_only
 
 KEYS = ("a", "b", "c", None)
 SQL = """
@@ -259,7 +258,8 @@ def test_a_caret_where_the_first_rows_wait() -> None:
     _changed(bench, delete=rows[2:])
 
 
-@pytest.mark.parametrize("apply", fast_only(["merge"], ["merge", "replace"]))
+@pytest.mark.more
+@pytest.mark.parametrize("apply", ["merge", "replace"])
 def test_an_interrupted_refresh_is_finished(apply: str) -> None:
     """The marks and what is shown of them are written together."""
     new = [_row("a", 3, 45, hour=12), _row("b", 14, 20), _row("b", 15, 30), _row("b", 16, 1)]

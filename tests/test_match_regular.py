@@ -119,6 +119,7 @@ def test_many_random_patterns() -> None:
     check_all(range(20_000, 20_300))
 
 
+@pytest.mark.more
 def test_registers_of_variables_in_a_row() -> None:
     """Their rows are slices of the match, of none where an optional variable has none."""
     rng = random.Random(7)

@@ -15,7 +15,7 @@ SEED = int(os.environ.get("FIVM_SEED", "20240501"))
 LONG_SEEDS = 2
 
 
-@pytest.mark.parametrize("name", ["EXISTS", "NOT IN", "scalar", "DISTINCT", "RANK"])
+@pytest.mark.parametrize("name", by_run(["EXISTS", "NOT IN", "RANK"], more=["scalar", "DISTINCT"]))
 def test_the_same_by_another_way(name: str) -> None:
     assert run_family(name, SEED, SHORT) is None
 

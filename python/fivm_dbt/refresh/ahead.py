@@ -76,7 +76,7 @@ def look_ahead(
     except _Stopped as stopped:
         decision = stopped.decision
     moved = tuple(_moved(decision.observed, state))
-    costs = known_costs(engine, plan.relation)
+    costs = known_costs(engine, plan.relation, state)
     if decision.action != "refreshed":
         return Ahead(decision.action, decision.reason, moved, Expected(None, costs.build))
     expected = _expected(moved, costs)

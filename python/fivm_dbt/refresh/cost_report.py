@@ -9,15 +9,18 @@ from fivm_dbt.naming import sibling
 from fivm_dbt.refresh.costs import NOTHING, Costs, Spent, known_after
 from fivm_dbt.refresh.engine import Engine
 from fivm_dbt.refresh.heads import read_state, since_head
-from fivm_dbt.refresh.observe import Finished
+from fivm_dbt.refresh.observe import Finished, State
 
 SHARES = (0.001, 0.01, 0.1, 0.5)
 """Parts of an input that change, for which is told what is expected."""
 
 
-def known_costs(engine: Engine, model: str) -> Costs:
-    """What the head of a model knows of costs, with those of the refresh that has set it; nothing of one not built."""
-    state = read_state(engine, model)
+def known_costs(engine: Engine, model: str, state: State | None = None) -> Costs:
+    """What the head of a model knows of costs, with those of the refresh that has set it; nothing of one not built.
+
+    ``state`` is what the head says, if it has just been read.
+    """
+    state = read_state(engine, model) if state is None else state
     if not isinstance(state, Finished):
         return NOTHING
     detail = state.finished.detail

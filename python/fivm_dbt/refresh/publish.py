@@ -66,9 +66,7 @@ def publish(plan: Plan, engine: Recorder, *, is_summed: bool = False) -> None:
         properties = {FACTORS_PROPERTY: "true"}
     elif plan.part_length is not None:
         properties[PART_PROPERTY] = plan.part_length.text
-    if engine.make_way is not None:
-        engine.make_way()
-        engine.make_way = None
+    engine.clear_the_way()
     engine.run(create_view(plan.relation, _shown(plan, is_summed), properties))
 
 

@@ -43,6 +43,12 @@ class Recorder:
     def name(self) -> str:
         return self._engine.name
 
+    def clear_the_way(self) -> None:
+        """Drop what another materialization has left under the model's name, the first time."""
+        if self.make_way is not None:
+            self.make_way()
+            self.make_way = None
+
     def run(self, sql: str | Statement) -> None:
         self._engine.run(self._record(sql))
 

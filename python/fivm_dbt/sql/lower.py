@@ -6,7 +6,7 @@ Whatever is not recognised is refused with its position: nothing falls through.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -49,6 +49,16 @@ from fivm_dbt.sql.windows import windowed
 from fivm_dbt.sql.written_back import check_written_back
 
 
+@dataclass(frozen=True)
+class _Given:
+    """What a text is lowered over, and how: see :func:`lower`."""
+
+    catalog: Catalog
+    describe: Describe | None
+    approximate: bool
+    part_length: Length
+
+
 def lower(
     sql: str,
     catalog: Catalog,
@@ -65,25 +75,30 @@ def lower(
     it types follow the rules of :mod:`typing`.
     Raises FIVM101 to FIVM113, with a position in ``sql``.
     """
+    return _lowered_with(sql, _Given(catalog, describe, approximate, part_length))
+
+
+def _lowered_with(sql: str, given: _Given) -> Lowered:
+    """The same, with the text in other words or completed where it has to be."""
     try:
-        lowered = _lowered(sql, catalog, describe, approximate, part_length)
+        lowered = _lowered(sql, given)
         _check_names(lowered)
     except FivmError as error:
         raise error.located(sql=sql) from None
     if lowered.spelled is not None:
-        return _spelled(sql, lowered, catalog, describe, approximate, part_length)
+        return _spelled(sql, lowered, given)
     if lowered.completions:
-        lowered = _completed(
-            sql, lowered, catalog=catalog, describe=describe, approximate=approximate, part_length=part_length
-        )
+        lowered = _completed(sql, lowered, given)
     both = one_after_the_other(sql, lowered.completions, lowered.written_out)
     return replace(lowered, completions=both, written_out=())
 
 
-def _lowered(
-    sql: str, catalog: Catalog, describe: Describe | None, approximate: bool, part_length: Length
-) -> Lowered:
-    lowering = Lowering(catalog, Typer(describe), Completions(sql), approximate, part_length)
+def _lowered(sql: str, given: _Given) -> Lowered:
+    """A text as it is."""
+    describe = given.describe
+    lowering = Lowering(
+        given.catalog, Typer(describe), Completions(sql), given.approximate, given.part_length
+    )
     query = parse(sql)
     check_syntax(query)
     check_functions(query, describe)
@@ -110,18 +125,11 @@ def _lowered(
     )
 
 
-def _spelled(
-    sql: str,
-    written: Lowered,
-    catalog: Catalog,
-    describe: Describe | None,
-    approximate: bool,
-    part_length: Length,
-) -> Lowered:
+def _spelled(sql: str, written: Lowered, given: _Given) -> Lowered:
     """The text in other words, lowered."""
     text = str(written.spelled)
     try:
-        lowered = lower(text, catalog, describe, approximate=approximate, part_length=part_length)
+        lowered = _lowered_with(text, given)
     except FivmError as error:
         error.span = None
         raise error.located(sql=sql) from None
@@ -129,22 +137,15 @@ def _spelled(
     return replace(lowered, names=written.names, completions=edits)
 
 
-def _completed(
-    sql: str,
-    written: Lowered,
-    catalog: Catalog,
-    describe: Describe | None,
-    approximate: bool,
-    part_length: Length,
-) -> Lowered:
+def _completed(sql: str, written: Lowered, given: _Given) -> Lowered:
     """The completed text, lowered. What can be said against the query was said of the text as written."""
     edits = written.completions
     try:
-        lowered = _lowered(edited(sql, edits), catalog, describe, approximate, part_length)
+        lowered = _lowered(edited(sql, edits), given)
         if lowered.names != written.names:
             # A column without an alias is named after its expression, which is another one now.
             edits = named(sql, edits, written.names)
-            lowered = _lowered(edited(sql, edits), catalog, describe, approximate, part_length)
+            lowered = _lowered(edited(sql, edits), given)
     except FivmError as error:
         error.span = None
         raise error.located(sql=sql) from None

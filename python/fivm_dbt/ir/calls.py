@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 
@@ -16,9 +17,18 @@ def function_name(node: exp.Expr) -> str | None:
     if isinstance(node, exp.Any):
         of_patterns = isinstance(node.parent, (exp.Like, exp.ILike))
         return None if of_patterns or isinstance(node.this, exp.Query) else "any"
-    if isinstance(node, exp.Func) and not isinstance(node, (exp.Connector, exp.Cast)):
-        return str(node.sql_name()).lower()
-    return None
+    return _name_of(type(node))
+
+
+_NAMES: dict[Any, str | None] = {}
+
+
+def _name_of(kind: Any) -> str | None:
+    """The name of a class of calls: nearly every node of a query is asked for its own."""
+    if kind not in _NAMES:
+        is_call = issubclass(kind, exp.Func) and not issubclass(kind, (exp.Connector, exp.Cast))
+        _NAMES[kind] = str(kind.sql_name()).lower() if is_call else None
+    return _NAMES[kind]
 
 
 def given(function: exp.Expr) -> list[exp.Expr]:

@@ -17,6 +17,7 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import DATE, TIMESTAMP
 from fivm_dbt.errors import Span
 from fivm_dbt.ir.node import Node, Side, scalars_of
+from fivm_dbt.ir.places import notes
 from fivm_dbt.ir.rename import with_scalars
 from fivm_dbt.ir.scalar import ColumnId, Scalar, as_type, column_ast, conjuncts, grouped
 from fivm_dbt.naming import CLOCK
@@ -98,7 +99,7 @@ def row_columns(scalar: Scalar) -> frozenset[ColumnId]:
 def position(scalar: Scalar) -> tuple[str, Span | None]:
     """The first clock in an expression as the user wrote it, and where it stands."""
     column = next(c for c in scalar.ast().find_all(exp.Column, bfs=False) if c.table.startswith(CLOCK))
-    place = column.meta
+    place = notes(column)
     span = Span(place["start"], place["end"] + 1) if "start" in place else None
     return str(place.get("written", column.name)), span
 

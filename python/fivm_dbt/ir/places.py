@@ -5,6 +5,7 @@ sqlglot copies the notes of each node with each copy of a tree: that was a sixth
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sqlglot import exp
@@ -21,6 +22,11 @@ def share_notes(node: exp.Expr) -> None:
     """Have copies of a node share the notes that the parser has made beside it."""
     if node._meta is not None:
         node._meta = Notes(node._meta)
+
+
+def notes(node: exp.Expr) -> Mapping[str, Any]:
+    """What is noted beside a node. Who asks sqlglot for it gives each node that has nothing a dictionary of its own."""
+    return node._meta or {}
 
 
 def note(node: exp.Expr, **values: Any) -> None:

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.ir.dialect import SPARK, SPARK_TEXT
+from fivm_dbt.ir.places import share_notes
 
 ColumnId = tuple[str, str]
 """(alias of the relation, column name)"""
@@ -254,7 +255,10 @@ def as_type(value: exp.Expr, type_: str) -> exp.Expr:
 
 @cache
 def _type_ast(text: str) -> exp.DataType:
-    return exp.DataType.build(text, dialect=SPARK)
+    type_ = exp.DataType.build(text, dialect=SPARK)
+    for node in type_.walk():
+        share_notes(node)
+    return type_
 
 
 def identifier(name: str) -> exp.Identifier:

@@ -14,6 +14,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.node import Field, Item, Node
 from fivm_dbt.ir.nodes import Filter, Map
+from fivm_dbt.ir.places import notes
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, conjuncts, grouped
 from fivm_dbt.naming import CLOCK
 from fivm_dbt.sql.aggregate_calls import AggregateCalls
@@ -168,7 +169,7 @@ class _Grouping:
             return
         known = known_type(type_, shown)
         output = next((n for n, v in self.projections if v == shown or self._is_key(v, scalar)), None)
-        label = shown.meta.get("window_key") or f"key_{len(self.keys) + 1}"
+        label = notes(shown).get("window_key") or f"key_{len(self.keys) + 1}"
         wanted = output or (shown.name if isinstance(shown, exp.Column) else label)
         value = scalar
         if self.sets is not None:

@@ -25,6 +25,7 @@ from sqlglot import exp
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.functions.learning import CATEGORICAL, PRESENT
 from fivm_dbt.ir.calls import function_name
+from fivm_dbt.ir.places import notes
 from fivm_dbt.ir.scalar import as_type, column_ast, identifier
 from fivm_dbt.rings.covariances import cell_type, moments_type
 from fivm_dbt.sql.aggregates import AROUND_AGGREGATES
@@ -72,7 +73,7 @@ def spelled_by_groups(sql: str, found: Categorical) -> str:
     """The text with the call as a join of groups. FIVM105 where its SELECT does more than group."""
     query = with_named_variables(with_arguments_in_order(parse(sql)))
     call = next(
-        c for c in query.find_all(exp.Anonymous) if is_covariance(c) and c.meta.get("start") == found.place
+        c for c in query.find_all(exp.Anonymous) if is_covariance(c) and notes(c).get("start") == found.place
     )
     select = call.find_ancestor(exp.Select)
     assert select is not None, "a call stands in a SELECT"
@@ -143,8 +144,8 @@ class _Written:
         query = self.node.copy()
         query.set("with_", None)
         query.set("order", None)
-        start = self.call.meta["start"]
-        call = next(c for c in query.find_all(exp.Anonymous) if c.meta.get("start") == start)
+        start = notes(self.call)["start"]
+        call = next(c for c in query.find_all(exp.Anonymous) if notes(c).get("start") == start)
         arguments = [
             exp.Anonymous(this=PRESENT, expressions=[a.expressions[0].this.copy()])
             if function_name(a) == CATEGORICAL

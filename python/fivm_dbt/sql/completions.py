@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from fivm_dbt.ir.node import Field, Node
+from fivm_dbt.ir.places import notes
 from fivm_dbt.sql.categories import Categorical
 from fivm_dbt.sql.completed_aggregates import CompletedAggregates
 from fivm_dbt.sql.completed_windows import CompletedWindows
@@ -141,8 +142,8 @@ class Completions:
             self._exact.add(place)
 
     def _place(self, call: exp.Expr) -> int | None:
-        if "start" in call.meta:
-            return int(call.meta["start"])
+        if "start" in notes(call):
+            return int(notes(call)["start"])
         found = self.text.call(call)
         return self.text.start(found[0]) if found is not None else None
 

@@ -11,6 +11,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from fivm_dbt.ir.dialect import SparkText
+from fivm_dbt.ir.places import notes
 from fivm_dbt.naming import quote
 from fivm_dbt.sql.parse import span_of
 
@@ -104,7 +105,7 @@ class Text:
 
         The parser gives some functions no position: the name then stands before the bracket around the first operand.
         """
-        name = self._at.get(node.meta["start"]) if "start" in node.meta else self._name_before(node)
+        name = self._at.get(notes(node)["start"]) if "start" in notes(node) else self._name_before(node)
         if name is None or not self._is(name + 1, "("):
             return None
         return name, name + 1, self.closing(name + 1)
@@ -149,7 +150,7 @@ class Text:
 
     def stands_at(self, name: exp.Identifier) -> int | None:
         """The token of an identifier; None of one that the parser has put in."""
-        number = self._at.get(name.meta.get("start", -1))
+        number = self._at.get(notes(name).get("start", -1))
         return number if number is not None and self.tokens[number].text == name.name else None
 
     def token_at(self, position: int) -> int | None:

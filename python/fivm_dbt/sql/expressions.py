@@ -12,7 +12,7 @@ from fivm_dbt.functions.function import Kind
 from fivm_dbt.functions.lookup import is_kind
 from fivm_dbt.ir.calls import function_name
 from fivm_dbt.ir.clock import CLOCK_TYPES
-from fivm_dbt.ir.places import note
+from fivm_dbt.ir.places import note, notes
 from fivm_dbt.ir.scalar import Scalar, column_ast, grouped
 from fivm_dbt.naming import CLOCK
 from fivm_dbt.sql.functions import (
@@ -95,7 +95,8 @@ def qualify(node: exp.Expr, scope: Scope) -> exp.Expr:
             for new, old in zip(
                 resolved.find_all(exp.Identifier), reversed(list(part.find_all(exp.Identifier))), strict=False
             ):
-                note(new, **old.meta)
+                if notes(old):
+                    note(new, **notes(old))
             return resolved
         return part
 
@@ -130,7 +131,7 @@ def _with_clock(node: exp.Expr, scope: Scope) -> exp.Expr:
         if kind is None:
             return part
         name = function_name(part) or ""
-        if part.meta.get("bare") and scope.resolve(exp.column(name)) is not None:
+        if notes(part).get("bare") and scope.resolve(exp.column(name)) is not None:
             raise FivmError(
                 "FIVM104",
                 f"{name} is a column here, and the name of a function",

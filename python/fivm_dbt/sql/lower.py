@@ -15,6 +15,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Filter, Map
+from fivm_dbt.ir.places import notes
 from fivm_dbt.ir.scalar import Scalar, conjuncts
 from fivm_dbt.ir.written import WrittenClause
 from fivm_dbt.naming import unique_name
@@ -230,8 +231,8 @@ class Lowering:
         where = node.args.get("where")
         conditions = [*read.deferred, *(conjuncts(where.this) if where is not None else [])]
         around = self._where(around, conditions)
-        if UNREAD in node.meta:
-            check_unread(around, node.meta[UNREAD])
+        if UNREAD in notes(node):
+            check_unread(around, notes(node)[UNREAD])
         node, scope, relation = with_time_windows(self, node, around.scope, around.relation)
         around = replace(around, scope=scope, relation=relation)
         projections = self.projections(node, around.scope)

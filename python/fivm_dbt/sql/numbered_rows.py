@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from fivm_dbt.ir.node import Key
+from fivm_dbt.ir.places import notes
 from fivm_dbt.ir.scalar import ColumnId, column_ast
 from fivm_dbt.naming import NUMBER, quote
 from fivm_dbt.sql.edits import Edit, Text
@@ -192,7 +193,7 @@ def _stars(text: Text, node: exp.Select, numbers: dict[str, str], shown: set[str
         if star is None:
             continue
         table = item.table.lower() if isinstance(item, exp.Column) else ""
-        place = text.token_at(star.meta.get("start", -1))
+        place = text.token_at(notes(star).get("start", -1))
         if place is None:
             return None
         without = star.args.get("except_") or []

@@ -12,7 +12,7 @@ from fivm_dbt.errors import FivmError, Span
 from fivm_dbt.functions.learning import COVARIANCE
 from fivm_dbt.ir.clauses import clauses_in
 from fivm_dbt.ir.dialect import SparkText
-from fivm_dbt.ir.places import note
+from fivm_dbt.ir.places import note, notes
 from fivm_dbt.sql.clause_reader import readers
 from fivm_dbt.sql.depth import within_the_stack
 
@@ -123,10 +123,10 @@ def _place_clocks(query: exp.Query, sql: str) -> None:
 
     Where the text has more or fewer of them than the tree nothing is noted.
     """
-    named = {i.meta.get("start") for i in query.find_all(exp.Identifier)}
+    named = {notes(i).get("start") for i in query.find_all(exp.Identifier)}
     tokens = SparkText().tokenize(sql)
     for kind, word in ((exp.CurrentDate, "CURRENT_DATE"), (exp.CurrentTimestamp, "CURRENT_TIMESTAMP")):
-        nodes = [n for n in query.find_all(kind, bfs=False) if "start" not in n.meta]
+        nodes = [n for n in query.find_all(kind, bfs=False) if "start" not in notes(n)]
         found = [
             token
             for token, after in zip(tokens, [*tokens[1:], None], strict=True)
@@ -141,7 +141,7 @@ def _place_clocks(query: exp.Query, sql: str) -> None:
 
 def span_of(node: exp.Expr) -> Span | None:
     """From the first to the last token below ``node`` whose position is known."""
-    positions = [n.meta for n in node.walk() if n.meta.get("start") is not None]
+    positions = [notes(n) for n in node.walk() if notes(n).get("start") is not None]
     if not positions:
         return None
     return Span(min(p["start"] for p in positions), max(p["end"] for p in positions) + 1)

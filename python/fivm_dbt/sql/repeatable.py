@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.calls import function_name
+from fivm_dbt.ir.places import notes
 from fivm_dbt.sql.aggregates import check_deterministic, read_call
 from fivm_dbt.sql.functions import (
     clock_column,
@@ -47,7 +48,7 @@ def why_other_each_time(query: exp.Query, names: frozenset[str]) -> str | None:
             if node.is_string and is_special_time(node.this):
                 return f"{node.sql('spark')} is read by the clock where it is compared with a time"
         elif clock_column(node) is not None:
-            if node.meta.get("bare") and function_name(node) in taken:
+            if notes(node).get("bare") and function_name(node) in taken:
                 return f"{node.sql('spark')} is a column here, or the clock"
         elif is_non_deterministic(node):
             return f"{node.sql('spark')} gives another value at every evaluation"

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.calls import function_name
-from fivm_dbt.ir.places import note
+from fivm_dbt.ir.places import note, notes
 from fivm_dbt.sql.expressions import check_row_level, unparenthesized
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import Scope
@@ -32,13 +32,13 @@ class Bounds:
 
 def group_parts(node: exp.Expr) -> list[exp.Expr]:
     """What a GROUP BY item is grouped by: of a window its bounds, one that tells the other."""
-    parts = node.meta.get(_META)
+    parts = notes(node).get(_META)
     return [p.copy() for p in parts] if parts else [node]
 
 
 def key_text(node: exp.Expr) -> str:
     """A GROUP BY item as it can be written again in the query: a window by its column."""
-    written = node.meta.get("written_window")
+    written = notes(node).get("written_window")
     return str(written) if written else node.sql(dialect="spark", comments=False)
 
 
@@ -147,7 +147,7 @@ class _Rewrite:
         if len(arguments) != 1:
             raise unsupported(node, "window_time without a window", "give it the column of a window")
         (window,) = arguments
-        if window.meta.get(_META) and self.bounds is not None:
+        if notes(window).get(_META) and self.bounds is not None:
             return timestamp_of(last_instant(self.bounds.end.copy()))
         check_row_level(window)
         return timestamp_of(last_instant(exp.Dot(this=window.copy(), expression=exp.to_identifier("end"))))

@@ -20,6 +20,7 @@ from fivm_dbt.features.match.sql.text import place_matches, refuse_in_matches
 from fivm_dbt.ir.clauses import CLAUSES
 from fivm_dbt.ir.node import Field, Item
 from fivm_dbt.ir.part_columns import part_of
+from fivm_dbt.ir.places import notes
 from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.written import INPUT, WrittenClause
@@ -45,10 +46,10 @@ def matched(lowering: Lowering, part: Part, node: exp.MatchRecognize) -> Part:
     """
     match = _Clause(lowering, part, node).match()
     columns = tuple((f.name, f) for f in match.fields)
-    if "relation_start" in node.meta:
+    if "relation_start" in notes(node):
         input_ = Scan(INPUT, lowering.alias("match_input"), tuple((n, f.type) for n, f in part.outputs))
         meaning = {f.id: g.scalar for (_, f), g in zip(part.outputs, input_.fields, strict=True)}
-        meta = node.meta
+        meta = notes(node)
         lowering.matches[meta["relation_start"]] = WrittenClause(
             meta["relation_start"], meta["relation_end"], meta["end"] + 1, _over(match, input_, meaning)
         )
@@ -222,7 +223,7 @@ class _Clause:
         after = self.node.args.get("after")
         if after is None:
             return Skip("past last row")
-        if self.node.meta.get("per_part"):
+        if notes(self.node).get("per_part"):
             what = "AFTER MATCH in ONE ROW PER PART, where a key goes on from part to part"
             raise unsupported(self.node, what, "leave it out")
         parts = _SKIPS.fullmatch(after.name.strip())

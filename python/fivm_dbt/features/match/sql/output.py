@@ -11,6 +11,7 @@ from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.features.match.ir.match import FINAL, FOUND, NUMBER, ROW, RUNNING, Ordering
 from fivm_dbt.features.match.sql.expressions import Reader, Registers, Rows
 from fivm_dbt.ir.node import Item
+from fivm_dbt.ir.places import notes
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.sql.expressions import unparenthesized
 from fivm_dbt.sql.parse import unsupported
@@ -61,7 +62,7 @@ class MatchOutput:
             relation = FINAL if not all_rows or mode == "FINAL" else RUNNING
             own = Reader(reader.rows, reader.variables, reader.typer, reader.registers, relation)
             scalar = own.scalar(inner)
-            if self.node.meta.get("per_part") and (FOUND, NUMBER) in scalar.columns:
+            if notes(self.node).get("per_part") and (FOUND, NUMBER) in scalar.columns:
                 what = (
                     "MATCH_NUMBER() in ONE ROW PER PART: what holds in several parts is no match of a number"
                 )

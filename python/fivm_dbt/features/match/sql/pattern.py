@@ -19,6 +19,7 @@ from fivm_dbt.features.match.ir.syntax import (
     variables,
     written,
 )
+from fivm_dbt.ir.places import notes
 from fivm_dbt.ir.scalar import Scalar
 
 
@@ -31,7 +32,7 @@ class WrittenPattern:
     @property
     def is_per_part(self) -> bool:
         """Whether ONE ROW PER PART is asked for."""
-        return bool(self.node.meta.get("per_part"))
+        return bool(notes(self.node).get("per_part"))
 
     @property
     def text(self) -> str:
@@ -98,5 +99,5 @@ class WrittenPattern:
         return FivmError("FIVM105", what, span=self._within(0, len(self._text)), remedy=remedy)
 
     def _within(self, start: int, end: int) -> Span | None:
-        begin = self.node.meta.get("pattern")
+        begin = notes(self.node).get("pattern")
         return Span(begin + start, begin + max(end, start + 1)) if begin is not None else None

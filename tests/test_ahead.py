@@ -68,6 +68,18 @@ def test_a_refresh_names_what_has_moved() -> None:
     bench.check()
 
 
+def test_of_a_seed_that_was_created_anew_nobody_knows_how_much_has_changed() -> None:
+    bench = Bench.of(SQL, TABLES, recreated=["raw.d"])
+    bench.refresh()
+    bench.took(6.0)
+    bench.engine.recreate("raw.d", [(1, "q")])
+    ahead = _and_done(bench)
+    (moved,) = ahead.moved
+    assert ahead.action == "refreshed"
+    assert (moved.relation, moved.recreated, moved.rows) == ("raw.d", True, None)
+    bench.check()
+
+
 def test_a_refresh_that_would_take_longer_may_become_a_build() -> None:
     bench = _bench()
     bench.refresh()

@@ -44,7 +44,13 @@ def test_a_plan_is_what_the_run_does(shop: Project) -> None:
     again = _plan(shop)
     assert again["big_orders"]["does"] == "no change"
     assert again["revenue_by_day"]["changes"] == [
-        {"relation": "next_run.customers", "from_version": None, "to_version": None, "rows": None}
+        {
+            "relation": "next_run.customers",
+            "from_version": None,
+            "to_version": None,
+            "rows": None,
+            "recreated": False,
+        }
     ]
     alone = _plan(shop, "--exclude", "customers")
     assert {run["does"] for run in alone.values()} == {"no change"}

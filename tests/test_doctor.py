@@ -77,6 +77,32 @@ def test_spark_without_a_fitting_delta(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "FIVM503 no Delta release is known to run on Spark 4.3.0" in by_name("Spark and Delta").found
 
 
+def test_delta_that_a_profile_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("DBT_PROFILES_DIR", raising=False)
+    project, own = tmp_path / "project", tmp_path / "own"
+    for place in (project, own):
+        place.mkdir()
+    text = 'shop:\n  outputs:\n    local:\n      server_side_parameters:\n        {}: "{}"\n'
+
+    def spark_and_delta(*places: Path | None) -> doctor.Check:
+        found = doctor.check_environment(doctor.profiles_of(*places))
+        return next(check for check in found if check.name == "Spark and Delta")
+
+    assert spark_and_delta(project, None).level == "missing"
+    (project / "profiles.yml").write_text(text.format("spark.jars", "/a/delta-spark_4.2_2.13-4.4.0.jar"))
+    found = spark_and_delta(project, None)
+    assert found.level == "ok" and f"Delta as {project / 'profiles.yml'} says" in found.found
+    assert spark_and_delta(project, own).level == "missing", "dbt reads the other one"
+    (own / "profiles.yml").write_text(text.format("spark.sql.warehouse.dir", "/data/delta"))
+    assert spark_and_delta(project, own).level == "missing"
+    (own / "profiles.yml").write_text(
+        text.format("spark.jars.packages", "io.delta:delta-spark_4.2_2.13:4.4.0")
+    )
+    assert spark_and_delta(project, own).level == "ok"
+    assert spark_and_delta(None, None).level == "missing"
+
+
 def test_delta_of_another_spark_among_the_jars(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "installed_spark", lambda: "4.2.0")
     monkeypatch.setattr(doctor, "bundled_delta", lambda: ["delta-spark_4.1_2.13-4.4.0.jar"])

@@ -1,7 +1,11 @@
-"""``fivm init``: a project that dbt parses, and nothing overwritten. None of this needs Java."""
+"""``fivm init``: a project that dbt parses, and nothing overwritten. But for the first hour none of it needs Java."""
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +17,7 @@ from fivm_dbt.cli import main
 from fivm_dbt.operations import init
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def nothing_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Jars that nobody has to fetch, and no profile of the developer's own."""
     monkeypatch.setattr(init, "delta_jars", lambda: (tmp_path / "delta-spark.jar", tmp_path / "storage.jar"))
@@ -33,12 +37,14 @@ def _texts(root: Path) -> dict[str, str]:
     return {str(f.relative_to(root)): f.read_text() for f in sorted(root.rglob("*")) if f.is_file()}
 
 
+@pytest.mark.usefixtures("nothing_elsewhere")
 def test_a_new_project_is_one_that_dbt_parses(tmp_path: Path) -> None:
     root = tmp_path / "my-shop"
     told = _init(root).output
     assert "written" in told and "left" not in told and f"cd {root}" in told
     assert sorted(_texts(root)) == [
         ".gitignore",
+        ".spark/log4j2.properties",
         "dbt_project.yml",
         "models/fivm_revenue_by_day.sql",
         "models/fivm_revenue_by_day.yml",
@@ -62,6 +68,7 @@ def test_a_new_project_is_one_that_dbt_parses(tmp_path: Path) -> None:
     assert not [line for line in parsed.lines if "no effect" in line]
 
 
+@pytest.mark.usefixtures("nothing_elsewhere")
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     root = tmp_path / "shop"
     _init(root)
@@ -71,6 +78,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert not any(line.startswith("written") for line in told.splitlines()) and "add to" not in told
 
 
+@pytest.mark.usefixtures("nothing_elsewhere")
 def test_an_existing_project_keeps_what_it_has(tmp_path: Path, nothing_elsewhere: Path) -> None:
     root = tmp_path / "existing"
     root.mkdir()
@@ -89,6 +97,7 @@ def test_an_existing_project_keeps_what_it_has(tmp_path: Path, nothing_elsewhere
     assert yaml.safe_load((root / "profiles.yml").read_text())["company"]["target"] == "local"
 
 
+@pytest.mark.usefixtures("nothing_elsewhere")
 def test_the_package_may_be_elsewhere(tmp_path: Path) -> None:
     _init(tmp_path / "a", "--package", "https://example.org/fivm.git")
     (entry,) = yaml.safe_load((tmp_path / "a/packages.yml").read_text())["packages"]
@@ -99,7 +108,54 @@ def test_the_package_may_be_elsewhere(tmp_path: Path) -> None:
     assert not (tmp_path / "b").exists(), "nothing is written beside an error"
 
 
+@pytest.mark.usefixtures("nothing_elsewhere")
 def test_names_that_dbt_takes(tmp_path: Path) -> None:
     for directory, name in (("2024", "shop_2024"), ("Ümsatz & Co", "ümsatz_co"), ("__", "shop")):
         _init(tmp_path / directory)
         assert yaml.safe_load((tmp_path / directory / "dbt_project.yml").read_text())["name"] == name
+
+
+def _typed(command: str, directory: Path) -> str:
+    """What a command prints that a user types, in a process of its own."""
+    found = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    settings = {"PATH": found, "HOME": str(directory), "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"}
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("DBT_", "SHOP_"))}
+    done = subprocess.run(
+        command.split(), cwd=directory, env=kept | settings, capture_output=True, text=True, check=False
+    )
+    told = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
+    assert done.returncode == 0, f"{command}: {told}"
+    return told
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_the_first_hour(tmp_path: Path) -> None:
+    """Every line that ``fivm init`` says to type, as it is, against a Spark that each command starts."""
+    root = tmp_path / "shop"
+    said = _typed(f"fivm init {root}", tmp_path)
+    before, after = said.split("then change")
+    first = [line.strip() for line in before[before.index("next:") :].splitlines()[1:]]
+    then = [line.strip() for line in after.splitlines()[1:] if line.strip()]
+    assert [f"{c.split()[0]} {c.split()[1]}" for c in (*first, *then)] == [
+        f"cd {root}",
+        "dbt deps",
+        "fivm doctor",
+        "dbt build",
+        "dbt seed",
+        "fivm plan",
+        "dbt run",
+    ]
+    told = {command.split()[1]: _typed(command, root) for command in first[1:]}
+    assert "missing" not in told["doctor"]
+    assert "fivm_revenue_by_day: built" in told["build"] and "PASS=3" in told["build"]
+    noise = [
+        line for line in told["build"].splitlines() if " WARN " in line or "of refreshes run with" in line
+    ]
+    assert not noise
+    with (root / "seeds" / "fivm_orders.csv").open("a") as orders:
+        orders.write("5,2,2024-05-02,1.25\n")
+    told |= {command.split()[1]: _typed(command, root) for command in then}
+    assert "fivm_revenue_by_day  refresh" in told["plan"] and "created anew" in told["plan"]
+    assert "fivm_revenue_by_day: refreshed" in told["run"]
+    assert "PASS=1" in _typed("dbt test", root)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pkgutil
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -38,12 +39,12 @@ class Check:
     remedy: str = ""
 
 
-def check_environment() -> list[Check]:
-    """Everything that can be told without a project: packages, plug-in, Java, Spark, Delta."""
+def check_environment(profiles: Sequence[Path] = ()) -> list[Check]:
+    """Packages, plug-in, Java, Spark, Delta, whose jars may be named in one of the ``profiles``."""
     checks = [_package(name, minimum) for name, minimum in MINIMAL]
     checks.append(_plugin())
     checks.append(_guarded("Java", lambda: _java()))
-    checks.append(_guarded("Spark and Delta", lambda: _spark_and_delta()))
+    checks.append(_guarded("Spark and Delta", lambda: _spark_and_delta(profiles)))
     return checks
 
 
@@ -108,7 +109,21 @@ def _java() -> Check:
     return Check("Java", "ok", f"{java.version} ({java.executable})")
 
 
-def _spark_and_delta() -> Check:
+def profiles_of(project_dir: Path | None, profiles_dir: Path | None) -> tuple[Path, ...]:
+    """The file of profiles that dbt reads for a project; none without one."""
+    if project_dir is None:
+        return ()
+    elsewhere = os.environ.get("DBT_PROFILES_DIR")
+    places = [Path(elsewhere)] if elsewhere else []
+    places = [profiles_dir] if profiles_dir is not None else [*places, project_dir, Path.home() / ".dbt"]
+    return tuple(file for place in places if (file := place / "profiles.yml").is_file())[:1]
+
+
+_NAMES_DELTA = re.compile(r"^\s*[\"']?spark\.jars(\.packages)?[\"']?\s*:.*delta", re.MULTILINE)
+"""In a profile: it may have Jinja in it, so that it is no YAML yet."""
+
+
+def _spark_and_delta(profiles: Sequence[Path]) -> Check:
     spark = installed_spark()
     artifact = delta_artifact(spark)
     jars = bundled_delta()
@@ -119,6 +134,9 @@ def _spark_and_delta() -> Check:
         return Check("Spark and Delta", "error", f"FIVM503 pyspark {spark} with {wrong[0]}", remedy)
     if jars:
         return Check("Spark and Delta", "ok", f"pyspark {spark}, {jars[0]}")
+    naming = next((p for p in profiles if _NAMES_DELTA.search(p.read_text(encoding="utf-8"))), None)
+    if naming is not None:
+        return Check("Spark and Delta", "ok", f"pyspark {spark}, Delta as {naming} says")
     found = f"pyspark {spark}, no Delta among its own jars"
     return Check("Spark and Delta", "missing", found, profile_remedy())
 

@@ -13,11 +13,13 @@ from typing import Any, Literal
 import yaml
 
 from fivm_dbt.engines.spark.delta_lake.jars import delta_artifact, delta_jars, installed_spark
-from fivm_dbt.engines.spark.delta_lake.names import SESSION_CONFIG
+from fivm_dbt.engines.spark.delta_lake.names import LOG_TASKS, SESSION_CONFIG
+from fivm_dbt.engines.spark.own_session import UNIONS
+from fivm_dbt.engines.spark.session import LOG_FILE, QUIET_LOG, log_option
 from fivm_dbt.errors import FivmError
 
 SPARK_HOME = ".spark"
-"""The directory of a project where tables and metastore of the local Spark lie."""
+"""The directory of a project where tables, metastore and log settings of the local Spark lie."""
 
 MODEL, SEED = "fivm_revenue_by_day", "fivm_orders"
 
@@ -89,6 +91,7 @@ def _files(directory: Path, project: Mapping[str, Any], package: str) -> Iterato
         yield profiles, "", ""
     elif not _has_profile(profile):
         yield profiles, _profile(directory, profile), ""
+        yield directory / SPARK_HOME / LOG_FILE, QUIET_LOG, ""
     packages = directory / "packages.yml"
     yield packages, f"packages:\n  {package}\n", "" if _is_named(packages, package) else f"  {package}"
     yield directory / ".gitignore", f"target/\nlogs/\ndbt_packages/\n{SPARK_HOME}/\n", ""
@@ -130,10 +133,14 @@ def _profile(directory: Path, profile: str) -> str:
         **SESSION_CONFIG,
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={home / 'metastore'};create=true",
-        "spark.driver.extraJavaOptions": f"-Dderby.system.home={home} -XX:ReservedCodeCacheSize=512m",
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={home} -XX:ReservedCodeCacheSize=512m "
+        + log_option(home / LOG_FILE),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.codegen.cache.maxEntries": "5000",
+        # As refreshes have it: then no line has to say that they have it otherwise.
+        LOG_TASKS: "2",
+        UNIONS: "false",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }

@@ -37,15 +37,20 @@ class Change:
     from_version: int | None
     to_version: int | None
     rows: int | None
+    recreated: bool = False
 
     @property
     def text(self) -> str:
         """
         >>> Change("raw.orders", 3, 5, 1200).text, Change("shop.daily", None, None, None).text
         ('raw.orders: version 3 to 5, up to 1,200 rows', 'shop.daily: written by this run first')
+        >>> Change("raw.orders", 3, 0, None, recreated=True).text
+        'raw.orders: created anew, version 0'
         """
         if self.to_version is None:
             return f"{self.relation}: written by this run first"
+        if self.recreated:
+            return f"{self.relation}: created anew, version {self.to_version}"
         rows = "" if self.rows is None else f", up to {self.rows:,} rows"
         return f"{self.relation}: version {self.from_version} to {self.to_version}{rows}"
 
@@ -191,7 +196,7 @@ def text_of(runs: Sequence[NextRun], styled: Callable[[str], str] = str) -> Iter
 
 
 def _change(moved: Moved) -> Change:
-    return Change(moved.relation, moved.from_version, moved.to_version, moved.rows)
+    return Change(moved.relation, moved.from_version, moved.to_version, moved.rows, moved.recreated)
 
 
 def _full_reads(plan: Plan) -> Iterator[FullRead]:

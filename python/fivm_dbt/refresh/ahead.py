@@ -26,12 +26,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Moved:
-    """An input that has another version than the model covers; ``rows`` came or went, at most, None is not known."""
+    """An input that has another version than the model covers; ``rows`` came or went, at most, None is not known.
+
+    One that is ``recreated`` is another table of the same name: its versions count from the beginning.
+    """
 
     relation: str
     from_version: int
     to_version: int
     rows: int | None
+    recreated: bool = False
 
 
 NOT_KNOWN = Expected(None, None)
@@ -87,7 +91,7 @@ def look_ahead(
 def _moved(observed: Mapping[str, Observed], state: State) -> list[Moved]:
     recorded = state.inputs if isinstance(state, Finished) else {}
     return [
-        Moved(o.name, recorded[o.name].commit.version, o.head.version, o.rows_written)
+        Moved(o.name, recorded[o.name].commit.version, o.head.version, o.rows_written, o.recreated)
         for o in observed.values()
         if o.moved and o.name in recorded
     ]

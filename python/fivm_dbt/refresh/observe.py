@@ -183,7 +183,7 @@ def observe_input(
         forgotten=False,
         same_columns=keeps,
         is_summed=is_summed,
-        rows_written=_rows_written(commits, record.commit.version),
+        rows_written=_rows_written(commits, record.commit.version) if same else None,
     )
 
 

@@ -81,9 +81,14 @@ def local_session(
 
 def _logging(directory: Path) -> str:
     """JVM option for a log configuration of our own: errors only."""
-    file = directory / "log4j2.properties"
-    file.write_text(_LOG4J)
-    return f"-Dlog4j2.configurationFile={file.as_uri()}"
+    file = directory / LOG_FILE
+    file.write_text(QUIET_LOG)
+    return log_option(file)
+
+
+def log_option(file: Path) -> str:
+    """JVM option for a log configuration."""
+    return f"-Dlog4j2.configurationFile={file.resolve().as_uri()}"
 
 
 def silence_query_contexts() -> None:
@@ -93,7 +98,9 @@ def silence_query_contexts() -> None:
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
 
 
-_LOG4J = """\
+LOG_FILE = "log4j2.properties"
+
+QUIET_LOG = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = console
 appender.console.type = Console

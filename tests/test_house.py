@@ -60,6 +60,19 @@ def test_what_is_made_of_many_arguments_names_them() -> None:
     assert list(calls) == []
 
 
+def test_notes_beside_nodes_go_by_their_functions() -> None:
+    """Copies share them (ir/places.py): who writes into sqlglot's own changes those of other nodes too."""
+    found = {
+        name
+        for name, tree in _modules().items()
+        if name.startswith(PRODUCT)
+        and any(isinstance(n, ast.ImportFrom) and n.module == "sqlglot" for n in tree.body)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in ("meta", "_meta")
+    }
+    assert found == {"python/fivm_dbt/ir/places.py"}
+
+
 def test_an_operator_is_known_in_few_places() -> None:
     """Whoever adds one writes its class, its delta, how it is read and how it is written."""
     places: defaultdict[str, set[str]] = defaultdict(set)

@@ -45,8 +45,9 @@ class ByTimeWay(Way):
         by_time = model.by_time
         if by_time is None:
             raise ValueError(f"{model.name} has no time and no key by which it could be kept")
-        if model.name in self.built:
-            return self.again(model, by_time, self._newest(model, by_time))
+        day = self._newest(model, by_time) if model.name in self.built else None
+        if day is not None:
+            return self.again(model, by_time, day)
         self.built.add(model.name)
         self.first(model, by_time)
         return Ran("built")
@@ -64,9 +65,10 @@ class ByTimeWay(Way):
     def again(self, model: Model, by_time: ByTime, day: date) -> Ran:
         """Bring it up to date on a day."""
 
-    def _newest(self, model: Model, by_time: ByTime) -> date:
+    def _newest(self, model: Model, by_time: ByTime) -> date | None:
+        """The day to go on from; None of what has no rows yet, which is built anew."""
         found = self.session.sql(newest(by_time, self.relation(model))).collect()[0][0]
-        assert isinstance(found, date)
+        assert found is None or isinstance(found, date)
         return found
 
 

@@ -16,6 +16,7 @@ from fivm_dbt.engines.spark.engine import Answer
 from fivm_dbt.errors import FivmError
 from fivm_dbt.operations import doctor
 from fivm_dbt.operations.checks import check_inputs, session_finding
+from fivm_dbt.operations.profiles import profiles_file
 from fivm_dbt.project.manifest import Nodes
 
 
@@ -86,7 +87,7 @@ def test_delta_that_a_profile_names(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     text = 'shop:\n  outputs:\n    local:\n      server_side_parameters:\n        {}: "{}"\n'
 
     def spark_and_delta(*places: Path | None) -> doctor.Check:
-        found = doctor.check_environment(doctor.profiles_of(*places))
+        found = doctor.check_environment(profiles_file(*places))
         return next(check for check in found if check.name == "Spark and Delta")
 
     assert spark_and_delta(project, None).level == "missing"

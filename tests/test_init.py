@@ -17,7 +17,7 @@ from fivm_dbt.cli import main
 from fivm_dbt.operations import init
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def nothing_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Jars that nobody has to fetch, and no profile of the developer's own."""
     monkeypatch.setattr(init, "delta_jars", lambda: (tmp_path / "delta-spark.jar", tmp_path / "storage.jar"))
@@ -37,7 +37,6 @@ def _texts(root: Path) -> dict[str, str]:
     return {str(f.relative_to(root)): f.read_text() for f in sorted(root.rglob("*")) if f.is_file()}
 
 
-@pytest.mark.usefixtures("nothing_elsewhere")
 def test_a_new_project_is_one_that_dbt_parses(tmp_path: Path) -> None:
     root = tmp_path / "my-shop"
     told = _init(root).output
@@ -68,7 +67,6 @@ def test_a_new_project_is_one_that_dbt_parses(tmp_path: Path) -> None:
     assert not [line for line in parsed.lines if "no effect" in line]
 
 
-@pytest.mark.usefixtures("nothing_elsewhere")
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     root = tmp_path / "shop"
     _init(root)
@@ -78,7 +76,6 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert not any(line.startswith("written") for line in told.splitlines()) and "add to" not in told
 
 
-@pytest.mark.usefixtures("nothing_elsewhere")
 def test_an_existing_project_keeps_what_it_has(tmp_path: Path, nothing_elsewhere: Path) -> None:
     root = tmp_path / "existing"
     root.mkdir()
@@ -97,7 +94,6 @@ def test_an_existing_project_keeps_what_it_has(tmp_path: Path, nothing_elsewhere
     assert yaml.safe_load((root / "profiles.yml").read_text())["company"]["target"] == "local"
 
 
-@pytest.mark.usefixtures("nothing_elsewhere")
 def test_the_package_may_be_elsewhere(tmp_path: Path) -> None:
     _init(tmp_path / "a", "--package", "https://example.org/fivm.git")
     (entry,) = yaml.safe_load((tmp_path / "a/packages.yml").read_text())["packages"]
@@ -108,7 +104,6 @@ def test_the_package_may_be_elsewhere(tmp_path: Path) -> None:
     assert not (tmp_path / "b").exists(), "nothing is written beside an error"
 
 
-@pytest.mark.usefixtures("nothing_elsewhere")
 def test_names_that_dbt_takes(tmp_path: Path) -> None:
     for directory, name in (("2024", "shop_2024"), ("Ümsatz & Co", "ümsatz_co"), ("__", "shop")):
         _init(tmp_path / directory)

@@ -117,7 +117,7 @@ def _check(bench: Bench, chain: Chain, rows: list[Stored]) -> int:
 
 @pytest.mark.parametrize(
     "seed",
-    by_run(more=range(6), long=range(6, 50)),
+    by_run([2], more=[0, 1, 3, 4, 5], long=range(6, 50)),
 )
 def test_random_chains(seed: int) -> None:
     """Keys that are absent from parts, rows that come late, go, or change."""

@@ -148,7 +148,7 @@ def test_inputs_of_different_lengths(seed: int) -> None:
             assert plan is not None and plan.length == Length.of(length)
         b.run()
         arrived, again = dict.fromkeys(lengths, 120), Counter[str]()
-        for _ in range(3):
+        for _ in range(4):
             for name in pick.sample(list(lengths), 2):
                 upto = arrived[name] + pick.choice((0, 15, 60))
                 late = [("a", 50, minutes("10:00", pick.randrange(arrived[name])))]

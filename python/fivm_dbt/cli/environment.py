@@ -25,9 +25,11 @@ def doctor(project_dir: Path | None, profiles_dir: Path | None, target: str | No
     Checks packages, the dbt plug-in, Java, Spark and Delta. With --project-dir also whether each input of a fivm
     model is a Delta table with a change feed. Nothing is changed. Exit code 1 when something has to be done.
     """
-    from fivm_dbt.operations.doctor import check_environment, check_project, profiles_of
+    from fivm_dbt.operations.doctor import check_environment, check_project
+    from fivm_dbt.operations.profiles import profiles_file
 
-    checks = check_environment(profiles_of(project_dir, profiles_dir))
+    profiles = None if project_dir is None else profiles_file(project_dir, profiles_dir)
+    checks = check_environment(profiles)
     if project_dir is not None:
         checks += check_project(project_dir)
     table = Table("check", "", "found", box=None, pad_edge=False)

@@ -8,7 +8,8 @@ from rich.markdown import Markdown
 
 from fivm_dbt.cli.group import errors_shown
 from fivm_dbt.errors import CODES
-from fivm_dbt.operations.error_pages import about, alike
+from fivm_dbt.operations.error_pages import about
+from fivm_dbt.suggest import did_you_mean
 
 
 @click.command()
@@ -30,7 +31,6 @@ def error(code: str | None) -> None:
         return
     section = about(code)
     if section is None:
-        meant = alike(code)
-        hint = f"did you mean {' or '.join(meant)}?" if meant else "`fivm error` lists all codes."
+        hint = did_you_mean(code, CODES) or "`fivm error` lists all codes."
         raise click.BadParameter(f"no error is called {code}; {hint}", param_hint="CODE")
     Console(width=100).print(Markdown(section))

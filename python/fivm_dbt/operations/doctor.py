@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import pkgutil
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,6 +15,7 @@ import yaml
 from fivm_dbt.engines.spark.delta_lake.environment import profile_remedy
 from fivm_dbt.engines.spark.delta_lake.jars import bundled_delta, delta_artifact, find_java, installed_spark
 from fivm_dbt.errors import FivmError
+from fivm_dbt.operations.profiles import says
 
 Level = Literal["ok", "missing", "error"]
 
@@ -39,8 +39,8 @@ class Check:
     remedy: str = ""
 
 
-def check_environment(profiles: Sequence[Path] = ()) -> list[Check]:
-    """Packages, plug-in, Java, Spark, Delta, whose jars may be named in one of the ``profiles``."""
+def check_environment(profiles: Path | None = None) -> list[Check]:
+    """Packages, plug-in, Java, Spark, Delta, whose jars may be named in the file of ``profiles``."""
     checks = [_package(name, minimum) for name, minimum in MINIMAL]
     checks.append(_plugin())
     checks.append(_guarded("Java", lambda: _java()))
@@ -109,21 +109,11 @@ def _java() -> Check:
     return Check("Java", "ok", f"{java.version} ({java.executable})")
 
 
-def profiles_of(project_dir: Path | None, profiles_dir: Path | None) -> tuple[Path, ...]:
-    """The file of profiles that dbt reads for a project; none without one."""
-    if project_dir is None:
-        return ()
-    elsewhere = os.environ.get("DBT_PROFILES_DIR")
-    places = [Path(elsewhere)] if elsewhere else []
-    places = [profiles_dir] if profiles_dir is not None else [*places, project_dir, Path.home() / ".dbt"]
-    return tuple(file for place in places if (file := place / "profiles.yml").is_file())[:1]
-
-
 _NAMES_DELTA = re.compile(r"^\s*[\"']?spark\.jars(\.packages)?[\"']?\s*:.*delta", re.MULTILINE)
-"""In a profile: it may have Jinja in it, so that it is no YAML yet."""
+"""A line of a profile."""
 
 
-def _spark_and_delta(profiles: Sequence[Path]) -> Check:
+def _spark_and_delta(profiles: Path | None) -> Check:
     spark = installed_spark()
     artifact = delta_artifact(spark)
     jars = bundled_delta()
@@ -134,9 +124,8 @@ def _spark_and_delta(profiles: Sequence[Path]) -> Check:
         return Check("Spark and Delta", "error", f"FIVM503 pyspark {spark} with {wrong[0]}", remedy)
     if jars:
         return Check("Spark and Delta", "ok", f"pyspark {spark}, {jars[0]}")
-    naming = next((p for p in profiles if _NAMES_DELTA.search(p.read_text(encoding="utf-8"))), None)
-    if naming is not None:
-        return Check("Spark and Delta", "ok", f"pyspark {spark}, Delta as {naming} says")
+    if says(profiles, _NAMES_DELTA):
+        return Check("Spark and Delta", "ok", f"pyspark {spark}, Delta as {profiles} says")
     found = f"pyspark {spark}, no Delta among its own jars"
     return Check("Spark and Delta", "missing", found, profile_remedy())
 

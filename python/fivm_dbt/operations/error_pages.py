@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from importlib.resources import files
 
 from fivm_dbt.errors import CODES
@@ -25,15 +24,3 @@ def about(code: str) -> str | None:
     section = page.split(f"\n## {known.number}\n", 1)[1].split("\n## ", 1)[0]
     section = _LINK.sub(r"\1", _COMMENT.sub("", section))
     return f"## {known.number}: {known.title}\n{section.replace(f'**{known.title}** (', '(', 1)}"
-
-
-def alike(code: str) -> list[str]:
-    """Codes that somebody may have meant.
-
-    >>> alike("105"), alike("FIVM1O5")[0]
-    (['FIVM105'], 'FIVM105')
-    """
-    wanted = code.upper()
-    return [number for number in CODES if wanted and number.endswith(wanted)] or get_close_matches(
-        wanted, CODES
-    )

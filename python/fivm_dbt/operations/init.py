@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from fivm_dbt.engines.spark.delta_lake.names import LOG_TASKS, SESSION_CONFIG
 from fivm_dbt.engines.spark.own_session import UNIONS
 from fivm_dbt.engines.spark.session import LOG_FILE, QUIET_LOG, log_option
 from fivm_dbt.errors import FivmError
+from fivm_dbt.operations.profiles import profiles_file, says
 
 SPARK_HOME = ".spark"
 """The directory of a project where tables, metastore and log settings of the local Spark lie."""
@@ -117,10 +117,7 @@ def _first(project: Mapping[str, Any], key: str, default: str) -> str:
 
 def _has_profile(profile: str) -> bool:
     """Whether dbt finds a profile of this name elsewhere: a file in the project would hide all that are there."""
-    file = Path(os.environ.get("DBT_PROFILES_DIR") or Path.home() / ".dbt") / "profiles.yml"
-    # It may have Jinja in it, so that it is no YAML yet.
-    named = re.compile(rf"^{re.escape(profile)}\s*:", re.MULTILINE)
-    return file.is_file() and named.search(file.read_text(encoding="utf-8")) is not None
+    return says(profiles_file(None), re.compile(rf"^{re.escape(profile)}\s*:", re.MULTILINE))
 
 
 def _profile(directory: Path, profile: str) -> str:

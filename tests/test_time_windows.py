@@ -50,7 +50,7 @@ def test_random_models(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     "seed",
-    by_run(more=range(11), long=range(11, 40)),
+    by_run(range(1), more=range(1, 11), long=range(11, 40)),
 )
 def test_random_sessions(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     _replay(random_sessions(seed), tmp_path, monkeypatch)

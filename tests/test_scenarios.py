@@ -46,9 +46,6 @@ FORCED = {
     "ranges": Forced(inequality="ranges"),
 }
 
-LONG_CASES = frozenset(("sessions-307",))
-"""Saved cases that take more than five seconds."""
-
 FORCED_TOPICS = ("factors", "inequality", "products")
 """The topics of these, which are replayed with all of them."""
 
@@ -161,13 +158,7 @@ def test_what_is_not_maintained_yet_has_scenarios() -> None:
     assert {located.scenario.id for located in SCENARIOS} >= NOT_YET
 
 
-@pytest.mark.parametrize(
-    "located",
-    [
-        pytest.param(s, id=s.scenario.id, marks=[pytest.mark.more] if s.scenario.id in LONG_CASES else [])
-        for s in SAVED
-    ],
-)
+@pytest.mark.parametrize("located", SAVED, ids=_ids(SAVED))
 def test_saved_case(located: Located, monkeypatch: pytest.MonkeyPatch) -> None:
     """What once failed stays right."""
     cache_statements(monkeypatch)

@@ -27,12 +27,14 @@ def initialize(sql: str) -> str:
 
 
 class PartModels:
-    """Viewdf models over one source whose parts are minutes, in the order in which they are refreshed."""
+    """Viewdf models over one source whose parts are of a ``length``, in the order in which they are refreshed."""
 
-    def __init__(self, workbench: Workbench, source: TableSpec, event_time: str) -> None:
+    def __init__(
+        self, workbench: Workbench, source: TableSpec, event_time: str, *, length: str = "minute"
+    ) -> None:
         self._workbench = workbench
         self._relations = [Relation(source.name, source.columns)]
-        self._parts = {source.name: TimeParts(event_time, Length.of("minute"))}
+        self._parts = {source.name: TimeParts(event_time, Length.of(length))}
         self._plans: dict[str, Plan] = {}
 
     @property

@@ -297,11 +297,6 @@ OWN_NAMES = {
         "the model other",
     ),
     "seed": ("seeds/amounts__fivm_snapshot_orders.csv", "k\n1\n", "the seed amounts__fivm_snapshot_orders"),
-    "catalog": (
-        "models/catalog.sql",
-        "{{ config(alias='fivm_parts') }} select 1 as k",
-        "the model catalog",
-    ),
 }
 
 

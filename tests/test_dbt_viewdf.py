@@ -134,7 +134,7 @@ def test_the_packet_losses_of_the_paper(shop: Project) -> None:
     assert done.figures("helper")["parts"]["computed"] == "23668448"
 
     catalog = shop.rows(
-        "SELECT part, status, row_count FROM shop.fivm_parts WHERE relation LIKE '%lossy' AND row_count > 0"
+        "SELECT part, status, row_count FROM shop.lossy__fivm_parts WHERE relation LIKE '%lossy' AND row_count > 0"
     )
     assert catalog == [(23668444, "computed", 1), (23668445, "computed", 1)]
     # Of a model that is computed part after part each part lies in a file of its own.
@@ -198,9 +198,7 @@ def test_old_parts_are_merged(shop: Project) -> None:
     shop.sql("INSERT INTO raw.measurements VALUES ('s', TIMESTAMP'2015-01-02 01:05:00', 40)")
     shop.dbt("run")
     assert shop.sql(of_day) == [(1,)]
-    merged = (
-        "SELECT count(*) FROM shop.fivm_parts WHERE relation LIKE '%sums' AND merged_into = DATE'2015-01-01'"
-    )
+    merged = "SELECT count(*) FROM shop.sums__fivm_parts WHERE relation LIKE '%sums' AND merged_into = DATE'2015-01-01'"
     assert shop.sql(merged) == [(2,)]
     _insert(shop, ("s", "23:58:00", 1))
     late = shop.dbt("run").figures("sums")
@@ -248,10 +246,14 @@ def test_a_change_100_parts_back(shop: Project) -> None:
     built = shop.dbt("run").figures("sums")
     assert built["parts"]["computed"] == f"{first + 20}..{first + 129}"
     assert built["statements"] < 15, "a hundred parts in a few statements"
-    before = dict(shop.rows("SELECT part, last_updated FROM shop.fivm_parts WHERE relation LIKE '%sums'"))
+    before = dict(
+        shop.rows("SELECT part, last_updated FROM shop.sums__fivm_parts WHERE relation LIKE '%sums'")
+    )
     shop.sql("UPDATE raw.measurements SET loss = 21 WHERE measured_at = TIMESTAMP'2015-01-01 00:25:00'")
     late = shop.dbt("run").figures("sums")
-    after = dict(shop.rows("SELECT part, last_updated FROM shop.fivm_parts WHERE relation LIKE '%sums'"))
+    after = dict(
+        shop.rows("SELECT part, last_updated FROM shop.sums__fivm_parts WHERE relation LIKE '%sums'")
+    )
     assert {p - first for p in before if before[p] != after[p]} == set(range(25, 35))
     assert late["parts"]["changed"] == late["parts"]["again"] == f"{first + 25}..{first + 34}"
     assert shop.sql("SELECT sum(total) FROM shop.sums") == shop.sql(

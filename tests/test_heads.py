@@ -9,6 +9,7 @@ import pytest
 import sqlglot
 
 from fivm_dbt.errors import FivmError
+from fivm_dbt.naming import parts_of
 from fivm_dbt.plan.model.head import Note
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.heads import read_state
@@ -191,7 +192,8 @@ def test_partitions_are_recorded_though_a_refresh_was_cut_off(after: int) -> Non
         bench.refresh(Interrupting(bench.engine, after, after=True))
     except Interrupted:
         bench.refresh()
-    counted = bench.engine.query("SELECT part_timestamp, row_count FROM analytics.fivm_parts ORDER BY 1")
+    catalog = parts_of(bench.plan.relation)
+    counted = bench.engine.query(f"SELECT part_timestamp, row_count FROM {catalog} ORDER BY 1")
     assert [rows for _, rows in counted] == [1, 2]
     bench.check()
 

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from fivm_dbt.features.viewdf.plan.model import PartPlan
+from fivm_dbt.features.viewdf.refresh.record import Recording
+from fivm_dbt.naming import parts_of
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import TimeParts
 from viewdf_bench import Bench, Model, Row, Table, at, minutes
@@ -78,21 +81,19 @@ def test_from_which_versions_each_part_was_computed() -> None:
 
 def _changed_since(b: Bench, looked: object) -> set[Row]:
     """The query of the documentation, over all models."""
-    rows = b.bench.engine.query(
-        "select relation, part_timestamp, row_count from fivm_parts "
-        f"where relation = model and last_updated > timestamp '{looked}'"
-    )
-    return {tuple(row) for row in rows}
+    wanted = f"where relation = model and last_updated > timestamp '{looked}'"
+    columns = "relation, part_timestamp, row_count"
+    queries = [f"select {columns} from {parts_of(name)} {wanted}" for name in b.models]
+    return {tuple(row) for query in queries for row in b.bench.engine.query(query)}
 
 
 def test_which_parts_have_changed_since_somebody_looked() -> None:
     with closing(Bench([_stream(1, 2, 3)], [SUMS, LAST_TWO])) as b:
 
         def look() -> object:
-            (found,) = b.bench.engine.query("select max(last_updated) from fivm_parts")
-            return found[0]
+            found = [b.bench.engine.query(f"select max(last_updated) from {parts_of(m)}") for m in b.models]
+            return max(moment for ((moment,),) in found)
 
-        assert not b.bench.engine.exists("fivm_parts")
         b.run()
         everything = {("sums", minutes("10:00", m), 1) for m in range(3)}
         everything |= {("last_two", minutes("10:00", m), 1) for m in range(1, 3)}
@@ -121,6 +122,32 @@ def test_which_parts_have_changed_since_somebody_looked() -> None:
         assert {r[:2] for r in _changed_since(b, looked)} == {r[:2] for r in first | second}
         b.check()
         b.check_catalog()
+
+
+def _of_before(self: Recording, plan: PartPlan) -> dict[str, Any]:
+    """What an older version has recorded in a head: its parts were rows of a table beside it."""
+    return {"computed": str(self.computed), "dropped": str(self.dropped)}
+
+
+def test_a_state_of_an_older_version_gets_its_catalog() -> None:
+    """All of its parts are taken for changed once: when they did is not known any more."""
+    with closing(Bench([_stream(1, 2, 3)], [SUMS])) as b:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Recording, "as_dict", _of_before)
+            b.run()
+        b.bench.engine.run("drop view sums__fivm_parts")
+        b.change("m", [("k", 4, at("10:03"))])
+        b.run()
+        b.check_catalog()
+        assert {part - FIRST for part in b.last_updated("sums")} == {0, 1, 2, 3}
+        assert {part - FIRST for relation, part in b.catalog("sums", "relation, part") if relation == "m"} == {
+            0, 1, 2, 3,
+        }  # fmt: skip
+        b.change("m", [("k", 5, at("10:04"))])
+        before = b.last_updated("sums")
+        b.run()
+        b.check_catalog()
+        assert before.items() < b.last_updated("sums").items()
 
 
 DAYS = "select cast(ts as date) as day, sum(v) as s from m group by cast(ts as date)"

@@ -250,8 +250,8 @@ def test_an_appended_part_is_one_commit() -> None:
         b.check()
 
 
-def test_the_catalog_is_completed_after_a_refresh_that_was_cut_off() -> None:
-    """Also of what came to the parts of inputs: their rows are counted then."""
+def test_the_catalog_is_whole_after_a_refresh_that_was_cut_off() -> None:
+    """Also of what came to the parts of inputs."""
     cut = 0
     while True:
         with bench(COUNTS) as b:
@@ -267,10 +267,9 @@ def test_the_catalog_is_completed_after_a_refresh_that_was_cut_off() -> None:
                 cut += 1
             b.run()
             b.check_catalog()
-            there = {part: rows for name, part, _, rows in b.catalog("counts") if name == "m"}
-            first = min(there)
-            assert there == {**dict.fromkeys(range(first, first + 10), 1), first + 2: 3}
-    assert cut == 2, "the commit, and the record"
+            there = {part for name, part, *_ in b.catalog("counts") if name == "m"}
+            assert there == set(range(min(there), min(there) + 10))
+    assert cut == 1, "there is one commit"
 
 
 @pytest.mark.parametrize("stopped", [1, 2, 3])

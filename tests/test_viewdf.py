@@ -266,8 +266,8 @@ def test_an_empty_part_is_computed_and_recorded() -> None:
     with bench([loss(rows)], [HELPER, VIEW2]) as b:
         b.run()
         assert b.catalog("helper") == {
-            ("m", part("10:00"), "there", 1),
-            ("m", part("10:01"), "there", 1),
+            ("m", part("10:00"), "there", None),
+            ("m", part("10:01"), "there", None),
             ("helper", part("10:00"), "computed", 1),
             ("helper", part("10:01"), "computed", 0),
         }
@@ -275,7 +275,7 @@ def test_an_empty_part_is_computed_and_recorded() -> None:
         b.change("m", delete=[("s", "d", at("10:01"), 1)])
         b.run()
         b.check()
-        assert ("m", part("10:01"), "there", 0) in b.catalog("helper")
+        assert ("m", part("10:01"), "there", None) in b.catalog("helper")
         b.change("m", [("s", "d", at("10:02"), 40)])
         b.run()
         b.check()
@@ -478,7 +478,7 @@ def test_retention_drops_parts_and_retracts_nothing() -> None:
         assert b.known("helper")["dropped"] == f"{part('10:00')}..{part('10:06')}"
         assert {r[0] for r in b.rows("helper", "ct")} == {8, 9, 10}
         assert {r[0] for r in b.rows("view2", "ct")} == set(range(4, 11)), "dependants keep their results"
-        assert ("helper", part("10:00"), "dropped", 1) in b.catalog("helper")
+        assert ("helper", part("10:00"), "dropped", 0) in b.catalog("helper")
         # Late data that would need a part that is gone.
         b.change("m", [("s", "d", at("10:07"), 30)], [("s", "d", at("10:07"), 20)])
         with pytest.raises(FivmError) as raised:
@@ -577,7 +577,7 @@ def test_old_parts_are_merged_into_longer_periods() -> None:
         statements = b.run()["helper"].statements
         b.check()
         optimized = [s for s in statements if s.startswith("OPTIMIZE")]
-        old = "__fivm_view = 'root' AND __fivm_partition < 'v2015-01-02'"
+        old = "__fivm_view = 'tail' OR (__fivm_view = 'root' AND __fivm_partition < 'v2015-01-02')"
         assert optimized == [f"OPTIMIZE helper__fivm_state WHERE {old}"]
         first = Length.of("minute").part_of(days[0].replace(tzinfo=timezone.utc))
         assert b.known("helper")["merged"] == f"{first}..{first + 1}"
@@ -612,9 +612,8 @@ def test_a_catch_up_in_turn_is_one_statement_per_part() -> None:
             counts[many] = len(statements)
             writes = [s for s in statements if s.startswith("INSERT INTO helper__fivm_state")]
             assert len(writes) == many
-        # Whether the last refresh is recorded; in which parts rows have come; of more than one new part their rows;
-        # the record.
-        assert counts == {1: 4, 2: 6, 40: 44}
+        # In which parts rows have come, and the parts.
+        assert counts == {1: 2, 2: 3, 40: 41}
         assert sum("then 39 more" in line for line in told) == 1
 
 
@@ -630,7 +629,8 @@ def test_late_data_in_turn_is_two_statements_per_part_and_one_to_write_it() -> N
         assert ["REPLACE WHERE" in s for s in writes] == [True, True, True, False], (
             "the last one sets the head"
         )
-        assert len(statements) == 5 + 2 * 4 + 5
+        # The change, as a feed and staged; each part twice, and written; the head; the rows of what was written.
+        assert len(statements) == 3 + 2 * 4 + 3 + 1 + 1
 
 
 # Interruptions
@@ -691,7 +691,7 @@ def test_an_interrupted_refresh_leaves_nothing_out(what_follows: str, every: int
             b.check_catalog()
             if what_follows in ("nothing", "more"):
                 b.check_computed()
-    assert stopped > 9, "each part is a write"
+    assert stopped >= 8, "each part is a write"
 
 
 def test_a_new_part_is_there_once_when_an_interrupted_refresh_goes_on() -> None:

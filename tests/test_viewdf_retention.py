@@ -180,17 +180,17 @@ def test_rows_later_than_that_are_an_error_where_they_are_needed() -> None:
 # Interruptions
 
 
-WRITES = 4
-"""Those of a refresh that drops parts: what is new, its record, what is old, and that it was dropped."""
+WRITES = 2
+"""Those of a refresh that drops parts: what is new, and what is old."""
 CUTS = sorted(
-    itertools.product(range(1, WRITES + 1), range(WRITES + 1)), key=lambda cuts: cuts not in ((3, 3), (4, 1))
+    itertools.product(range(1, WRITES + 1), range(WRITES + 1)), key=lambda cuts: cuts not in ((2, 2), (2, 1))
 )
 """After which write a refresh is cut off, and after which the next one, 0 for none: those first that once failed."""
 
 
 @pytest.mark.parametrize("are_read", by_run([True], more=[False]))
 @pytest.mark.parametrize(
-    "cuts", by_run(fast=CUTS[:2], more=CUTS[2:8], long=CUTS[8:]), ids=lambda cuts: "-".join(map(str, cuts))
+    "cuts", by_run(fast=CUTS[:2], more=CUTS[2:]), ids=lambda cuts: "-".join(map(str, cuts))
 )
 def test_cut_off_at_every_write_and_once_more(cuts: tuple[int, int], are_read: bool) -> None:
     """With models behind it refreshed in between or not, everything is as if nothing had happened."""

@@ -218,7 +218,7 @@ def test_a_catch_up_of_500_minutes() -> None:
             many[number] = {name: len(report.statements) for name, report in done.items()}
             for name, back in (("sliding", 9), ("totals", 10_000)):
                 assert b.rows(name) == _sums_over_time(b, back, since=0 if name == "totals" else 9)
-    assert many[50] == many[500] == {"sliding": 5, "totals": 5}
+    assert many[50] == many[500] == {"sliding": 2, "totals": 2}
 
 
 def _sums_over_time(b: Bench, back: int, since: int) -> Counter[Row]:
@@ -238,10 +238,10 @@ def test_a_backfill_of_ten_years_of_days() -> None:
     weekly = Model("weekly", "select k, sum(v) as s, count(*) as n from {m:j-6..j} group by k", None, OLDEST)
     with closing(Bench([_table("m", "day", rows)], [weekly])) as b:
         done = b.run(within=(None, datetime(2005, 3, 1, tzinfo=timezone.utc)))["weekly"]
-        assert done.parts is not None and (done.parts.computed, len(done.statements)) == ("12790..12842", 11)
+        assert done.parts is not None and (done.parts.computed, len(done.statements)) == ("12790..12842", 5)
         done = b.run()["weekly"]
         assert len(b.rows("weekly", "part_timestamp")) == 3653 - 6
-        assert len(done.statements) == 1 + 3 * 8, "written, counted and recorded, 500 at a time"
+        assert len(done.statements) == 1 + 8, "the catalog, and 500 parts at a time"
         expected = b.bench.engine.query(
             """select m.k, sum(m.v), count(*), d.day from m
             join (select distinct date_trunc('day', ts) as day from m) as d

@@ -23,6 +23,7 @@ from fivm_dbt.catalog import Catalog, Column, Relation, Retention
 from fivm_dbt.config import load_config
 from fivm_dbt.features.viewdf.plan.model import PartPlan, ViewdfPlan
 from fivm_dbt.features.viewdf.plan.planner import plan_viewdf
+from fivm_dbt.naming import parts_of
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
 from fivm_dbt.plan.model.plan import Plan
@@ -223,7 +224,9 @@ class Bench:
     def catalog(self, model: str, columns: str = "relation, part, status, row_count") -> set[Row]:
         return {
             tuple(r)
-            for r in self.bench.engine.query(f"select {columns} from fivm_parts where model = '{model}'")
+            for r in self.bench.engine.query(
+                f"select {columns} from {parts_of(model)} where model = '{model}'"
+            )
         }
 
     def last_updated(self, model: str) -> dict[int, Any]:
@@ -243,7 +246,7 @@ class Bench:
         """The catalog has every computed part of every model once, with its rows, and each part of an input once."""
         for name in self.models:
             rows = self.bench.engine.query(
-                f"select relation, part, status, row_count from fivm_parts where model = '{name}'"
+                f"select relation, part, status, row_count from {parts_of(name)} where model = '{name}'"
             )
             assert len({(relation, part) for relation, part, *_ in rows}) == len(rows), "a part twice"
             own = {part: count for relation, part, _, count in rows if relation == name}

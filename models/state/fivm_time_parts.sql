@@ -1,8 +1,8 @@
 {{ config(materialized='view', enabled=var('fivm_monitoring', false), tags=['fivm']) }}
 {%- set schemas = var('fivm_monitoring_schemas', []) or [target.schema] %}
--- One row per part of each viewdf model and of each input as the model has seen it; last_updated is when the content
--- of a part changed last, so that readers and schedulers can ask what has changed since they looked. A schema without
--- such models has no catalog of parts.
+-- One row per part of each model that has a catalog of parts, and of each input as a viewdf model has seen it;
+-- last_updated is when the content of a part changed last, so that readers and schedulers can ask what has changed
+-- since they looked. A model that is new needs this view built anew.
 select
     cast(null as string) as catalog_schema,
     cast(null as string) as model,
@@ -18,7 +18,9 @@ select
     cast(null as bigint) as refresh,
     cast(null as date) as merged_into
 where false
-{%- for schema in schemas if execute and adapter.get_relation(target.database, schema, 'fivm_parts') is not none %}
+{%- do fivm.fivm_require_wheel() -%}
+{%- for schema in schemas %}
+{%- for relation in adapter.fivm_part_catalogs(this.database, schema) %}
 union all
 select
     '{{ schema }}',
@@ -34,5 +36,6 @@ select
     input_versions,
     refresh,
     merged_into
-from {{ schema }}.fivm_parts
+from {{ relation }}
+{%- endfor %}
 {%- endfor %}

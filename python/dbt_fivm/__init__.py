@@ -79,6 +79,7 @@ _METHODS: dict[str, Any] = {
     "fivm_history": [],
     "fivm_clean": [],
     "fivm_drop_parts": [],
+    "fivm_part_catalogs": [],
 }
 
 

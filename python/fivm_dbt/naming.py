@@ -50,9 +50,6 @@ CLOCK = "__fivm_clock"
 NUMBER = "__fivm_number_"
 """Begins the names of columns that number equal rows in a completed text."""
 
-PART_CATALOG = "fivm_parts"
-"""The catalog of time parts of a schema."""
-
 ROOT_PROPERTY, FACTORS_PROPERTY = "fivm.root", "fivm.factors"
 """Properties of a model's view: the state table that it shows, or that it joins several when it is read."""
 
@@ -60,6 +57,7 @@ PART_PROPERTY = "fivm.part_length"
 """Property of a viewdf model's view: how long its parts are."""
 
 PREFIX = "__fivm_"
+PARTS = f"{PREFIX}parts"
 MAX_IDENTIFIER = 120
 
 
@@ -132,10 +130,14 @@ def owner_of(name: str, relation: str) -> bool:
     return schema == own and last.startswith(f"{model}{PREFIX}"[: MAX_IDENTIFIER - 7])
 
 
-def part_catalog(relation: str) -> str:
-    """The catalog of time parts of the schema in which the model ``relation`` lives."""
-    *schema, _ = split_name(relation)
-    return relation_name(*schema, PART_CATALOG)
+def parts_of(relation: str) -> str:
+    """The catalog of a model's time parts. Its name always ends so, by which it is found.
+
+    >>> parts_of("analytics.daily")
+    'analytics.daily__fivm_parts'
+    """
+    *schema, last = split_name(relation)
+    return relation_name(*schema, _fit(last, MAX_IDENTIFIER - len(PARTS)) + PARTS)
 
 
 def staged_name(model: str, what: str) -> str:
@@ -188,10 +190,10 @@ def digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:6]
 
 
-def _fit(name: str) -> str:
-    if len(name) <= MAX_IDENTIFIER:
+def _fit(name: str, most: int = MAX_IDENTIFIER) -> str:
+    if len(name) <= most:
         return name
-    return f"{name[: MAX_IDENTIFIER - 7]}_{digest(name)}"
+    return f"{name[: most - 7]}_{digest(name)}"
 
 
 RESERVED = frozenset(

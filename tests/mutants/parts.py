@@ -46,9 +46,18 @@ PARTS = (
         "a part that an interrupted refresh has written is written beside it",
         "features/viewdf/refresh/writer.py",
         "PartWriter.write",
-        old="replace_parts if parts & self._touched else append_parts",
+        old="append_parts if is_new else replace_parts",
         new="append_parts",
         tests="tests/test_viewdf.py -k new_part_is_there_once",
+    ),
+    Mutant(
+        "records-replaced",
+        "a part that is written again takes along what heads of before have recorded",
+        "features/viewdf/spark/statements.py",
+        "_these_and",
+        old="exp.and_(is_in_tail(), is_new, copy=False)",
+        new="is_in_tail()",
+        tests="tests/test_part_catalog.py -k from_which_versions",
     ),
 )
 """A part is computed when all that it reads is there, and again when that has changed."""

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dbt_common.exceptions import CompilationError
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.naming import canonical, owner_of, part_catalog
+from fivm_dbt.naming import canonical, owner_of
 from fivm_dbt.project.manifest import Nodes
 
 
 def check_names(nodes: Nodes) -> None:
     """Raise dbt's error for a model, seed or snapshot whose relation is, or may become, one of fivm's."""
     owners = {canonical(m.relation_name): m for m in nodes.fivm_models()}
-    shared: dict[str, Any] = {}
-    for name, model in owners.items():
-        shared.setdefault(part_catalog(name), model)
     for node in nodes.written():
         name = canonical(node.relation_name)
-        whose, owner = "keeps its parts", shared.get(name)
-        if owner is None:
-            whose = "keeps its states"
-            owner = next((m for relation, m in owners.items() if owner_of(name, relation)), None)
+        owner = next((m for relation, m in owners.items() if owner_of(name, relation)), None)
         if owner is None:
             continue
         error = FivmError(
             "FIVM207",
-            f"the {node.resource_type} {node.name} is {name}, under which name fivm model {owner.name} {whose}",
+            f"the {node.resource_type} {node.name} is {name}, under which name fivm model {owner.name} "
+            "keeps its states",
             remedy=f"rename {node.name}, or give it another alias or schema",
         )
         raise CompilationError(str(error))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.parts.length import Length
+from fivm_dbt.parts.length import DAYS, FIRST_MONDAY, MONTHS, Length
 
 _NEVER = -(10**15)
 """The part of rows without a time, which come first."""
@@ -15,12 +15,12 @@ def part_of(at: Scalar, type_: SparkType, length: Length) -> Scalar:
     """The number of the time part of a row. It does not fall where time goes on: local times of a time zone would."""
     if length.is_fixed:
         number = f"FLOOR(a.s / {length.many})"
-    elif length.unit in ("day", "week"):
-        first = 4 if length.unit == "week" else 0
-        days = length.many * (7 if length.unit == "week" else 1)
+    elif length.unit in DAYS:
+        first = FIRST_MONDAY if length.unit == "week" else 0
+        days = length.many * DAYS[length.unit]
         number = f"FLOOR((FLOOR(a.s / {_DAY}) - {first}) / {days})"
     else:
-        months = length.many * {"month": 1, "quarter": 3, "year": 12}[length.unit]
+        months = length.many * MONTHS[length.unit]
         day = f"DATE_ADD(DATE '1970-01-01', CAST(FLOOR(a.s / {_DAY}) AS INT))"
         number = f"FLOOR(((YEAR({day}) - 1970) * 12 + MONTH({day}) - 1) / {months})"
     return _over(f"COALESCE(CAST({number} AS BIGINT), {_NEVER})", {"s": _seconds(at, type_)})
@@ -40,12 +40,11 @@ def _seconds(at: Scalar, type_: SparkType) -> Scalar:
     if type_.text == "timestamp":
         # Some engines round to whole seconds.
         return _over("UNIX_SECONDS(DATE_TRUNC('SECOND', a.t))", {"t": at})
-    days = f"DATEDIFF(a.t, DATE '1970-01-01') * {_DAY}"
+    # Seconds of an int end in 2038.
+    days = f"CAST(DATEDIFF(a.t, DATE '1970-01-01') AS BIGINT) * {_DAY}"
     if type_.text == "date":
-        return _over(f"CAST({days} AS BIGINT)", {"t": at})
-    return _over(
-        f"CAST({days} AS BIGINT) + HOUR(a.t) * 3600 + MINUTE(a.t) * 60 + FLOOR(SECOND(a.t))", {"t": at}
-    )
+        return _over(days, {"t": at})
+    return _over(f"{days} + HOUR(a.t) * 3600 + MINUTE(a.t) * 60 + FLOOR(SECOND(a.t))", {"t": at})
 
 
 def _over(sql: str, known: dict[str, Scalar]) -> Scalar:

@@ -27,10 +27,10 @@ Unit = Literal["second", "day", "week", "month", "quarter", "year"]
 
 _UNITS: tuple[Unit, ...] = get_args(Unit)
 _SECONDS: Mapping[str, int] = {"second": 1, "minute": 60, "hour": 3600}
-_MONTHS: Mapping[str, int] = {"month": 1, "quarter": 3, "year": 12}
-_DAYS: Mapping[str, int] = {"day": 1, "week": 7}
+MONTHS: Mapping[str, int] = {"month": 1, "quarter": 3, "year": 12}
+DAYS: Mapping[str, int] = {"day": 1, "week": 7}
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_FIRST_MONDAY = 4
+FIRST_MONDAY = 4
 """The 5th of January 1970 was a Monday: weeks begin on Mondays, as Spark's do."""
 
 _YEAR = 366 * 86_400
@@ -72,7 +72,7 @@ class Length:
             raise _wrong(text)
         if zone != UNKNOWN_ZONE:
             _zone_named(zone)
-        days = many * _DAYS[known] if known in _DAYS else 366 * many * _MONTHS[known] // 12
+        days = many * DAYS[known] if known in DAYS else 366 * many * MONTHS[known] // 12
         return _checked(text, Length(many, known, zone), days * 86_400)
 
     @property
@@ -101,12 +101,12 @@ class Length:
         """How long a part is, of a calendar's the longest: what lengths are compared by."""
         if self.is_fixed:
             return self.many
-        days = self.many * _DAYS[self.unit] if self.unit in _DAYS else self._longest_months
+        days = self.many * DAYS[self.unit] if self.unit in DAYS else self._longest_months
         return days * 86_400
 
     @property
     def _longest_months(self) -> int:
-        months = self.many * _MONTHS[self.unit]
+        months = self.many * MONTHS[self.unit]
         return 31 * months if months < 12 else 366 * months // 12
 
     def ratio(self, finer: Length) -> tuple[int, int] | None:
@@ -121,8 +121,8 @@ class Length:
             return None
         elif self.unit == finer.unit:
             mine, theirs = self.many, finer.many
-        elif self.unit in _MONTHS and finer.unit in _MONTHS:
-            mine, theirs = self.many * _MONTHS[self.unit], finer.many * _MONTHS[finer.unit]
+        elif self.unit in MONTHS and finer.unit in MONTHS:
+            mine, theirs = self.many * MONTHS[self.unit], finer.many * MONTHS[finer.unit]
         else:
             return None
         common = gcd(mine, theirs)
@@ -181,10 +181,10 @@ class Length:
         if self.is_fixed:
             return (instant - _EPOCH) // timedelta(seconds=self.many)
         local = instant.astimezone(self._zone)
-        if self.unit in _MONTHS:
-            return ((local.year - 1970) * 12 + local.month - 1) // (self.many * _MONTHS[self.unit])
+        if self.unit in MONTHS:
+            return ((local.year - 1970) * 12 + local.month - 1) // (self.many * MONTHS[self.unit])
         days = local.date().toordinal() - _EPOCH.date().toordinal()
-        return (days - self._first_day) // (self.many * _DAYS[self.unit])
+        return (days - self._first_day) // (self.many * DAYS[self.unit])
 
     def start_of(self, part: int) -> datetime:
         """When a part begins, in UTC.
@@ -194,18 +194,18 @@ class Length:
         """
         if self.is_fixed:
             return _EPOCH + timedelta(seconds=self.many * part)
-        if self.unit in _MONTHS:
-            year, month = divmod(part * self.many * _MONTHS[self.unit], 12)
+        if self.unit in MONTHS:
+            year, month = divmod(part * self.many * MONTHS[self.unit], 12)
             local = datetime(1970 + year, month + 1, 1)
         else:
             local = datetime(1970, 1, 1) + timedelta(
-                days=part * self.many * _DAYS[self.unit] + self._first_day
+                days=part * self.many * DAYS[self.unit] + self._first_day
             )
         return _first_instant(local, self._zone)
 
     @property
     def _first_day(self) -> int:
-        return _FIRST_MONDAY if self.unit == "week" else 0
+        return FIRST_MONDAY if self.unit == "week" else 0
 
     def end_of(self, part: int) -> datetime:
         """When the next part begins, in UTC."""
@@ -239,16 +239,16 @@ class Length:
             return _common_divisor(coarser) % self.many == 0
         if coarser.is_fixed or not self._may_be_of_zone(coarser):
             return False
-        if self.unit in _DAYS:
-            whole = self.many * _DAYS[self.unit]
-            if coarser.unit in _MONTHS:
+        if self.unit in DAYS:
+            whole = self.many * DAYS[self.unit]
+            if coarser.unit in MONTHS:
                 return whole == 1
-            return (coarser.many * _DAYS[coarser.unit]) % whole == 0 and (
+            return (coarser.many * DAYS[coarser.unit]) % whole == 0 and (
                 self._first_day == coarser._first_day or whole == 1
             )
-        if coarser.unit in _DAYS:
+        if coarser.unit in DAYS:
             return False
-        return (coarser.many * _MONTHS[coarser.unit]) % (self.many * _MONTHS[self.unit]) == 0
+        return (coarser.many * MONTHS[coarser.unit]) % (self.many * MONTHS[self.unit]) == 0
 
     def __str__(self) -> str:
         if not self.is_fixed:

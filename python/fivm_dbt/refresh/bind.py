@@ -31,14 +31,14 @@ from fivm_dbt.steps.binding import Binding, BoundClock, BoundInput, Span, is_own
 class Staged:
     """A moved input whose net change lies staged, without the rows of parts that were ``dropped``.
 
-    Where rows have only come, and no more is asked than in which parts, nothing is staged: ``came`` has them by part.
+    Where rows have only come, and no more is asked than in which parts, nothing is staged: ``came`` has the parts.
     """
 
     bound: BoundInput
     change: InputChange
     spans: tuple[Span, ...] = ()
     dropped: Intervals = field(default_factory=Intervals)
-    came: tuple[tuple[int, int], ...] | None = None
+    came: Intervals | None = None
 
     @property
     def is_empty(self) -> bool:

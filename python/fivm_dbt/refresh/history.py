@@ -8,13 +8,11 @@ from typing import Any
 
 from fivm_dbt.naming import sibling, split_name
 from fivm_dbt.parts.intervals import Intervals
+from fivm_dbt.plan.model.head import RECORDING
 from fivm_dbt.refresh.costs import seconds_between
 from fivm_dbt.refresh.engine import Engine
 from fivm_dbt.refresh.heads import noted
 from fivm_dbt.spark.formats import Commit, MissingRelation, NotVersioned
-
-RECORDING = "recording"
-"""Key of a head's detail: the parts that a refresh has ``computed`` and ``dropped``, as texts, among others."""
 
 _HEADINGS = (
     "model",

@@ -7,12 +7,12 @@ from datetime import datetime, timezone
 from zoneinfo import ZoneInfo
 
 from fivm_dbt.catalog import SparkType
+from fivm_dbt.naming import parts_of
 from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
-from fivm_dbt.refresh.catalog_table import create_once
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.formats import MissingRelation
-from fivm_dbt.spark.part_catalog import PartEntry, Recorded, forget_model, record_parts
+from fivm_dbt.spark.part_catalog import PartEntry, Recorded, create_catalog, record_parts
 from fivm_dbt.spark.partition_text import partition_time
 from fivm_dbt.spark.recorded_partitions import last_recorded_query, rows_query
 
@@ -24,23 +24,22 @@ def record_partitions(
     length = plan.partition_length
     if length is None:
         return
-    create_once(plan, engine)
-    if touched is None:
-        engine.run(forget_model(plan))
-    elif not touched:
+    if touched is not None and not touched:
         return
+    is_there = touched is not None and engine.exists(parts_of(plan.relation))
+    touched = touched if is_there else None
     type_ = plan.root.partitioning.type
     # A partition that has lost all its rows is there, and empty.
     rows = {text: 0 for text in touched or ()} | {
         text: int(str(n)) for text, n in engine.query(rows_query(plan, touched))
     }
     found = [(_number(text, type_, length), n) for text, n in rows.items()]
-    entries = sorted(
-        (PartEntry(part, n, True) for part, n in found if part is not None), key=lambda e: e.part
-    )
-    if entries:
-        by = Recorded(refresh, datetime.now(timezone.utc), versions)
-        engine.run(record_parts(plan, length, entries, (), by))
+    entries = sorted((PartEntry(part, n) for part, n in found if part is not None), key=lambda e: e.part)
+    by = Recorded(refresh, datetime.now(timezone.utc), versions)
+    if touched is None:
+        engine.run(create_catalog(plan, length, entries, by))
+    elif entries:
+        engine.run(record_parts(plan, length, entries, by))
 
 
 def last_recorded(plan: Plan, engine: Recorder) -> int | None:

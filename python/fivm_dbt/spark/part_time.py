@@ -11,7 +11,7 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.scalar import as_type
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.parts.length import Length
+from fivm_dbt.parts.length import DAYS, FIRST_MONDAY, MONTHS, Length
 
 
 def instant(moment: datetime, type_: SparkType, zone: str = "UTC") -> exp.Expr:
@@ -53,27 +53,51 @@ def number_of(column: exp.Expr, type_: SparkType, length: Length) -> exp.Expr:
     if length.is_fixed:
         return floored(_seconds(column, type_), length.many)
     days: exp.Expr = _local_days(column, type_, length.zone)
-    if length.unit in ("day", "week"):
+    if length.unit in DAYS:
         shifted = (
-            exp.paren(exp.Sub(this=days, expression=exp.Literal.number(4))) if length.unit == "week" else days
+            exp.paren(exp.Sub(this=days, expression=whole(FIRST_MONDAY))) if length.unit == "week" else days
         )
-        return floored(shifted, length.many * (7 if length.unit == "week" else 1))
-    day = exp.func("date_add", exp.cast(exp.Literal.string("1970-01-01"), "date"), days, dialect="spark")
+        return floored(shifted, length.many * DAYS[length.unit])
+    first = exp.cast(exp.Literal.string("1970-01-01"), "date")
+    day = exp.func("date_add", first, as_type(days, "int"), dialect="spark")
     since_1970 = exp.Sub(this=exp.Year(this=day), expression=exp.Literal.number(1970))
     of_years = exp.Mul(this=exp.paren(since_1970), expression=exp.Literal.number(12))
     months = exp.Add(this=of_years, expression=exp.Sub(this=exp.Month(this=day.copy()), expression=whole(1)))
-    return floored(exp.paren(months), length.many * {"month": 1, "quarter": 3, "year": 12}[length.unit])
+    return floored(exp.paren(months), length.many * MONTHS[length.unit])
+
+
+def start_of(part: exp.Expr, length: Length) -> exp.Expr:
+    """When a part begins, as :meth:`Length.start_of` gives it, whatever the session's zone."""
+    if length.is_fixed:
+        return exp.Anonymous(this="TIMESTAMP_SECONDS", expressions=[_times(part, length.many)])
+    if length.unit in DAYS:
+        days = _times(part, length.many * DAYS[length.unit])
+        if length.unit == "week":
+            days = exp.Add(this=days, expression=whole(FIRST_MONDAY))
+    else:
+        first = exp.cast(exp.Literal.string("1970-01-01"), "date")
+        months = as_type(_times(part, length.many * MONTHS[length.unit]), "int")
+        days = exp.Anonymous(this="UNIX_DATE", expressions=[exp.AddMonths(this=first, expression=months)])
+    in_utc = exp.Anonymous(this="TIMESTAMP_SECONDS", expressions=[_times(days, 86_400)])
+    if length.zone == "UTC":
+        return in_utc
+    return exp.Anonymous(this="TO_UTC_TIMESTAMP", expressions=[in_utc, exp.Literal.string(length.zone)])
+
+
+def _times(value: exp.Expr, many: int) -> exp.Expr:
+    """A product of whole numbers, as a bigint: seconds of an int end in 2038."""
+    value = as_type(value.copy(), BIGINT.text)
+    return value if many == 1 else exp.Mul(this=value, expression=whole(many))
 
 
 def _seconds(column: exp.Expr, type_: SparkType) -> exp.Expr:
     """Seconds since 1970; of a date or a local time those of its clock, as if it were UTC."""
     if type_.text == "date":
-        days = exp.Anonymous(this="UNIX_DATE", expressions=[column.copy()])
-        return exp.Mul(this=days, expression=whole(86_400))
+        return _times(exp.Anonymous(this="UNIX_DATE", expressions=[column.copy()]), 86_400)
     if type_.text == "timestamp_ntz":
         day = as_type(column.copy(), "date")
         days = exp.Anonymous(this="UNIX_DATE", expressions=[day])
-        total: exp.Expr = exp.Mul(this=days, expression=whole(86_400))
+        total = _times(days, 86_400)
         for name, many in (("HOUR", 3600), ("MINUTE", 60), ("SECOND", 1)):
             unit = exp.func(name, column.copy(), dialect="spark")
             total = exp.Add(this=total, expression=exp.Mul(this=unit, expression=whole(many)))

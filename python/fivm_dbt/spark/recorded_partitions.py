@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from fivm_dbt.naming import COUNT, PARTITION, part_catalog
+from fivm_dbt.naming import COUNT, PARTITION, parts_of
 from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
 from fivm_dbt.spark.added import read_summed
 from fivm_dbt.spark.pieces import table
@@ -15,10 +15,7 @@ from fivm_dbt.spark.reads import in_partitions
 
 def last_recorded_query(plan: Plan) -> exp.Select:
     """The last refresh of which something is written down."""
-    own = exp.EQ(this=exp.column("model"), expression=exp.Literal.string(plan.relation))
-    return (
-        exp.select(exp.Max(this=exp.column("refresh"))).from_(table(part_catalog(plan.relation))).where(own)
-    )
+    return exp.select(exp.Max(this=exp.column("refresh"))).from_(table(parts_of(plan.relation)))
 
 
 def rows_query(plan: MaintainedPlan, touched: Sequence[object] | None) -> exp.Select:

@@ -58,5 +58,5 @@ def _begins(state: StateTable, zone: str) -> Scalar:
     if by.type != DATE:
         return by.expression
     days = call("UNIX_DATE", by.expression)
-    in_utc = call("TIMESTAMP_SECONDS", days.times(Scalar.number(86_400)))
+    in_utc = call("TIMESTAMP_SECONDS", days.cast("bigint").times(Scalar.number(86_400)))
     return in_utc if zone == "UTC" else call("TO_UTC_TIMESTAMP", in_utc, text(zone))

@@ -9,6 +9,9 @@ from typing import Any
 
 _STATE = "fivm_state"
 
+RECORDING = "recording"
+"""Key of a head's detail: the parts that a refresh has ``computed`` and ``dropped``, as texts, among others."""
+
 
 @dataclass(frozen=True)
 class HeadId:

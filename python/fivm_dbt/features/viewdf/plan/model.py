@@ -138,6 +138,15 @@ class PartPlan:
             tuple(r.reference for r in initial.reads if r.reference.relation != self.model),
         )
 
+    @cached_property
+    def recorded_inputs(self) -> tuple[PartInput, ...]:
+        """The inputs of which it is recorded what has been seen of their parts, one for each relation, by its name.
+
+        Viewdf models record that themselves.
+        """
+        found = {i.relation: i for i in self.inputs if i.relation != self.model and not i.is_computed}
+        return tuple(found[name] for name in sorted(found))
+
     @property
     def reads_itself(self) -> bool:
         return bool(self.recurrence.own)

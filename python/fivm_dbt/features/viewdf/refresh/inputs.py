@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from fivm_dbt.features.viewdf.plan.model import PartInput, PartPlan, ViewdfPlan
 from fivm_dbt.features.viewdf.refresh.known import KnownParts
-from fivm_dbt.features.viewdf.spark.catalog import add_parts, add_staged
-from fivm_dbt.features.viewdf.spark.queries import all_rows, some_rows
-from fivm_dbt.features.viewdf.spark.statements import input_parts_query, islands_query, numbered
+from fivm_dbt.features.viewdf.spark.queries import all_rows
+from fivm_dbt.features.viewdf.spark.statements import input_parts_query, islands_query
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.refresh.bind import Staged, tell_change
 from fivm_dbt.refresh.engine import Row
@@ -22,8 +21,7 @@ from fivm_dbt.refresh.observe import (
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import InputChange
 from fivm_dbt.spark.capture import feed_query
-from fivm_dbt.spark.formats import ChangeFeedUnavailable, VersionUnavailable
-from fivm_dbt.spark.part_catalog import InputParts, Recorded
+from fivm_dbt.spark.formats import ChangeFeedUnavailable
 from fivm_dbt.spark.pieces import table
 from fivm_dbt.steps.binding import BoundInput, staged_input
 
@@ -63,38 +61,11 @@ class PartInputs:
         return [by_name[name] for name in sorted(by_name)]
 
     def look_at(self, item: PartInput, versions: Mapping[str, int]) -> Intervals:
-        """Which parts an input has, by one scan of it; with their rows they stay staged."""
+        """Which parts an input has, by one scan of it."""
         self.engine.progress(f"{self.plan.model}: looking at the parts of {item.relation}")
         query = input_parts_query(item, all_rows(self.plan, item, versions), is_change=False)
-        name = self._staged(item)
-        self.engine.stage(name, query)
-        ranges = self.engine.query(islands_query(name))
+        ranges = self.engine.query(islands_query(query))
         return Intervals.of(*((int(str(a)), int(str(b))) for a, b in ranges))
-
-    def record_all(self, item: PartInput, by: Recorded) -> None:
-        """Record all parts of an input that has been looked at."""
-        name = self._staged(item)
-        if item.own.is_fixed:
-            self.engine.run(add_staged(self.plan, item.relation, item.own, name, by))
-        else:
-            parts = InputParts(item.relation, item.own, _changes(self.engine.query(numbered(name))))
-            self.engine.run(add_parts(self.plan, self.parts.length, (), [parts], by))
-        self.engine.unstage(name)
-
-    def counted(self, item: PartInput, parts: Intervals, versions: Mapping[str, int]) -> InputParts:
-        """How many rows parts of an input have at a version, none where that cannot be read any more."""
-        query = input_parts_query(item, some_rows(self.plan, item, parts, versions), is_change=False)
-        name = self._staged(item)
-        try:
-            self.engine.stage(name, query)
-        except VersionUnavailable:
-            return InputParts(item.relation, item.own, ())
-        found = dict(_changes(self.engine.query(numbered(name))))
-        self.engine.unstage(name)
-        return InputParts(item.relation, item.own, tuple((p, found.get(p, 0)) for p in parts))
-
-    def _staged(self, item: PartInput) -> str:
-        return staged_input(self.plan, f"{item.relation}__parts")
 
     def appended(
         self, observed: Mapping[str, Observed], recorded: Mapping[str, RecordedInput]
@@ -130,19 +101,19 @@ class PartInputs:
                 to_version=bound.new,
             )
             tell_change(self.plan, self.engine, change)
-            found[now.name] = Staged(bound, change, came=_changes([r for r in parts if r[0] is not None]))
+            found[now.name] = Staged(bound, change, came=_numbers([r for r in parts if r[0] is not None]))
         return found
 
-    def moved(self, item: PartInput, staged: Mapping[str, Staged]) -> InputParts:
+    def moved(self, item: PartInput, staged: Mapping[str, Staged]) -> Intervals:
         """The parts of an input in which rows have changed."""
         change = staged.get(item.relation)
         if change is not None and change.came is not None:
-            return InputParts(item.relation, item.own, change.came)
+            return change.came
         if change is None or change.is_empty:
-            return InputParts(item.relation, item.own, ())
+            return Intervals()
         rows = table(staged_input(self.plan, item.relation))
         found = self.engine.query(input_parts_query(item, rows, is_change=True))
-        return InputParts(item.relation, item.own, _changes(found))
+        return _numbers(found)
 
 
 def _upstream(engine: Recorder, relation: str) -> Upstream:
@@ -151,6 +122,6 @@ def _upstream(engine: Recorder, relation: str) -> Upstream:
     return Upstream(known.computed - known.dropped, known.dropped, known.watermark)
 
 
-def _changes(rows: Sequence[Row]) -> tuple[tuple[int, int], ...]:
-    """Per part by how many rows an input has changed."""
-    return tuple((int(str(part)), int(str(came)) - int(str(gone))) for part, came, gone in rows)
+def _numbers(rows: Sequence[Row]) -> Intervals:
+    """The parts of rows of :func:`input_parts_query`."""
+    return Intervals.numbers(int(str(part)) for part, _, _ in rows)

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 
 from fivm_dbt.features.viewdf.plan.model import PartPlan, ViewdfPlan
 from fivm_dbt.features.viewdf.refresh.inputs import PartInputs, Upstream
 from fivm_dbt.features.viewdf.refresh.known import KnownParts
-from fivm_dbt.features.viewdf.refresh.record import PartRecord
 from fivm_dbt.features.viewdf.refresh.swap import begin, beside
 from fivm_dbt.features.viewdf.refresh.table import PartTable
 from fivm_dbt.features.viewdf.refresh.wanted import PartsWanted
 from fivm_dbt.features.viewdf.refresh.work import Found, PartRefresh
-from fivm_dbt.features.viewdf.refresh.writer import AT_ONCE
+from fivm_dbt.features.viewdf.refresh.writer import PartWriter
+from fivm_dbt.features.viewdf.spark.catalog import parts_view
+from fivm_dbt.features.viewdf.spark.statements import part_rows
+from fivm_dbt.naming import parts_of
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.refresh.bind import Staged, bind, stage_inputs, versions_read
+from fivm_dbt.plan.model.head import RECORDING
+from fivm_dbt.refresh.bind import Staged, bind, stage_inputs
 from fivm_dbt.refresh.decide import Decision, lost_inputs, unreadable, why_rebuild
 from fivm_dbt.refresh.dropped import check_rebuild, recorded_drops
 from fivm_dbt.refresh.executor import RUNS
@@ -32,7 +34,6 @@ from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action, InputChange, PartChange, Report
 from fivm_dbt.refresh.run import Run, TimeRange
 from fivm_dbt.spark.formats import VersionUnavailable
-from fivm_dbt.spark.part_catalog import InputParts, Recorded
 from fivm_dbt.steps.binding import Binding
 
 _ON_REQUEST = "full refresh"
@@ -44,7 +45,7 @@ class _Moved:
 
     known: KnownParts
     changed: Mapping[str, Intervals]
-    inputs: tuple[InputParts, ...]
+    inputs: Mapping[str, Intervals]
     lost: Mapping[str, Intervals]
 
 
@@ -56,7 +57,6 @@ class PartRun(Run[ViewdfPlan]):
         super().__init__(plan, engine, is_lazy, within)
         self.parts: PartPlan = plan.parts
         self.inputs = PartInputs(plan, engine)
-        self.record = PartRecord(plan, engine, self.inputs)
         self.wanted = PartsWanted(plan.parts, within)
 
     # What there is
@@ -102,6 +102,7 @@ class PartRun(Run[ViewdfPlan]):
         work = PartRefresh(self, self.wanted, found, table, place)
         first = work.compute()
         work.end()
+        self.engine.run(parts_view(self.plan))
         publish(self.plan, self.engine)
         self._remove_orphans(state.finished)
         return self._finish_parts(found, work, first, self._as_build("rebuilt"), reason)
@@ -185,9 +186,12 @@ class PartRun(Run[ViewdfPlan]):
     def _complete(self, finished: Coverage) -> None:
         """Do what comes after the last commit, where the last refresh was cut off there."""
         self._complete_build(finished)
-        if finished.detail["kind"] == "build":
-            drop_states(self.engine, [beside(self.plan)])
-        self.record.complete(finished)
+        if finished.detail["kind"] != "build" and not _is_older(finished):
+            return
+        drop_states(self.engine, [beside(self.plan)])
+        catalog = parts_view(self.plan)
+        if not self.engine.is_view_of(parts_of(self.plan.relation), catalog.expression.sql(dialect="spark")):
+            self.engine.run(catalog)
 
     def _found(
         self,
@@ -217,6 +221,7 @@ class PartRun(Run[ViewdfPlan]):
             dropped=self._gone(upstream),
             is_build=False,
             is_again=state.unfinished is not None,
+            is_first_record=_is_older(state.finished),
             touched=touched,
             inputs=moved.inputs,
             lost=moved.lost,
@@ -228,20 +233,17 @@ class PartRun(Run[ViewdfPlan]):
         self, known: KnownParts, upstream: Mapping[str, Upstream], staged: Mapping[str, Staged]
     ) -> _Moved:
         changed: dict[str, Intervals] = {}
-        inputs: list[InputParts] = []
+        inputs: dict[str, Intervals] = {}
         lost: dict[str, Intervals] = {}
         for item in self.inputs.others:
-            found_there = self.inputs.moved(item, staged)
-            if not item.is_computed:
-                inputs += found_there.groups(AT_ONCE)
-            moved = found_there.parts
+            moved = inputs[item.relation] = self.inputs.moved(item, staged)
             gone = upstream[item.relation].dropped if item.relation in upstream else Intervals()
             changed[item.relation] = (moved & known.effective(item)) - gone
             arrived = upstream[item.relation].computed if item.is_computed else moved
             known = known.with_seen(item.relation, arrived)
             if item.relation in staged and staged[item.relation].dropped:
                 lost[item.relation] = staged[item.relation].dropped
-        return _Moved(known, changed, tuple(inputs), lost)
+        return _Moved(known, changed, inputs, lost)
 
     # Telling
 
@@ -253,14 +255,19 @@ class PartRun(Run[ViewdfPlan]):
         action: Action,
         reason: str | None,
     ) -> Report:
-        """Record what has been done in the catalog, and say so."""
+        """Say what has been done."""
         commits = self.engine.commits(self.plan.state_relation, max(self.base, 0))
         self._measure([c for c in commits if c.version > self.base])
-        number = found.state.next_refresh
-        by = Recorded(number, datetime.now(timezone.utc), versions_read(found.binding))
-        rows = self.record.write(work.recording, by, found.before, found.inputs, work.writer.appended())
+        rows = self._rows(work.writer)
         late = Intervals() if first is None else self.wanted.too_late(first, found.known, found.changed)
         return self._part_report(found, work, action=action, reason=reason, rows=rows, late=late)
+
+    def _rows(self, writer: PartWriter) -> int:
+        """How many rows the parts have that were written: of new ones the commits say it."""
+        if writer.appended is not None:
+            return writer.appended
+        counted = self.engine.query(part_rows(self.plan, writer.changed))
+        return sum(int(str(many)) for part, many in counted if int(str(part)) in writer.changed)
 
     def _show_unchanged(self, finished: Coverage) -> Report:
         self.shown_again = show_again(self.plan, self.engine)
@@ -298,6 +305,11 @@ class PartRun(Run[ViewdfPlan]):
             too_late=str(late),
         )
         return replace(report, parts=parts, rows_merged=parts.rows, partitions=len(changed))
+
+
+def _is_older(finished: Coverage) -> bool:
+    """Whether an older version of fivm has set the head, which recorded parts elsewhere."""
+    return "versions" not in finished.detail[RECORDING]
 
 
 def _watermarks(upstream: Mapping[str, Upstream]) -> dict[str, int | None]:

@@ -30,13 +30,12 @@ from fivm_dbt.features.viewdf.refresh.wanted import PartsWanted
 from fivm_dbt.features.viewdf.refresh.writer import PartWriter
 from fivm_dbt.features.viewdf.spark.statements import compact_periods, drop_parts
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.refresh.bind import Staged
+from fivm_dbt.plan.model.head import RECORDING
+from fivm_dbt.refresh.bind import Staged, versions_read
 from fivm_dbt.refresh.heads import with_open
-from fivm_dbt.refresh.history import RECORDING
 from fivm_dbt.refresh.observe import Observed, State
 from fivm_dbt.refresh.run import Run
 from fivm_dbt.spark.merge import write_head
-from fivm_dbt.spark.part_catalog import InputParts
 from fivm_dbt.steps.binding import Binding
 
 
@@ -57,9 +56,12 @@ class Found:
     dropped: Mapping[str, Intervals]
     is_build: bool
     is_again: bool = False
+    is_first_record: bool = False
+    """Whether the heads of before say nothing of parts: an older version of fivm has set them."""
     touched: Intervals = field(default_factory=Intervals)
     """Parts that an interrupted attempt may have written."""
-    inputs: tuple[InputParts, ...] = ()
+    inputs: Mapping[str, Intervals] = field(default_factory=dict)
+    """Parts of inputs in which rows have changed."""
     lost: Mapping[str, Intervals] = field(default_factory=dict)
     """Parts of inputs that have been dropped since."""
     watermarks: Mapping[str, int | None]
@@ -106,9 +108,6 @@ class PartRefresh:
         self.ready = Intervals()
         self._order: PartOrder | None = None
         self._pending = Intervals()
-        self._gone = Intervals()
-        """Parts that have been dropped."""
-        self.recording = self._recorded()
         self.covered: Mapping[str, Any] = {}
         """What is covered in the end."""
 
@@ -153,7 +152,7 @@ class PartRefresh:
             return
         old, plan, engine = self._decide_old(), self._run.plan, self._run.engine
         self._tell_kept(old.droppable)
-        gone = self._gone = old.droppable.parts
+        gone = old.droppable.parts
         if gone:
             engine.progress(f"{plan.model}: dropping {len(gone):,} parts ({gone}), older than fivm_retention")
         merged = [self.known.merged, *old.merged.values()]
@@ -189,27 +188,23 @@ class PartRefresh:
     def _ended(self) -> dict[str, Any]:
         """What is covered once this refresh is finished."""
         found, run = self._found, self._run
-        self.recording = self._recorded()
         detail = run._detail(found.kind, found.observed, dict(found.snapshots), found.binding)
         detail |= {"parts": self.known.as_dict(), NEEDS: needs(self._parts, self.known)}
-        return run._covered(found.state, {**detail, RECORDING: self.recording.as_dict()})
+        return run._covered(found.state, {**detail, RECORDING: self._recorded().as_dict(self._parts)})
 
     def _recorded(self) -> Recording:
-        found = self._found
-        inputs: dict[str, Intervals] = {}
-        for item in found.inputs:
-            inputs[item.relation] = inputs.get(item.relation, Intervals()) | item.parts
-        if found.is_build:
-            told = {i.relation for i in self._parts.inputs if i.is_computed}
-            inputs = {name: parts for name, parts in found.known.seen.items() if name not in told}
+        found, writer = self._found, self.writer
+        is_all = found.is_build or found.is_first_record
+        known = self.known.computed if found.is_first_record else Intervals()
+        before = KnownParts() if found.is_first_record else found.before
         return Recording(
-            is_build=found.is_build,
-            computed=self.writer.computed,
-            changed=self.writer.changed,
-            inputs=inputs,
+            versions=versions_read(found.binding),
+            computed=writer.computed | known,
+            changed=writer.changed | known,
+            inputs=found.known.seen if is_all else found.inputs,
             lost=found.lost,
-            dropped=self._gone,
-            merged=self.known.merged - found.before.merged,
+            dropped=self.known.dropped - before.dropped,
+            merged=self.known.merged - before.merged,
         )
 
     # Old parts

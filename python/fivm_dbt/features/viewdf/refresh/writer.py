@@ -52,7 +52,8 @@ class PartWriter:
         """All that may be other rows by now than the last finished refresh has left."""
         self.is_ended = False
         """Whether the last commit has said what is covered in the end."""
-        self._appended = Intervals()
+        self.appended: int | None = 0
+        """How many rows have been appended, where nothing else has been written, and the commits tell it."""
 
     def write(
         self, parts: Intervals, compared: Intervals, query: Query, *, is_last: bool = False
@@ -63,9 +64,11 @@ class PartWriter:
         """
         if not compared:
             source = computed(query)
-            write = replace_parts if parts & self._touched else append_parts
+            before, is_new = self.appended, not parts & self._touched
+            write = append_parts if is_new else replace_parts
             self._write(lambda head: write(self._plan, source, parts, head), parts, parts, is_last=is_last)
-            self._appended = parts
+            came = self._place.appended
+            self.appended = before + came if is_new and before is not None and came is not None else None
             return parts
         name = staged_state(self._plan, self._plan.top)
         self._engine.stage(name, query)
@@ -91,18 +94,14 @@ class PartWriter:
         """Take parts out of the table."""
         assert self.covering is not None
         self._place.write(lambda head: drop_parts(self._plan, parts, head), self.covering(False))
-        self._appended = Intervals()
-
-    def appended(self) -> int | None:
-        """How many rows a part has that is all that has been written, and was not there; None for anything else."""
-        is_alone = self._place.written == 1 and len(self._appended) == 1 and self._appended == self.computed
-        return self._place.appended if is_alone else None
+        self.appended = None
 
     def _write(self, statement: Statement, parts: Intervals, changed: Intervals, *, is_last: bool) -> None:
         assert self.covering is not None
         self._note(parts, changed)
         covered = self.covering(is_last)
         self._place.write(statement, covered)
+        self.appended = None
         self.is_ended = "open" not in covered
 
     def _note(self, parts: Intervals, changed: Intervals) -> None:
@@ -110,4 +109,3 @@ class PartWriter:
         self.computed |= parts
         self.changed |= changed | (parts & self._touched)
         self.written |= changed
-        self._appended = Intervals()

@@ -16,11 +16,11 @@ from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.features.viewdf.plan.model import Cumulative, ViewdfPlan
 from fivm_dbt.features.viewdf.spark.queries import named_parts
 from fivm_dbt.ir.scalar import as_type, cast_ast, column_ast, identifier
-from fivm_dbt.naming import OF, PARTITION, VIEW
+from fivm_dbt.naming import PARTITION, VIEW
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
-from fivm_dbt.plan.model.head import HeadId, NextHead
-from fivm_dbt.spark.heads import head_branches, is_from, is_in_tail
+from fivm_dbt.plan.model.head import NextHead
+from fivm_dbt.spark.heads import HEAD_COLUMNS
 from fivm_dbt.spark.part_time import in_parts, whole
 from fivm_dbt.spark.pieces import table
 from fivm_dbt.spark.states import as_stored, of_view, stored, with_head
@@ -85,14 +85,13 @@ def uncertain_changes(plan: ViewdfPlan, of: Cumulative, staged: str) -> exp.Sele
 
 
 def shift_parts(plan: ViewdfPlan, of: Cumulative, staged: str, later: Intervals, head: NextHead) -> exp.Merge:
-    """Add a part's change to later parts."""
-    assert head.before is not None
+    """Add a part's change to later parts. The head is a new row: those of before say what they have recorded."""
     source = with_head(plan, as_stored(plan, [(plan.top, _shifted(plan, of, staged, later))]), head)
     return exp.Merge(
         this=table(plan.layout.relation).as_("target", copy=False),
         using=source.subquery("delta", copy=False),
-        on=_same_row(plan, of, later, head.before),
-        whens=exp.Whens(expressions=_branches(plan, of, head)),
+        on=_same_row(plan, of, later),
+        whens=exp.Whens(expressions=_branches(plan, of)),
     )
 
 
@@ -109,15 +108,13 @@ def _shifted(plan: ViewdfPlan, of: Cumulative, staged: str, later: Intervals) ->
     return rows.join(named_parts(plan, later), join_type="cross", copy=False).subquery("shifted", copy=False)
 
 
-def _same_row(plan: ViewdfPlan, of: Cumulative, later: Intervals, before: HeadId) -> exp.Expr:
-    """Whether a row of the table is the one that is added to, or the head."""
+def _same_row(plan: ViewdfPlan, of: Cumulative, later: Intervals) -> exp.Expr:
+    """Whether a row of the table is the one that is added to."""
     in_later = in_parts(column_ast("target", PART_TIMESTAMP), TIMESTAMP, plan.parts.length, later)
-    own = exp.and_(of_view(plan, plan.top, "target"), exp.paren(in_later), copy=False)
     tests: list[exp.Expr] = [
-        exp.paren(exp.or_(is_in_tail("target"), own, copy=False)),
+        of_view(plan, plan.top, "target"),
+        exp.paren(in_later),
         exp.EQ(this=column_ast("target", VIEW), expression=column_ast("delta", VIEW)),
-        exp.NullSafeEQ(this=column_ast("target", OF), expression=column_ast("delta", OF)),
-        is_from(before, "target"),
     ]
     tests += [
         exp.NullSafeEQ(this=column_ast("target", name), expression=column_ast("delta", name))
@@ -126,22 +123,19 @@ def _same_row(plan: ViewdfPlan, of: Cumulative, later: Intervals, before: HeadId
     return exp.and_(*tests, copy=False)
 
 
-def _branches(plan: ViewdfPlan, of: Cumulative, head: NextHead) -> list[exp.When]:
-    """What is done with the head, and with a row that is there, or is not."""
+def _branches(plan: ViewdfPlan, of: Cumulative) -> list[exp.When]:
+    """What is done with a row that is there, or is not, as the head never is."""
     sums = _names(plan, of.sums)
     assignments = [exp.EQ(this=exp.column(identifier(s)), expression=_added(s, _type(plan, s))) for s in sums]
-    names = [*(k.name for k in plan.root.keys), VIEW, PARTITION]
+    names = [*(k.name for k in plan.root.keys), *HEAD_COLUMNS, VIEW, PARTITION]
     insert = exp.Insert(
         this=exp.Tuple(expressions=[exp.column(identifier(n)) for n in names]),
         expression=exp.Tuple(expressions=[column_ast("delta", n) for n in names]),
     )
-    whens = [
-        *head_branches(plan, head),
+    return [
         exp.When(matched=True, then=exp.Update(expressions=assignments)),
         exp.When(matched=False, then=insert),
     ]
-    # Spark's grammar has the branches of rows that are there before those of new ones.
-    return sorted(whens, key=lambda when: not when.args["matched"])
 
 
 def _type(plan: ViewdfPlan, name: str) -> SparkType:

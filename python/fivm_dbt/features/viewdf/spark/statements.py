@@ -14,7 +14,7 @@ from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.features.viewdf.plan.model import PART, PartInput, ViewdfPlan
 from fivm_dbt.features.viewdf.spark.queries import MAX_RANGES, partition_of
 from fivm_dbt.ir.scalar import column_ast, identifier
-from fivm_dbt.naming import COUNT, PARTITION, VIEW
+from fivm_dbt.naming import COUNT, HEAD, PARTITION, VIEW
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.plan.model.head import NextHead
@@ -56,22 +56,19 @@ def input_parts_query(
     return query.group_by(exp.column(PART), copy=False).order_by(exp.column(PART), copy=False)
 
 
-def islands_query(staged: str) -> exp.Select:
+def islands_query(parts: exp.Query) -> exp.Select:
     """The parts of :func:`input_parts_query` as ranges: first and last of each run without a gap."""
     order = exp.Order(expressions=[exp.Ordered(this=exp.column(PART))])
     position = exp.Window(this=exp.RowNumber(), order=order)
     island = exp.Sub(this=exp.column(PART), expression=position)
-    each = exp.select(exp.column(PART), exp.alias_(island, "island")).from_(table(staged))
+    each = exp.select(exp.column(PART), exp.alias_(island, "island")).from_(
+        parts.subquery("parts", copy=False)
+    )
     ends = [
         exp.alias_(exp.Min(this=exp.column(PART)), "low"),
         exp.alias_(exp.Max(this=exp.column(PART)), "high"),
     ]
     return exp.select(*ends).from_(each.subquery("each")).group_by(exp.column("island"))
-
-
-def numbered(staged: str) -> exp.Select:
-    """The rows of :func:`input_parts_query`."""
-    return exp.select(exp.column(PART), exp.column("came"), exp.column("gone")).from_(table(staged))
 
 
 def changed_parts_query(plan: ViewdfPlan, staged: str, compared: Intervals) -> exp.Select:
@@ -95,10 +92,11 @@ def changed_parts_query(plan: ViewdfPlan, staged: str, compared: Intervals) -> e
     return query.distinct(copy=False)
 
 
-def part_rows(plan: ViewdfPlan, parts: Intervals) -> exp.Select:
-    """How many rows stored parts have; those without rows are not there."""
+def part_rows(plan: ViewdfPlan, parts: Intervals | None) -> exp.Select:
+    """How many rows stored parts have, all of them for None; those without rows are not there."""
     number = number_of(exp.column(PART_TIMESTAMP), TIMESTAMP, plan.parts.length)
-    own = stored(plan, plan.top, None, _in_parts(plan, parts.at_most(MAX_RANGES)))
+    where = None if parts is None else _in_parts(plan, parts.at_most(MAX_RANGES))
+    own = stored(plan, plan.top, None, where)
     each = exp.select(exp.alias_(number, PART)).from_(own, copy=False)
     query = exp.select(exp.column(PART), exp.alias_(exp.Count(this=exp.Star()), "rows"))
     return query.from_(each.subquery("each", copy=False), copy=False).group_by(exp.column(PART), copy=False)
@@ -145,19 +143,20 @@ def append_parts(plan: ViewdfPlan, source: exp.Expr, parts: Intervals, head: Nex
 def replace_parts(plan: ViewdfPlan, source: exp.Expr, parts: Intervals, head: NextHead) -> exp.Insert:
     """Write some parts anew from their rows in ``source``."""
     rows = with_head(plan, _rows_of(plan, source, parts), head)
-    return exp.Insert(this=table(plan.layout.relation), expression=rows, where=_these_and_heads(plan, parts))
+    return exp.Insert(this=table(plan.layout.relation), expression=rows, where=_these_and(head, plan, parts))
 
 
 def drop_parts(plan: ViewdfPlan, parts: Intervals, head: NextHead) -> exp.Insert:
     """Take parts out of the state."""
-    where = _these_and_heads(plan, parts)
+    where = _these_and(head, plan, parts)
     return exp.Insert(this=table(plan.layout.relation), expression=head_row(plan, head), where=where)
 
 
-def _these_and_heads(plan: ViewdfPlan, parts: Intervals) -> exp.Expr:
-    """The rows of some parts, and all heads of before."""
+def _these_and(head: NextHead, plan: ViewdfPlan, parts: Intervals) -> exp.Expr:
+    """The rows of some parts, and the head that is written with them; those of before say what they have recorded."""
     own = exp.and_(of_view(plan, plan.top), exp.paren(_in_parts(plan, parts)), copy=False)
-    return exp.or_(is_in_tail(), own, copy=False)
+    is_new = exp.GTE(this=exp.column(HEAD), expression=exp.Literal.number(head.number))
+    return exp.or_(exp.and_(is_in_tail(), is_new, copy=False), own, copy=False)
 
 
 def _rows_of(plan: ViewdfPlan, source: exp.Expr, parts: Intervals) -> exp.Query:
@@ -175,6 +174,7 @@ def _rows_of(plan: ViewdfPlan, source: exp.Expr, parts: Intervals) -> exp.Query:
 
 
 def compact_periods(plan: ViewdfPlan, before: date) -> exp.Expr:
-    """The rows of the parts of periods before a day in as few files as there can be."""
+    """The rows of the parts of periods before a day in as few files as there can be, and so the heads."""
     old = exp.LT(this=exp.column(PARTITION), expression=partition_of(before))
-    return FORMAT.compacted(plan.layout.relation, exp.and_(of_view(plan, plan.top), old, copy=False))
+    own = exp.and_(of_view(plan, plan.top), old, copy=False)
+    return FORMAT.compacted(plan.layout.relation, exp.or_(is_in_tail(), own, copy=False))

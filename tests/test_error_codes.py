@@ -50,6 +50,7 @@ QUERIES = {
 ELSEWHERE = {
     "FIVM206": "test_viewdf",
     "FIVM207": "test_dbt_",
+    "FIVM208": "test_trained",
     "FIVM303": "test_dbt_",
     "FIVM501": "test_doctor",
     "FIVM502": "test_doctor",

@@ -28,6 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("refresh", "explain"),
     ("engines",),
     ("project",),
+    ("learning",),
     ("operations", "testing"),
     ("bridge",),
     ("cli",),

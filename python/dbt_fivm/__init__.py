@@ -80,6 +80,7 @@ _METHODS: dict[str, Any] = {
     "fivm_clean": [],
     "fivm_drop_parts": [],
     "fivm_part_catalogs": [],
+    "fivm_learn": {},
 }
 
 

@@ -43,6 +43,7 @@ CODES: dict[str, Code] = {
         Code("FIVM205", "config", "parts of a model do not fit together"),
         Code("FIVM206", "config", "a part that was dropped is needed"),
         Code("FIVM207", "config", "name of a relation that fivm writes"),
+        Code("FIVM208", "config", "a model cannot learn from this query"),
         Code("FIVM301", "input", "input is not a Delta table"),
         Code("FIVM302", "input", "input does not exist"),
         Code("FIVM303", "input", "input is a view"),

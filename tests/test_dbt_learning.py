@@ -1,0 +1,102 @@
+"""Models that learn, under dbt: trained from maintained moments, trained anew, left alone, and read by predictions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+from sklearn.linear_model import LinearRegression
+
+from dbt_project import Project
+
+pytestmark = pytest.mark.spark
+
+MOMENTS = """
+{{ config(materialized='fivm') }}
+select b.segment, fivm_covariance(a.amount, a.customer_id, fivm_categorical(month(a.ordered_on) as month),
+    fivm_categorical(b.segment as of_segment)) as m
+from {{ source('raw', 'orders') }} a join {{ source('raw', 'customers') }} b on a.customer_id = b.customer_id
+group by b.segment
+"""
+REGRESSION = """
+{{ config(materialized='fivm_regression', meta={'fivm_label': 'amount', 'fivm_features': ['customer_id', 'month'],
+    'fivm_group_by': []}) }}
+select segment, m from {{ ref('moments') }}
+"""
+KEYED = REGRESSION.replace(", 'month'],\n    'fivm_group_by': []", "], 'fivm_every': 2")
+TREE = """
+{{ config(materialized='fivm_chow_liu', meta={'fivm_group_by': []}) }}
+select m from {{ ref('moments') }}
+"""
+INFORMATION = TREE.replace("fivm_chow_liu", "fivm_information").replace(
+    "meta={", "meta={'fivm_label': 'month', "
+)
+PREDICTED = """
+{{ config(materialized='view') }}
+select order_id, {{ fivm.predict(ref('amounts'), {'month': 'month(ordered_on)'}) }} as predicted
+from {{ source('raw', 'orders') }}
+"""
+
+
+def _check(shop: Project) -> None:
+    """The regression is scikit-learn's over the joined rows, and the view tells what it predicts."""
+    joined = shop.sql(
+        "select a.order_id, double(a.amount), a.customer_id, month(a.ordered_on) from raw.orders a "
+        "join raw.customers b on a.customer_id = b.customer_id where a.amount is not null and a.ordered_on is not null "
+        "and b.segment is not null"
+    )
+    months = sorted({row[3] for row in joined})[1:]
+    matrix = np.array(
+        [[row[2], *(float(row[3] == month) for month in months)] for row in joined], dtype=float
+    )
+    theirs = LinearRegression().fit(matrix, [row[1] for row in joined])
+    expected = dict(zip((row[0] for row in joined), theirs.predict(matrix), strict=True))
+    found = {number: value for number, value in shop.sql("select * from learning.predicted")}
+    assert {number: found[number] for number in expected} == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+def test_models_that_learn(spark: SparkSession, tmp_path: Path) -> None:
+    shop = Project.create(spark, tmp_path / "shop", "learning", "big_orders")
+    (shop.root / "models" / "big_orders.sql").unlink()
+    more = [(100 + n, 1 + n % 3, f"2024-0{1 + n % 4}-05", f"{n * n % 37}.50") for n in range(30)]
+    shop.insert("orders", *more)
+    models = {
+        "moments": MOMENTS,
+        "amounts": REGRESSION,
+        "by_segment": KEYED,
+        "tree": TREE,
+        "told": INFORMATION,
+    }
+    for name, text in {**models, "predicted": PREDICTED}.items():
+        shop.write(f"models/{name}.sql", text)
+    trained = shop.dbt("run")
+    assert "amounts: trained from 1 group" in trained.text
+    _check(shop)
+    ((parent, child, nats),) = shop.sql("select parent, child, information from learning.tree")
+    assert (parent, child) == ("month", "of_segment")
+    told = {(a, b): (value, rank) for a, b, value, rank, _ in shop.sql("select * from learning.told")}
+    assert told["month", "of_segment"] == (pytest.approx(nats), 1) and told["month", "month"][1] is None
+    segments = {
+        row[0]
+        for row in shop.sql("select distinct segment from learning.by_segment where coefficient is not null")
+    }
+    assert segments == {row[0] for row in shop.sql("select segment from learning.moments where m.count > 0")}
+
+    # Nothing has changed; of two runs one is for the model of every second.
+    again = shop.dbt("run", "--select", "amounts", "by_segment", "tree")
+    assert "amounts: no change" in again.text and "by_segment: waiting, fivm_every is 2" in again.text
+
+    shop.sql("DELETE FROM raw.orders WHERE order_id > 125")
+    shop.insert("orders", (200, 2, "2024-02-28", "99.00"), (201, 1, None, "1.00"))
+    later = shop.dbt("run")
+    assert "by_segment: trained" in later.text
+    _check(shop)
+    assert shop.sql("select distinct refresh from learning.amounts") == [(2,)]
+
+    shop.write("models/wrong.sql", PREDICTED.replace("'view'", "'fivm'"))
+    assert "FIVM208" in shop.dbt("run", "--select", "wrong", expect=False).text
+    shop.write("models/wrong.sql", REGRESSION.replace("['customer_id', 'month']", "['customer', 'amount']"))
+    failed = shop.dbt("run", "--select", "wrong", expect=False).text
+    assert "fivm_features: there is no customer among customer_id, month, of_segment" in failed

@@ -284,6 +284,16 @@ def test_what_is_wrong_with_a_configuration(meta: dict[str, Any], message: str) 
     assert raised.value.code.number == "FIVM201" and message in str(raised.value)
 
 
+def test_too_many_categories() -> None:
+    cells = [
+        {"variable": "kind", "category": c, "other": "kind", "other_category": c, "value": 1} for c in "abc"
+    ]
+    moments = _read(["y"], [(1,), (2,), (3,)], cells)
+    with pytest.raises(FivmError, match="kind has 3 categories, and fivm_max_categories is 2") as raised:
+        _fit(moments, "kind", fivm_max_categories=2)
+    assert raised.value.code.number == "FIVM208"
+
+
 @pytest.mark.parametrize("kind", ["fivm_information", "fivm_chow_liu"])
 def test_only_categories_tell_of_each_other(kind: str) -> None:
     config = load(KINDS[kind].config, {"fivm_features": ["x"]})

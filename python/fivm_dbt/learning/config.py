@@ -34,6 +34,19 @@ class LearningConfig(BaseModel):
     fivm_features: Names | None = None
     fivm_group_by: Names | None = None
     fivm_every: Literal["never"] | Annotated[int, Field(ge=1)] = 1
+    fivm_max_categories: int = Field(default=1_000, ge=1)
+
+    def checked(self, names: Sequence[str], moments: Moments) -> tuple[str, ...]:
+        """The variables ``names``, none of which has more categories than are allowed. Raises FIVM208."""
+        for name in names:
+            many = len(moments.categories.get(name, ()))
+            if many > self.fivm_max_categories:
+                raise FivmError(
+                    "FIVM208",
+                    f"{name} has {many:,} categories, and fivm_max_categories is {self.fivm_max_categories:,}",
+                    remedy="group rare categories in the covariance, or raise fivm_max_categories",
+                )
+        return tuple(names)
 
 
 class RegressionConfig(LearningConfig):
@@ -68,7 +81,7 @@ class RegressionConfig(LearningConfig):
                 raise _wrong(_unknown("fivm_reference", name, sorted(moments.categorical)))
             if category not in moments.categories[name]:
                 raise _wrong(_unknown("fivm_reference", category, moments.categories[name]))
-        return features
+        return self.checked(features, moments)
 
 
 class InformationConfig(LearningConfig):
@@ -80,7 +93,7 @@ class InformationConfig(LearningConfig):
         """The categorical variables that are compared, all by default, and the label. Raises FIVM201."""
         wanted = [*(self.fivm_features or sorted(moments.categorical))]
         wanted += [self.fivm_label] if self.fivm_label not in (None, *wanted) else []
-        return _categorical("fivm_features", wanted, moments)
+        return self.checked(_categorical("fivm_features", wanted, moments), moments)
 
 
 class TreeConfig(LearningConfig):
@@ -94,7 +107,7 @@ class TreeConfig(LearningConfig):
         found = _categorical("fivm_features", wanted, moments)
         if self.fivm_root is not None and self.fivm_root not in found:
             raise _wrong(_unknown("fivm_root", self.fivm_root, found))
-        return found
+        return self.checked(found, moments)
 
 
 def _categorical(key: str, wanted: Sequence[str], moments: Moments) -> tuple[str, ...]:

@@ -14,10 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
 from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.preprocessing import StandardScaler
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.errors import FivmError
+from fivm_dbt.learning.components import principal_components
 from fivm_dbt.learning.config import LearningConfig, RegressionConfig, load
 from fivm_dbt.learning.information import Information, all_pairs, chow_liu
 from fivm_dbt.learning.moments import INTERCEPT, Moments, Term
@@ -252,6 +255,22 @@ def _json(rows: Sequence[tuple[float, float]]) -> str:
     sums = [moments.of(Term(n), INTERCEPT) for n in ("x", "y")]
     texts = {"sums": [float(v) for v in sums], "products": [float(v) for v in products]}
     return json.dumps({"count": len(rows), "variables": ["x", "y"], **texts})
+
+
+@pytest.mark.parametrize("is_scaled", [True, False])
+def test_principal_components(is_scaled: bool) -> None:
+    """scikit-learn's of the rows, but for the sign of a direction."""
+    draw = random.Random(7)
+    rows = [(x, 3 * x + draw.randint(-5, 5), draw.randint(0, 99)) for x in range(20)]
+    found = principal_components(_read(["a", "b", "c"], rows), ["a", "b", "c"], is_scaled=is_scaled)
+    matrix = np.array(rows, dtype=float)
+    theirs = PCA().fit(StandardScaler().fit_transform(matrix) if is_scaled else matrix)
+    assert [c.share for c in found] == pytest.approx(list(theirs.explained_variance_ratio_))
+    for component, axis in zip(found, theirs.components_, strict=True):
+        ours = np.array([part for _, part in component.loadings])
+        assert abs(float(ours @ axis)) == pytest.approx(1)
+        assert max(component.loadings, key=lambda each: abs(each[1]))[1] > 0
+    assert principal_components(_read(["a"], [(1,), (1,)]), ["a"], is_scaled=is_scaled) == []
 
 
 def test_the_tree_of_most_information() -> None:

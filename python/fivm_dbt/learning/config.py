@@ -84,6 +84,22 @@ class RegressionConfig(LearningConfig):
         return self.checked(features, moments)
 
 
+class ComponentsConfig(LearningConfig):
+    """Configuration of principal components, of variables in units of their deviations by default."""
+
+    fivm_scaled: bool = True
+
+    def variables_of(self, moments: Moments) -> tuple[str, ...]:
+        """The continuous variables, all by default. Raises FIVM201."""
+        wanted = self.fivm_features or moments.variables
+        for name in wanted:
+            if name in moments.categorical:
+                raise _wrong(f"fivm_features: {name} is categorical, and components are of numbers")
+            if name not in moments.variables:
+                raise _wrong(_unknown("fivm_features", name, moments.variables))
+        return tuple(wanted)
+
+
 class InformationConfig(LearningConfig):
     """Configuration of mutual information, ranked about a label where there is one."""
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fivm_dbt.learning.config import InformationConfig, LearningConfig, RegressionConfig, TreeConfig
+from fivm_dbt.learning.components import principal_components
+from fivm_dbt.learning.config import (
+    ComponentsConfig,
+    InformationConfig,
+    LearningConfig,
+    RegressionConfig,
+    TreeConfig,
+)
 from fivm_dbt.learning.information import all_pairs, chow_liu
 from fivm_dbt.learning.moments import Term
 from fivm_dbt.learning.payload import Group, Key, total
@@ -70,6 +77,19 @@ def _tree(groups: Sequence[Group], config: LearningConfig, before: Before) -> li
     ]
 
 
+def _components(groups: Sequence[Group], config: LearningConfig, before: Before) -> list[tuple[Key, Row]]:
+    assert isinstance(config, ComponentsConfig)
+    names = config.variables_of(total(groups))
+    return [
+        (group.key, (number, variable, loading, component.share))
+        for group in groups
+        for number, component in enumerate(
+            principal_components(group.moments, names, is_scaled=config.fivm_scaled), start=1
+        )
+        for variable, loading in component.loadings
+    ]
+
+
 KINDS: Mapping[str, Kind] = {
     "fivm_regression": Kind(
         RegressionConfig,
@@ -90,6 +110,11 @@ KINDS: Mapping[str, Kind] = {
         InformationConfig,
         {"variable": "string", "other": "string", "information": "double", "rank": "int"},
         _information,
+    ),
+    "fivm_pca": Kind(
+        ComponentsConfig,
+        {"component": "int", "variable": "string", "loading": "double", "share": "double"},
+        _components,
     ),
     "fivm_chow_liu": Kind(
         TreeConfig, {"parent": "string", "child": "string", "information": "double"}, _tree

@@ -7,7 +7,7 @@ JARS := .venv/.jars
 FILES ?= $(wildcard tests/scenarios/*.jsonl tests/saved_cases/*.jsonl)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-fast test-more test-spark test-long test-long-duckdb test-long-spark random mutants golden check format bench bench-large project queries constructs demo replay clean
+.PHONY: help setup test test-fast test-more test-spark test-long test-long-duckdb test-long-spark random mutants golden check format bench bench-large project queries constructs demo demo-learning replay clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-17s %s\n", $$1, $$2}'
@@ -83,6 +83,10 @@ constructs: setup ## what a refresh reads of a million rows, construct by constr
 demo: ## real flights, real changes, dbt run after each: recompute against refresh; ARGS='--readme README.md'
 	$(PYTHON) -m demo.environment
 	.demo/venv/bin/python -m demo --report .demo/report.json $(ARGS)
+
+demo-learning: ## a regression over a five-way join of real flights follows their changes; ARGS='--years 1'
+	$(PYTHON) -m demo.environment
+	.demo/venv/bin/python -m demo.learning $(ARGS)
 
 replay: $(INSTALLED) ## replay scenarios; FILES=... for your own, ARGS='--engine spark'
 	$(BIN)/fivm replay $(FILES) $(ARGS)

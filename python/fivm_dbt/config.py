@@ -6,7 +6,7 @@ is refused as not available yet, never ignored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Annotated, Any, Literal
 
@@ -129,14 +129,15 @@ def load_config(meta: Mapping[str, object], *, model: str | None = None) -> Conf
         config = Config.model_validate(given)
     except ValidationError as error:
         problems = [_problem(dict(detail)) for detail in error.errors()]
-        raise FivmError(
-            "FIVM201",
-            "; ".join(problems),
-            remedy="correct these keys under meta in the model's config",
-            model=model,
-        ) from None
+        raise wrong_keys(problems, model) from None
     _refuse_later(config, given, model)
     return config
+
+
+def wrong_keys(problems: Sequence[str], model: str | None) -> FivmError:
+    """The error that names every problem with the keys of a model."""
+    remedy = "correct these keys under meta in the model's config"
+    return FivmError("FIVM201", "; ".join(problems), remedy=remedy, model=model)
 
 
 def wrong_value(key: str, value: object) -> str:

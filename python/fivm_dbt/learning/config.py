@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from fivm_dbt.config import Config
+from fivm_dbt.config import Config, wrong_keys
 from fivm_dbt.errors import FivmError
 from fivm_dbt.learning.moments import Moments
 from fivm_dbt.suggest import did_you_mean
@@ -150,12 +150,7 @@ def load(kind: type[C], meta: Mapping[str, object], *, model: str | None = None)
         return kind.model_validate(given)
     except ValidationError as error:
         problems = [_problem(kind, dict(detail)) for detail in error.errors()]
-        raise FivmError(
-            "FIVM201",
-            "; ".join(problems),
-            remedy="correct these keys under meta in the model's config",
-            model=model,
-        ) from None
+        raise wrong_keys(problems, model) from None
 
 
 def _problem(kind: type[LearningConfig], detail: Mapping[str, Any]) -> str:
@@ -175,4 +170,4 @@ def _unknown(key: str, name: str, known: Sequence[str]) -> str:
 
 
 def _wrong(problem: str) -> FivmError:
-    return FivmError("FIVM201", problem, remedy="correct this key under meta in the model's config")
+    return wrong_keys([problem], None)

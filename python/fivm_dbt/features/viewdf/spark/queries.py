@@ -40,13 +40,6 @@ def all_rows(plan: ViewdfPlan, item: PartInput, versions: Versions) -> exp.Expr:
     return _whole(plan, item.relation, versions)
 
 
-def some_rows(plan: ViewdfPlan, item: PartInput, parts: Intervals, versions: Versions) -> exp.Expr:
-    """The rows of some parts of an input, of its own length."""
-    where = in_parts(exp.column(identifier(item.column)), item.type, item.own, parts)
-    rows = exp.select("*").from_(_whole(plan, item.relation, versions), copy=False)
-    return rows.where(where, copy=False).subquery("some", copy=False)
-
-
 def rows_of(plan: ViewdfPlan, item: PartInput, parts: Intervals, versions: Versions) -> exp.Select:
     """The rows of some parts of an input, or of the model itself, all its columns."""
     where = in_parts(exp.column(identifier(item.column)), item.type, item.counted, parts)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 REPOSITORY = Path(__file__).parent.parent
-WRITTEN = ("viewdf", "part", "span", "initialize", "covariance_rows", "covariance_matrix", "mean")
+WRITTEN = ("viewdf", "part", "span", "initialize", "covariance_rows", "covariance_matrix", "mean", "predict")
 """What users write in their models, with the name of the package before it."""
 
 FILES = sorted((REPOSITORY / "macros").rglob("*.sql"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from fivm_dbt.learning.components import principal_components
 from fivm_dbt.learning.config import (
@@ -24,17 +25,19 @@ Before = Mapping[Key, Mapping[Term, float]]
 """By group the coefficients of the last training."""
 
 
+C = TypeVar("C", bound=LearningConfig)
+
+
 @dataclass(frozen=True)
-class Kind:
+class Kind(Generic[C]):
     """A kind of model: the columns of its table after the keys of a group, and how their values are learned."""
 
-    config: type[LearningConfig]
+    config: type[C]
     columns: Mapping[str, str]
-    learn: Callable[[Sequence[Group], LearningConfig, Before], list[tuple[Key, Row]]]
+    learn: Callable[[Sequence[Group], C, Before], list[tuple[Key, Row]]]
 
 
-def _regression(groups: Sequence[Group], config: LearningConfig, before: Before) -> list[tuple[Key, Row]]:
-    assert isinstance(config, RegressionConfig)
+def _regression(groups: Sequence[Group], config: RegressionConfig, before: Before) -> list[tuple[Key, Row]]:
     features = config.features_of(total(groups))
     rows: list[tuple[Key, Row]] = []
     for group in groups:
@@ -52,8 +55,7 @@ def _regression(groups: Sequence[Group], config: LearningConfig, before: Before)
     return rows
 
 
-def _information(groups: Sequence[Group], config: LearningConfig, before: Before) -> list[tuple[Key, Row]]:
-    assert isinstance(config, InformationConfig)
+def _information(groups: Sequence[Group], config: InformationConfig, before: Before) -> list[tuple[Key, Row]]:
     names, label = config.variables_of(total(groups)), config.fivm_label
     rows: list[tuple[Key, Row]] = []
     for group in groups:
@@ -67,8 +69,7 @@ def _information(groups: Sequence[Group], config: LearningConfig, before: Before
     return rows
 
 
-def _tree(groups: Sequence[Group], config: LearningConfig, before: Before) -> list[tuple[Key, Row]]:
-    assert isinstance(config, TreeConfig)
+def _tree(groups: Sequence[Group], config: TreeConfig, before: Before) -> list[tuple[Key, Row]]:
     names = config.variables_of(total(groups))
     return [
         (group.key, (edge.variable, edge.other, edge.nats))
@@ -77,8 +78,7 @@ def _tree(groups: Sequence[Group], config: LearningConfig, before: Before) -> li
     ]
 
 
-def _components(groups: Sequence[Group], config: LearningConfig, before: Before) -> list[tuple[Key, Row]]:
-    assert isinstance(config, ComponentsConfig)
+def _components(groups: Sequence[Group], config: ComponentsConfig, before: Before) -> list[tuple[Key, Row]]:
     names = config.variables_of(total(groups))
     return [
         (group.key, (number, variable, loading, component.share))
@@ -90,7 +90,7 @@ def _components(groups: Sequence[Group], config: LearningConfig, before: Before)
     ]
 
 
-KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, Kind[Any]] = {
     "fivm_regression": Kind(
         RegressionConfig,
         {

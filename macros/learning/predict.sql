@@ -34,7 +34,7 @@
       {%- do terms.append(value ~ ' * ' ~ (variables[variable] or variable)) -%}
     {%- else -%}
       {%- do categorical.setdefault(variable, []).append(
-          "when cast(" ~ (variables[variable] or variable) ~ " as string) = '" ~ (category | replace("'", "\\'")) ~ "' then " ~ value
+          "when cast(" ~ (variables[variable] or variable) ~ " as string) = '" ~ (category | replace("\\", "\\\\") | replace("'", "\\'")) ~ "' then " ~ value
       ) -%}
     {%- endif -%}
   {%- endfor -%}

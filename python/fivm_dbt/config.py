@@ -43,7 +43,7 @@ Pass = Literal[
 """What makes plans cheaper and not more right: each can be left out, to see what it does."""
 
 
-def _listed(value: Any) -> Any:
+def listed(value: Any) -> Any:
     """One name is a list of it."""
     return (value,) if isinstance(value, str) else value
 
@@ -66,7 +66,7 @@ class Config(BaseModel):
     fivm_merge: Literal["grouped", "per_partition"] = "grouped"
     fivm_depth: Literal["full"] | Annotated[int, Field(ge=1)] = "full"
     fivm_variable_order: Any = None
-    fivm_without: Annotated[tuple[Pass, ...], BeforeValidator(_listed)] = ()
+    fivm_without: Annotated[tuple[Pass, ...], BeforeValidator(listed)] = ()
     fivm_static: tuple[str, ...] = ()
     fivm_result: Literal["listing", "factorized"] = "listing"
     fivm_inequality: Inequality = "auto"

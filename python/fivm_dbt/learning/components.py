@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fivm_dbt.learning.moments import INTERCEPT, Moments, Term
+from fivm_dbt.learning.moments import Moments, Term
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,8 @@ def principal_components(moments: Moments, names: Sequence[str], *, is_scaled: b
     """
     if moments.count <= 1:
         return []
-    n = moments.count
-    sums = {name: moments.of(Term(name), INTERCEPT) for name in names}
-    matrix = np.array(
-        [
-            [float(moments.of(Term(a), Term(b)) - sums[a] * sums[b] / n) / float(n - 1) for b in names]
-            for a in names
-        ]
-    )
+    products = [[moments.about_means(Term(a), Term(b)) for b in names] for a in names]
+    matrix = np.array(products) / float(moments.count - 1)
     deviations = np.sqrt(np.where(np.diag(matrix) > 0, np.diag(matrix), 1.0))
     if is_scaled:
         matrix = matrix / np.outer(deviations, deviations)

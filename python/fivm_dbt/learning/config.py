@@ -7,15 +7,10 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from fivm_dbt.config import Config, wrong_keys
+from fivm_dbt.config import Config, listed, wrong_keys
 from fivm_dbt.errors import FivmError
 from fivm_dbt.learning.moments import Moments
 from fivm_dbt.suggest import did_you_mean
-
-
-def _listed(value: Any) -> Any:
-    """One name is a list of it."""
-    return (value,) if isinstance(value, str) else value
 
 
 def _texts(value: Any) -> Any:
@@ -23,7 +18,7 @@ def _texts(value: Any) -> Any:
     return {k: str(v) for k, v in value.items()} if isinstance(value, Mapping) else value
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+Names = Annotated[tuple[str, ...], BeforeValidator(listed)]
 
 
 class LearningConfig(BaseModel):

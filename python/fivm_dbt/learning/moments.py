@@ -95,6 +95,13 @@ class Moments:
             return self.products.get(names, self.products.get(names[::-1], Fraction(0)))
         return self.cells.get((one, other), Fraction(0))
 
+    def about_means(self, one: Term, other: Term) -> float:
+        """Σ (x − x̄)·(y − ȳ), taken before it becomes a double: far from zero no digits are lost. Zero without rows."""
+        if not self.count:
+            return 0.0
+        together = self.of(one, INTERCEPT) * self.of(other, INTERCEPT) / self.count
+        return float(self.of(one, other) - together)
+
     @cached_property
     def categories(self) -> Mapping[str, tuple[str, ...]]:
         """By categorical variable the categories that some row has, in the order of their texts."""

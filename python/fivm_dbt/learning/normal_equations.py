@@ -33,28 +33,23 @@ class NormalEquations:
     def of(moments: Moments, label: str, terms: Sequence[Term]) -> NormalEquations:
         """Those of some rows; all zero where there are none."""
         y, n = Term(label), moments.count
-        every = [*terms, y]
-        sums = {term: moments.of(term, INTERCEPT) for term in every}
-
-        def about_means(one: Term, other: Term) -> float:
-            return float(moments.of(one, other) - sums[one] * sums[other] / n) if n else 0.0
 
         def mean(term: Term) -> float:
-            return float(sums[term] / n) if n else 0.0
+            return float(moments.of(term, INTERCEPT) / n) if n else 0.0
 
         size = len(terms)
         products = np.zeros((size, size))
         for i, one in enumerate(terms):
             for k in range(i, size):
-                products[i, k] = products[k, i] = about_means(one, terms[k])
+                products[i, k] = products[k, i] = moments.about_means(one, terms[k])
         return NormalEquations(
             tuple(terms),
             count=float(n),
             means=np.array([mean(term) for term in terms], dtype=np.float64),
             products=products,
             label_mean=mean(y),
-            label_products=np.array([about_means(term, y) for term in terms], dtype=np.float64),
-            total=about_means(y, y),
+            label_products=np.array([moments.about_means(term, y) for term in terms], dtype=np.float64),
+            total=moments.about_means(y, y),
         )
 
     def squared_error(self, intercept: float, weights: Vector) -> float:

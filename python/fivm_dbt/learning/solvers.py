@@ -43,6 +43,8 @@ class _Scaled:
     kept: NDArray[np.intp]
     units: Vector
     matrix: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    """Cholesky's factor of the matrix."""
     right: Vector
 
 
@@ -51,8 +53,7 @@ def cholesky(equations: NormalEquations, ridge: float) -> Solution:
     scaled = _scaled(equations, ridge)
     if not scaled.kept.size:
         return _solution(equations, scaled, np.zeros(0), 0)
-    lower = np.linalg.cholesky(scaled.matrix)
-    found = np.linalg.solve(lower.T, np.linalg.solve(lower, scaled.right))
+    found = np.linalg.solve(scaled.lower.T, np.linalg.solve(scaled.lower, scaled.right))
     return _solution(equations, scaled, found, 1)
 
 
@@ -88,23 +89,29 @@ def _scaled(equations: NormalEquations, ridge: float) -> _Scaled:
     variances = np.diag(penalised)
     units = np.sqrt(np.where(variances > 0, variances, 1.0))
     matrix = penalised / np.outer(units, units)
-    rows: list[Vector] = []
+    lower = np.zeros_like(matrix)
     kept: list[int] = []
     for term in range(len(equations.terms)):
-        if np.diag(equations.products)[term] <= 0 and ridge == 0:
+        if variances[term] <= 0:
             continue
-        row = np.zeros(len(kept) + 1)
+        at = len(kept)
+        row = np.zeros(at)
         for place, other in enumerate(kept):
-            row[place] = (matrix[term, other] - row[:place] @ rows[place][:place]) / rows[place][place]
+            row[place] = (matrix[term, other] - row[:place] @ lower[place, :place]) / lower[place, place]
         own = matrix[term, term] - float(row @ row)
         if own <= ALIASED:
             continue
-        row[-1] = np.sqrt(own)
-        rows.append(row)
+        lower[at, :at], lower[at, at] = row, np.sqrt(own)
         kept.append(term)
     places = np.array(kept, dtype=np.intp)
     right = equations.label_products[places] / units[places]
-    return _Scaled(places, units[places], matrix[np.ix_(places, places)], right)
+    return _Scaled(
+        places,
+        units=units[places],
+        matrix=matrix[np.ix_(places, places)],
+        lower=lower[: len(kept), : len(kept)],
+        right=right,
+    )
 
 
 def _solution(equations: NormalEquations, scaled: _Scaled, found: Vector, iterations: int) -> Solution:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fivm_dbt.catalog import Column
@@ -54,8 +54,11 @@ def train_model(
     sql: str,
     meta: Mapping[str, object],
     full_refresh: bool,
+    make_way: Callable[[], None] | None = None,
 ) -> Trained:
     """Write the table ``relation`` of a model of a kind, which learns from the rows of ``sql``.
+
+    ``make_way`` drops what is no table and has its name, when everything has been learned.
 
     Raises FIVM201 for a wrong configuration and FIVM208 for a query that cannot be learned from, before anything is
     written.
@@ -78,6 +81,8 @@ def train_model(
         (key, (*row, before.number + 1)) for key, row in of_kind.learn(groups, config, before.coefficients)
     ]
     written = trained_table(relation, shape.keys, columns, found, {LEARNED_FROM: learned_from})
+    if make_way is not None:
+        make_way()
     engine.run(written.sql(dialect="spark"))
     many = "1 group" if len(groups) == 1 else f"{len(groups):,} groups"
     return Trained("trained", len(found), f"{relation}: trained from {many}; {len(found):,} rows written")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from dbt.adapters.contracts.connection import AdapterResponse
@@ -18,8 +19,7 @@ def fivm_learn(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
     relation, existing = request["relation"], request["existing"]
     with told(relation):
         train_model = _trainer()
-        if existing is not None and not existing.is_table:
-            adapter.drop_relation(existing)
+        is_other = existing is not None and not existing.is_table
         done = train_model(
             engine_of(adapter),
             canonical(relation.render()),
@@ -27,6 +27,7 @@ def fivm_learn(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
             sql=request["sql"],
             meta=request["meta"],
             full_refresh=bool(request["full_refresh"]),
+            make_way=partial(adapter.drop_relation, existing) if is_other else None,
         )
     return {
         "response": AdapterResponse(_message=done.action, rows_affected=done.rows),

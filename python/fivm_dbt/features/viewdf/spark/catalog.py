@@ -32,13 +32,12 @@ _COMES, _GOES = ("computed", "seen"), ("dropped", "lost")
 
 def parts_view(plan: ViewdfPlan) -> exp.Create:
     """The catalog: a row for each part of the model, and of each input as the model has seen it."""
-    found = exp.select("*").from_(_parts(plan).subquery("found", copy=False), copy=False)
     own = part_rows(plan, None).subquery("own", copy=False)
     is_same = exp.and_(
         exp.EQ(this=column_ast("found", _RELATION), expression=exp.Literal.string(plan.relation)),
         exp.EQ(this=column_ast("found", PART), expression=column_ast("own", PART)),
     )
-    found = exp.select("found.*", "own.rows").from_(found.subquery("found", copy=False), copy=False)
+    found = exp.select("found.*", "own.rows").from_(_parts(plan).subquery("found", copy=False), copy=False)
     found = found.join(own, on=is_same, join_type="left", copy=False)
     values = _columns(plan)
     columns = [exp.alias_(as_type(values[name], type_.lower()), name) for name, type_ in COLUMNS.items()]

@@ -264,6 +264,32 @@ def test_every_order_gives_the_same_rows(order: object, tmp_path: Path) -> None:
     assert replay_files([path], strict=True, echo=lambda line: None) == 0
 
 
+def test_grouping_sets_have_the_view_tree_of_one_set() -> None:
+    """Rows are repeated above the tree: its views are those of a GROUP BY of all the parts of the keys."""
+    keys = "trunc(l.day, 'MM'), n.name"
+    sets = f"group by grouping sets (({keys}), (n.name), ())"
+    single, several = (plan_of(_by_month(group)) for group in (f"group by {keys}", sets))
+    assert [v.reason for v in several.views[:-1]] == [v.reason for v in single.views[:-1]]
+    assert [v.state.keys for v in several.views[:-1]] == [v.state.keys for v in single.views[:-1]]
+    assert "set_number" in [k.name for k in several.views[-1].state.keys]
+
+
+def test_a_total_that_asks_for_its_set_has_no_view_tree() -> None:
+    """Only what is added up alike in all sets may be added up before rows are repeated."""
+    grouped = (
+        "(select l.ok, o.ck, explode(array(1, 2)) as copy from l join o on l.ok = o.ok) as r group by r.ck"
+    )
+    assert plan_of(f"select r.ck, sum(r.ok) as s from {grouped}").view_trees
+    assert not plan_of(f"select r.ck, sum(r.ok * r.copy) as s from {grouped}").view_trees
+
+
+def _by_month(group: str) -> str:
+    return (
+        f"select trunc(l.day, 'MM') as month, n.name, sum(l.price) as revenue, count(*) as n from l "
+        f"join o on l.ok = o.ok join c on o.ck = c.ck join n on c.nk = n.nk {group}"
+    )
+
+
 JOINS = Menu.only(
     *"inner join,cross join,natural join,using,equality,equality and theta,theta,band,where,group by".split(
         ","

@@ -124,6 +124,16 @@ def test_categories_are_those_of_the_joined_rows(seed: int) -> None:
             bench.exchange(name, rows, [_rows(draw, name) for _ in range(draw.randint(0, 3))], gone)
 
 
+@pytest.mark.parametrize("number", [1, 4])
+def test_all_categories_share_one_aggregate(number: int) -> None:
+    """One group-by over the join for the moments, and one for all categories and pairs of them."""
+    columns = ("f.k", "f.l", "d.y", "e.g")[:number]
+    variables = ", ".join(f"fivm_categorical({column} as c{n})" for n, column in enumerate(columns))
+    joined = f"select fivm_covariance(f.x, {variables}) as m from f join d on f.k = d.k join e on f.l = e.l"
+    bench = Bench.of(joined, {n: (SCHEMA[n], []) for n in SCHEMA}, {"fivm_strategy": "factorized"})
+    assert len(bench.plan.view_trees) == 3, "of the moments, of the categories, and of their join"
+
+
 # View trees: the article's schemas (section 9.1), all variables continuous.
 
 RETAILER = {

@@ -117,6 +117,19 @@ class Scalar:
         return isinstance(node, exp.Null)
 
     @property
+    def or_null(self) -> Scalar | None:
+        """The value of a CASE with one branch and without ELSE, which is this value or NULL.
+
+        >>> Scalar.parse("CASE WHEN s.n IN (0, 1) THEN r.k + 1 END").or_null.sql
+        'r.k + 1'
+        """
+        node = self._ast
+        if not isinstance(node, exp.Case) or node.this is not None or node.args.get("default") is not None:
+            return None
+        branches = node.args["ifs"]
+        return Scalar(branches[0].args["true"].copy()) if len(branches) == 1 else None
+
+    @property
     def as_number(self) -> int | None:
         """Its value if it is an integer literal."""
         node = self._ast

@@ -1,13 +1,12 @@
 """Categorical variables of a covariance become groups: no category is encoded as a column (Definition 9).
 
-``fivm_covariance(x, fivm_categorical(k)) as m ... group by g`` is the same as::
+``fivm_covariance(x, fivm_categorical(k), fivm_categorical(l)) as m ... group by g`` is the same as::
 
     select a.g, struct(a.m.count, ..., c.cells) as m
-    from (select g, fivm_covariance(x, fivm_present(k)) as m ... group by g) a
+    from (select g, fivm_covariance(x, fivm_present(k), fivm_present(l)) as m ... group by g) a
     left join (select g, sort_array(collect_list(cell)) as cells
-               from (select g, explode(array(<count and sums of a category>)) as cell
-                     from (select g, k, count(*), sum(x) ... group by g, k)
-                     union all <counts of pairs of categories> ...)
+               from (select g, explode(case when <k alone> then array(<its count, its sum of x>) ... end) as cell
+                     from (select g, k, l, count(*), sum(x) ... group by grouping sets ((g, k), (g, l), (g, k, l))))
                group by g) c on a.g <=> c.g
 
 It is what is maintained and recomputed. The sums by category add up. The list of a group that has changed is made
@@ -16,7 +15,7 @@ anew of them. A category whose count is zero has no group, and so no cell.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -41,7 +40,7 @@ from fivm_dbt.sql.named_arguments import with_arguments_in_order
 from fivm_dbt.sql.parse import parse, unsupported
 
 _MOMENTS, _CELLS = "a", "c"
-_KEY, _CELL = "fivm_key", "cell"
+_KEY, _CATEGORY, _CELL = "fivm_key", "fivm_category", "cell"
 _FIELDS = ("variable", "category", "other", "other_category", "value")
 _OTHER_CLAUSES = ("distinct", "qualify", "windows", "limit", "offset", "with_")
 
@@ -158,64 +157,85 @@ class _Written:
 
     def _cells(self) -> exp.Select:
         """All cells of a group, in order."""
-        singles = [self._of_one(*category) for category in self.covariance.categories]
-        pairs = [self._of_two(*pair) for pair in combinations(self.covariance.categories, 2)]
-        every = [*singles, *pairs]
-        rows = exp.union(*every, distinct=False) if len(every) > 1 else every[0]
+        blocks = [
+            exp.If(this=self._is_block(block), true=exp.Array(expressions=list(self._cells_of(block))))
+            for block in self._blocks
+        ]
+        exploded = exp.Explode(this=exp.Case(ifs=blocks))
+        each = exp.select(*self._key_names, exp.alias_(exploded, _CELL))
+        rows = each.from_(self._by_block().subquery("by_category"))
         collected = exp.Anonymous(this="COLLECT_LIST", expressions=[exp.column(_CELL)])
         listed = exp.Anonymous(this="SORT_ARRAY", expressions=[collected])
         query = exp.select(*self._key_names, exp.alias_(listed, "cells")).from_(rows.subquery("cells_of_all"))
         return query.group_by(*self._key_names) if self._key_names else query
 
-    def _of_one(self, name: str, category: exp.Expr) -> exp.Select:
-        """Per category its count, which is that of the pair with itself, and the sum of each continuous variable."""
-        sums = {"n": self._total()}
-        cells = [self._cell(name, exp.Literal.string(name), exp.column("category"), "n")]
-        for number, variable in enumerate(self.covariance.variables):
-            sums[f"s_{number + 1}"] = self._total((variable, self.found.types[number]))
-            other = exp.Literal.string(self.covariance.names[number])
-            cells.append(self._cell(name, other, exp.Literal.string(""), f"s_{number + 1}"))
-        grouped = self._grouped({"category": category}, sums)
-        exploded = exp.Explode(this=exp.Array(expressions=cells))
-        return exp.select(*self._key_names, exp.alias_(exploded, _CELL)).from_(
-            grouped.subquery("by_category")
-        )
+    @property
+    def _blocks(self) -> list[tuple[int, ...]]:
+        """What is counted together: each categorical variable, and each pair."""
+        numbers = range(len(self.covariance.categories))
+        return [*((number,) for number in numbers), *combinations(numbers, 2)]
 
-    def _of_two(self, one: tuple[str, exp.Expr], other: tuple[str, exp.Expr]) -> exp.Select:
-        """Per pair of categories its count."""
-        keys = {"category": one[1], "other_category": other[1]}
-        grouped = self._grouped(keys, {"n": self._total()})
-        cell = self._cell(one[0], exp.Literal.string(other[0]), exp.column("other_category"), "n")
-        return exp.select(*self._key_names, exp.alias_(cell, _CELL)).from_(grouped.subquery("by_pair"))
+    def _is_block(self, block: tuple[int, ...]) -> exp.Expr:
+        """Whether a group is by these categories alone: no category is NULL but where it is not grouped by."""
+        conditions = []
+        for number in range(len(self.covariance.categories)):
+            is_null = exp.Is(this=exp.column(f"{_CATEGORY}_{number + 1}"), expression=exp.Null())
+            conditions.append(exp.Not(this=is_null) if number in block else is_null)
+        return exp.and_(*conditions)
 
-    def _cell(self, name: str, other: exp.Expr, other_category: exp.Expr, value: str) -> exp.Expr:
+    def _cells_of(self, block: tuple[int, ...]) -> Iterator[exp.Expr]:
+        """Of a pair its count. Of one its count, as of a pair with itself, and the sum of each continuous variable."""
+        names = [name for name, _ in self.covariance.categories]
+        first, last = block[0], block[-1]
+        yield self._cell(first, exp.Literal.string(names[last]), exp.column(f"{_CATEGORY}_{last + 1}"), "n")
+        if len(block) == 1:
+            for number, variable in enumerate(self.covariance.names, start=1):
+                none = exp.Literal.string("")
+                yield self._cell(first, exp.Literal.string(variable), none, f"s_{number}")
+
+    def _cell(self, category: int, other: exp.Expr, other_category: exp.Expr, value: str) -> exp.Expr:
         values = (
-            exp.Literal.string(name),
-            exp.column("category"),
+            exp.Literal.string(self.covariance.categories[category][0]),
+            exp.column(f"{_CATEGORY}_{category + 1}"),
             other,
             other_category,
             as_type(exp.column(value), self._value_type.text),
         )
         return _struct(dict(zip(_FIELDS, values, strict=True)))
 
-    def _grouped(self, categories: dict[str, exp.Expr], sums: dict[str, exp.Expr]) -> exp.Select:
-        """Sums over the rows that count, by the keys and some categories."""
-        by = [
-            *(k.copy() for k in self.found.keys),
-            *(as_type(c.copy(), "string") for c in categories.values()),
-        ]
-        names = [*(f"{_KEY}_{n}" for n in range(1, len(self.found.keys) + 1)), *categories]
-        shown = [exp.alias_(value.copy(), name) for value, name in zip(by, names, strict=True)]
-        query = exp.select(*shown, *(exp.alias_(value, name) for name, value in sums.items()))
+    def _by_block(self) -> exp.Select:
+        """Counts and sums by the keys and the categories of each block, over one pass."""
+        categories = [exp.column(f"{_CATEGORY}_{n + 1}") for n in range(len(self.covariance.categories))]
+        sets = [exp.Tuple(expressions=[*self._key_names, *(categories[n] for n in b)]) for b in self._blocks]
+        sums = [exp.Sum(this=exp.column(f"s_{n}")).as_(f"s_{n}") for n in range(1, self._number + 1)]
+        counted = (
+            exp.Count(this=exp.Star()) if self.covariance.weight is None else exp.Sum(this=exp.column("w"))
+        )
+        query = exp.select(*self._key_names, *categories, counted.as_("n"), *sums)
+        grouped = exp.Group(grouping_sets=[exp.GroupingSets(expressions=sets)])
+        query.set("group", grouped)
+        return query.from_(self._rows().subquery("rows_that_count"))
+
+    def _rows(self) -> exp.Select:
+        """The rows that count: keys, categories as strings, what is added up, and the weight."""
+        shown = dict(zip((k.name for k in self._key_names), (k.copy() for k in self.found.keys), strict=True))
+        for number, (_, category) in enumerate(self.covariance.categories, start=1):
+            shown[f"{_CATEGORY}_{number}"] = as_type(category.copy(), "string")
+        weight = self.covariance.weight
+        weights = [] if weight is None else [(weight, self.found.types[-1])]
+        for number, variable in enumerate(self.covariance.variables):
+            shown[f"s_{number + 1}"] = product([(variable, self.found.types[number]), *weights])
+        if weights:
+            shown["w"] = product(weights)
+        query = exp.select(*(exp.alias_(value, name) for name, value in shown.items()))
         for clause in ("from_", "joins", "laterals", "where"):
             part = self.node.args.get(clause)
             query.set(clause, [p.copy() for p in part] if isinstance(part, list) else part and part.copy())
-        return query.where(counts(self.covariance, self.found.types, self.conditions)).group_by(*by)
+        return query.where(counts(self.covariance, self.found.types, self.conditions))
 
-    def _total(self, *factors: tuple[exp.Expr, SparkType]) -> exp.Expr:
-        weight = self.covariance.weight
-        every = [*factors, *([(weight, self.found.types[-1])] if weight is not None else [])]
-        return exp.Sum(this=product(every)) if every else exp.Count(this=exp.Star())
+    @property
+    def _number(self) -> int:
+        return len(self.covariance.variables)
 
     @property
     def _key_names(self) -> list[exp.Expr]:

@@ -22,6 +22,7 @@ from fivm_dbt.plan.keep.trees.blocks import Block, block_of, column_name
 from fivm_dbt.plan.keep.trees.factorise import Factoriser, GivenOrder
 from fivm_dbt.plan.keep.trees.factorised_result import FactorisedResult
 from fivm_dbt.plan.keep.trees.recursive import Recursion
+from fivm_dbt.plan.keep.trees.repeated_rows import RepeatedRows
 from fivm_dbt.plan.layout.partitioning import is_period
 from fivm_dbt.plan.model.shown import ViewTree
 
@@ -115,6 +116,15 @@ class HelperViews:
 
     def aggregate(self, node: Aggregate, topmost: Topmost | None) -> Aggregate | None:
         """``node`` over helper views; None where it has no join that they could be of, or none that pays."""
+        repeated = RepeatedRows.of(node)
+        if repeated is None:
+            return self._over_views(node, topmost)
+        if topmost is not None and topmost.is_factorized:
+            return None
+        over = self._over_views(repeated.once(), topmost)
+        return None if over is None else repeated.over(over)
+
+    def _over_views(self, node: Aggregate, topmost: Topmost | None) -> Aggregate | None:
         maker = self._maker(node, topmost)
         if maker is None:
             return None

@@ -1,0 +1,70 @@
+"""An aggregate over rows that are repeated alike, as ROLLUP has them, gets the views of one over each row once.
+
+``γ_K(ε(R1 ⋈ … ⋈ Rn)) = γ_K(ε(V1 ⋈ … ⋈ Vm))`` where ε makes the same copies of every row, whatever is in it. The
+views are those of ``γ_P(R1 ⋈ … ⋈ Rn)``, P being the parts of the keys K that rows have. Copies add up like the rows
+that they are of, so they can be made last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.clock import clock_kinds
+from fivm_dbt.ir.node import Item
+from fivm_dbt.ir.nodes import Explode
+from fivm_dbt.ir.scalar import Scalar, replaced
+
+
+@dataclass(frozen=True)
+class RepeatedRows:
+    """An aggregate over a generator that reads no column. ``parts`` are what its keys need of a row, with types."""
+
+    aggregate: Aggregate
+    copies: Explode
+    parts: tuple[tuple[Scalar, SparkType], ...]
+
+    @staticmethod
+    def of(node: Aggregate) -> RepeatedRows | None:
+        """``node`` as such an aggregate; None where it is none, or where a call asks which copy a row is."""
+        copies = node.input
+        if not isinstance(copies, Explode):
+            return None
+        if copies.outer or copies.generator.columns or clock_kinds(copies.generator):
+            return None
+        rows = copies.input.ids
+        if any(not s.columns <= rows for call in node.calls for s in call.scalars):
+            return None
+        types = {f.id: f.type for f in copies.input.fields}
+        parts: dict[Scalar, SparkType] = {}
+        for key in node.keys:
+            value = _chosen(key.value, copies)
+            if value is not None:
+                parts.setdefault(value, key.type)
+            else:
+                columns = sorted(key.value.columns & rows)
+                parts.update((Scalar.column(*column), types[column]) for column in columns)
+        return RepeatedRows(node, copies, tuple(parts.items())) if parts else None
+
+    def once(self) -> Aggregate:
+        """``γ_P`` over each row once."""
+        keys = tuple(Item(f"part_{n}", part, type_) for n, (part, type_) in enumerate(self.parts, start=1))
+        return replace(self.aggregate, input=self.copies.input, keys=keys, is_global=False)
+
+    def over(self, result: Aggregate) -> Aggregate:
+        """The aggregate itself over the views of which ``result`` is :meth:`once`."""
+        known = {part: key.value for (part, _), key in zip(self.parts, result.keys, strict=True)}
+        return replace(
+            result,
+            input=replace(self.copies, input=result.input),
+            keys=tuple(Item(k.name, replaced(k.value, known), k.type) for k in self.aggregate.keys),
+            is_global=self.aggregate.is_global,
+        )
+
+
+def _chosen(key: Scalar, copies: Explode) -> Scalar | None:
+    """What a key is in some copies of a row, if it is that or NULL, and otherwise depends on no copy."""
+    made = copies.ids - copies.input.ids
+    value = key if not key.columns & made else key.or_null
+    return value if value is not None and value.columns and not value.columns & made else None

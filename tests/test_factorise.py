@@ -100,6 +100,16 @@ class TestPolynomials:
                 "decimal(12,2)",
                 ["+1 COALESCE(a.p, CAST(0 AS DECIMAL(12, 2))) · CASE WHEN b.t = 'x' THEN 1 ELSE 0 END"],
             ),
+            (
+                "CAST(a.i AS BIGINT) * CAST(b.i AS BIGINT)",
+                "bigint",
+                ["+1 COALESCE(CAST(a.i AS BIGINT), 0) · COALESCE(CAST(b.i AS BIGINT), 0)"],
+            ),
+            (
+                "CAST(a.p * b.i AS DECIMAL(28, 2))",
+                "decimal(28,2)",
+                ["+1 COALESCE(a.p, CAST(0 AS DECIMAL(12, 2))) · COALESCE(b.i, 0)"],
+            ),
             ("-(a.b * 2)", "bigint", ["+1 COALESCE(-(a.b * 2), 0)"]),
         ],
     )

@@ -112,6 +112,8 @@ def _value(node: exp.Expr, join: Join) -> _Split | None:
     if join.is_whole:
         return None
     if len(join.relations(scalar)) <= 1:
+        if is_presence(scalar):
+            return Polynomial.of(scalar, INT), INT, Polynomial.number(1)
         type_ = _type(node, join)
         if type_ is None:
             return None
@@ -125,7 +127,7 @@ def _value(node: exp.Expr, join: Join) -> _Split | None:
         return None if inner is None else (-inner[0], inner[1], inner[2])
     if isinstance(node, (exp.Mul, exp.Add, exp.Sub)):
         return _arithmetic(node, join)
-    if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
+    if isinstance(node, exp.Cast):
         return _cast(node, join)
     if isinstance(node, exp.Case) and node.this is None:
         return _case(node, join)
@@ -216,8 +218,12 @@ def _type(node: exp.Expr, join: Join) -> SparkType | None:
         return SparkType.decimal(max(len(digits), scale, 1), scale)
     if isinstance(node, exp.Neg):
         return _type(node.this, join)
-    if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
+    if isinstance(node, exp.Cast):
         to = SparkType.of(node.to.sql(dialect="spark"))
+        if isinstance(node, exp.TryCast):
+            # As the parser calls what users write. It must not stop a statement at a row that joins nothing.
+            inner = _type(node.this, join)
+            return to if inner is not None and _widens(inner, to) else None
         return to if to.is_integral or to.is_decimal else None
     if isinstance(node, exp.Coalesce):
         types = {_type(part, join) for part in (node.this, *node.expressions)}

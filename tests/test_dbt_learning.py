@@ -39,6 +39,17 @@ select order_id, {{ fivm.predict(ref('amounts'), {'month': 'month(ordered_on)'})
 from {{ source('raw', 'orders') }}
 """
 
+RATIOS = """
+{{ config(materialized='fivm', meta={'fivm_rings': ['our_rings:ratio']}) }}
+select b.segment, weighted_ratio(a.amount, a.order_id) as ratio
+from {{ source('raw', 'orders') }} a join {{ source('raw', 'customers') }} b on a.customer_id = b.customer_id
+group by b.segment
+"""
+RATIOS_BY_HAND = """
+select b.segment, sum(a.amount * a.order_id) / sum(if(a.amount is null, null, a.order_id)) as ratio
+from raw.orders a join raw.customers b on a.customer_id = b.customer_id group by b.segment
+"""
+
 
 def _check(shop: Project) -> None:
     """The regression is scikit-learn's over the joined rows, and the view tells what it predicts."""
@@ -54,6 +65,11 @@ def _check(shop: Project) -> None:
     theirs = LinearRegression().fit(matrix, [row[1] for row in joined])
     expected = dict(zip((row[0] for row in joined), theirs.predict(matrix), strict=True))
     found = {number: value for number, value in shop.sql("select * from learning.predicted")}
+    ratios, by_hand = (dict(shop.sql(sql)) for sql in ("select * from learning.ratios", RATIOS_BY_HAND))
+    assert ratios.keys() == by_hand.keys()
+    assert [float(ratios[s] or 0) for s in by_hand] == pytest.approx(
+        [float(v or 0) for v in by_hand.values()]
+    )
     assert {number: found[number] for number in expected} == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
@@ -69,7 +85,10 @@ def test_models_that_learn(spark: SparkSession, tmp_path: Path) -> None:
         "tree": TREE,
         "told": INFORMATION,
     }
-    for name, text in {**models, "predicted": PREDICTED}.items():
+    rings = (Path(__file__).parent / "fixtures" / "our_rings.py").read_text(encoding="utf-8")
+    shop.write("our_rings.py", rings)
+    shop.write("broken_rings.py", rings.replace("l.both * r.rows + ", "").replace("weighted_ratio", "broken"))
+    for name, text in {**models, "predicted": PREDICTED, "ratios": RATIOS}.items():
         shop.write(f"models/{name}.sql", text)
     trained = shop.dbt("run")
     assert "amounts: trained from 1 group" in trained.text
@@ -95,6 +114,9 @@ def test_models_that_learn(spark: SparkSession, tmp_path: Path) -> None:
     _check(shop)
     assert shop.sql("select distinct refresh from learning.amounts") == [(2,)]
 
+    shop.write("models/wrong.sql", RATIOS.replace("our_rings", "broken_rings"))
+    failed = shop.dbt("run", "--select", "wrong", expect=False).text
+    assert "the ring of broken breaks the law a × b = b × a in component both" in failed.replace("\n", " ")
     shop.write("models/wrong.sql", PREDICTED.replace("'view'", "'fivm'"))
     assert "FIVM208" in shop.dbt("run", "--select", "wrong", expect=False).text
     shop.write("models/wrong.sql", REGRESSION.replace("['customer_id', 'month']", "['customer', 'amount']"))

@@ -17,6 +17,7 @@ from fivm_dbt.parts.reference import PartReference
 from fivm_dbt.plan.model.head import Note
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.owner import only_refresh_here
+from fivm_dbt.rings.declared import load_rings
 from fivm_dbt.spark.validate import validate
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.viewtree.order_file import read_order
@@ -144,6 +145,7 @@ TRIGGERS: dict[str, Callable[[], object]] = {
     "FIVM203": lambda: load_config({"fivm_expose": "table"}, model="m"),
     "FIVM204": lambda: read_order("1 1\n0 A int -1 {} 0\nR 0 A,B\n"),
     "FIVM205": lambda: Recurrence("m", (PartReference.of("m", "j+1"),), ()),
+    "FIVM209": lambda: load_rings(["fixtures.project_rings:no_ring"]),
     "FIVM301": _no_delta,
     "FIVM302": _missing,
     "FIVM304": _other_plan,

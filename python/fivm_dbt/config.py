@@ -68,6 +68,7 @@ class Config(BaseModel):
     fivm_variable_order: Any = None
     fivm_without: Annotated[tuple[Pass, ...], BeforeValidator(listed)] = ()
     fivm_static: tuple[str, ...] = ()
+    fivm_rings: Annotated[tuple[str, ...], BeforeValidator(listed)] = ()
     fivm_result: Literal["listing", "factorized"] = "listing"
     fivm_inequality: Inequality = "auto"
     fivm_float: Literal["recompute", "approximate"] = "recompute"

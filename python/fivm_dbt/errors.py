@@ -44,6 +44,7 @@ CODES: dict[str, Code] = {
         Code("FIVM206", "config", "a part that was dropped is needed"),
         Code("FIVM207", "config", "name of a relation that fivm writes"),
         Code("FIVM208", "config", "a model cannot learn from this query"),
+        Code("FIVM209", "config", "a ring that is declared is none"),
         Code("FIVM301", "input", "input is not a Delta table"),
         Code("FIVM302", "input", "input does not exist"),
         Code("FIVM303", "input", "input is a view"),

@@ -35,6 +35,7 @@ from fivm_dbt.plan.seen_rows import with_conditions
 from fivm_dbt.plan.views import Given, PlannedViews, Topmost, plan_views
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.rewrite.shared_aggregates import share_aggregates
+from fivm_dbt.rings.declared import load_rings
 from fivm_dbt.sql.depth import within_the_stack
 from fivm_dbt.sql.lower import lower
 from fivm_dbt.sql.lowered import Lowered
@@ -57,6 +58,7 @@ def plan_model(
     relation = canonical(request.relation)
     try:
         request.config.check_maintained()
+        load_rings(request.config.fivm_rings)
         plan = _placed(request, relation, describe, columns_of or describe)
         _check_own_rows(plan)
         if describe is not None:

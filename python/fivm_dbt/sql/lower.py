@@ -26,6 +26,7 @@ from fivm_dbt.sql.check_syntax import check_syntax
 from fivm_dbt.sql.clause_order import check_clause_order
 from fivm_dbt.sql.completions import Completions
 from fivm_dbt.sql.covariances import with_named_variables
+from fivm_dbt.sql.declared_rings import in_sums
 from fivm_dbt.sql.domains import Domain, per_value, with_domain
 from fivm_dbt.sql.edits import Edit, edited, named, one_after_the_other
 from fivm_dbt.sql.expressions import to_scalar, unparenthesized
@@ -81,6 +82,10 @@ def lower(
 
 def _lowered_with(sql: str, given: _Given) -> Lowered:
     """The same, with the text in other words or completed where it has to be."""
+    sums = _in_sums(sql)
+    if sums:
+        lowered = _elsewhere(sql, edited(sql, sums), given)
+        return replace(lowered, completions=one_after_the_other(sql, sums, lowered.completions))
     try:
         lowered = _lowered(sql, given)
         _check_names(lowered)
@@ -126,14 +131,27 @@ def _lowered(sql: str, given: _Given) -> Lowered:
     )
 
 
-def _spelled(sql: str, written: Lowered, given: _Given) -> Lowered:
-    """The text in other words, lowered."""
-    text = str(written.spelled)
+def _in_sums(sql: str) -> tuple[Edit, ...]:
+    """The edits that write calls of declared rings as sums."""
     try:
-        lowered = _lowered_with(text, given)
+        return in_sums(sql)
+    except FivmError as error:
+        raise error.located(sql=sql) from None
+
+
+def _elsewhere(sql: str, text: str, given: _Given) -> Lowered:
+    """The lowered form of what ``sql`` is in other words: of these the user does not know any place."""
+    try:
+        return _lowered_with(text, given)
     except FivmError as error:
         error.span = None
         raise error.located(sql=sql) from None
+
+
+def _spelled(sql: str, written: Lowered, given: _Given) -> Lowered:
+    """The text in other words, lowered."""
+    text = str(written.spelled)
+    lowered = _elsewhere(sql, text, given)
     edits = one_after_the_other(sql, (Edit(0, len(sql), text),), lowered.completions)
     return replace(lowered, names=written.names, completions=edits)
 

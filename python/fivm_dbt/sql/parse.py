@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import sqlglot
 from sqlglot import Token, exp
@@ -13,6 +14,7 @@ from fivm_dbt.functions.learning import COVARIANCE
 from fivm_dbt.ir.clauses import clauses_in
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.places import note, notes
+from fivm_dbt.rings.declared import DECLARED
 from fivm_dbt.sql.clause_reader import readers
 from fivm_dbt.sql.depth import within_the_stack
 
@@ -107,7 +109,9 @@ def is_beyond_spark(sql: str) -> bool:
     """
     if any(clause.stands_in(tokens_of(sql)) for clause in clauses_in(sql)):
         return True
-    return COVARIANCE in sql.lower() and any(t.text.lower() == COVARIANCE for t in tokens_of(sql))
+    own = [name for name in (COVARIANCE, *DECLARED) if name in sql.lower()]
+    calls = pairwise(tokens_of(sql)) if own else ()
+    return any(name.text.lower() in own and behind.text == "(" for name, behind in calls)
 
 
 def tokens_of(sql: str) -> list[Token]:

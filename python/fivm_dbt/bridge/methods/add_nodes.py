@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 from fivm_dbt.bridge.key_warnings import warn_of_unused_keys
 from fivm_dbt.bridge.name_checks import check_names
 from fivm_dbt.bridge.nodes import Compiled, add_helper_nodes
 from fivm_dbt.project.manifest import Nodes
+from fivm_dbt.rings.declared import look_in
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +23,7 @@ def fivm_add_nodes(adapter: Any, manifest: Any) -> None:
     """
     if not getattr(manifest, "flat_graph", None):
         return  # dbt is still reading macros
+    look_in(Path(adapter.config.project_root))
     check_names(Nodes(manifest))
     if Nodes(manifest).viewdf_models():
         # Loaded only where there is one.

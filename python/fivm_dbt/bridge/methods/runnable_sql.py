@@ -10,6 +10,7 @@ from fivm_dbt.bridge.models import config_of, planner_of
 from fivm_dbt.bridge.told import told
 from fivm_dbt.catalog import Relation
 from fivm_dbt.refresh.oracle import runnable_sql
+from fivm_dbt.rings.declared import load_rings
 from fivm_dbt.sql.parse import is_beyond_spark
 from fivm_dbt.sql.splice import over_no_rows
 
@@ -32,6 +33,8 @@ def fivm_runnable_sql(adapter: Any, request: Mapping[str, Any]) -> str:
                 materialized="viewdf",
             )
             return over_no_rows("select * from model", [Relation("model", planner(None).output)])
+    with told(request["relation"]):
+        load_rings(config_of(request).fivm_rings)
     if not is_beyond_spark(sql):
         return sql
     with told(request["relation"]):

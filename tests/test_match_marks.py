@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import pytest
 
+from fivm_dbt.catalog import Catalog, TableStatistics
+from fivm_dbt.catalog.statistics import days_of
+from fivm_dbt.config import load_config
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.explain.operators import maintenance
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.report import Report
 from fixtures.models import Bench, Interrupted, Interrupting, plan_of, relation
@@ -281,6 +287,31 @@ def test_an_interrupted_refresh_is_finished(apply: str) -> None:
         bench.refresh()
         bench.check()
         assert bench.shown() == whole.shown()
+
+
+@pytest.mark.parametrize(("per_day", "marks"), [(4.0, 36), (3.9, 2), (0.1, 1)])
+def test_parts_are_so_long_that_a_mark_stands_for_some_rows(per_day: float, marks: int) -> None:
+    """By what was measured. The days are those from the first of January to the fifth of February."""
+    rows = [_row(key, day, (20, 30, 1)[day % 3]) for day in range(36) for key in ("a", None)]
+    measured = TableStatistics.of({"m": round(2 * 36 * per_day)}, {("m", "k"): 2, ("m", days_of("at")): 36})
+    request = ModelRequest("analytics.m", SQL, Catalog.of([relation("m", COLUMNS)]), load_config({}))
+    assert plan_model(request).measurable == (("m", ("at::date", "k")),)
+    bench = Bench.built(plan_model(replace(request, measured=measured)), {"m": rows})
+    kept = bench.plan.views[1].name
+    assert bench.engine.query(f"select count(*) from {kept}") == [(2 * marks,)]
+    bench.exchange("m", rows, [_row("a", 36, 3), _row(None, 15, 40, 7)], [rows[7], rows[-1]])
+    bench.refresh()
+    bench.check()
+
+
+def test_a_length_that_is_given_is_not_chosen() -> None:
+    measured = TableStatistics.of({"m": 5}, {("m", "k"): 2, ("m", days_of("at")): 36})
+    request = ModelRequest("analytics.m", SQL, Catalog.of([relation("m", COLUMNS)]), load_config({}))
+    given = [replace(request, config=load_config({"fivm_part_length": part})) for part in ("day", "year")]
+    assert all(not plan_model(r).measurable for r in given)
+    day, year = (plan_model(replace(r, measured=measured)).plan_hash for r in given)
+    assert day == plan_model(request).plan_hash
+    assert year == plan_model(replace(request, measured=measured)).plan_hash != day
 
 
 def test_without_marks_whole_partitions_are_read_by_the_expression() -> None:

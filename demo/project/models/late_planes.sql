@@ -1,7 +1,6 @@
-{{ config(materialized='fivm', meta={'fivm_part_length': 'month'}) }}
+{{ config(materialized='fivm') }}
 
 -- Planes that left an hour late three times or more in a row. Flights without a plane or without an hour are left out.
--- A plane has three flights a day: months are parts in which a key has some ninety rows, and so one mark.
 select tailnum, first_hour, last_hour, departures, total_delay
 from (
     select tailnum, time_hour, sched_dep_time, carrier, flight, dep_delay

@@ -14,9 +14,26 @@ COPIED_ABOVE = 20_000_000
 """Rows up to which a relation is read rather than copied by the hash of a key: a copy has a dozen buckets or so."""
 
 
+_DAYS = "::date"
+
+
+def days_of(column: str) -> str:
+    """What the days of a time are called beside the columns of its relation.
+
+    >>> days_of("ordered_at"), time_of(days_of("ordered_at")), time_of("ordered_at")
+    ('ordered_at::date', 'ordered_at', None)
+    """
+    return f"{column}{_DAYS}"
+
+
+def time_of(column: str) -> str | None:
+    """The time whose days are meant, None where a column itself is."""
+    return column.removesuffix(_DAYS) if column.endswith(_DAYS) else None
+
+
 @dataclass(frozen=True)
 class TableStatistics:
-    """Rows per relation and distinct values per column of it, by canonical names; both as far as known.
+    """Rows per relation and distinct values per column of it, or of the days of a time; all as far as known.
 
     Immutable and in a fixed order, as it decides about a layout. ``appends`` says whether deltas of the model could be
     appended when this was measured: no other model read its change feed. ``changed`` has, of each relation that

@@ -186,6 +186,7 @@ class _Planning:
             buckets=self._config.fivm_buckets,
             is_factorized=self._is_factorized,
             part_length=None if "marks" in self._config.fivm_without else self._config.part_length,
+            chooses_length=self._config.fivm_part_length is None,
             by_time="time_ranges" not in self._config.fivm_without,
             is_utc=is_utc(self.request.session),
             may_append=self._config.fivm_apply in ("auto", "append") and self._config.fivm_merge == "grouped",
@@ -216,12 +217,11 @@ class _Planning:
             is_utc=is_utc(self.request.session),
             dropped=self.dropped,
         )
-        has_periods = any(view.slot is not None for view in kept.views)
         top = Topmost(
             sibling(self.relation, "root"),
             kept.over,
             self.lowered.names,
-            part_length=self._config.part_length if has_periods else None,
+            part_length=kept.part_length,
             rows_a_day=None if self._config.fivm_part_timestamp else kept.rows_a_day,
             is_joined_on_read=self._is_factorized,
             is_grouped=kept.is_grouped,

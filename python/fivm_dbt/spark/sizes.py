@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from fivm_dbt.ir.scalar import column_ast
+from fivm_dbt.catalog.statistics import time_of
+from fivm_dbt.ir.scalar import as_type, column_ast
 from fivm_dbt.naming import PARTITION, PREFIX, VIEW
 from fivm_dbt.spark.pieces import table
 
@@ -26,7 +27,7 @@ SAMPLED = 64
 FEW_VALUES = 100
 """So many values in a sample tell how many there are to a tenth. Columns with fewer have most of them in the rows."""
 
-_SEEN = f"{PREFIX}seen"
+_SEEN, _VALUE = f"{PREFIX}seen", f"{PREFIX}value"
 
 
 def statistics_query(relation: str, columns: Sequence[str]) -> exp.Select:
@@ -34,9 +35,12 @@ def statistics_query(relation: str, columns: Sequence[str]) -> exp.Select:
 
     >>> statistics_query("raw.a", ["k"]).sql("spark")
     'SELECT COUNT(*) AS c0, APPROX_COUNT_DISTINCT(k) AS c1 FROM raw.a'
+    >>> from fivm_dbt.catalog.statistics import days_of
+    >>> statistics_query("raw.a", [days_of("at")]).sql("spark")
+    'SELECT COUNT(*) AS c0, APPROX_COUNT_DISTINCT(CAST(at AS DATE)) AS c1 FROM raw.a'
     """
     calls: list[exp.Expr] = [exp.Count(this=exp.Star())]
-    calls += [exp.ApproxDistinct(this=column_ast("", column)) for column in columns]
+    calls += [exp.ApproxDistinct(this=_value(column)) for column in columns]
     return exp.select(*(exp.alias_(call, f"c{i}") for i, call in enumerate(calls))).from_(table(relation))
 
 
@@ -46,16 +50,22 @@ def sample_query(relation: str, columns: Sequence[str]) -> exp.Select:
     Few rows reach the aggregate, so that a pass costs what reading the columns does. The first count of values is
     near the truth where a column has some thousand of them, the second, times 64, where it has more.
     """
-    names = [column_ast("", column) for column in columns]
+    names = [exp.column(f"{_VALUE}_{n}") for n in range(len(columns))]
+    values = [exp.alias_(_value(c), name.name) for c, name in zip(columns, names, strict=True)]
     chosen: list[exp.Expr] = [exp.EQ(this=_hashed(name), expression=exp.Literal.number(0)) for name in names]
     seen = exp.column(_SEEN)
     share = exp.LT(this=exp.func("RAND", exp.Literal.number(1)), expression=exp.Literal.number(1 / SAMPLED))
-    rows = exp.select(*(n.copy() for n in names), exp.alias_(share, _SEEN)).from_(table(relation))
+    rows = exp.select(*values, exp.alias_(share, _SEEN)).from_(table(relation))
     calls: list[exp.Expr] = [exp.CountIf(this=seen.copy())]
     for name, is_chosen in zip(names, chosen, strict=True):
         calls += [exp.ApproxDistinct(this=_where(c, name)) for c in (seen, is_chosen)]
     query = exp.select(*(exp.alias_(call, f"c{i}") for i, call in enumerate(calls)))
     return query.from_(rows.subquery("sample")).where(exp.or_(seen.copy(), *(c.copy() for c in chosen)))
+
+
+def _value(column: str) -> exp.Expr:
+    time = time_of(column)
+    return column_ast("", column) if time is None else as_type(column_ast("", time), "date")
 
 
 def together(queries: Sequence[exp.Select]) -> exp.Query:

@@ -23,6 +23,7 @@ from fivm_dbt.plan.keep.trees.factorise import Factoriser, GivenOrder
 from fivm_dbt.plan.keep.trees.factorised_result import FactorisedResult
 from fivm_dbt.plan.keep.trees.recursive import Recursion
 from fivm_dbt.plan.keep.trees.repeated_rows import RepeatedRows
+from fivm_dbt.plan.keep.ways import WantedParts
 from fivm_dbt.plan.layout.partitioning import is_period
 from fivm_dbt.plan.model.shown import ViewTree
 
@@ -56,6 +57,8 @@ class Wanted:
     """Whether the model's result is to be kept as factors instead of rows."""
     part_length: Length | None = None
     """How long the time parts of patterns are."""
+    chooses_length: bool = False
+    """Whether nobody has given it."""
     by_time: bool = True
     """Whether reads are bounded by the times of changes."""
     is_utc: bool = False
@@ -68,6 +71,12 @@ class Wanted:
     def topmost(self) -> Topmost:
         """What holds for the topmost join alone."""
         return Topmost(self.order, self.is_factorized)
+
+    @property
+    def parts(self) -> WantedParts:
+        """How rows of patterns are kept."""
+        is_chosen = self.chooses_length and self.strategy == "auto"
+        return WantedParts(self.part_length, self.buckets, is_chosen, self.measured)
 
     @property
     def only_needed(self) -> bool:

@@ -44,6 +44,7 @@ from fivm_dbt.ir.one_sided import OneSided
 from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.rename import substituted
 from fivm_dbt.naming import unique_name
+from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.keep.correlated import CorrelatedAggregates
 from fivm_dbt.plan.keep.helper_views import HelperViews, Topmost, Wanted
 from fivm_dbt.plan.keep.inequality.choose import InequalityHelpers
@@ -65,7 +66,8 @@ class Kept:
 
     ``measurable``: by input, the columns whose distinct values ``auto`` would choose by. ``is_grouped`` says of a
     result that is kept as factors that no two of their combinations have the same key. ``rows_a_day`` are those that
-    the topmost aggregate is expected to have of each date, where ``auto`` knows the sizes.
+    the topmost aggregate is expected to have of each date, where ``auto`` knows the sizes. Where rows are kept in time
+    parts, ``part_length`` is theirs.
     """
 
     over: Node
@@ -75,6 +77,7 @@ class Kept:
     is_grouped: bool = False
     inequalities: tuple[InequalityHelper, ...] = ()
     rows_a_day: float | None = None
+    part_length: Length | None = None
 
 
 def keep_inner_views(
@@ -112,6 +115,7 @@ def keep_inner_views(
         is_grouped=is_grouped,
         inequalities=chosen,
         rows_a_day=keeper.helpers.rows_a_day,
+        part_length=keeper.kept.part_length,
     )
 
 
@@ -181,6 +185,9 @@ class _Keeper:
     def measurable(self) -> dict[str, set[str]]:
         """What ``auto`` would like to know, by input: columns."""
         found = {name: set(columns) for name, columns in self.helpers.measurable.items()}
+        if self.wanted.parts.is_chosen:
+            for name, columns in self.kept.measurable.items():
+                found.setdefault(name, set()).update(columns)
         if self.wanted.inequality == "auto":
             for name, columns in self.inequality.measurable.items():
                 found.setdefault(name, set()).update(columns)
@@ -276,7 +283,7 @@ class _Keeper:
         placed = self.near.over_kept(over)
         if placed is not None or self.wanted.only_needed:
             return placed or over
-        special = kept_as(over, self.kept, self.wanted.part_length, self.wanted.buckets)
+        special = kept_as(over, self.kept, self.wanted.parts)
         if special is not None:
             return special
         reaching = self.near.reaching(over)

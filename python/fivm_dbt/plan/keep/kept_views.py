@@ -17,6 +17,7 @@ from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.rename import renamed
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import sibling, split_name, storable, unique_name
+from fivm_dbt.parts.length import Length
 
 T = TypeVar("T")
 
@@ -59,6 +60,10 @@ class KeptViews:
     aliases: set[str]
     views: list[InnerView] = field(default_factory=list)
     known: dict[tuple[Node, tuple[str, ...]], str] = field(default_factory=dict)
+    measurable: dict[str, set[str]] = field(default_factory=dict)
+    """What features would like to know, by input: columns."""
+    part_length: Length | None = None
+    """That of the time parts that rows are kept in, where they are: of several patterns of the first."""
 
     def keep(
         self,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+from fivm_dbt.catalog import TableStatistics
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.node import Node
@@ -12,17 +14,28 @@ from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.keep.kept_views import KeptViews
 from fivm_dbt.registry import Registry
 
-KEPT_AS: Registry[Callable[[KeptViews, Any, Length | None, int | None], Node | None]] = Registry()
-"""By class: the rows of an operator over views that are kept for it; None where that is not possible.
 
-It is given the views, the operator over them, the length of time parts, and the number of buckets, where these are.
-"""
+@dataclass(frozen=True)
+class WantedParts:
+    """How rows are to be kept: in time parts of a ``length``, if in any, and so many ``buckets``, where that is said.
+
+    Where the length ``is_chosen``, nobody has given it, and it may be another by what was ``measured``.
+    """
+
+    length: Length | None
+    buckets: int | None
+    is_chosen: bool = False
+    measured: TableStatistics | None = None
 
 
-def kept_as(node: Local, kept: KeptViews, length: Length | None, buckets: int | None) -> Node | None:
+KEPT_AS: Registry[Callable[[KeptViews, Any, WantedParts], Node | None]] = Registry()
+"""By class: the rows of an operator over views that are kept for it; None where that is not possible."""
+
+
+def kept_as(node: Local, kept: KeptViews, parts: WantedParts) -> Node | None:
     """The rows of ``node`` from what a feature keeps for it, if one does."""
     way = KEPT_AS.of(node)
-    return way(kept, node, length, buckets) if way is not None else None
+    return way(kept, node, parts) if way is not None else None
 
 
 WITH_OWN_ROWS: Registry[Callable[[Any], Local]] = Registry()

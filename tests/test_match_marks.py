@@ -15,6 +15,7 @@ from fivm_dbt.catalog.statistics import days_of
 from fivm_dbt.config import load_config
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.explain.operators import maintenance
+from fivm_dbt.features.match.plan.measured import MeasuredKeys
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.engine import Row
@@ -309,9 +310,12 @@ def test_a_length_that_is_given_is_not_chosen() -> None:
     request = ModelRequest("analytics.m", SQL, Catalog.of([relation("m", COLUMNS)]), load_config({}))
     given = [replace(request, config=load_config({"fivm_part_length": part})) for part in ("day", "year")]
     assert all(not plan_model(r).measurable for r in given)
-    day, year = (plan_model(replace(r, measured=measured)).plan_hash for r in given)
-    assert day == plan_model(request).plan_hash
-    assert year == plan_model(replace(request, measured=measured)).plan_hash != day
+    assert [plan_model(replace(r, measured=measured)).plan_hash for r in given] == [
+        plan_model(r).plan_hash for r in given
+    ]
+    assert plan_model(replace(request, measured=measured)).plan_hash != plan_model(request).plan_hash
+    few, many = (MeasuredKeys(keys, 9.0).buckets for keys in (4_000, 10**9))
+    assert (few, many) == (1, 16)
 
 
 def test_without_marks_whole_partitions_are_read_by_the_expression() -> None:

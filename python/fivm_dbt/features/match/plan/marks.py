@@ -13,19 +13,19 @@ has passed.
 
 from __future__ import annotations
 
-from fivm_dbt.catalog import SparkType, TableStatistics
-from fivm_dbt.catalog.statistics import days_of
+from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.features.match.delta.marks import marks_of
 from fivm_dbt.features.match.ir.match import KEYS, Match
 from fivm_dbt.features.match.ir.runs import DECIDED, OPEN, PART, SLOT, Runs
+from fivm_dbt.features.match.plan.measured import chosen
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Explode, Map
 from fivm_dbt.ir.part_columns import is_shorter_than_period, part_of, period_of
 from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import storable, unique_name
-from fivm_dbt.parts.length import DAY, Length
+from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.keep.kept_views import KeptViews, column_of
 from fivm_dbt.plan.keep.time.time_class import TIME_CLASSES
 from fivm_dbt.plan.keep.ways import KEPT_AS, WantedParts
@@ -33,59 +33,26 @@ from fivm_dbt.plan.model.view import TimeClass
 
 _LATEST = 10**15
 """Above the slots of all periods: those of last marks."""
-_BUCKETS = 16
-_ROWS_A_MARK = 4
-"""So many rows a mark is to stand for, on the average, where nobody has said how long parts are."""
-_LENGTHS = ((DAY, 1), (Length.of("month"), 30), (Length.of("year"), 365))
-"""Lengths of parts, and about how many days each has."""
 
 
 @KEPT_AS.add(Match)
 def by_marks(kept: KeptViews, node: Match, parts: WantedParts) -> Node | None:
     """The rows of ``node`` from kept marks; None where it has to be evaluated over whole partitions."""
-    length, buckets = parts.length, parts.buckets
-    if length is None or not _is_advanced(node) or not kept.can_change(node.input):
+    if parts.length is None or not _is_advanced(node) or not kept.can_change(node.input):
         return None
-    if parts.is_chosen and not node.recognizer.per_part:
-        length = _chosen_length(kept, node, parts.measured)
-    rows, runs = _over_rows(kept, node, length, buckets or 1)
+    length, buckets = chosen(kept, node, parts, parts.length)
+    rows, runs = _over_rows(kept, node, length, parts.buckets or 1)
     if not all(i.type.is_groupable for i in (*rows.items, *node.items)):
         return None
     kept.part_length = kept.part_length or length
     has_short_parts = is_shorter_than_period(length)
     bounded_by = column_of(runs.part) if has_short_parts else None
     scan = kept.keep(rows, (), "the rows of a pattern, by period", column_of(runs.own), bounded_by)
-    runs = _with_rows(runs, scan, buckets or _BUCKETS)
+    runs = _with_rows(runs, scan, buckets)
     marks = kept.alias()
     reason = "the state of a pattern at the end of each time part"
     marked = kept.keep(marks_of(runs, marks), (), reason, SLOT, PART if has_short_parts else None)
     return _matches(node, runs, marked)
-
-
-def _chosen_length(kept: KeptViews, node: Match, measured: TableStatistics | None) -> Length:
-    """A day, or longer where a key has so few rows of a day that a mark would stand for a few of them.
-
-    A mark costs as much as a dozen rows to make, and a change reads the rows of its part. The rows of an input and the
-    values of its columns tell, where the keys and the time are columns of it.
-    """
-    copied = kept.copied(node.input)
-    at = next(i for i in node.columns if i.name == node.order[0].column).value
-    keys = [i.value for i in node.partition]
-    if copied is None or not keys or not all(value.is_column for value in (at, *keys)):
-        return DAY
-    names = [name for value in keys for _, name in value.columns]
-    ((_, time),) = at.columns
-    kept.measurable.setdefault(copied.relation, set()).update((*names, days_of(time)))
-    if measured is None:
-        return DAY
-    rows = measured.rows_of(copied.relation)
-    days = measured.distinct_of(copied.relation, days_of(time))
-    found = [measured.distinct_of(copied.relation, name) for name in names]
-    known = [values for values in found if values]
-    if not rows or not days or len(known) < len(found):
-        return DAY
-    rows_a_day = rows / (max(known) * days)
-    return next((part for part, many in _LENGTHS if rows_a_day * many >= _ROWS_A_MARK), _LENGTHS[-1][0])
 
 
 def _is_advanced(node: Match) -> bool:

@@ -62,6 +62,7 @@ def test_the_example_runs(airflow: Path, tmp_path: Path) -> None:
     _run(programs / "fivm", "init", project, "--package", REPOSITORY, cwd=tmp_path, env=env)
     _run(programs / "dbt", "deps", cwd=project, env=env)
     _run(airflow, "db", "migrate", cwd=tmp_path, env=env)
+    _run(airflow, "dags", "reserialize", cwd=tmp_path, env=env)
     assert "No data found" in _run(airflow, "dags", "list-import-errors", cwd=tmp_path, env=env)
     listed = _run(airflow, "dags", "list", "--output", "plain", cwd=tmp_path, env=env)
     assert all(name in listed for name in DAGS)

@@ -1,4 +1,4 @@
-"""The same project with a task for each model, by Cosmos.
+"""The same project on Airflow with a task for each model, by Cosmos.
 
 Inner views of fivm are nodes of dbt that no command runs: their tag leaves them out, so that none becomes a task. Each
 task is a dbt process of its own, with its own session of Spark. So this is for a Spark that runs already, or for few

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +11,7 @@ from click.testing import CliRunner, Result
 from dbt_project import REPOSITORY, invoke
 from fivm_dbt.cli import main
 from fivm_dbt.operations import init
+from fixtures.typed import settings, typed
 
 
 @pytest.fixture(autouse=True)
@@ -111,16 +108,7 @@ def test_names_that_dbt_takes(tmp_path: Path) -> None:
 
 
 def _typed(command: str, directory: Path) -> str:
-    """What a command prints that a user types, in a process of its own."""
-    found = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    settings = {"PATH": found, "HOME": str(directory), "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"}
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("DBT_", "SHOP_"))}
-    done = subprocess.run(
-        command.split(), cwd=directory, env=kept | settings, capture_output=True, text=True, check=False
-    )
-    told = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
-    assert done.returncode == 0, f"{command}: {told}"
-    return told
+    return typed(command, directory, settings(directory))
 
 
 @pytest.mark.long

@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from dbt_project import REPOSITORY
+from fixtures.typed import settings, typed
 
 PAGE = REPOSITORY / "docs" / "quickstart.md"
 STEP = re.compile(r"<!-- (typed|says|file: (?P<file>\S+)) -->\n```\w+\n(?P<text>.*?)```", re.DOTALL)
-
-
-def _type(command: str, directory: Path, home: Path) -> str:
-    """What a command prints, in a process of its own."""
-    found = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("DBT_", "SHOP_"))}
-    settings = {"PATH": found, "HOME": str(home), "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"}
-    done = subprocess.run(
-        shlex.split(command.replace("$FIVM_CLONE", str(REPOSITORY))),
-        cwd=directory,
-        env=kept | settings,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    told = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
-    assert done.returncode == 0, f"{command}: {told}"
-    return told
 
 
 @pytest.mark.long
@@ -53,7 +32,9 @@ def test_the_page(tmp_path: Path) -> None:
                 if command.startswith("cd "):
                     directory /= command.removeprefix("cd ")
                 else:
-                    told += _type(command, directory, tmp_path)
+                    told += typed(
+                        command.replace("$FIVM_CLONE", str(REPOSITORY)), directory, settings(tmp_path)
+                    )
     assert checked == PAGE.read_text(encoding="utf-8").count("<!-- says -->") >= 4
 
 

@@ -36,8 +36,8 @@ def statistics_query(relation: str, columns: Sequence[str]) -> exp.Select:
     >>> statistics_query("raw.a", ["k"]).sql("spark")
     'SELECT COUNT(*) AS c0, APPROX_COUNT_DISTINCT(k) AS c1 FROM raw.a'
     >>> from fivm_dbt.catalog.statistics import days_of
-    >>> statistics_query("raw.a", [days_of("at")]).sql("spark")
-    'SELECT COUNT(*) AS c0, APPROX_COUNT_DISTINCT(CAST(at AS DATE)) AS c1 FROM raw.a'
+    >>> statistics_query("raw.a", [days_of("ordered_at")]).sql("spark")
+    'SELECT COUNT(*) AS c0, APPROX_COUNT_DISTINCT(CAST(ordered_at AS DATE)) AS c1 FROM raw.a'
     """
     calls: list[exp.Expr] = [exp.Count(this=exp.Star())]
     calls += [exp.ApproxDistinct(this=_value(column)) for column in columns]

@@ -34,9 +34,9 @@ def fivm_runnable_sql(adapter: Any, request: Mapping[str, Any]) -> str:
             )
             return over_no_rows("select * from model", [Relation("model", planner(None).output)])
     with told(request["relation"]):
-        load_rings(config_of(request).fivm_rings)
-    if not is_beyond_spark(sql):
-        return sql
-    with told(request["relation"]):
-        planner = planner_of(adapter, engine_of(adapter), request["relation"], sql, config_of(request))
+        config = config_of(request)
+        load_rings(config.fivm_rings)
+        if not is_beyond_spark(sql):
+            return sql
+        planner = planner_of(adapter, engine_of(adapter), request["relation"], sql, config)
         return runnable_sql(planner(None))

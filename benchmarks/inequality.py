@@ -35,7 +35,7 @@ from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.layout import measure
+from fivm_dbt.refresh.measure import measure
 from fivm_dbt.testing.workbench import TableSpec, Workbench
 
 WAYS = ("reevaluate", "parameterised", "ranges", "auto")

@@ -16,7 +16,8 @@ from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.heads import read_state
-from fivm_dbt.refresh.layout import Planner, Promises, measure, recorded_statistics, settled_plan
+from fivm_dbt.refresh.layout import Planner, Promises, recorded_statistics, settled_plan
+from fivm_dbt.refresh.measure import measure
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.spark.formats import NotVersioned
 from fivm_dbt.spark.reads import shown_summed

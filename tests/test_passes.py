@@ -33,8 +33,15 @@ META = {"fivm_strategy": "factorized", "fivm_buckets": 4}
 @pytest.mark.parametrize("sql", fast_only([SUMS], [SQL, SUMS]))
 def test_other_statements_and_the_same_rows(sql: str, left_out: tuple[str, ...]) -> None:
     bench = Bench.of(sql, TABLES, {**META, "fivm_without": left_out})
-    # No column of these tables is a time, there is one aggregate, no filter and no pattern.
-    useless = ("time_ranges", "shared_aggregates", "relevant_changes", "magic_sets", "marks")
+    # No column of these tables is a time, there is one aggregate, no filter and no pattern, and nothing is measured.
+    useless = (
+        "time_ranges",
+        "shared_aggregates",
+        "relevant_changes",
+        "magic_sets",
+        "marks",
+        "eager_aggregation",
+    )
     is_useless = left_out in [(name,) for name in useless]
     is_of_use = not is_useless and (left_out != ("split_sums",) or sql == SUMS)
     assert (explain(bench.plan) != explain(Bench.of(sql, TABLES, META).plan)) is is_of_use

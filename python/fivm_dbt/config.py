@@ -31,6 +31,7 @@ Inequality = Literal["auto", "reevaluate", "parameterised", "ranges"]
 Pass = Literal[
     "column_pruning",
     "delta_first",
+    "eager_aggregation",
     "look_ups",
     "magic_sets",
     "marks",

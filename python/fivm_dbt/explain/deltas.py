@@ -20,7 +20,8 @@ def delta_lines(plan: Plan, moved: str) -> list[str]:
         for key_set in view.key_sets:
             if prune_terms((Term(key_set.node, Scalar.number(1)),), changed):
                 changed |= {key_set.name}
-        terms = prune_terms(view.terms, changed)
+        eager = view.eager_delta(changed)
+        terms = prune_terms(view.terms, changed) if eager is None else (eager.term,)
         if not terms:
             continue
         changed |= {view.name}

@@ -190,6 +190,7 @@ class _Planning:
             by_time="time_ranges" not in self._config.fivm_without,
             is_utc=is_utc(self.request.session),
             may_append=self._config.fivm_apply in ("auto", "append") and self._config.fivm_merge == "grouped",
+            groups_first="eager_aggregation" not in self._config.fivm_without,
             dropped=frozenset(self.dropped),
         )
         determines = {r.name: r.determines for r in self.request.catalog.relations}
@@ -225,6 +226,7 @@ class _Planning:
             rows_a_day=None if self._config.fivm_part_timestamp else kept.rows_a_day,
             is_joined_on_read=self._is_factorized,
             is_grouped=kept.is_grouped,
+            eager=kept.eager,
         )
         return plan_views(given, kept.views, top)
 

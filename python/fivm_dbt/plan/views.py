@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fivm_dbt.catalog import Column, SparkType
@@ -23,15 +23,18 @@ from fivm_dbt.ir.moments import kind_of
 from fivm_dbt.ir.node import Node, Side
 from fivm_dbt.ir.nodes import Map
 from fivm_dbt.ir.part_columns import is_shorter_than_period
+from fivm_dbt.ir.reads import reads
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import STEP, split_name
 from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.keep.kept_views import InnerView
+from fivm_dbt.plan.keep.trees.eager import EagerTerm
 from fivm_dbt.plan.keep.trees.payload_views import is_payload_view
 from fivm_dbt.plan.keep.trees.product_deltas import ProductDeltas
 from fivm_dbt.plan.layout.partitioning import by_number, choose_partitioning
 from fivm_dbt.plan.layout.promised_keys import Promised, determined_keys, is_set
-from fivm_dbt.plan.layout.root import Root, find_root
+from fivm_dbt.plan.layout.root import Root, added_up, find_root
+from fivm_dbt.plan.model.eager import EagerDelta
 from fivm_dbt.plan.model.state import StateTable
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.plan.retention import Retained, check_kept
@@ -66,6 +69,7 @@ class Topmost:
     Where rows come from periods, ``part_length`` is that of their parts; ``rows_a_day`` are those that are expected of
     each date, where that is known. Where it ``is_joined_on_read`` it is no
     table: its query runs when the model is read. It ``is_grouped`` where its rows have different keys already.
+    ``eager`` are terms by which rows are grouped before they meet a change.
     """
 
     name: str
@@ -75,6 +79,7 @@ class Topmost:
     rows_a_day: float | None
     is_joined_on_read: bool
     is_grouped: bool
+    eager: tuple[EagerTerm, ...]
 
 
 @dataclass(frozen=True)
@@ -135,6 +140,8 @@ class _Views:
             part_length=top.part_length,
             rows_a_day=top.rows_a_day,
         )
+        eager = tuple(self._eager(self.views[-1], top.eager))
+        self.views[-1] = replace(self.views[-1], eager=eager)
         if top.is_joined_on_read:
             view = self.views[-1]
             self.views[-1] = replace(view, state=replace(view.state, is_grouped=top.is_grouped))
@@ -206,6 +213,19 @@ class _Views:
             part for t in needed for part in meeting_orphans(t, tuple(self._given.orphans), self._orphans_of)
         )
         return tuple(split)
+
+    def _eager(self, view: View, terms: Iterable[EagerTerm]) -> Iterator[EagerDelta]:
+        """The deltas by which rows are grouped first, but where the change says which few of them are read."""
+        names = tuple(k.name for k in view.state.keys), tuple(p.name for p in view.state.payload)
+        for eager in terms:
+            keys, payload, rows = added_up(eager.over)
+            is_same = (tuple(k.name for k in keys), tuple(p.name for p in payload)) == names
+            flat = [t for t in view.terms if _is_change_of(t, eager.relation)]
+            is_whole = all(r.lookup is None and not r.times for t in flat for r in reads(t.node))
+            if is_same and is_whole and len(flat) == 1 and all(p.products is not None for p in payload):
+                term = Term(self._ordered(eager.term.node), eager.term.multiplicity)
+                state = replace(view.state, keys=keys, payload=payload, rows=rows)
+                yield EagerDelta(eager.relation, term, state)
 
     def _near_changes(
         self, terms: tuple[Term, ...], key_sets: tuple[KeySet, ...]
@@ -315,6 +335,10 @@ def _rows(root: Root, *, is_payload: bool) -> tuple[tuple[str, Scalar], ...] | N
     if is_payload:
         return root.outputs
     return None if root.payload or root.filters or root.is_aggregate else root.outputs
+
+
+def _is_change_of(term: Term, relation: str) -> bool:
+    return any(s.relation == relation and s.side is Side.DELTA for s in scans(term.node))
 
 
 def _step(core: Node) -> Scalar | None:

@@ -12,7 +12,15 @@ from fivm_dbt.plan.model.signature import STATE, is_hashed, shortened
 from fivm_dbt.refresh.observe import Coverage, Observed, RecordedInput
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action
-from fivm_dbt.spark.formats import FORMAT, Commit, Touched, VersionUnavailable
+from fivm_dbt.spark.formats import (
+    FORMAT,
+    Commit,
+    MissingRelation,
+    NotVersioned,
+    Touched,
+    VersionUnavailable,
+)
+from fivm_dbt.steps.applying import StateSize
 from fivm_dbt.steps.binding import Binding
 
 
@@ -133,6 +141,21 @@ def broken_promise(plan: Plan, binding: Binding) -> str | None:
             model=plan.model,
         )
     return what
+
+
+LARGE_BYTES, LARGE_ROWS = 10 * 2**20, 100_000
+"""Of an input, as Spark hands smaller ones to all tasks; and of a state."""
+
+
+def is_large(plan: Plan, engine: Recorder, sizes: Mapping[str, StateSize], relation: str) -> bool:
+    """Whether an input or a view, of which the size is known, is too large to be handed to all tasks."""
+    if relation in sizes:
+        return sizes[relation].rows >= LARGE_ROWS
+    table = next((i.table for i in plan.inputs if i.name == relation), None)
+    try:
+        return table is not None and (engine.size(table) or 0) >= LARGE_BYTES
+    except (MissingRelation, NotVersioned):
+        return False
 
 
 def choose_buckets(plan: Plan, engine: Recorder, observed: Mapping[str, Observed]) -> int:

@@ -144,6 +144,13 @@ class Engine(Readable, Protocol):
     def compact(self, sql: str) -> None:
         """Run a statement that puts files together; nothing happens where tables have none."""
 
+    def sample(self, name: str, relation: str) -> float | None:
+        """Lay some rows of a large table under ``name``, and say how many times as many the table has, about.
+
+        They are three pieces of it, which the column PIECE numbers: two follow each other, and one lies far from them.
+        None where that would take as long as all rows; nothing is there then.
+        """
+
     def size(self, relation: str) -> int | None:
         """Bytes of the table's current version, None if unknown. Raises MissingRelation or NotVersioned."""
 

@@ -1,4 +1,4 @@
-"""A build measures sizes and decides which inner views a model keeps; later refreshes use the same layout."""
+"""A build decides by measured sizes which inner views a model keeps; later refreshes use the same layout."""
 
 from __future__ import annotations
 
@@ -13,16 +13,13 @@ from fivm_dbt.naming import PARTITION, VIEW
 from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
 from fivm_dbt.refresh.costs import NOTHING, Costs
 from fivm_dbt.refresh.engine import Engine, WrittenFile
+from fivm_dbt.refresh.measure import measure
 from fivm_dbt.refresh.observe import State
 from fivm_dbt.refresh.recorder import Recorder
-from fivm_dbt.spark.formats import MissingRelation, NotVersioned
-from fivm_dbt.spark.sizes import sample_query, sampled, sizes_query, statistics_query, together
+from fivm_dbt.spark.sizes import sizes_query
 from fivm_dbt.steps.applying import StateSize
 
 logger = logging.getLogger(__name__)
-
-SAMPLED_FROM = 64 * 2**20
-"""Bytes of an input from which on a sample of its rows is measured."""
 
 Promises = Mapping[str, Collection[str]]
 """What is declared of the rows of a model's inputs: keys and the like, as text."""
@@ -143,54 +140,3 @@ def _added(files: Sequence[WrittenFile]) -> dict[str, StateSize]:
         rows[label] += file.rows
         partitions[label] |= set() if partition is None else {partition}
     return {label: StateSize(rows[label], len(partitions[label])) for label in rows}
-
-
-def measure(
-    plan: MaintainedPlan, engine: Engine, changed: Mapping[str, float] | None = None
-) -> TableStatistics:
-    """Rows of what ``plan`` would choose by, and about how many values their columns have: a look at each.
-
-    ``changed`` is how often which inputs have changed lately.
-
-    An input that is not there is left out: whoever builds says so.
-    """
-    rows: dict[str, int] = {}
-    distinct: dict[tuple[str, str], int] = {}
-    wanted = dict(plan.measurable)
-    large = {i.name for i in plan.inputs if i.name in wanted and _is_large(engine, i.table)}
-    for name, (counted, *values) in _measured(wanted, large, engine).items():
-        rows[name] = counted
-        distinct |= {(name, column): n for column, n in zip(wanted[name], values, strict=True)}
-    return TableStatistics.of(rows, distinct, appends=not plan.is_read, changed=changed)
-
-
-def _is_large(engine: Engine, table: str) -> bool:
-    try:
-        return (engine.size(table) or 0) >= SAMPLED_FROM
-    except (MissingRelation, NotVersioned):
-        return False  # whoever builds says so
-
-
-def _measured(
-    wanted: Mapping[str, Sequence[str]], large: Collection[str], engine: Engine
-) -> dict[str, tuple[int, ...]]:
-    """Of each input that is there its rows, and the values of each column, by one statement.
-
-    Of the ``large`` ones only a sample is looked at.
-    """
-    queries = [
-        (sample_query if name in large else statistics_query)(name, columns)
-        for name, columns in wanted.items()
-    ]
-    try:
-        found = engine.query(together(queries).sql(dialect="spark"))
-    except MissingRelation:
-        # Whoever builds says which one is not there.
-        each = [{name: columns} for name, columns in wanted.items()] if len(wanted) > 1 else []
-        return {name: counted for one in each for name, counted in _measured(one, large, engine).items()}
-    names, measured = list(wanted), {}
-    for number, *answers in found:
-        name = names[int(str(number))]
-        counted = tuple(int(str(n)) for n in answers if n is not None)
-        measured[name] = sampled(counted) if name in large else counted
-    return measured

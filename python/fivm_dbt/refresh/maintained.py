@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from fivm_dbt.errors import FivmError
@@ -27,6 +28,7 @@ from fivm_dbt.refresh.clock import finished_clock, is_by_the_day, movement, read
 from fivm_dbt.refresh.decide import (
     Decision,
     broken_promise,
+    is_large,
     lost_inputs,
     raised_alarm,
     unreadable,
@@ -248,7 +250,10 @@ class MaintainedRun(BuildRun):
 
     def _defer(self, state: Finished, observed: Mapping[str, Observed]) -> BoundInput | None:
         """The input whose change is left to the delta that reads it, None where changes have to be staged."""
-        name = read_once(self.plan, [o.name for o in observed.values() if o.moved])
+        if not self.engine.defers:
+            return None
+        large = partial(is_large, self.plan, self.engine, self.sizes)
+        name = read_once(self.plan, [o.name for o in observed.values() if o.moved], large)
         if name is None:
             return None
         try:

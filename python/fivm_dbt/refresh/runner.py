@@ -16,6 +16,7 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.plan.model.head import NextHead
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
+from fivm_dbt.refresh.decide import is_large
 from fivm_dbt.refresh.factorise import Found, factorised
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.writes import (
@@ -254,7 +255,10 @@ class Update:
     @cached_property
     def _deferred(self) -> frozenset[str]:
         """The inner views of which what they show is left to the delta that reads it."""
-        return shown_once(self._plan, self.started_from.moved) if self._engine.defers else frozenset()
+        if not self._engine.defers:
+            return frozenset()
+        large = partial(is_large, self._plan, self._engine, self._sizes)
+        return shown_once(self._plan, self.started_from.moved, large)
 
     def _stage(self, name: str, step: UpdateStep) -> None:
         query = statement(self._plan, step, self._binding)

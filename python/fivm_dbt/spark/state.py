@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -93,6 +94,10 @@ def delta_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
 
     Where it is asked for what some relations have changed, it is added up by these too.
     """
+    eager = view.eager_delta(binding.met(view))
+    if eager is not None:
+        counted = replace(view, state=eager.state)
+        return _payload_query(plan, counted, binding, (eager.term,), keep_zero=False)
     terms = binding.terms(view)
     if view.state.is_exact:
         # Doubles would not give back in full what is added to them.

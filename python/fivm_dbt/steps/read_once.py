@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from fivm_dbt.delta.key_sets import lookups
 from fivm_dbt.delta.prune import prune_terms
@@ -18,10 +18,19 @@ _READS_EACH_ONCE = (Filter, Join, Map, Scan, Values)
 """Operators whose SQL has each of their inputs in one place."""
 
 
-def read_once(plan: Plan, moved: Collection[str]) -> str | None:
+IsLarge = Callable[[str], bool]
+"""Whether a relation is too large to be handed to all tasks.
+
+Of a change that is there Spark knows that it is small, and hands it to all tasks. It takes for large what is computed
+on the way: both sides of the join are sorted then, and to sort a large one takes longer than a statement.
+"""
+
+
+def read_once(plan: Plan, moved: Collection[str], is_large: IsLarge) -> str | None:
     """The input whose change is read by a single delta, where it alone has ``moved``; None where it has to be staged.
 
-    It is staged too where something is asked of it before: keys, times, dropped parts, whether it was to be static.
+    It is staged too where something is asked of it before: keys, times, dropped parts, whether it was to be static; and
+    where it is joined with a relation that ``is_large``.
     """
     if len(moved) != 1 or plan.clock_kinds:
         return None
@@ -35,13 +44,15 @@ def read_once(plan: Plan, moved: Collection[str]) -> str | None:
     terms = [term for view in plan.stored for term in prune_terms(view.terms, changed)]
     readers = [term.node for term in terms if _reads(term.node, name)]
     is_once = len(readers) == 1 and _reads(readers[0], name) == 1 and _is_plain(readers[0])
-    return name if is_once else None
+    if not is_once or any(view.eager_delta(changed) is not None for view in plan.stored):
+        return None
+    return None if _meets_large(readers[0], is_large) else name
 
 
-def shown_once(plan: Plan, moved: Collection[str]) -> frozenset[str]:
+def shown_once(plan: Plan, moved: Collection[str], is_large: IsLarge) -> frozenset[str]:
     """The inner views of which a single delta reads what changes in them, when these relations have ``moved``.
 
-    Nobody looks up their keys, nor has them as products.
+    Nobody looks up their keys, nor has them as products, nor joins them with a relation that ``is_large``.
     """
     changed = frozenset({*moved, *(view.name for view in plan.helpers)})
     otherwise = {view.name for view in plan.helpers if view.split is not None}
@@ -57,7 +68,8 @@ def shown_once(plan: Plan, moved: Collection[str]) -> frozenset[str]:
             for name in _changes_read(term.node):
                 readers.setdefault(name, []).append(term.node)
     found = (view.name for view in plan.helpers if view.name not in otherwise)
-    return frozenset(name for name in found if len(readers[name]) == 1 and _is_plain(readers[name][0]))
+    once = (name for name in found if len(readers[name]) == 1 and _is_plain(readers[name][0]))
+    return frozenset(name for name in once if not _meets_large(readers[name][0], is_large))
 
 
 def _changes_read(node: Node) -> list[str]:
@@ -68,6 +80,11 @@ def _changes_read(node: Node) -> list[str]:
 def _reads(node: Node, name: str) -> int:
     """How often the input is read, whatever is of it: beside its change feed nothing else of it may be read at once."""
     return sum(scan.relation in (name, old_rows(name)) for scan in scans(node))
+
+
+def _meets_large(node: Node, is_large: IsLarge) -> bool:
+    whole = {scan.relation for scan in scans(node) if scan.side not in (Side.DELTA, Side.COUNTED)}
+    return any(is_large(relation) for relation in sorted(whole))
 
 
 def _is_plain(node: Node) -> bool:

@@ -216,6 +216,9 @@ class DuckDbEngine:
         copy = self.tables.copy_of(name, None)
         return self.tables.rows(copy) * len(self.tables.columns(copy)) * _BYTES_PER_VALUE
 
+    def sample(self, name: str, relation: str) -> None:
+        """Tables have no files."""
+
     def written(self, relation: str) -> None:
         """Nor have they a log of files."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from fivm_dbt.catalog import Column
 from fivm_dbt.engines.spark.delta_lake.known_files import KnownFiles
 from fivm_dbt.engines.spark.delta_lake.log import DeltaLogs
+from fivm_dbt.engines.spark.delta_lake.sample import sample
 from fivm_dbt.engines.spark.delta_lake.write import write
 from fivm_dbt.engines.spark.errors import cause
 from fivm_dbt.engines.spark.introspect import Described, describe_relation, view_text
@@ -23,6 +24,7 @@ from fivm_dbt.engines.spark.local_rows import (
     length,
     local_rows,
     observed,
+    stored_rows,
     together,
     unordered,
 )
@@ -216,18 +218,21 @@ class SparkEngine:
 
         What CACHE TABLE AS makes is a view, whose text Spark analyses again at each place where it is read, with all
         staged views that it reads, and theirs: the key sets of a pattern are ten deep, and their text is long. Few rows
-        are kept in the plans that read them. Many are cached besides, for their true sizes: Spark broadcasts what is
-        small.
+        are kept in the plans that read them.
         """
 
         def stage() -> None:
             rows = self._cut(session.sql(self._files.placed(sql)))
             local = local_rows(rows)
-            self._keep(name, rows if local is None else local, is_local=local is not None)
+            if local is None and (stored := stored_rows(rows)) is not None:
+                stored.createOrReplaceTempView(quote(name))
+            else:
+                self._keep(name, rows if local is None else local, is_local=local is not None)
 
         _translated(stage)
 
     def _keep(self, name: str, rows: DataFrame, *, is_local: bool) -> None:
+        """Rows that are computed from others each time are cached, if they are many: so Spark knows their true size."""
         rows.createOrReplaceTempView(quote(name))
         if is_local:
             self._local[name] = length(rows)
@@ -306,6 +311,12 @@ class SparkEngine:
         if self._session is not None:
             return str(self._session.conf.get(key))
         return str(self.query(f"SET {key}")[0][-1])
+
+    def sample(self, name: str, relation: str) -> float | None:
+        opened = self._logs.opened(relation) if self._session is not None else None
+        if self._session is None or opened is None:
+            return None
+        return sample(self._session, opened, name)
 
     def size(self, relation: str) -> int | None:
         known = self._logs.size(relation)

@@ -7,6 +7,7 @@ jars to say no: three milliseconds for a class of Delta's, more than most calls 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +18,7 @@ DATASET = f"{_SQL}.classic.Dataset"
 SESSION = f"{_SQL}.classic.SparkSession"
 SAVE_MODE = f"{_SQL}.SaveMode"
 LOCAL_RELATION = f"{_SQL}.catalyst.plans.logical.LocalRelation"
+LOGICAL_RDD = f"{_SQL}.execution.LogicalRDD"
 LOGICAL_RELATION = f"{_SQL}.execution.datasources.LogicalRelation"
 SPARK_ENV = "org.apache.spark.SparkEnv"
 BLOCK_ID = "org.apache.spark.storage.RDDBlockId"
@@ -31,6 +33,14 @@ def java_class(session: Any, name: str) -> Any:
     from py4j.java_gateway import JavaClass
 
     return JavaClass(name, _client(session))
+
+
+def java_seq(session: Any, of: str, values: Sequence[Any]) -> Any:
+    """Objects of a class as a sequence of Scala's."""
+    array = session.sparkContext._gateway.new_array(java_class(session, of), len(values))
+    for position, value in enumerate(values):
+        array[position] = value
+    return java_class(session, ARRAY_SEQ).unsafeWrapArray(array)
 
 
 def java_method(session: Any, of: str, name: str) -> Any:

@@ -16,6 +16,7 @@ from fivm_dbt.engines.spark.java import (
     BLOCK_ID,
     DATASET,
     LOCAL_RELATION,
+    LOGICAL_RDD,
     OPTION,
     SPARK_ENV,
     java_class,
@@ -138,6 +139,37 @@ def local_rows(frame: DataFrame) -> DataFrame | None:
         return None
     stored.unpersist(False)
     return local
+
+
+def stored_rows(frame: DataFrame) -> DataFrame | None:
+    """The rows of a checkpointed frame as a relation of their size, None where this Spark has no such relations.
+
+    Spark broadcasts what is small, and takes a checkpoint for as large as it has estimated what was computed.
+    """
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    session = frame.sparkSession
+    option = java_class(session, OPTION)
+    none, known = option.empty(), option.apply(_statistics(frame))
+    try:
+        plan = frame._jdf.queryExecution().analyzed()
+        places = plan.outputPartitioning(), plan.outputOrdering()
+        made = java_class(session, LOGICAL_RDD)
+        own = session._jsparkSession
+        return frame_of(session, made(plan.output(), plan.rdd(), *places, False, none, own, known, none))
+    except Py4JJavaError:
+        raise
+    except Py4JError as why:
+        logger.debug("this Spark has no such relations over stored rows: %s", why)
+        return None
+
+
+def _statistics(frame: DataFrame) -> Any:
+    """What Spark takes so many rows of these types for. A number of Scala's own cannot be handed over."""
+    from pyspark.sql.functions import lit
+
+    columns = (lit(None).cast(field.dataType).alias(field.name) for field in frame.schema)
+    return frame.sparkSession.range(frame.count()).select(*columns)._jdf.queryExecution().analyzed().stats()
 
 
 def _size(session: SparkSession, stored: Any) -> int:

@@ -19,6 +19,7 @@ from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.keep.kept_views import KeptViews
 from fivm_dbt.plan.keep.trees.blocks import Block, block_of, column_name
+from fivm_dbt.plan.keep.trees.eager import EagerTerm, EagerTerms
 from fivm_dbt.plan.keep.trees.factorise import Factoriser, GivenOrder
 from fivm_dbt.plan.keep.trees.factorised_result import FactorisedResult
 from fivm_dbt.plan.keep.trees.recursive import Recursion
@@ -64,6 +65,8 @@ class Wanted:
     is_utc: bool = False
     may_append: bool = True
     """Whether deltas may be appended to states, which ``auto`` then does where what readers add up is small."""
+    groups_first: bool = True
+    """Whether rows are grouped before they meet a change of one input."""
     dropped: frozenset[str] = frozenset()
     """The inputs of which a copy has the rows of parts that are dropped."""
 
@@ -98,6 +101,8 @@ class HelperViews:
     measurable: dict[str, set[str]] = field(default_factory=dict)
     rows_a_day: float | None = None
     """Those that the topmost aggregate is expected to have of each date."""
+    eager: tuple[EagerTerm, ...] = ()
+    """Terms of the topmost aggregate by which rows are grouped first, where no view is kept of its join."""
 
     @property
     def are_kept(self) -> bool:
@@ -184,4 +189,6 @@ class HelperViews:
         if maker.kept:
             return maker
         self.trees.append(maker.root()[1])  # which says why none is
+        if is_topmost and self.wanted.groups_first:
+            self.eager = tuple(EagerTerms(block, self.views, self.wanted.measured).all())
         return None

@@ -52,6 +52,7 @@ from fivm_dbt.plan.keep.joins import KeptJoins
 from fivm_dbt.plan.keep.kept_rows import KeptRows, Meaning, shown_whole
 from fivm_dbt.plan.keep.kept_views import InnerView, KeptViews
 from fivm_dbt.plan.keep.time.near_views import NearViews
+from fivm_dbt.plan.keep.trees.eager import EagerTerm
 from fivm_dbt.plan.keep.trees.factorise import GivenOrder
 from fivm_dbt.plan.keep.ways import has_own_rows, kept_as
 from fivm_dbt.plan.layout.root import local_under
@@ -67,7 +68,7 @@ class Kept:
     ``measurable``: by input, the columns whose distinct values ``auto`` would choose by. ``is_grouped`` says of a
     result that is kept as factors that no two of their combinations have the same key. ``rows_a_day`` are those that
     the topmost aggregate is expected to have of each date, where ``auto`` knows the sizes. Where rows are kept in time
-    parts, ``part_length`` is theirs.
+    parts, ``part_length`` is theirs. ``eager`` are terms of that aggregate by which rows are grouped first.
     """
 
     over: Node
@@ -78,6 +79,7 @@ class Kept:
     inequalities: tuple[InequalityHelper, ...] = ()
     rows_a_day: float | None = None
     part_length: Length | None = None
+    eager: tuple[EagerTerm, ...] = ()
 
 
 def keep_inner_views(
@@ -116,6 +118,7 @@ def keep_inner_views(
         inequalities=chosen,
         rows_a_day=keeper.helpers.rows_a_day,
         part_length=keeper.kept.part_length,
+        eager=keeper.helpers.eager,
     )
 
 

@@ -162,11 +162,16 @@ def _used_fields(node: Local, outputs: tuple[tuple[str, Scalar], ...]) -> tuple[
     return tuple(f for f in node.fields if f.id in used)
 
 
+def added_up(node: Aggregate) -> tuple[tuple[Item, ...], tuple[PayloadColumn, ...], Product | None]:
+    """The keys and the payload of a state that keeps ``node``, and how many rows of the query a row of its input is."""
+    rows = node.factored.rows if node.factored is not None else None
+    return _stored_keys(node), _payload(node), rows
+
+
 def _aggregate_root(
     node: Aggregate, outputs: tuple[tuple[str, Scalar], ...], filters: tuple[Scalar, ...]
 ) -> Root:
-    keys = _stored_keys(node)
-    payload = _payload(node)
+    keys, payload, rows = added_up(node)
     column_of = {p.component: Scalar.column("", p.name) for p in payload}
     column_of[ROWS] = Scalar.column("", COUNT)
     stored = {(node.alias, k.name): kept.name for k, kept in zip(node.keys, keys, strict=True)}
@@ -176,7 +181,6 @@ def _aggregate_root(
     shown = tuple((name, _key_shown(value, stored)) for name, value in outputs)
     present = tuple((name, value.substitute(meaning.get)) for name, value in outputs)
     kept = tuple(f.substitute(meaning.get) for f in filters)
-    rows = node.factored.rows if node.factored is not None else None
     return Root(
         node.input,
         keys,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -10,9 +11,11 @@ from fivm_dbt.catalog import Column, Presentation, Relation
 from fivm_dbt.delta.distributes import read_by_parts
 from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.products import FactorisedDelta, ProductDelta
-from fivm_dbt.delta.term import Term
+from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.naming import CLOCK
+from fivm_dbt.plan.model.eager import EagerDelta
 from fivm_dbt.plan.model.inputs import PlanInput
 from fivm_dbt.plan.model.state import StateTable
 
@@ -50,6 +53,8 @@ class View:
     """How its staged delta is looked for products, if those above it can make use of one."""
     products: tuple[ProductDelta, ...] = ()
     """Its delta where that of a view below it comes as a product."""
+    eager: tuple[EagerDelta, ...] = ()
+    """Its delta where just one input has changed of all that it reads, by which other rows are grouped first."""
     over_time: TimeClass | None = None
     """What a refresh looks at because of windows, frames or sequences of time, if it has any."""
 
@@ -62,6 +67,13 @@ class View:
     def is_bag(self) -> bool:
         """Whether its state has rows, which come and go, and not payloads, which are added up."""
         return self.rows is not None and not self.is_payload
+
+    def eager_delta(self, moved: Collection[str]) -> EagerDelta | None:
+        """Its delta by which rows are grouped first, where that holds after these have ``moved``."""
+        if not self.eager or CLOCK in moved:
+            return None
+        changed = {s.relation for t in self.terms for s in scans(t.node)}.intersection(moved)
+        return next((e for e in self.eager if changed == {e.relation}), None)
 
     @cached_property
     def by_parts(self) -> frozenset[str]:

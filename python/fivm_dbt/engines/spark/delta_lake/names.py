@@ -9,6 +9,7 @@ _DELTA = "org.apache.spark.sql.delta"
 LOG = f"{_DELTA}.DeltaLog"
 HISTORY, HISTORIES = f"{_DELTA}.DeltaHistory", f"{_DELTA}.DeltaHistoryManager"
 WRITE, ACTION = f"{_DELTA}.DeltaOperations$Write", f"{_DELTA}.actions.FileAction"
+ADD_FILE = f"{_DELTA}.actions.AddFile"
 TABLES = f"{_DELTA}.DeltaTableUtils"
 COMMIT_FILES, JSON = f"{_DELTA}.util.DeltaCommitFileProvider", f"{_DELTA}.util.JsonUtils"
 

@@ -18,13 +18,13 @@ from fivm_dbt.engines.spark.delta_lake.known_files import KnownFiles, files_of_s
 from fivm_dbt.engines.spark.delta_lake.log import DeltaLogs, OpenedTable
 from fivm_dbt.engines.spark.delta_lake.names import ACTION, TABLES, WRITE
 from fivm_dbt.engines.spark.java import (
-    ARRAY_SEQ,
     EXPRESSION,
     HASH_MAP,
     OPTION,
     SAVE_MODE,
     SQL_METRICS,
     java_class,
+    java_seq,
 )
 from fivm_dbt.plan.model.head import Note, Written
 from fivm_dbt.spark.formats import FORMAT
@@ -134,17 +134,17 @@ def _replaced(
     new = transaction.writeFiles(session.sql(query)._jdf.to(schema))
     added = [file for file in _listed(new) if file.getClass().getSimpleName() == "AddFile"]
     _tell_metrics(session, transaction, added, gone)
-    return new.concat(_seq(session, ACTION, gone))
+    return new.concat(java_seq(session, ACTION, gone))
 
 
 def _touched(session: SparkSession, opened: OpenedTable, transaction: Any, condition: Any) -> Any:
     """The files with the rows that are replaced: without a job where those of the table are known."""
-    tests = _seq(session, EXPRESSION, [condition])
+    tests = java_seq(session, EXPRESSION, [condition])
     known = files_of_small(session, opened.snapshot)
     relation = None if known is None else relation_over(session, opened, known)
     if relation is None:
         return transaction.filterFiles(tests, False)
-    return relation.relation().location().matchingFiles(tests, _seq(session, EXPRESSION, []))
+    return relation.relation().location().matchingFiles(tests, java_seq(session, EXPRESSION, []))
 
 
 def _tell_metrics(session: SparkSession, transaction: Any, added: list[Any], gone: list[Any]) -> None:
@@ -168,10 +168,3 @@ def _tell_metrics(session: SparkSession, transaction: Any, added: list[Any], gon
 def _listed(found: Any) -> list[Any]:
     """A sequence of Scala's as a list."""
     return [found.apply(position) for position in range(int(found.size()))]
-
-
-def _seq(session: SparkSession, of: str, values: list[Any]) -> Any:
-    array = session.sparkContext._gateway.new_array(java_class(session, of), len(values))
-    for position, value in enumerate(values):
-        array[position] = value
-    return java_class(session, ARRAY_SEQ).unsafeWrapArray(array)

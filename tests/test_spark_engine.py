@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from fivm_dbt.engines.spark.delta_lake import sample
 from fivm_dbt.engines.spark.engine import SparkEngine, on_session
 from fivm_dbt.engines.spark.introspect import describe_relation
 from fivm_dbt.refresh.engine import Metrics
 from fivm_dbt.spark.formats import ChangeFeedUnavailable, MissingRelation, NotVersioned, VersionUnavailable
-from fivm_dbt.spark.sizes import sample_query, sampled
+from fivm_dbt.spark.sizes import of_pieces, pieces_query, sample_query, sampled
 
 pytestmark = pytest.mark.spark
 
@@ -222,6 +223,26 @@ def test_rows_of_a_parquet_file(spark: SparkSession, tmp_path: Path) -> None:
         assert workbench.engine.has_change_feed("r")
     finally:
         workbench.close()
+
+
+def test_pieces_of_a_table_tell_rows_and_values(engine: SparkEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a key, of days, of orders that lie on two days, of customers who may be anywhere, of few that may be NULL."""
+    monkeypatch.setattr(sample, "PIECE_BYTES", 2**16)
+    engine.run(
+        "CREATE TABLE engine.pieces USING DELTA PARTITIONED BY (part) AS SELECT id, id DIV 2500 AS day, "
+        "id DIV 2 + IF(id % 2 = 1, 1250, 0) AS order, pmod(xxhash64(id), 30000) AS customer, "
+        "IF(id % 9 = 0, NULL, CAST(id % 5 AS STRING)) AS few, id DIV 25000 AS part FROM range(1000000)"
+    )
+    columns = ("id", "day", "order", "customer", "few")
+    times = engine.sample("fivm_pieces", "engine.pieces")
+    assert times is not None and times > 4
+    (found,) = engine.query(pieces_query("fivm_pieces", columns).sql("spark"))
+    engine.unstage("fivm_pieces")
+    rows, *values = of_pieces([int(str(n)) for n in found], times)
+    expected = [1_000_000, 1_000_000, 400, 501_250, 30_000, 5]
+    assert all(0.8 * e <= n <= 1.2 * e for n, e in zip((rows, *values), expected, strict=True)), values
+    assert engine.sample("fivm_pieces", "engine.t") is None
+    assert engine.sample("fivm_pieces", "engine.parquet") is None
 
 
 def test_a_sample_tells_rows_and_values(engine: SparkEngine) -> None:

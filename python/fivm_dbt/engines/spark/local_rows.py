@@ -30,6 +30,9 @@ logger = logging.getLogger(__name__)
 MAX_BYTES = 2 * 1024 * 1024
 """In memory, where a row takes some hundred bytes more than its values."""
 
+IN_OBJECTS = 3
+"""So many times the bytes of its values a row takes in memory, about: 124 and 33 to 46 with four columns."""
+
 MAX_PARTITIONS = 64
 """The size of each is asked for."""
 
@@ -142,18 +145,20 @@ def local_rows(frame: DataFrame) -> DataFrame | None:
 
 
 def stored_rows(frame: DataFrame) -> DataFrame | None:
-    """The rows of a checkpointed frame as a relation of their size, None where this Spark has no such relations.
+    """The rows of a checkpointed frame as a relation of their size, None where that is not known.
 
     Spark broadcasts what is small, and takes a checkpoint for as large as it has estimated what was computed.
     """
     from py4j.protocol import Py4JError, Py4JJavaError
 
     session = frame.sparkSession
-    option = java_class(session, OPTION)
-    none, known = option.empty(), option.apply(_statistics(frame))
+    plan = frame._jdf.queryExecution().analyzed()
+    if plan.rdd().getNumPartitions() > MAX_PARTITIONS:
+        return None
+    option, size = java_class(session, OPTION), _size(session, plan.rdd()) // IN_OBJECTS
+    none, known = option.empty(), option.apply(_statistics(session, size))
+    places = plan.outputPartitioning(), plan.outputOrdering()
     try:
-        plan = frame._jdf.queryExecution().analyzed()
-        places = plan.outputPartitioning(), plan.outputOrdering()
         made = java_class(session, LOGICAL_RDD)
         own = session._jsparkSession
         return frame_of(session, made(plan.output(), plan.rdd(), *places, False, none, own, known, none))
@@ -164,12 +169,10 @@ def stored_rows(frame: DataFrame) -> DataFrame | None:
         return None
 
 
-def _statistics(frame: DataFrame) -> Any:
-    """What Spark takes so many rows of these types for. A number of Scala's own cannot be handed over."""
-    from pyspark.sql.functions import lit
-
-    columns = (lit(None).cast(field.dataType).alias(field.name) for field in frame.schema)
-    return frame.sparkSession.range(frame.count()).select(*columns)._jdf.queryExecution().analyzed().stats()
+def _statistics(session: SparkSession, size: int) -> Any:
+    """What Spark knows of so many bytes: of as many numbers. A large number of Scala's own cannot be handed over."""
+    numbers = session.range(max(1, size // 8)).selectExpr("id + 1 AS id")
+    return numbers._jdf.queryExecution().analyzed().stats()
 
 
 def _size(session: SparkSession, stored: Any) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -121,7 +122,7 @@ def test_random_joins_have_some() -> None:
     assert found >= 2
 
 
-WITHOUT = {
+WITHOUT: dict[str, tuple[str, dict[str, Any]]] = {
     "few rows": (DAILY, {"sizes": {**SIZES, "f": 50_000}}),
     "groups of few rows": (DAILY, {"values": {**VALUES, ("f", "c"): 1_000}}),
     "not measured": (DAILY, {"sizes": {}}),
@@ -143,7 +144,7 @@ WITHOUT = {
 @pytest.mark.parametrize("name", WITHOUT)
 def test_what_is_not_grouped(name: str) -> None:
     sql, options = WITHOUT[name]
-    assert not _eager(_plan(sql, **options))  # type: ignore[arg-type]
+    assert not _eager(_plan(sql, **options))
 
 
 def test_a_change_that_says_which_rows_it_meets_is_not_grouped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from fivm_dbt.engines.spark.delta_lake.log import OpenedTable
 from fivm_dbt.engines.spark.delta_lake.names import ADD_FILE
 from fivm_dbt.engines.spark.java import java_seq
 from fivm_dbt.engines.spark.local_rows import frame_of
+from fivm_dbt.ir.build import text
 from fivm_dbt.naming import quote
 from fivm_dbt.spark.sizes import PIECE
 
@@ -102,8 +103,8 @@ def _sample(session: SparkSession, opened: OpenedTable, name: str) -> float | No
     if pieces is None:
         return None
     wanted = {file.path: number for number, piece in enumerate(pieces) for file in piece}
-    quoted = ", ".join("'" + path.replace("\\", "\\\\").replace("'", "\\'") + "'" for path in wanted)
-    found = every.filter(f"path IN ({quoted})").collect()
+    paths = ", ".join(text(path).sql for path in wanted)
+    found = every.filter(f"path IN ({paths})").collect()
     frames = [
         _rows(session, opened, [f for f in found if wanted[f.path()] == number], number)
         for number in range(len(pieces))

@@ -15,9 +15,14 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
+from fivm_dbt.features.viewdf.plan.model import PART, period_of
+from fivm_dbt.features.viewdf.spark.queries import made_parts
 from fivm_dbt.ir.part_columns import part_of
 from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.naming import PARTITION
+from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.length import Length
+from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.spark.part_time import counted, number_of, start_of
 
 LENGTHS = [
@@ -86,11 +91,27 @@ def _check(query: Callable[[str], Sequence[Sequence[Any]]], types: Sequence[str]
     assert list(found) == [(length.start_of(part) - epoch) // seconds for part, length in parts]
 
 
+def _check_made_parts(query: Callable[[str], Sequence[Sequence[Any]]]) -> None:
+    """Parts that SQL makes of ranges begin where Python says, and lie in the same directories."""
+    for length in (found for found in LENGTHS if found.zone == "UTC"):
+        numbers = sorted(length.part_of(moment) + more for moment in MOMENTS for more in (-1, 0, 1))
+        made = made_parts(length, Intervals.numbers(numbers)).subquery("made")
+        seconds = exp.Anonymous(this="UNIX_SECONDS", expressions=[exp.column(PART_TIMESTAMP)])
+        asked = exp.select(exp.column(PART), seconds, exp.column(PARTITION)).from_(made).order_by(PART)
+        expected = [
+            (n, int(length.start_of(n).timestamp()), f"v{period_of(length, n).isoformat()}")
+            for n in sorted(set(numbers))
+        ]
+        assert [tuple(row) for row in query(asked.sql(dialect="spark"))] == expected
+
+
 @pytest.mark.spark
 def test_on_spark(spark: SparkSession) -> None:
     _check(lambda sql: spark.sql(sql).collect(), TYPES)
+    _check_made_parts(lambda sql: spark.sql(sql).collect())
 
 
 def test_on_duckdb() -> None:
     with closing(DuckDbEngine(tiny=True)) as engine:
         _check(engine.query, TYPES)
+        _check_made_parts(engine.query)

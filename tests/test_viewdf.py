@@ -617,7 +617,7 @@ def test_a_catch_up_in_turn_is_one_statement_per_part() -> None:
         assert sum("then 39 more" in line for line in told) == 1
 
 
-def test_late_data_in_turn_is_two_statements_per_part_and_one_to_write_it() -> None:
+def test_late_data_in_turn_is_one_statement_per_part_and_one_to_write_it() -> None:
     with bench([loss([*TWENTY, ("s", "d", at("10:06"), 1), ("s", "d", at("10:07"), 20)])], [HELPER]) as b:
         b.run()
         b.change("m", [("s", "d", at("10:03"), 30)], [("s", "d", at("10:03"), 20)])
@@ -629,8 +629,59 @@ def test_late_data_in_turn_is_two_statements_per_part_and_one_to_write_it() -> N
         assert ["REPLACE WHERE" in s for s in writes] == [True, True, True, False], (
             "the last one sets the head"
         )
-        # The change, as a feed and staged; each part twice, and written; the head; the rows of what was written.
-        assert len(statements) == 3 + 2 * 4 + 3 + 1 + 1
+        # The change; each part; those that are written; the head.
+        assert len(statements) == 1 + 4 + 3 + 1
+
+
+def test_rows_that_come_again_as_they_were_compute_no_part() -> None:
+    row: Row = ("s", "d", at("10:03"), 20)
+    with bench([loss(TWENTY)], [HELPER]) as b:
+        b.run()
+        b.change("m", [row], [row])
+        done = b.run()["helper"]
+        b.check()
+        assert (done.action, len(done.inputs)) == ("no change", 1)
+        assert (done.inputs[0].inserted, done.inputs[0].deleted) == (0, 0)
+        # The change, and the head.
+        assert len(done.statements) == 2
+
+
+def test_a_refresh_says_how_many_rows_the_written_parts_have() -> None:
+    two = [("s", "d", minutes("10:00", i), 20) for i in range(4)] + [
+        ("t", "d", minutes("10:00", i), 30) for i in range(4)
+    ]
+    model = Model("flat", "select src, dest, loss from {m:j}", None, OLDEST)
+    with bench([loss(two)], [model]) as b:
+        b.run()
+        b.change(
+            "m", [("s", "d", at("10:01"), 21), ("u", "d", at("10:04"), 9)], [("s", "d", at("10:02"), 20)]
+        )
+        done = b.run()["flat"]
+        b.check()
+        # Minute 1 has three rows now, minute 2 has one, and minute 4 is new.
+        assert (done.parts.computed, done.parts.changed, done.parts.rows) == (
+            str(part("10:04")),
+            f"{part('10:01')}..{part('10:02')}",
+            5,
+        )
+        assert not any("COUNT(*) AS rows" in s for s in done.statements)
+
+
+def test_a_part_that_comes_to_what_it_was_is_not_written() -> None:
+    model = Model(
+        "top",
+        "select src, max(loss) as top, count(distinct loss) > 1 as more from {m:j} group by src",
+        None,
+        OLDEST,
+    )
+    with bench([loss([("s", "d", minutes("10:00", i), 20) for i in range(3)])], [model]) as b:
+        b.run()
+        b.change("m", [("s", "d", at("10:01"), 20)])
+        done = b.run()["top"]
+        b.check()
+        assert (done.parts.again, done.parts.changed, done.parts.rows) == (str(part("10:01")), "none", 0)
+        # The change, the part, and the head.
+        assert len(done.statements) == 3
 
 
 # Interruptions

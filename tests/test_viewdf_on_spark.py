@@ -120,3 +120,30 @@ def test_parts_of_a_calendar(workbench: SparkWorkbench, length: str) -> None:
         catalog = "select part_timestamp, row_count from totals__fivm_parts where relation = model and row_count > 0"
         counted = f"select part_timestamp, count(*) from totals group by part_timestamp except {catalog}"
         assert list(workbench.engine.query(counted)) == []
+
+
+def test_a_late_row_writes_and_tells_what_it_changes(workbench: SparkWorkbench) -> None:
+    """What is stored of its period is written anew by one transaction, whose feed has three rows of it."""
+    models = PartModels(workbench, STREAM, "ts")
+    minutes = [START + timedelta(minutes=minute) for minute in range(30)]
+    workbench.create(STREAM, [(s, time, s) for time in minutes for s in range(SOURCES)])
+    models.add("tops", MODELS["tops"])
+    models.refresh("tops")
+    for late in (3, 17):
+        time = START + timedelta(minutes=30 + late)
+        workbench.change(STREAM, [(1, minutes[late], 50), (2, minutes[late], 0), (3, time, 9)], ())
+        report = models.refresh("tops")
+        # In which parts rows have come, these parts beside what is stored, and what is written.
+        assert len(report.statements) == 3
+        assert report.parts is not None and report.parts.rows == SOURCES + 1
+        newest = workbench.engine.commits("tops__fivm_state", None)[0].version
+        told = workbench.engine.query(
+            f"select _change_type, src, top from table_changes('tops__fivm_state', {newest}, {newest}) "
+            "where __fivm_view = 'root' order by 1, 2"
+        )
+        assert [tuple(row) for row in told] == [("delete", 1, 1), ("insert", 1, 50), ("insert", 3, 9)]
+        wanted = "select src, max(loss), ts from m group by src, ts"
+        stored = "select src, top, part_timestamp from tops"
+        for one, other in ((wanted, stored), (stored, wanted)):
+            found = workbench.engine.query(f"select count(*) from ({one} except all {other})")
+            assert [list(r) for r in found] == [[0]]

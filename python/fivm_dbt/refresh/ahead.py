@@ -19,7 +19,7 @@ from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.observe import Finished, Observed, State
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action
-from fivm_dbt.spark.pieces import Query, Statement
+from fivm_dbt.spark.pieces import Condition, Query, Statement
 
 logger = logging.getLogger(__name__)
 
@@ -145,6 +145,7 @@ class _Looking(Recorder):
         told: Query | None = None,
         *,
         reads_replaced: bool = False,
+        instead: Condition | None = None,
     ) -> None:
         raise _undecided(self._record(sql))
 

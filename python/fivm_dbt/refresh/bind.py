@@ -31,14 +31,14 @@ from fivm_dbt.steps.binding import Binding, BoundClock, BoundInput, Span, is_own
 class Staged:
     """A moved input whose net change lies staged, without the rows of parts that were ``dropped``.
 
-    Where rows have only come, and no more is asked than in which parts, nothing is staged: ``came`` has the parts.
+    Where no more is asked than in which parts rows came or went, nothing is staged: ``parts`` are these.
     """
 
     bound: BoundInput
     change: InputChange
     spans: tuple[Span, ...] = ()
     dropped: Intervals = field(default_factory=Intervals)
-    came: Intervals | None = None
+    parts: Intervals | None = None
 
     @property
     def is_empty(self) -> bool:

@@ -106,7 +106,8 @@ class Observed:
     ``same_columns``: whether its columns have been the same ones ever since, so that a change feed tells what changed.
     Else a column of the same name may be another one, of which the feed says nothing, or lie where it does not look.
     Nor does the feed of a fivm model tell where rows are appended to its state, to be added up (``is_summed``).
-    ``rows_written`` is how many rows have been written or removed since, at most; None is not known.
+    ``rows_written`` is how many rows have been written or removed since, at most; None is not known. ``only_came``
+    says that the commits since have added rows alone, as far as they tell.
     """
 
     name: str
@@ -118,6 +119,7 @@ class Observed:
     same_columns: bool = True
     is_summed: bool = False
     rows_written: int | None = None
+    only_came: bool = False
 
 
 def keeps_columns(engine: Versions, observed: Observed) -> bool:
@@ -184,9 +186,15 @@ def observe_input(
         same_columns=keeps,
         is_summed=is_summed,
         rows_written=_rows_written(commits, record.commit.version) if same else None,
+        only_came=same and _only_came(commits, record.commit.version),
     )
 
 
 def _rows_written(commits: Sequence[Commit], since: int) -> int | None:
     rows = [0 if FORMAT.touched(c) is Touched.FILES else c.rows_written for c in commits if c.version > since]
     return None if None in rows else sum(r for r in rows if r is not None)
+
+
+def _only_came(commits: Sequence[Commit], since: int) -> bool:
+    later = (c for c in commits if c.version > since)
+    return all(c.appended is not None or FORMAT.touched(c) is Touched.FILES for c in later)

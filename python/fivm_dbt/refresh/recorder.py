@@ -13,7 +13,7 @@ from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.engine import Engine, Expected, Metrics, Row, WrittenFile
 from fivm_dbt.spark.formats import Commit
 from fivm_dbt.spark.inserts import inserted
-from fivm_dbt.spark.pieces import Query, Statement, any_row, by_row
+from fivm_dbt.spark.pieces import Condition, Query, Statement, any_row, by_row
 
 _numbers = count(1)
 
@@ -64,12 +64,13 @@ class Recorder:
         told: Query | None = None,
         *,
         reads_replaced: bool = False,
+        instead: Condition | None = None,
     ) -> None:
         """Commit with a note. What an INSERT adds goes into the version ``after`` of its table, if that is given.
 
         So does what it writes in the place of other rows, where it reads no rows of the table but those
         (``reads_replaced``). ``told`` is its query with the rows of the change feed, which else has all that went and
-        came.
+        came. ``instead`` are the rows that are replaced, where the statement's condition names others that come.
         """
         insert = None if after is None else inserted(sql, may_replace=reads_replaced)
         if after is None or insert is None:
@@ -77,7 +78,8 @@ class Recorder:
             return
         text = self._record(insert.text)
         query = insert.query if told is None else told.sql(dialect="spark", copy=False)
-        written = Written(query, after, insert.instead, tells_changes=told is not None)
+        where = insert.instead if instead is None else instead.sql(dialect="spark", copy=False)
+        written = Written(query, after, where, tells_changes=told is not None)
         self._engine.commit(text, replace(note, written=written))
 
     def query(self, sql: str | Statement) -> Sequence[Row]:

@@ -149,7 +149,7 @@ class DuckDbEngine:
             self._local.note = None
         self.tables.table(target).number = note.number
         if note.written is not None and note.written.tells_changes:
-            self._writes.check_changes(target, note.written)
+            self._writes.check_changes(target, note.written, note.number)
 
     def query(self, sql: str) -> Sequence[Row]:
         """Rows of a query; of a MERGE, as Delta answers, the number of rows that it changed."""

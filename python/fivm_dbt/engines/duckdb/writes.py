@@ -7,7 +7,7 @@ import duckdb
 from fivm_dbt.engines.duckdb.literals import Cut
 from fivm_dbt.engines.duckdb.reads import Reads
 from fivm_dbt.engines.duckdb.sql import TARGET, Statement, with_versions
-from fivm_dbt.naming import VIEW
+from fivm_dbt.naming import HEAD, VIEW
 from fivm_dbt.plan.model.head import Written
 from fivm_dbt.spark.formats import CHANGE_FEED, FORMAT, MissingRelation
 
@@ -33,10 +33,10 @@ class Writes:
             return self._change(statement, cut, note)
         return 0
 
-    def check_changes(self, target: str, written: Written) -> None:
+    def check_changes(self, target: str, written: Written, number: int) -> None:
         """A change feed here is the difference of two versions: what a writer tells of a view has to be that.
 
-        The rows of the table that it has beside these have to be those of the statement.
+        The rows of the table that it has beside these have to be those of the statement, with the head of a ``number``.
         """
         told, table = "told changes", self._tables.table(target)
         self._tables.create_as(told, self._reads.filled(written.query))
@@ -53,7 +53,8 @@ class Writes:
         kinds = (_KIND.came[0], _KIND.went[0])
         came, went = (f'(FROM "{told}" WHERE "{_KIND.name}" = \'{kind}\')' for kind in kinds)
         rows = f'(FROM "{told}" WHERE "{_KIND.name}" IS NULL)'
-        replaced = f"({self._reads.filled(f'SELECT * FROM {target} WHERE {written.instead}')})"
+        is_new = f"({written.instead}) OR {HEAD} = {number}"
+        replaced = f"({self._reads.filled(f'SELECT * FROM {target} WHERE {is_new}')})"
         for said, is_so in (
             (less(came, went), less(of_view(new), of_view(old))),
             (less(went, came), less(of_view(old), of_view(new))),

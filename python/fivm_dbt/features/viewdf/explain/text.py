@@ -7,15 +7,14 @@ from datetime import datetime, timezone
 from fivm_dbt.explain.page import TEXTS
 from fivm_dbt.explain.text import EXPLANATIONS
 from fivm_dbt.features.viewdf.plan.model import PartInput, PartPlan, PartQuery, ViewdfPlan
+from fivm_dbt.features.viewdf.spark.compared import compared_query, compared_rows
 from fivm_dbt.features.viewdf.spark.queries import part_query, together_query
 from fivm_dbt.features.viewdf.spark.statements import (
     append_parts,
-    changed_parts_query,
     computed,
     replace_parts,
 )
 from fivm_dbt.parts.intervals import Intervals
-from fivm_dbt.spark.pieces import table
 from fivm_dbt.steps.binding import staged_state
 from fivm_dbt.steps.example import EXAMPLE_HEAD
 
@@ -127,8 +126,11 @@ def _statements(plan: ViewdfPlan, part: int) -> list[str]:
     return [
         "-- a part that is new",
         new.sql(dialect="spark", pretty=True) + ";",
-        f"-- one that has been computed before: the rows of computed are staged as {staged}, and compared",
-        changed_parts_query(plan, staged, alone).sql(dialect="spark", pretty=True) + ";",
+        f"-- one that has been computed before: staged as {staged}, with what differs from what is stored",
+        compared_query(plan, query, alone, _VERSION).sql(dialect="spark", pretty=True) + ";",
         "-- written where the content is another now",
-        replace_parts(plan, table(staged), alone, EXAMPLE_HEAD).sql(dialect="spark", pretty=True) + ";",
+        replace_parts(plan, compared_rows(plan, staged), alone, EXAMPLE_HEAD).sql(
+            dialect="spark", pretty=True
+        )
+        + ";",
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from functools import cached_property
 from typing import Literal
 
@@ -166,15 +166,34 @@ class PartPlan:
 
     def period_of(self, part: int) -> date:
         """The first day of the period in whose files a part lies, in UTC."""
-        day = self.length.start_of(part).date()
-        return {"DAY": day, "MONTH": day.replace(day=1), "YEAR": date(day.year, 1, 1)}[self.partition_unit]
+        return period_of(self.length, part)
+
+    def most_in(self, period: date) -> int:
+        """So many parts begin in a period, or one more."""
+        end = {
+            "DAY": period + timedelta(days=1),
+            "MONTH": date(period.year + period.month // 12, period.month % 12 + 1, 1),
+            "YEAR": date(period.year + 1, 1, 1),
+        }[self.partition_unit]
+        low, high = (self.length.part_of(datetime.combine(d, time(), timezone.utc)) for d in (period, end))
+        return high - low + 1
 
     @property
     def partition_unit(self) -> str:
-        """The period by which the parts lie together in directories: a hundred or so of them."""
-        if not self.length.is_fixed:
-            return "YEAR"
-        return "DAY" if self.length.many < 3600 else "MONTH" if self.length.many < 86_400 else "YEAR"
+        return unit_of_periods(self.length)
+
+
+def unit_of_periods(length: Length) -> str:
+    """The period by which parts of a length lie together in directories: a hundred or so of them."""
+    if not length.is_fixed:
+        return "YEAR"
+    return "DAY" if length.many < 3600 else "MONTH" if length.many < 86_400 else "YEAR"
+
+
+def period_of(length: Length, part: int) -> date:
+    """The first day, in UTC, of the period in which a part begins."""
+    day = length.start_of(part).date()
+    return {"DAY": day, "MONTH": day.replace(day=1), "YEAR": date(day.year, 1, 1)}[unit_of_periods(length)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,9 +20,9 @@ from fivm_dbt.refresh.observe import (
 )
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import InputChange
-from fivm_dbt.spark.capture import feed_query
+from fivm_dbt.spark.capture import change_query, feed_query
 from fivm_dbt.spark.formats import ChangeFeedUnavailable
-from fivm_dbt.spark.pieces import table
+from fivm_dbt.spark.pieces import Query, table
 from fivm_dbt.steps.binding import BoundInput, staged_input
 
 
@@ -67,10 +67,10 @@ class PartInputs:
         ranges = self.engine.query(islands_query(query))
         return Intervals.of(*((int(str(a)), int(str(b))) for a, b in ranges))
 
-    def appended(
+    def told(
         self, observed: Mapping[str, Observed], recorded: Mapping[str, RecordedInput]
     ) -> dict[str, Staged]:
-        """The inputs by parts to which rows have only come, as their change feeds tell in one statement each.
+        """The inputs by parts whose change feeds tell in one statement in which parts rows have changed.
 
         Raises VersionUnavailable.
         """
@@ -82,33 +82,43 @@ class PartInputs:
             if not self.engine.has_change_feed(now.table):
                 continue
             bound = BoundInput(now.name, "change feed", before.commit.version, now.head.version)
-            rows = feed_query(self.plan, bound).subquery("feed", copy=False)
             try:
-                parts = self.engine.query(input_parts_query(item, rows, is_change=True, has_null=True))
+                parts = self._counted(item, bound, now)
             except ChangeFeedUnavailable:
                 continue
-            if not keeps_columns(self.engine, now):
+            if parts is None or not keeps_columns(self.engine, now):
                 continue
-            if any(int(str(gone)) for _, _, gone in parts):
-                continue
-            came = sum(int(str(row[1])) for row in parts)
+            came, gone = (sum(int(str(row[place])) for row in parts) for place in (1, 2))
             change = InputChange(
                 bound.name,
                 bound.capture,
                 inserted=came,
-                deleted=0,
+                deleted=gone,
                 from_version=bound.old,
                 to_version=bound.new,
             )
             tell_change(self.plan, self.engine, change)
-            found[now.name] = Staged(bound, change, came=_numbers([r for r in parts if r[0] is not None]))
+            found[now.name] = Staged(bound, change, parts=_numbers([r for r in parts if r[0] is not None]))
         return found
+
+    def _counted(self, item: PartInput, bound: BoundInput, now: Observed) -> Sequence[Row] | None:
+        """Per part how many rows came and went, net; None where rows went that may have been dropped for their age."""
+        may_be_dropped = self.plan.input(bound.name).retention is not None
+        if now.only_came or may_be_dropped:
+            parts = self._counted_rows(item, feed_query(self.plan, bound))
+            if not any(int(str(gone)) for _, _, gone in parts):
+                return parts
+        return None if may_be_dropped else self._counted_rows(item, change_query(self.plan, bound))
+
+    def _counted_rows(self, item: PartInput, change: Query) -> Sequence[Row]:
+        rows = change.subquery("feed", copy=False)
+        return self.engine.query(input_parts_query(item, rows, is_change=True, has_null=True))
 
     def moved(self, item: PartInput, staged: Mapping[str, Staged]) -> Intervals:
         """The parts of an input in which rows have changed."""
         change = staged.get(item.relation)
-        if change is not None and change.came is not None:
-            return change.came
+        if change is not None and change.parts is not None:
+            return change.parts
         if change is None or change.is_empty:
             return Intervals()
         rows = table(staged_input(self.plan, item.relation))

@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from fivm_dbt.features.viewdf.plan.model import PartPlan, ViewdfPlan
 from fivm_dbt.features.viewdf.refresh.known import KnownParts
 from fivm_dbt.features.viewdf.refresh.table import PartTable
-from fivm_dbt.features.viewdf.refresh.writer import AT_ONCE, PartWriter
+from fivm_dbt.features.viewdf.refresh.writer import AT_ONCE, NEW_AT_ONCE, PartWriter
 from fivm_dbt.features.viewdf.spark.queries import part_query, parts_query
 from fivm_dbt.features.viewdf.spark.shift import change_of_part, shift_parts, uncertain_changes
 from fivm_dbt.features.viewdf.spark.sums import running_parts
@@ -60,13 +60,21 @@ class PartOrder:
         if self._parts.reads_itself:
             self._in_turn(first, ready | affected)
             return
-        many = AT_ONCE if self._parts.together is not None else TEXTS_AT_ONCE
-        by_turns = [affected, ready] if self._parts.stalest_first else [ready | affected]
-        groups = [group for parts in by_turns for group in parts.groups(many)]
+        groups = self._groups(ready, affected)
         for number, group in enumerate(groups, start=1):
             self._tell(group, None)
             query = parts_query(self._plan, first, group, self._versions)
             self._writer.write(group, group & affected, query, is_last=number == len(groups))
+
+    def _groups(self, ready: Intervals, affected: Intervals) -> list[Intervals]:
+        """The parts of each statement: all of a usual refresh, and many where nothing is compared."""
+        is_together = self._parts.together is not None
+        many = AT_ONCE if is_together else TEXTS_AT_ONCE
+        if len(ready | affected) <= many and not (self._parts.stalest_first and ready and affected):
+            return [ready | affected] if ready or affected else []
+        new = NEW_AT_ONCE if is_together else TEXTS_AT_ONCE
+        groups = [*affected.groups(many), *ready.groups(new)]
+        return groups if self._parts.stalest_first else sorted(groups, key=lambda group: group.first)
 
     def _in_turn(self, first: int, wanted: Intervals) -> None:
         """Part after part; where its content changed, those that are computed from it too, until nothing changes."""

@@ -26,6 +26,7 @@ from fivm_dbt.plan.model.head import RECORDING
 from fivm_dbt.refresh.bind import Staged, bind, stage_inputs
 from fivm_dbt.refresh.decide import Decision, lost_inputs, unreadable, why_rebuild
 from fivm_dbt.refresh.dropped import check_rebuild, recorded_drops
+from fivm_dbt.refresh.engine import Expected
 from fivm_dbt.refresh.executor import RUNS
 from fivm_dbt.refresh.heads import had_head, with_nothing, with_open
 from fivm_dbt.refresh.observe import Coverage, Finished, Observed, State, observe
@@ -168,9 +169,10 @@ class PartRun(Run[ViewdfPlan]):
         if not has_moved and state.unfinished is None and not self.wanted.has_work(known):
             return self._show_unchanged(state.finished)
         self.decided(Decision("refreshed", None, observed))
+        self.engine.expect(self._expected(observed))
         try:
-            appended = self.inputs.appended(observed, state.inputs)
-            staged = stage_inputs(self.plan, self.engine, observed, state.inputs, known=appended)
+            told = self.inputs.told(observed, state.inputs)
+            staged = stage_inputs(self.plan, self.engine, observed, state.inputs, known=told)
         except VersionUnavailable as error:
             return self._build(state, upstream, unreadable(self.plan, error))
         self._note_dropped(staged)
@@ -182,6 +184,12 @@ class PartRun(Run[ViewdfPlan]):
         work.end()
         self.shown_again = show_again(self.plan, self.engine)
         return self._finish_parts(found, work, first, "refreshed", None)
+
+    def _expected(self, observed: Mapping[str, Observed]) -> list[Expected]:
+        """What is read: parts of the inputs by parts and of the state, and others as a whole."""
+        by_parts = {item.relation for item in self.inputs.others}
+        read = [Expected(o.table, o.head.version, is_near=o.name in by_parts) for o in observed.values()]
+        return [*read, Expected(self.plan.state_relation, self.base, is_near=True)]
 
     def _complete(self, finished: Coverage) -> None:
         """Do what comes after the last commit, where the last refresh was cut off there."""
@@ -263,9 +271,9 @@ class PartRun(Run[ViewdfPlan]):
         return self._part_report(found, work, action=action, reason=reason, rows=rows, late=late)
 
     def _rows(self, writer: PartWriter) -> int:
-        """How many rows the parts have that were written: of new ones the commits say it."""
-        if writer.appended is not None:
-            return writer.appended
+        """How many rows the parts have that were written, as the writer knows it or the table."""
+        if writer.rows is not None:
+            return writer.rows
         counted = self.engine.query(part_rows(self.plan, writer.changed))
         return sum(int(str(many)) for part, many in counted if int(str(part)) in writer.changed)
 

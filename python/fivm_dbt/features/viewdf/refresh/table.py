@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fivm_dbt.features.viewdf.plan.model import ViewdfPlan
+from fivm_dbt.features.viewdf.spark.compared import Anew
 from fivm_dbt.features.viewdf.spark.statements import Statement
 from fivm_dbt.plan.model.head import HeadId, NextHead, noted_head
 from fivm_dbt.refresh.decide import raised_alarm
@@ -42,6 +43,11 @@ class PartTable:
         assert self.head is not None
         self._commit(statement, next_head(self.head, self._based(covered)), is_whole=is_whole)
 
+    def write_periods(self, anew: Anew, covered: Mapping[str, Any]) -> None:
+        """Write whole periods anew, by a transaction that tells what has changed. Raises Overtaken."""
+        assert self.head is not None
+        self._commit(anew.statement, next_head(self.head, self._based(covered)), anew=anew)
+
     def begin(self, statement: Statement, covered: Mapping[str, Any], *, is_there: bool) -> None:
         """Run the first statement of a build, whoever has written to a table that is there, or has restored it."""
         newest = self._engine.commits(self.plan.state_relation, None)[0] if is_there else None
@@ -60,10 +66,19 @@ class PartTable:
     def _based(self, covered: Mapping[str, Any]) -> dict[str, Any]:
         return {**covered, "detail": {**covered["detail"], "base": self.version}}
 
-    def _commit(self, statement: Statement, head: NextHead, *, is_whole: bool = False) -> None:
+    def _commit(
+        self, statement: Statement, head: NextHead, *, is_whole: bool = False, anew: Anew | None = None
+    ) -> None:
         name = self.plan.state_relation
+        note = head.note(name)
         try:
-            self._engine.commit(statement(head), head.note(name), self.version)
+            if anew is None:
+                self._engine.commit(statement(head), note, self.version)
+            else:
+                told = anew.told(head)
+                self._engine.commit(
+                    statement(head), note, self.version, told, reads_replaced=True, instead=anew.replaced
+                )
         except Exception as error:
             if FORMAT.is_conflict(error) or raised_alarm(error) == OVERTAKEN or self._is_lost():
                 raise Overtaken from error

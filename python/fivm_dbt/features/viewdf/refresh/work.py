@@ -101,7 +101,9 @@ class PartRefresh:
         self._found = found
         self._state = state
         self._place = place
-        self.writer = PartWriter(place.plan, run.engine, place, found.touched)
+        stored = len(found.before.computed)
+        size = None if run.state_bytes is None or not stored else run.state_bytes / stored
+        self.writer = PartWriter(place.plan, run.engine, place, found.touched, size)
         self.writer.covering = self._covering
         self.known = found.known
         """What is known in the end."""

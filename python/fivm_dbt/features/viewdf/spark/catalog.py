@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT, STRING
 from fivm_dbt.features.viewdf.plan.model import PART, ViewdfPlan
+from fivm_dbt.features.viewdf.spark.queries import period_at
 from fivm_dbt.features.viewdf.spark.statements import part_rows
 from fivm_dbt.ir.scalar import as_type, column_ast
 from fivm_dbt.naming import COVERAGE, OF, parts_of
@@ -19,7 +20,7 @@ from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.model.head import RECORDING
 from fivm_dbt.spark.heads import COVERED, is_in_tail
 from fivm_dbt.spark.part_catalog import COLUMNS
-from fivm_dbt.spark.part_time import floored, start_of
+from fivm_dbt.spark.part_time import start_of
 from fivm_dbt.spark.pieces import table
 from fivm_dbt.spark.properties import owner_properties
 from fivm_dbt.spark.state import create_view
@@ -72,17 +73,10 @@ def _columns(plan: ViewdfPlan) -> dict[str, exp.Expr]:
         "last_updated": exp.column("updated"),
         "input_versions": exp.column(_VERSIONS),
         "refresh": exp.column(_REFRESH),
-        "merged_into": exp.Case(ifs=[exp.If(this=is_merged.copy(), true=_period_of(plan, begins.copy()))]),
+        "merged_into": exp.Case(
+            ifs=[exp.If(this=is_merged.copy(), true=period_at(begins.copy(), plan.parts.length))]
+        ),
     }
-
-
-def _period_of(plan: ViewdfPlan, begins: exp.Expr) -> exp.Expr:
-    """What :meth:`PartPlan.period_of` gives: the first day of the period in which a part begins, in UTC."""
-    seconds = exp.Anonymous(this="UNIX_SECONDS", expressions=[begins])
-    first = as_type(exp.Literal.string("1970-01-01"), "date")
-    day = exp.DateAdd(this=first, expression=as_type(floored(seconds, 86_400), "int"))
-    unit = plan.parts.partition_unit
-    return day if unit == "DAY" else exp.func("TRUNC", day, exp.Literal.string(unit), dialect="spark")
 
 
 def _parts(plan: ViewdfPlan) -> exp.Select:

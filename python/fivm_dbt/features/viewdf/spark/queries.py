@@ -9,23 +9,37 @@ from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT, TIMESTAMP
 from fivm_dbt.features.viewdf.plan.by_part import WANTED
-from fivm_dbt.features.viewdf.plan.model import PART, PartInput, PartQuery, PartRead, Together, ViewdfPlan
+from fivm_dbt.features.viewdf.plan.model import (
+    PART,
+    PartInput,
+    PartQuery,
+    PartRead,
+    Together,
+    ViewdfPlan,
+    unit_of_periods,
+)
 from fivm_dbt.ir.reads import Read, Scan
 from fivm_dbt.ir.scalar import as_type, cast_ast, column_ast, identifier
 from fivm_dbt.naming import PARTITION
 from fivm_dbt.parts.intervals import Intervals
+from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.parts.reference import Bound, PartReference
 from fivm_dbt.spark.formats import FORMAT
-from fivm_dbt.spark.part_time import floored, in_numbers, in_parts, instant, number_of, whole
+from fivm_dbt.spark.part_time import floored, in_numbers, in_parts, instant, number_of, start_of, whole
 from fivm_dbt.spark.pieces import table, union_all
 from fivm_dbt.spark.reads import presented, read_version, whole_as_text, written
 from fivm_dbt.spark.select import select
 from fivm_dbt.spark.written_out import written_out
 from fivm_dbt.sql.splice import splice_inputs
 
-MAX_RANGES = 50
-"""More separate ranges are read as one from the first to the last: conditions cost too. Never what is written."""
+MAX_RANGES = 16
+"""So many separate ranges are read at most, by filling the smallest gaps: conditions cost too. Writes are exact."""
+
+_ENDS = ("first_part", "last_part")
+
+_FEW = 8
+"""So many parts are written down one by one where their times could be computed."""
 
 Query = exp.Query
 """A query, for those who only pass it on."""
@@ -85,11 +99,20 @@ def together_query(plan: ViewdfPlan, wanted: Intervals, versions: Versions) -> e
     """UPDATE for many parts, in the columns of the state."""
     together = plan.parts.together
     assert together is not None
-    rows = rows_together(plan, together, wanted, versions)
+    return with_times(plan, rows_together(plan, together, wanted, versions), wanted)
+
+
+def with_times(plan: ViewdfPlan, rows: exp.Query, wanted: Intervals) -> exp.Select:
+    """Rows of the wanted parts, with PART, in the columns of the state."""
     columns = [column_ast("part", k.name) for k in plan.root.keys[:-1]]
+    source = rows.subquery("part", copy=False)
+    if plan.parts.length.zone == "UTC":
+        start, partition = _made(column_ast("part", PART), plan.parts.length)
+        return exp.select(*columns, start, partition, copy=False).from_(source, copy=False)
     columns += [column_ast("named", PART_TIMESTAMP), column_ast("named", PARTITION)]
-    query = exp.select(*columns, copy=False).from_(rows.subquery("part", copy=False), copy=False)
-    return query.join(named_parts(plan, wanted), on=same_part("part"), join_type="inner", copy=False)
+    query = exp.select(*columns, copy=False).from_(source, copy=False)
+    same = exp.EQ(this=column_ast("part", PART), expression=column_ast("named", PART))
+    return query.join(named_parts(plan, wanted), on=same, join_type="inner", copy=False)
 
 
 def rows_together(plan: ViewdfPlan, together: Together, wanted: Intervals, versions: Versions) -> exp.Select:
@@ -117,11 +140,6 @@ def rows_together(plan: ViewdfPlan, together: Together, wanted: Intervals, versi
     ]
     columns.append(column_ast("together", PART))
     return exp.select(*columns, copy=False).from_(rows.subquery("together", copy=False), copy=False)
-
-
-def same_part(alias: str) -> exp.Expr:
-    """The condition that a row is of a part of :func:`named_parts`."""
-    return exp.EQ(this=column_ast(alias, PART), expression=column_ast("named", PART))
 
 
 def parts_query(plan: ViewdfPlan, first: int | None, parts: Intervals, versions: Versions) -> exp.Query:
@@ -152,8 +170,7 @@ def _with_parts(
     """The rows of a reference with each part of the model that they are read for: ``low(j) ≤ p ≤ high(j)``."""
     item, reference = plan.parts.input(read.reference.relation), read.reference
     needed = Intervals.of(*((reference.low.at(a), reference.high.at(b)) for a, b in wanted.ranges))
-    if len(needed.ranges) > MAX_RANGES:
-        needed = Intervals.of((needed.first, needed.last))
+    needed = needed.at_most(MAX_RANGES)
     columns = [column_ast("", name) for name, _ in node.columns if name != PART]
     number = number_of(exp.column(identifier(item.column)), item.type, item.counted)
     rows = rows_of(plan, item, needed, versions).subquery("rows", copy=False)
@@ -212,13 +229,48 @@ def _linear(number: str, factor: int, offset: int) -> exp.Expr:
 
 
 def named_parts(plan: ViewdfPlan, wanted: Intervals) -> exp.Expr:
-    """The wanted parts with what is written of each: number, PART_TIMESTAMP, partition."""
+    """The wanted parts with what is written of each: number, PART_TIMESTAMP, partition.
+
+    Many of them are ranges in the text, from which Spark makes the parts; the hours of a clock are written down.
+    """
     length = plan.parts.length
+    if len(wanted) > _FEW and length.zone == "UTC":
+        return made_parts(length, wanted).subquery("named", copy=False)
     columns = {PART: BIGINT.text, PART_TIMESTAMP: "timestamp_ltz", PARTITION: "string"}
     rows = [
         (whole(part), instant(length.start_of(part), TIMESTAMP), _partition(plan, part)) for part in wanted
     ]
     return written(rows, columns, "part").subquery("named", copy=False)
+
+
+def made_parts(length: Length, wanted: Intervals) -> exp.Select:
+    """The rows of :func:`named_parts`, computed from ranges. ``length`` has to be one of UTC."""
+    ranges = written(
+        [(whole(a), whole(b)) for a, b in wanted.ranges], dict.fromkeys(_ENDS, BIGINT.text), "ranges"
+    )
+    first, last = (exp.column(name) for name in _ENDS)
+    numbers = exp.Explode(this=exp.Anonymous(this="SEQUENCE", expressions=[first, last]))
+    each = exp.select(exp.alias_(numbers, PART), copy=False).from_(ranges.subquery("ranges"), copy=False)
+    return exp.select(exp.column(PART), *_made(exp.column(PART), length), copy=False).from_(
+        each.subquery("each"), copy=False
+    )
+
+
+def _made(part: exp.Expr, length: Length) -> list[exp.Expr]:
+    """PART_TIMESTAMP and partition of a part of UTC, from its number."""
+    start = start_of(part, length)
+    day = as_type(period_at(start.copy(), length), "string")
+    partition = exp.Concat(expressions=[exp.Literal.string("v"), day])
+    return [exp.alias_(start, PART_TIMESTAMP), exp.alias_(partition, PARTITION)]
+
+
+def period_at(moment: exp.Expr, length: Length) -> exp.Expr:
+    """The first day of the period in which a part that begins at a moment lies: as :func:`period_of` tells it."""
+    seconds = exp.Anonymous(this="UNIX_SECONDS", expressions=[moment])
+    first = as_type(exp.Literal.string("1970-01-01"), "date")
+    day = exp.DateAdd(this=first, expression=as_type(floored(seconds, 86_400), "int"))
+    unit = unit_of_periods(length)
+    return day if unit == "DAY" else exp.func("TRUNC", day, exp.Literal.string(unit), dialect="spark")
 
 
 def _partition(plan: ViewdfPlan, part: int) -> exp.Expr:

@@ -71,38 +71,17 @@ def islands_query(parts: exp.Query) -> exp.Select:
     return exp.select(*ends).from_(each.subquery("each")).group_by(exp.column("island"))
 
 
-def changed_parts_query(plan: ViewdfPlan, staged: str, compared: Intervals) -> exp.Select:
-    """The parts among ``compared`` whose staged rows are not the bag of rows that is stored."""
-    keys = [k.name for k in plan.root.keys]
-    where = _in_parts(plan, compared)
-
-    def side(source: exp.Expr, sign: int) -> exp.Select:
-        shown = [column_ast("", k) for k in keys]
-        return exp.select(*shown, exp.alias_(whole(sign), COUNT)).from_(source, copy=False)
-
-    new = side(table(staged), 1).where(where.copy(), copy=False)
-    old = side(stored(plan, plan.top, None, where), -1)
-    both = exp.union(new, old, distinct=False, copy=False)
-    group = [column_ast("", k) for k in keys]
-    differing = exp.NEQ(this=exp.Sum(this=exp.column(COUNT)), expression=whole(0))
-    rows = exp.select(column_ast("", PART_TIMESTAMP)).from_(both.subquery("both", copy=False), copy=False)
-    rows = rows.group_by(*group, copy=False).having(differing, copy=False)
-    number = number_of(exp.column(PART_TIMESTAMP), TIMESTAMP, plan.parts.length)
-    query = exp.select(exp.alias_(number, PART)).from_(rows.subquery("differing", copy=False), copy=False)
-    return query.distinct(copy=False)
-
-
 def part_rows(plan: ViewdfPlan, parts: Intervals | None) -> exp.Select:
     """How many rows stored parts have, all of them for None; those without rows are not there."""
     number = number_of(exp.column(PART_TIMESTAMP), TIMESTAMP, plan.parts.length)
-    where = None if parts is None else _in_parts(plan, parts.at_most(MAX_RANGES))
+    where = None if parts is None else in_these(plan, parts.at_most(MAX_RANGES))
     own = stored(plan, plan.top, None, where)
     each = exp.select(exp.alias_(number, PART)).from_(own, copy=False)
     query = exp.select(exp.column(PART), exp.alias_(exp.Count(this=exp.Star()), "rows"))
     return query.from_(each.subquery("each", copy=False), copy=False).group_by(exp.column(PART), copy=False)
 
 
-def _in_parts(plan: ViewdfPlan, parts: Intervals) -> exp.Expr:
+def in_these(plan: ViewdfPlan, parts: Intervals) -> exp.Expr:
     """The rows of these parts of the model."""
     return in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, plan.parts.length, parts)
 
@@ -124,7 +103,7 @@ def copy_parts(
     plan: ViewdfPlan, built: ViewdfPlan, version: int, gone: Intervals, head: NextHead
 ) -> exp.Create:
     """Make the state what has been built beside it but for some parts; ``built`` says where that is."""
-    where = exp.not_(exp.paren(_in_parts(plan, gone))) if gone else None
+    where = exp.not_(exp.paren(in_these(plan, gone))) if gone else None
     rows = as_stored(plan, [(plan.top, stored(built, built.top, version, where))])
     return _create(plan, lay_out_rows(plan, [plan.top], with_head(plan, rows, head)), is_replacing=True)
 
@@ -154,15 +133,20 @@ def drop_parts(plan: ViewdfPlan, parts: Intervals, head: NextHead) -> exp.Insert
 
 def _these_and(head: NextHead, plan: ViewdfPlan, parts: Intervals) -> exp.Expr:
     """The rows of some parts, and the head that is written with them; those of before say what they have recorded."""
-    own = exp.and_(of_view(plan, plan.top), exp.paren(_in_parts(plan, parts)), copy=False)
-    is_new = exp.GTE(this=exp.column(HEAD), expression=exp.Literal.number(head.number))
-    return exp.or_(exp.and_(is_in_tail(), is_new, copy=False), own, copy=False)
+    own = exp.and_(of_view(plan, plan.top), exp.paren(in_these(plan, parts)), copy=False)
+    return exp.or_(is_new(head), own, copy=False)
+
+
+def is_new(head: NextHead) -> exp.Expr:
+    """The rows of this head, and of later ones, of which there are none."""
+    is_later = exp.GTE(this=exp.column(HEAD), expression=exp.Literal.number(head.number))
+    return exp.and_(is_in_tail(), is_later, copy=False)
 
 
 def _rows_of(plan: ViewdfPlan, source: exp.Expr, parts: Intervals) -> exp.Query:
     """The rows of these parts in ``source``, as they are stored."""
     columns = [*(column_ast("", k.name) for k in plan.root.keys), exp.column(PARTITION)]
-    rows = exp.select(*columns).from_(source, copy=False).where(_in_parts(plan, parts), copy=False)
+    rows = exp.select(*columns).from_(source, copy=False).where(in_these(plan, parts), copy=False)
     files = -(-len(parts) // PARTS_PER_FILE)
     if files > 1:
         # Neighbours lie together, so that whoever reads some parts later reads few others with them.

@@ -17,9 +17,8 @@ from sqlglot import exp
 
 from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.features.viewdf.plan.model import PART, Cumulative, ViewdfPlan
-from fivm_dbt.features.viewdf.spark.queries import named_parts, rows_together, same_part
+from fivm_dbt.features.viewdf.spark.queries import rows_together, with_times
 from fivm_dbt.ir.scalar import as_type, cast_ast, column_ast, identifier, raise_error
-from fivm_dbt.naming import PARTITION
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.spark.alarms import OVERFLOW
@@ -46,10 +45,7 @@ def running_parts(
         rows = exp.union(rows, _before(plan, run.first), distinct=False, copy=False)
     added = _added(plan, keys, sums, rows)
     running = _running(plan, keys, sums, added, run.last)
-    columns = [column_ast("part", k.name) for k in plan.root.keys[:-1]]
-    columns += [column_ast("named", PART_TIMESTAMP), column_ast("named", PARTITION)]
-    query = exp.select(*columns, copy=False).from_(running.subquery("part", copy=False), copy=False)
-    return query.join(named_parts(plan, run), on=same_part("part"), join_type="inner", copy=False)
+    return with_times(plan, running, run)
 
 
 def _before(plan: ViewdfPlan, part: int) -> exp.Select:

@@ -7,7 +7,7 @@ JARS := .venv/.jars
 FILES ?= $(wildcard tests/scenarios/*.jsonl tests/saved_cases/*.jsonl)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-fast test-more test-spark test-long test-long-duckdb test-long-spark random mutants golden check format bench bench-large project queries constructs demo demo-learning replay clean
+.PHONY: help setup test test-fast test-more test-spark test-long test-long-duckdb test-long-spark random mutants size golden check format bench bench-large project queries constructs demo demo-learning replay clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-17s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ random: $(INSTALLED) ## random queries of your choice over random changes; ARGS=
 
 mutants: setup ## break the product in one place after the other: tests have to notice; ARGS='NAME ...' for some
 	PYTHONPATH=tests $(BIN)/python -m mutants $(ARGS)
+
+size: $(INSTALLED) ## lines of the product at commits, by what they are; ARGS='v1 HEAD --without testing'
+	$(BIN)/python tests/code_size.py $(ARGS)
 
 golden: $(INSTALLED) ## write the golden plans anew; review the diff
 	FIVM_UPDATE=1 $(BIN)/pytest -q tests/test_golden.py tests/test_fixtures.py tests/test_docs.py tests/test_cost_table.py

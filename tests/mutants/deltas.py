@@ -15,6 +15,15 @@ DELTAS = (
         tests="tests/test_scenarios.py tests/test_differential.py -k 'joins/ or test_random'",
     ),
     Mutant(
+        "groups-new-for-old",
+        "groups meet the new rows of all inputs that have changed with the one of their term",
+        "plan/model/eager.py",
+        "eager_terms",
+        old="read_before(delta.term.node, others)",
+        new="read_before(delta.term.node, ())",
+        tests="tests/test_eager.py -k of_several",
+    ),
+    Mutant(
         "join-sign",
         "what goes from a factor of a join comes to its result",
         "delta/rules/join.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -55,6 +56,14 @@ def at_side(node: Node, side: Side) -> Node:
     if isinstance(node, ClockMap):
         return Map(at_side(node.input, side), node.alias, items_at(node.items, side))
     return node.with_inputs(tuple(at_side(child, side) for child in node.inputs))
+
+
+def read_before(node: Node, relations: Collection[str]) -> Node:
+    """``node`` with the old rows of some relations in the place of the new ones."""
+    if isinstance(node, Scan):
+        is_one = node.relation in relations and node.side is Side.NEW
+        return Scan(node.relation, node.alias, node.columns, Side.OLD) if is_one else node
+    return node.with_inputs(tuple(read_before(child, relations) for child in node.inputs))
 
 
 def items_at(items: tuple[Item, ...], side: Side) -> tuple[Item, ...]:

@@ -21,7 +21,7 @@ def delta_lines(plan: Plan, moved: str) -> list[str]:
             if prune_terms((Term(key_set.node, Scalar.number(1)),), changed):
                 changed |= {key_set.name}
         eager = view.eager_delta(changed)
-        terms = prune_terms(view.terms, changed) if eager is None else (eager.term,)
+        terms = prune_terms(view.terms, changed) if eager is None else eager.terms
         if not terms:
             continue
         changed |= {view.name}

@@ -97,7 +97,7 @@ def delta_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
     eager = view.eager_delta(binding.met(view))
     if eager is not None:
         counted = replace(view, state=eager.state)
-        return _payload_query(plan, counted, binding, (eager.term,), keep_zero=False)
+        return _payload_query(plan, counted, binding, eager.terms, keep_zero=False)
     terms = binding.terms(view)
     if view.state.is_exact:
         # Doubles would not give back in full what is added to them.

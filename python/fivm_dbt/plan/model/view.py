@@ -15,7 +15,7 @@ from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import CLOCK
-from fivm_dbt.plan.model.eager import EagerDelta
+from fivm_dbt.plan.model.eager import EagerDelta, EagerTerms, eager_terms
 from fivm_dbt.plan.model.inputs import PlanInput
 from fivm_dbt.plan.model.state import StateTable
 
@@ -54,7 +54,7 @@ class View:
     products: tuple[ProductDelta, ...] = ()
     """Its delta where that of a view below it comes as a product."""
     eager: tuple[EagerDelta, ...] = ()
-    """Its delta where just one input has changed of all that it reads, by which other rows are grouped first."""
+    """Its delta for the change of an input, by which the rows of another one are grouped first."""
     over_time: TimeClass | None = None
     """What a refresh looks at because of windows, frames or sequences of time, if it has any."""
 
@@ -68,12 +68,12 @@ class View:
         """Whether its state has rows, which come and go, and not payloads, which are added up."""
         return self.rows is not None and not self.is_payload
 
-    def eager_delta(self, moved: Collection[str]) -> EagerDelta | None:
+    def eager_delta(self, moved: Collection[str]) -> EagerTerms | None:
         """Its delta by which rows are grouped first, where that holds after these have ``moved``."""
         if not self.eager or CLOCK in moved:
             return None
         changed = {s.relation for t in self.terms for s in scans(t.node)}.intersection(moved)
-        return next((e for e in self.eager if changed == {e.relation}), None)
+        return eager_terms(self.eager, changed)
 
     @cached_property
     def by_parts(self) -> frozenset[str]:

@@ -80,6 +80,11 @@ class EagerTerms:
         is_worth = rows[name] >= MANY_ROWS and ROWS_A_GROUP * groups <= rows[name]
         return position if is_worth else None
 
+    @cached_property
+    def _alias(self) -> str:
+        """Of the groups, in all terms the same: so that several can be added up."""
+        return self.views.alias()
+
     def _of(self, small: int, large: int, relation: str) -> Iterator[EagerTerm]:
         pairs = list(self._pairs(small, large))
         if not pairs:
@@ -91,7 +96,7 @@ class EagerTerms:
         views = PayloadViews(self.block)
         piece = replace(views.as_it_is(large), node=wanted)
         every = frozenset(range(len(self.block.relations)))
-        made = views.view([piece], every, self.views.alias())
+        made = views.view([piece], every, self._alias)
         groups = _as_sql(made.node)
         grouped = Piece(
             groups, made.relations, made.columns, made.payload, Scalar.column(made.node.alias, ROWS)

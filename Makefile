@@ -55,7 +55,7 @@ size: $(INSTALLED) ## lines of the product at commits, by what they are; ARGS='v
 	$(BIN)/python tests/code_size.py $(ARGS)
 
 golden: $(INSTALLED) ## write the golden plans anew; review the diff
-	FIVM_UPDATE=1 $(BIN)/pytest -q tests/test_golden.py tests/test_fixtures.py tests/test_docs.py tests/test_cost_table.py
+	FIVM_UPDATE=1 $(BIN)/pytest -q tests/test_golden.py tests/test_fixtures.py tests/test_docs.py tests/test_cost_table.py tests/test_part_cost_table.py
 
 check: $(INSTALLED) ## lint, format and types
 	$(BIN)/ruff check .

@@ -81,15 +81,15 @@ def _costs(name: str) -> list[tuple[str, ...]]:
     return found
 
 
-def _lines(rows: list[tuple[str, ...]]) -> list[str]:
-    every = [HEADINGS, *rows]
-    widths = [max(len(row[n]) for row in every) for n in range(len(HEADINGS))]
-    return [" | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in every]
+def laid_out(rows: list[tuple[str, ...]]) -> list[str]:
+    """The lines of a table."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [" | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def test_the_table_of_costs() -> None:
     """``FIVM_UPDATE=1`` writes it anew; review what has become dearer."""
-    lines = _lines([row for name in MODELS for row in _costs(name)])
+    lines = laid_out([HEADINGS, *(row for name in MODELS for row in _costs(name))])
     if os.environ.get("FIVM_UPDATE"):
         TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert TABLE.read_text(encoding="utf-8").splitlines() == lines

@@ -93,7 +93,8 @@ class PartOrder:
             is_last = is_last and all(p in run or p in self._done for p in waiting)
             changed = self._written(run, first, is_last=is_last)
             self._done |= run
-            if changed and later and self._shift(part, later, before):
+            left = [p for p in waiting if p not in self._done]
+            if changed and later and self._shift(part, later, before, is_last=not left):
                 continue
             self._followed |= changed
             for following in self._following(changed, run, computed):
@@ -169,16 +170,18 @@ class PartOrder:
             return Intervals()
         return later if 3 * (waiting + 1) < len(later) else Intervals()
 
-    def _shift(self, part: int, later: Intervals, before: int) -> bool:
+    def _shift(self, part: int, later: Intervals, before: int, *, is_last: bool) -> bool:
         """Add what a part has changed by, since a version, to later parts; whether that could be done."""
         of, plan, engine = self._parts.cumulative, self._plan, self._engine
         assert of is not None
         name = staged_input(plan, f"{plan.relation}__shift")
         engine.stage(name, change_of_part(plan, of, part, before, self._place.version))
-        is_certain = int(str(engine.query(uncertain_changes(plan, of, name))[0][0])) == 0
+        uncertain = engine.added_up(name, uncertain_changes(plan, of, name))
+        is_certain = not any(int(str(count)) for (count,) in uncertain)
         if is_certain:
             engine.progress(f"{plan.model}: adding the change of part {part} to {len(later):,} later parts")
             for group in later.groups(AT_ONCE):
-                self._writer.shift(partial(shift_parts, plan, of, name, group), group)
+                ends = is_last and group.last == later.last
+                self._writer.shift(partial(shift_parts, plan, of, name, group), group, is_last=ends)
         engine.unstage(name)
         return is_certain

@@ -122,9 +122,9 @@ class PartWriter:
         parts = sum(self._plan.parts.most_in(period) for period in periods)
         return parts * self._part_bytes <= ANEW_BYTES
 
-    def shift(self, statement: Statement, later: Intervals) -> None:
-        """Run a statement that changes ``later`` parts."""
-        self._write(statement, later, later, is_last=False)
+    def shift(self, statement: Statement, later: Intervals, *, is_last: bool) -> None:
+        """Run a statement that changes ``later`` parts; ``is_last`` says that nothing follows."""
+        self._write(statement, later, later, is_last=is_last)
         self._count(None)
 
     def drop(self, parts: Intervals) -> None:

@@ -73,8 +73,8 @@ PARTS = (
         "a part that is computed again is taken for changed whatever it had",
         "features/viewdf/spark/compared.py",
         "compared_query",
-        old="side(stored(plan, plan.top, before, in_these(plan, compared)), 0, -1)",
-        new="side(stored(plan, plan.top, before, in_these(plan, compared)), 0, 0)",
+        old="side(stored(plan, plan.top, before, reading_these(plan, compared)), 0, -1)",
+        new="side(stored(plan, plan.top, before, reading_these(plan, compared)), 0, 0)",
         tests="tests/test_viewdf.py -k comes_to_what_it_was",
     ),
 )

@@ -124,8 +124,17 @@ def whole(value: int) -> exp.Expr:
     return exp.Literal.number(value) if value >= 0 else exp.paren(exp.Neg(this=exp.Literal.number(-value)))
 
 
+FEW_RANGES = 4
+"""So many ranges are conditions on both of their ends. Each repeats what is tested, and Spark rewrites them all."""
+
+MOST_LISTED = 1_000
+"""Of more ranges so many numbers are a list."""
+
+
 def in_numbers(column: exp.Expr, parts: Intervals) -> exp.Expr:
-    """A column of part numbers is one of the parts."""
+    """A number of a part is one of the parts."""
+    if len(parts.ranges) > FEW_RANGES and len(parts) <= MOST_LISTED:
+        return exp.In(this=column.copy(), expressions=[whole(part) for part in parts])
     tests = [
         exp.Between(this=column.copy(), low=whole(first), high=whole(last)) for first, last in parts.ranges
     ]

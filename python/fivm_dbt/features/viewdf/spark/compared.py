@@ -15,7 +15,7 @@ from sqlglot import exp
 from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.features.viewdf.plan.model import PART, ViewdfPlan
 from fivm_dbt.features.viewdf.spark.queries import partition_of
-from fivm_dbt.features.viewdf.spark.statements import computed, in_these, is_new
+from fivm_dbt.features.viewdf.spark.statements import computed, is_new, reading_these
 from fivm_dbt.ir.scalar import as_type, column_ast, identifier
 from fivm_dbt.naming import COUNT, PARTITION, PREFIX
 from fivm_dbt.parts.intervals import Intervals
@@ -42,7 +42,7 @@ def compared_query(plan: ViewdfPlan, query: exp.Query, compared: Intervals, befo
         return exp.select(*_columns(plan), *counts, copy=False).from_(source, copy=False)
 
     new = side(computed(query), 1, 1)
-    old = side(stored(plan, plan.top, before, in_these(plan, compared)), 0, -1)
+    old = side(stored(plan, plan.top, before, reading_these(plan, compared)), 0, -1)
     both = exp.union(new, old, distinct=False, copy=False)
     return _added_up(plan, both, (HAS, COUNT))
 

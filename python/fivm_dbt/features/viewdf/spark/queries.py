@@ -170,7 +170,7 @@ def _with_parts(
     """The rows of a reference with each part of the model that they are read for: ``low(j) ≤ p ≤ high(j)``."""
     item, reference = plan.parts.input(read.reference.relation), read.reference
     needed = Intervals.of(*((reference.low.at(a), reference.high.at(b)) for a, b in wanted.ranges))
-    needed = needed.at_most(MAX_RANGES)
+    needed = needed.coarser().at_most(MAX_RANGES)
     columns = [column_ast("", name) for name, _ in node.columns if name != PART]
     number = number_of(exp.column(identifier(item.column)), item.type, item.counted)
     rows = rows_of(plan, item, needed, versions).subquery("rows", copy=False)

@@ -20,7 +20,7 @@ from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.plan.model.head import NextHead
 from fivm_dbt.spark.formats import FORMAT
 from fivm_dbt.spark.heads import head_row, is_in_tail
-from fivm_dbt.spark.part_time import in_parts, number_of, whole
+from fivm_dbt.spark.part_time import FEW_RANGES, in_numbers, in_parts, number_of, whole
 from fivm_dbt.spark.pieces import table
 from fivm_dbt.spark.properties import state_properties
 from fivm_dbt.spark.state import create_table
@@ -84,6 +84,15 @@ def part_rows(plan: ViewdfPlan, parts: Intervals | None) -> exp.Select:
 def in_these(plan: ViewdfPlan, parts: Intervals) -> exp.Expr:
     """The rows of these parts of the model."""
     return in_parts(exp.column(PART_TIMESTAMP), TIMESTAMP, plan.parts.length, parts)
+
+
+def reading_these(plan: ViewdfPlan, parts: Intervals) -> exp.Expr:
+    """The same as a condition on rows that are read: a few ranges, by which Delta finds files, and the numbers."""
+    ranges = parts.coarser().at_most(FEW_RANGES)
+    if ranges == parts:
+        return in_these(plan, parts)
+    number = number_of(exp.column(PART_TIMESTAMP), TIMESTAMP, plan.parts.length)
+    return exp.and_(exp.paren(in_these(plan, ranges)), in_numbers(number, parts), copy=False)
 
 
 # Writing, each with the head that it sets

@@ -231,9 +231,9 @@ def test_what_a_commit_tells_its_readers(sql: str, rows: int, monkeypatch: pytes
     told: list[Written] = []
     check = Writes.check_changes
 
-    def counted(writes: Writes, target: str, written: Written) -> None:
+    def counted(writes: Writes, target: str, written: Written, number: int) -> None:
         told.append(written)
-        check(writes, target, written)
+        check(writes, target, written, number)
 
     monkeypatch.setattr(Writes, "check_changes", counted)
     bench = Bench.of(sql, {"r": ("k int, x decimal(10,2)", ROWS)}, {"fivm_apply": "auto"})

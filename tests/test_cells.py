@@ -209,6 +209,7 @@ def spark_conditions(spark: SparkSession, wanted: list[Cell]) -> dict[Cell, str 
     return found
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_what_spark_refuses_is_what_the_list_says(spark: SparkSession) -> None:
     """The cells on the list, and a part of the others."""

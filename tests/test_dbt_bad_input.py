@@ -109,6 +109,7 @@ def test_input_that_was_never_built(shop: Project) -> None:
     assert "dbt build --select upstream" in text
 
 
+@pytest.mark.long
 def test_type_of_an_input_column_changed(shop: Project) -> None:
     """By default the state is built anew and the reason told; with fivm_on_change: fail the run stops."""
     shop.sql("CREATE OR REPLACE TABLE raw.typed USING DELTA AS SELECT 1 AS a, 1 AS b")

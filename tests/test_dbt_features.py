@@ -77,6 +77,7 @@ models:
     assert len(shop.rows("big_orders")) == 3
 
 
+@pytest.mark.long
 def test_a_pattern_that_spark_does_not_know(shop: Project) -> None:
     """Contract, refresh and fivm_exact run it written out."""
     pattern = """

@@ -114,11 +114,15 @@ def test_models_that_learn(spark: SparkSession, tmp_path: Path) -> None:
     _check(shop)
     assert shop.sql("select distinct refresh from learning.amounts") == [(2,)]
 
-    shop.write("models/wrong.sql", RATIOS.replace("our_rings", "broken_rings"))
-    failed = shop.dbt("run", "--select", "wrong", expect=False).text
-    assert "the ring of broken breaks the law a × b = b × a in component both" in failed.replace("\n", " ")
-    shop.write("models/wrong.sql", PREDICTED.replace("'view'", "'fivm'"))
-    assert "FIVM208" in shop.dbt("run", "--select", "wrong", expect=False).text
-    shop.write("models/wrong.sql", REGRESSION.replace("['customer_id', 'month']", "['customer', 'amount']"))
-    failed = shop.dbt("run", "--select", "wrong", expect=False).text
-    assert "fivm_features: there is no customer among customer_id, month, of_segment" in failed
+    wrong = {
+        "broken_ring": RATIOS.replace("our_rings", "broken_rings"),
+        "predicts": PREDICTED.replace("'view'", "'fivm'"),
+        "features": REGRESSION.replace("['customer_id', 'month']", "['customer', 'amount']"),
+    }
+    for name, text in wrong.items():
+        shop.write(f"models/{name}.sql", text)
+    failed = shop.dbt("run", "--select", *wrong, expect=False)
+    told = failed.text.replace("\n", " ")
+    assert "the ring of broken breaks the law a × b = b × a in component both" in told
+    assert "FIVM208" in told
+    assert "fivm_features: there is no customer among customer_id, month, of_segment" in told

@@ -65,6 +65,7 @@ def test_a_plan_is_what_the_run_does(shop: Project) -> None:
     assert below["to_version"] is None, "what it reads has yet to be refreshed"
 
 
+@pytest.mark.long
 def test_rebuilds_and_refusals(shop: Project) -> None:
     shop.write(
         "models/big_orders.sql", "select order_id from {{ source('raw', 'orders') }} where amount >= 60"

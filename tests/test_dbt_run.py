@@ -70,6 +70,7 @@ def _check_reports(shop: Project) -> None:
     assert "CREATE OR REPLACE VIEW" in statements
 
 
+@pytest.mark.long
 def test_full_refresh(shop: Project) -> None:
     shop.dbt("run", "--select", "+revenue_by_day")
     again = shop.dbt("run", "--select", "revenue_by_day", "--full-refresh")
@@ -79,6 +80,7 @@ def test_full_refresh(shop: Project) -> None:
     assert shop.rows("revenue_by_day") == shop.rows(REVENUE_BY_DAY)
 
 
+@pytest.mark.long
 def test_seed_and_table_upstream_are_built_again(shop: Project) -> None:
     """dbt drops and creates seeds, and replaces tables, whether or not a row changed."""
     command = ("build", "--select", "+orders_by_country", "--exclude", "resource_type:test")
@@ -125,6 +127,7 @@ def test_exactness_test_finds_a_damaged_state(shop: Project) -> None:
     shop.dbt("test", "--select", "revenue_by_day")
 
 
+@pytest.mark.long
 def test_deferral_reads_production_and_writes_here(spark: SparkSession, tmp_path: Path) -> None:
     production = Project.create(spark, tmp_path / "production", "deferral_production")
     production.dbt("build", "--select", "+revenue_by_segment", "--exclude", "resource_type:test")

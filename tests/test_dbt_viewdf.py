@@ -262,6 +262,7 @@ def test_a_change_100_parts_back(shop: Project) -> None:
     )
 
 
+@pytest.mark.long
 def test_the_catalog_of_parts_can_be_monitored(shop: Project) -> None:
     shop.write("models/sums.sql", SUMS.replace("'j-9', 'j'", "'j'"))
     _insert(shop, ("s", "10:00:00", 1), ("s", "10:01:00", 2))

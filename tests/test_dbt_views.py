@@ -89,6 +89,7 @@ def test_views_in_a_project(shop: Project, capsys: pytest.CaptureFixture[str]) -
     assert "views_raw.customers (read by totals)" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_views_of_others(shop: Project) -> None:
     """They are read as they were created: their schema, their settings, the columns that their tables had."""
     shop.sql(

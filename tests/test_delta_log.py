@@ -131,6 +131,7 @@ def test_times_in_the_commits(both: Both) -> None:
     both.agree("logs.dated")
 
 
+@pytest.mark.long
 def test_clones(both: Both, history: str) -> None:
     both.run(f"CREATE TABLE logs.clone SHALLOW CLONE {history}", "INSERT INTO logs.clone VALUES (8, 8)")
     both.agree("logs.clone")
@@ -147,6 +148,7 @@ def test_clocks_that_go_back(both: Both) -> None:
     both.agree("logs.late")
 
 
+@pytest.mark.long
 def test_cleaned_logs(both: Both) -> None:
     both.run(
         "CREATE TABLE logs.cleaned (k INT) USING DELTA TBLPROPERTIES ('delta.checkpointInterval' = '2')",

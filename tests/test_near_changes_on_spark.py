@@ -129,6 +129,7 @@ def test_a_day_later_in_local_time(workbench: SparkWorkbench) -> None:
     assert _shown(workbench, "k, w") == [(1, 7), (2, 9)]
 
 
+@pytest.mark.long
 def test_files_of_other_days_are_skipped(workbench: SparkWorkbench) -> None:
     """Of thirty files, one per day, a late minute reads the one that it lies in, or the two that it lies between."""
     for what in ("collect", "skipping"):

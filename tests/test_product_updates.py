@@ -387,6 +387,7 @@ def test_small_changes_are_not_looked_at(caplog: pytest.LogCaptureFixture) -> No
     assert found(model.refresh()) == []
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_products_are_found_on_spark(spark: SparkSession) -> None:
     from fivm_dbt.testing.spark_workbench import SparkWorkbench

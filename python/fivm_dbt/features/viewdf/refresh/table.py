@@ -35,18 +35,15 @@ class PartTable:
         """How many statements have been committed."""
         self._last: Commit | None = None
 
-    def write(self, statement: Statement, covered: Mapping[str, Any], *, is_whole: bool = False) -> None:
+    def write(
+        self, statement: Statement | Anew, covered: Mapping[str, Any], *, is_whole: bool = False
+    ) -> None:
         """Run a statement whose head says what is ``covered`` with it. Raises Overtaken.
 
         ``is_whole`` says that it writes the whole table anew.
         """
         assert self.head is not None
         self._commit(statement, next_head(self.head, self._based(covered)), is_whole=is_whole)
-
-    def write_periods(self, anew: Anew, covered: Mapping[str, Any]) -> None:
-        """Write whole periods anew, by a transaction that tells what has changed. Raises Overtaken."""
-        assert self.head is not None
-        self._commit(anew.statement, next_head(self.head, self._based(covered)), anew=anew)
 
     def begin(self, statement: Statement, covered: Mapping[str, Any], *, is_there: bool) -> None:
         """Run the first statement of a build, whoever has written to a table that is there, or has restored it."""
@@ -66,19 +63,15 @@ class PartTable:
     def _based(self, covered: Mapping[str, Any]) -> dict[str, Any]:
         return {**covered, "detail": {**covered["detail"], "base": self.version}}
 
-    def _commit(
-        self, statement: Statement, head: NextHead, *, is_whole: bool = False, anew: Anew | None = None
-    ) -> None:
+    def _commit(self, statement: Statement | Anew, head: NextHead, *, is_whole: bool = False) -> None:
         name = self.plan.state_relation
         note = head.note(name)
         try:
-            if anew is None:
-                self._engine.commit(statement(head), note, self.version)
+            if isinstance(statement, Anew):
+                written, told, replaced = statement.statement(head), statement.told(head), statement.replaced
+                self._engine.commit(written, note, self.version, told, reads_replaced=True, instead=replaced)
             else:
-                told = anew.told(head)
-                self._engine.commit(
-                    statement(head), note, self.version, told, reads_replaced=True, instead=anew.replaced
-                )
+                self._engine.commit(statement(head), note, self.version)
         except Exception as error:
             if FORMAT.is_conflict(error) or raised_alarm(error) == OVERTAKEN or self._is_lost():
                 raise Overtaken from error

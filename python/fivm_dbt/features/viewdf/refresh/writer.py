@@ -31,7 +31,7 @@ AT_ONCE = 500
 """Parts that are computed again in one statement, where they can be."""
 
 NEW_AT_ONCE = 5_000
-"""The same of parts that were not there: nothing is compared, and a statement takes a second whatever it does."""
+"""The same of parts that were not there: nothing is compared, and a statement has its price whatever it does."""
 
 ANEW_BYTES = 4 * 1024 * 1024
 """So much of whole periods is written anew by a transaction, with what changes in them. Of more a statement replaces
@@ -139,10 +139,7 @@ class PartWriter:
         assert self.covering is not None
         self._note(parts, changed)
         covered = self.covering(is_last)
-        if isinstance(statement, Anew):
-            self._place.write_periods(statement, covered)
-        else:
-            self._place.write(statement, covered)
+        self._place.write(statement, covered)
         self.is_ended = "open" not in covered
 
     def _count(self, rows: int | None) -> None:

@@ -102,6 +102,23 @@ class TestEstimates:
         assert not _costs(({"f": 10}, 2.0)).may_be_dearer("f", None, is_read=False)
         assert not _costs(build=None).may_be_dearer("f", None, is_read=False)
 
+    def test_what_has_been_written_lets_expect(self) -> None:
+        """The least share of what was written counts: no build stands in the place of a change of nothing."""
+        known = Costs(
+            10.0,
+            {},
+            (
+                Spent({"f": 50}, 20.0, {"f": 100}),
+                Spent({"f": 100}, 40.0, {"f": 100}),
+                Spent({"d": 3}, 1.0),
+            ),
+        )
+        assert known.expected_of_written({"f": 100}).refresh == 20.0
+        assert known.expected_of_written({"f": 200}).refresh == 20.0
+        assert known.expected_of_written({"f": 100, "d": 3}).refresh is None, "of d nobody knows"
+        assert known.expected_of_written({"f": None}).refresh is None
+        assert Costs.of(known.as_dict()) == known
+
 
 def _bench(**meta: object) -> Bench:
     return Bench.of(SQL, TABLES, meta)
@@ -138,6 +155,29 @@ def test_a_refresh_that_took_longer_than_the_build_becomes_one() -> None:
         ("rebuilt", (20.0, 10.0)),
         ("refreshed", None),
     ]
+
+
+def test_a_change_as_large_as_one_before_is_not_even_read() -> None:
+    bench = _bench()
+    _after(bench, 10.0)
+    bench.engine.change("f", insert=[(n % 10, -1 - n) for n in range(50)])
+    assert _after(bench, 30.0).action == "refreshed"
+    bench.engine.change("f", insert=[(n % 10, -1 - n) for n in range(50)])
+    report = _after(bench, 10.0)
+    assert (report.action, report.expected) == ("rebuilt", (30.0, 10.0))
+    assert not any("table_changes" in text for text in report.statements)
+
+
+def test_an_input_that_is_written_anew_each_time_is_read() -> None:
+    """What its history tells of rows says little there, also after all of them have changed once."""
+    bench = _bench()
+    _after(bench, 10.0)
+    now = [*TABLES["f"][1]]
+    for number, (kept, seconds) in enumerate([(99, 1.0), (99, 1.0), (0, 30.0), (99, 1.0)]):
+        then = [*now[:kept], *((n % 10, -100 * number - n) for n in range(100 - kept))]
+        bench.engine.change("f", insert=then, delete=now)
+        assert _after(bench, seconds).action == "refreshed"
+        now = then
 
 
 def test_what_is_read_by_a_build_says_how_large_a_change_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.moments import differences, kind_of, moment, written_distance
 from fivm_dbt.ir.node import Item, Node, Side
 from fivm_dbt.ir.nodes import Distinct, Explode, Filter, Join, Map, UnionAll
-from fivm_dbt.ir.one_sided import OneSided, Restrict
+from fivm_dbt.ir.one_sided import IfChanged, OneSided, Restrict
 from fivm_dbt.ir.reads import Lookup, Scan
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.time_windows import WINDOW_START, TimeWindows
@@ -346,7 +346,7 @@ class Distances:
 _RULES: tuple[tuple[type[Node] | tuple[type[Node], ...], Callable[..., list[Way]]], ...] = (
     (Lookup, Distances._passed),
     (TimeWindows, Distances._in_windows),
-    ((Distinct, Explode), Distances._passed),
+    ((Distinct, Explode, IfChanged), Distances._passed),
     ((Filter, ClockFilter, Crossing), Distances._filtered),
     ((Map, ClockMap), Distances._mapped),
     (Aggregate, Distances._grouped),

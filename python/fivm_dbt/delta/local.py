@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from fivm_dbt.catalog.types import INT
 from fivm_dbt.delta.nearby import affected_blocks, nearby_rows, rows_of_windows, rows_on_days, running_rows
-from fivm_dbt.delta.term import Term, at_side
+from fivm_dbt.delta.term import Term, at_side, scans
 from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.near import Days
 from fivm_dbt.ir.node import Item, Node, Side
 from fivm_dbt.ir.nodes import Distinct, Map, UnionAll
-from fivm_dbt.ir.one_sided import Restrict
+from fivm_dbt.ir.one_sided import IfChanged, Restrict
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.window import Window
 from fivm_dbt.naming import PREFIX
@@ -34,8 +34,26 @@ def affected_keys(node: Local, changed: tuple[Term, ...]) -> Node:
     return Distinct(branches[0] if len(branches) == 1 else UnionAll(branches, alias))
 
 
+def if_any_changed(rows: Node, node: Local, changed: tuple[Term, ...]) -> Node | None:
+    """``rows`` where there is a change at all, of an operator over all rows together; None of any other one.
+
+    Nobody has to look at the change for it, as each term is one as it is: not where some of it is joined or filtered
+    first, so that nothing may be left.
+    """
+    if node.key or node.near is not None:
+        return None
+    if not all(
+        n.computes_columns and n.is_row_level for term in changed for n in term.node.walk() if n.inputs
+    ):
+        return None
+    return IfChanged(rows, tuple(sorted({scan.relation for term in changed for scan in scans(term.node)})))
+
+
 def recomputed(node: Local, changed: tuple[Term, ...], side: Side) -> Node:
     """``Op(R ⋉ keys(ΔR))`` with R on one side."""
+    whole = if_any_changed(node.with_inputs((at_side(node.input, side),)), node, changed)
+    if whole is not None:
+        return whole
     keys = affected_keys(node, changed)
     if node.is_global:
         # Not the rows are restricted but the total, to there being a change at all.

@@ -7,7 +7,7 @@ from typing import Any
 
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.delta.derive import derive
-from fivm_dbt.delta.local import affected_keys, recomputed
+from fivm_dbt.delta.local import affected_keys, if_any_changed, recomputed
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.node import Item, Side
@@ -53,6 +53,7 @@ def delta_over_own_state(
     pairs = tuple((Scalar.column(_ALIAS, k), f.scalar) for k, f in zip(keys, affected.fields, strict=False))
     count = Item(COUNT, Scalar.column(_ALIAS, COUNT), BIGINT)
     items = tuple(Item(name, Scalar.column(_ALIAS, name), type_) for name, type_ in columns)
-    gone = Map(Restrict(stored, affected, pairs), rows.alias, (*items, count))
+    before = if_any_changed(stored, local, changed) or Restrict(stored, affected, pairs)
+    gone = Map(before, rows.alias, (*items, count))
     minus = Scalar.parse(f"-{Scalar.column(rows.alias, COUNT).sql}")
     return (Term(Map(again, rows.alias, rows.items), Scalar.number(1)), Term(gone, minus))

@@ -13,7 +13,9 @@ from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.node import Node, Side
 from fivm_dbt.ir.nodes import Filter, Map, UnionAll
 from fivm_dbt.ir.on_demand import OnDemand, is_on_demand
+from fivm_dbt.ir.one_sided import IfChanged
 from fivm_dbt.ir.reads import Read, Scan, reads
+from fivm_dbt.naming import CLOCK
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
 
@@ -95,6 +97,8 @@ def reads_in_full(view: View) -> Iterator[tuple[str, tuple[str, ...]]]:
     for term in view.terms:
         steps = _of_earlier_steps(term.node)
         changed = [name for s in scans(term.node) if id(s) not in steps for name in _changes(s, sets)]
+        asked = (name for n in term.node.walk() if isinstance(n, IfChanged) for name in n.relations)
+        changed += ("the clock" if name == CLOCK else name for name in asked)
         staged = [sets[s.relation].node for s in scans(term.node) if s.relation in sets]
         if any(isinstance(n, Crossing) for node in (term.node, *staged) for n in node.walk()):
             changed.append("the clock")

@@ -1,8 +1,12 @@
-"""One-sided joins keep or drop rows of their left side by the partners that these have on the right."""
+"""One-sided joins keep or drop rows of their left side by the partners that these have on the right.
+
+So do a restriction to keys, and one to whether anything has changed.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -125,3 +129,29 @@ class Restrict(Node):
     @property
     def described(self) -> str:
         return f"Restrict {' and '.join(f'{a.sql} <=> {b.sql}' for a, b in self.keys)}"
+
+
+@dataclass(frozen=True)
+class IfChanged(Node):
+    """All rows of ``input`` where one of ``relations`` has changed, none where none of them has.
+
+    That is known before a statement is written, so that it is never part of one.
+    """
+
+    passes_rows = True
+    drops_rows = True
+
+    input: Node
+    relations: tuple[str, ...]
+
+    def left_by(self, changed: Collection[str]) -> Node | None:
+        """What is below it, or nothing."""
+        return self.input.left_by(changed) if any(name in changed for name in self.relations) else None
+
+    @property
+    def formula(self) -> str:
+        return f"{self.input.formula} if {' or '.join(f'Δ{name} ≠ ∅' for name in self.relations)}"
+
+    @property
+    def described(self) -> str:
+        return f"IfChanged {', '.join(self.relations)}"

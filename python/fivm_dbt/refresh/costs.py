@@ -44,10 +44,15 @@ DOUBTED = 0.9
 
 @dataclass(frozen=True)
 class Spent:
-    """The seconds of a refresh that was to apply so many rows of each input that changed."""
+    """The seconds of a refresh that was to apply so many rows of each input that changed.
+
+    ``written`` is how many rows of these inputs came or went before it, as their histories tell, where they do. No more
+    than these are net changes of rows that the model reads.
+    """
 
     changed: Mapping[str, int]
     seconds: float
+    written: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -118,8 +123,13 @@ class Costs:
         """After a build."""
         return replace(self, build=seconds)
 
-    def refreshed(self, changed: Mapping[str, tuple[int, int]], seconds: float | None) -> Costs:
-        """After a refresh that applied so many rows that came, and went, by input."""
+    def refreshed(
+        self,
+        changed: Mapping[str, tuple[int, int]],
+        seconds: float | None,
+        written: Mapping[str, int] | None = None,
+    ) -> Costs:
+        """After a refresh that applied so many rows that came, and went, by input, of those ``written`` before it."""
         rows = {
             n: max(0, r + came - gone)
             for n, r in self.rows.items()
@@ -127,7 +137,7 @@ class Costs:
         }
         if seconds is None or not changed:
             return replace(self, rows=rows)
-        new = Spent({name: sum(both) for name, both in changed.items()}, seconds)
+        new = Spent({name: sum(both) for name, both in changed.items()}, seconds, written or {})
         return replace(self, rows=rows, spent=(*self.spent, new)[-REMEMBERED:], given_up=0)
 
     def instead(self) -> Costs:
@@ -183,6 +193,28 @@ class Costs:
             return has_been or not self._of({relation: 0})
         return self.expected({relation: rows}).is_dearer(is_read=is_read)
 
+    def expected_of_written(self, written: Mapping[str, int | None]) -> Expected:
+        """Of a refresh whose changes nobody has counted, by how many rows of each input have been written.
+
+        So many rows of them are net changes at least as the least share of earlier ones was. Nothing is expected
+        where that is not known of an input.
+
+        >>> known = Costs(10.0, {}, (Spent({"f": 50}, 8.0, {"f": 100}), Spent({"f": 100}, 16.0, {"f": 100})))
+        >>> known.expected_of_written({"f": 200}).refresh, known.expected_of_written({"f": None}).refresh
+        (8.0, None)
+        """
+        changed = {name: self._net(name, rows) for name, rows in written.items()}
+        known = {name: rows for name, rows in changed.items() if rows is not None}
+        return self.expected(known) if len(known) == len(changed) else Expected(None, self.build)
+
+    def _net(self, name: str, written: int | None) -> int | None:
+        shares = [
+            s.changed[name] / s.written[name]
+            for s in self.spent
+            if s.changed.get(name) and s.written.get(name)
+        ]
+        return None if written is None or not shares else int(written * min(shares))
+
     def _believed(self, seconds: float, *, is_sure: bool = False) -> Expected:
         return Expected(seconds * DOUBTED**self.given_up, self.build, is_sure)
 
@@ -224,19 +256,21 @@ class Costs:
 
     def as_dict(self) -> dict[str, Any]:
         """As a head records them."""
-        spent = [{"changed": dict(s.changed), "seconds": s.seconds} for s in self.spent]
+        spent = [
+            {"changed": dict(s.changed), "seconds": s.seconds, "written": dict(s.written)} for s in self.spent
+        ]
         return {"build": self.build, "rows": dict(self.rows), "spent": spent, "given_up": self.given_up}
 
     @staticmethod
     def of(data: Mapping[str, Any] | None) -> Costs:
         """
-        >>> known = Costs(9.5, {"r": 100}, (Spent({"r": 3}, 1.25),), 1)
+        >>> known = Costs(9.5, {"r": 100}, (Spent({"r": 3}, 1.25, {"r": 4}),), 1)
         >>> Costs.of(known.as_dict()) == known, Costs.of(None) == Costs()
         (True, True)
         """
         if not data:
             return Costs()
-        spent = tuple(Spent(s["changed"], float(s["seconds"])) for s in data["spent"])
+        spent = tuple(Spent(s["changed"], float(s["seconds"]), s.get("written", {})) for s in data["spent"])
         return Costs(data["build"], data["rows"], spent, int(data["given_up"]))
 
 
@@ -267,7 +301,7 @@ def known_after(costs: Costs, detail: Mapping[str, Any], committed: str) -> Cost
         return costs.built(seconds)
     if detail["kind"] != "refresh":
         return costs
-    return costs.refreshed(dict(_changed(detail)), seconds)
+    return costs.refreshed(dict(_changed(detail)), seconds, detail.get("written"))
 
 
 def _changed(detail: Mapping[str, Any]) -> Iterator[tuple[str, tuple[int, int]]]:

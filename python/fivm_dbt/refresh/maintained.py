@@ -25,6 +25,7 @@ from fivm_dbt.refresh.bind import (
 )
 from fivm_dbt.refresh.build import BuildRun
 from fivm_dbt.refresh.clock import finished_clock, is_by_the_day, movement, read_clock
+from fivm_dbt.refresh.costs import Expected
 from fivm_dbt.refresh.decide import (
     Decision,
     broken_promise,
@@ -114,6 +115,10 @@ class MaintainedRun(BuildRun):
             return self._report(
                 "refreshed" if rolled_forward else "no change", state.finished.refresh, rolled=rolled_forward
             )
+        expected = self._expected_of_written(observed)
+        if expected.is_dearer(is_read=self.plan.is_read):
+            self.expected = expected.seconds
+            return self._build(state, expected.text, costs=self.costs.instead())
         self.decided(Decision("refreshed", movement(clock), observed))
         buckets = int(state.finished.detail["buckets"])
         self.engine.expect(expected_reads(self.plan, observed, self.base))
@@ -146,6 +151,18 @@ class MaintainedRun(BuildRun):
                 return self._build(state, expected.text, costs=self.costs.instead())
         update = self._update(moved.binding)
         return self._apply(moved, update) if binding.changed else self._only_time_passed(moved, update)
+
+    def _expected_of_written(self, observed: Mapping[str, Observed]) -> Expected:
+        """What the histories of the inputs let expect, before a change is read: nothing where a build is no choice.
+
+        Nor is it where only the rows of the change tell whether a build may be: of inputs that are promised not to
+        change, or whose old parts may have been dropped.
+        """
+        moved = [o for o in observed.values() if o.moved]
+        items = [self.plan.input(o.name) for o in moved]
+        if not self._may_build() or any(i.is_static or i.retention is not None for i in items):
+            return Expected(None, None)
+        return self.costs.expected_of_written({o.name: o.rows_written for o in moved})
 
     def _may_be_dearer(self, observed: Mapping[str, Observed]) -> bool:
         """Whether the change has to be counted before it is applied, because a build might cost less."""
@@ -224,7 +241,9 @@ class MaintainedRun(BuildRun):
             detail = self._detail("refresh", observed, written, binding)
             is_joined = isinstance(self.plan, FactorisedPlan)
             rows = sum(m.rows for m in update.merged if is_joined or m.view == self.plan.top.name)
-            self._tell("refreshed", movement(binding.clock), moved.changes, rows)
+            known = ((o.name, o.rows_written) for o in observed.values() if o.moved)
+            came = {name: many for name, many in known if many}
+            self._tell("refreshed", movement(binding.clock), moved.changes, rows, came)
             detail["touched"] = touched if len(touched) <= MAX_LITERALS else None
             started = {
                 "binding": recorded_binding(binding),

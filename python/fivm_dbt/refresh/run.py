@@ -150,10 +150,17 @@ class Run(Generic[P]):
         reason: str | None = None,
         changes: Sequence[InputChange] = (),
         rows: int | None = None,
+        written: Mapping[str, int] | None = None,
     ) -> None:
-        """Have the head say what is done, for people."""
+        """Have the head say what is done, for people; and what next refreshes are estimated by (:class:`Spent`)."""
         changed = {c.relation: [c.inserted, c.deleted] for c in changes if c.inserted or c.deleted}
-        known = {"reason": reason, "changed": changed or None, "rows": rows, "expected": self.expected}
+        known = {
+            "reason": reason,
+            "changed": changed or None,
+            "written": written or None,
+            "rows": rows,
+            "expected": self.expected,
+        }
         told = {key: value for key, value in known.items() if value is not None}
         self.told = {"action": action, "started_at": self.started_at, **told}
 

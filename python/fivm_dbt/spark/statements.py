@@ -85,8 +85,8 @@ def statement(plan: Plan, step: Step, binding: Binding) -> exp.Expr | None:
         case Count(view):
             return touched_query(plan, view) if binding.is_changed_by(view) else None
         case StageChange(view):
-            is_state = binding.input(view.name).capture == "state"
-            return state_change_query(plan, view, binding) if is_state else None
+            is_computed = binding.input(view.name).capture == "state" and view.name in plan.changes_read
+            return state_change_query(plan, view, binding) if is_computed else None
         case Write() | Factorise():
             return None
 

@@ -95,7 +95,8 @@ class StageChange:
     """Let the views above an inner one read its change.
 
     Where a row of its delta is a row of its change, that is read; where components are added up, what its keys show
-    with the delta, less what they showed without it, is staged.
+    with the delta, less what they showed without it, is staged. Where those above ask only whether it changed,
+    nothing is staged.
     """
 
     view: View

@@ -157,6 +157,11 @@ class Plan:
         near = (n for view in self.views for n in times_read(view.terms, view.key_sets))
         return tuple(sorted({(n.relation, n.column, n.type) for n in near}, key=lambda t: t[:2]))
 
+    @cached_property
+    def changes_read(self) -> frozenset[str]:
+        """The relations of which a statement looks at what has changed, and not only whether something has."""
+        return frozenset().union(*(view.changes_read for view in self.views))
+
     def times_of(self, relation: str) -> tuple[tuple[str, SparkType], ...]:
         """The staged columns of a relation's change whose times are asked for."""
         return tuple((column, type_) for name, column, type_ in self.times_read if name == relation)

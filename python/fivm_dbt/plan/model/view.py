@@ -12,7 +12,7 @@ from fivm_dbt.delta.distributes import read_by_parts
 from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.products import FactorisedDelta, ProductDelta
 from fivm_dbt.delta.term import Term, scans
-from fivm_dbt.ir.node import Node
+from fivm_dbt.ir.node import Node, Side
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import CLOCK
 from fivm_dbt.plan.model.eager import EagerDelta, EagerTerms, eager_terms
@@ -67,6 +67,16 @@ class View:
     def is_bag(self) -> bool:
         """Whether its state has rows, which come and go, and not payloads, which are added up."""
         return self.rows is not None and not self.is_payload
+
+    @cached_property
+    def changes_read(self) -> frozenset[str]:
+        """The relations of which its delta looks at what has changed, and not only whether something has."""
+        terms = (*self.terms, *(eager.term for eager in self.eager))
+        sets = (*self.key_sets, *(k for product in self.products for k in product.key_sets))
+        parts = (part.node for product in self.products for part in product.parts)
+        nodes = (*(term.node for term in terms), *(key_set.node for key_set in sets), *parts)
+        changed = (Side.DELTA, Side.COUNTED)
+        return frozenset(scan.relation for node in nodes for scan in scans(node) if scan.side in changed)
 
     def eager_delta(self, moved: Collection[str]) -> EagerTerms | None:
         """Its delta by which rows are grouped first, where that holds after these have ``moved``."""

@@ -47,7 +47,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("keep.time",),
     ("keep",),
     ("retention", "recomputed_parts"),
-    ("views", "seen_rows"),
+    ("views", "seen_rows", "inputs"),
     ("recompute",),
     ("planner",),
 )

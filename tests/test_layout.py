@@ -163,9 +163,19 @@ def test_a_reader_decides_about_the_layout_when_it_is_built(laid: Laid) -> None:
     assert laid.bench.plan.measured is not None and not laid.bench.plan.measured.appends
 
 
-def test_what_has_no_join_is_not_measured(laid: Laid) -> None:
-    laid.run(laid.planner("select day, count(*) as n from l group by day"))
+def test_what_has_neither_a_join_nor_a_time_is_not_measured(laid: Laid) -> None:
+    laid.run(laid.planner("select ok, count(*) as n from l group by ok"))
     assert laid.told == [] and laid.bench.plan.measured is None
+
+
+def test_of_what_has_a_time_the_days_are_counted(laid: Laid) -> None:
+    """A few rows a month are kept by year, and stay so."""
+    sql = "select day, count(*) as n from l group by day"
+    laid.run(laid.planner(sql))
+    assert laid.told == ["measuring l"]
+    laid.grow()
+    assert laid.run(laid.planner(sql)).action == "refreshed" and laid.told == []
+    assert laid.bench.plan.top.state.partitioning.reason == "year of key day"
 
 
 def test_an_input_that_is_gone_is_said_by_the_build(laid: Laid) -> None:

@@ -8,7 +8,8 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog import SparkType, TableStatistics
+from fivm_dbt.catalog.statistics import days_of
 from fivm_dbt.catalog.types import DATE, TIMESTAMP
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.errors import FivmError
@@ -61,6 +62,60 @@ BY_TIME = "select ts, count(*) as c from raw.f group by ts"
 )  # fmt: skip
 def test_choice(sql: str, meta: dict[str, object], expected: tuple[str, str | None, str]) -> None:
     assert _shown(sql, **meta) == expected
+
+
+CALENDAR = relation("raw.c", "d date, week int")
+BY_MONTH = "select trunc(d, 'MM') as m, g, max(v) as most from raw.f group by 1, 2"
+OF_CALENDAR = "select c.d, f.k, count(*) as n from raw.c left join raw.f f on f.d = c.d group by 1, 2"
+OF_GROUPS = """
+    select trunc(d, 'MM') as m, max(c) as most
+    from (select g, d, count(*) as c from raw.f group by g, d) group by 1
+"""
+
+
+def _measured(rows: int, **days: int) -> TableStatistics:
+    """Of the tables: a calendar of 1,000 days."""
+    distinct = {("raw.f", days_of(name) if name == "ts" else name): n for name, n in days.items()}
+    return TableStatistics.of({"raw.f": rows, "raw.c": 1_000}, distinct | {("raw.c", "d"): 1_000})
+
+
+def _periods(sql: str, measured: TableStatistics | None, **meta: object) -> list[str]:
+    """Of what time the partitions of each view are."""
+    plan = plan_of(sql, [TABLE, CALENDAR], meta, measured=measured)
+    return [view.state.partitioning.reason.split(" ")[0] for view in plan.views]
+
+
+@pytest.mark.parametrize(
+    ("sql", "days"),
+    [(BY_DATE, "d"), (BY_MONTH, "d"), (BY_HOUR, "ts"), (OF_CALENDAR, "d"), (OF_GROUPS, "d")],
+    ids=["dates", "months", "hours", "an outer join", "views"],
+)
+def test_few_rows_a_month_are_kept_by_year(sql: str, days: str) -> None:
+    """Of 666 rows a day there are fewer than 20,000 a month, of 667 more."""
+    few, many = ({"rows": a_day * 1_000, days: 1_000} for a_day in (666, 667))
+    assert set(_periods(sql, _measured(**few))) == {"year"}
+    assert set(_periods(sql, _measured(**many))) == {"month"}
+    assert set(_periods(sql, None)) == {"month"}
+    assert set(_periods(sql, TableStatistics.of({"raw.f": 1, "raw.c": 1}))) == {"month"}, (
+        "no days are counted"
+    )
+
+
+def test_what_is_measured_for_it() -> None:
+    day = {"raw.f": {"d"}}
+    for sql, expected in ((BY_DATE, day), (OF_GROUPS, day), (BY_HOUR, {"raw.f": {days_of("ts")}})):
+        measurable = plan_of(sql, [TABLE, CALENDAR]).measurable
+        assert {name: set(columns) for name, columns in measurable} == expected
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [{"batch_size": "month"}, {"fivm_partition_by": "d"}, {"fivm_strategy": "first_order"}],
+    ids=["batch_size", "fivm_partition_by", "another strategy"],
+)
+def test_a_given_length_stays(meta: dict[str, object]) -> None:
+    assert "year" not in _periods(BY_DATE, _measured(rows=10, d=10), **meta)
+    assert plan_of(BY_DATE, [TABLE], meta).measurable == ()
 
 
 def test_the_first_date_key_counts() -> None:

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from fivm_dbt.catalog import Catalog, Column, DatabaseView, Relation, check_records_changes
+from fivm_dbt.catalog import Column
 from fivm_dbt.config import Config, Strategy
 from fivm_dbt.delta.foreign_keys import Reference, references
 from fivm_dbt.delta.orphans import Orphans
-from fivm_dbt.delta.term import scans
-from fivm_dbt.errors import FivmError, expected_one_of
+from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.moments import is_utc
 from fivm_dbt.ir.node import Node
-from fivm_dbt.naming import PREFIX, canonical, sibling, split_name
+from fivm_dbt.naming import canonical, sibling, split_name
+from fivm_dbt.plan.inputs import inputs_read, static_inputs
 from fivm_dbt.plan.keep.helper_views import Wanted
 from fivm_dbt.plan.keep.inner_views import Kept, keep_inner_views
 from fivm_dbt.plan.keep.time.time_class import with_time_classes
@@ -168,7 +168,7 @@ class _Planning:
     @cached_property
     def static(self) -> frozenset[str]:
         """The inputs that never change."""
-        return _static(self._config, self.request.catalog)
+        return static_inputs(self._config, self.request.catalog)
 
     @cached_property
     def kept(self) -> Kept:
@@ -217,6 +217,8 @@ class _Planning:
             orphans=orphans,
             is_utc=is_utc(self.request.session),
             dropped=self.dropped,
+            measured=self.request.measured,
+            lengthens=self._config.fivm_strategy == "auto" and not self._has_given_length,
         )
         top = Topmost(
             sibling(self.relation, "root"),
@@ -252,15 +254,29 @@ class _Planning:
             completions=self.lowered.completions,
             matches=self.lowered.matches,
             view_trees=self.kept.trees,
-            measured=self.request.measured if self.kept.measurable else None,
-            measurable=self.kept.measurable,
+            measured=self.request.measured if self._measurable else None,
+            measurable=self._measurable,
             inequalities=self.kept.inequalities,
             part_maps=self._part_maps(),
             partition_length=length,
         )
 
+    @property
+    def _has_given_length(self) -> bool:
+        """Whether somebody counts on the length of the state's partitions."""
+        config = self._config
+        return bool(config.batch_size or config.fivm_part_timestamp or config.fivm_partition_by)
+
+    @property
+    def _measurable(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """What ``auto`` would choose by: by input, columns."""
+        found = {name: set(columns) for name, columns in self.kept.measurable}
+        for name, columns in self.views.measurable.items():
+            found.setdefault(name, set()).update(columns)
+        return tuple((name, tuple(sorted(columns))) for name, columns in sorted(found.items()))
+
     def _inputs(self, views: Sequence[View]) -> tuple[PlanInput, ...]:
-        inputs = _inputs(self.query, self.request.catalog, self.static, self.dropped)
+        inputs = inputs_read(self.query, self.request.catalog, self.static, self.dropped)
         return inputs if "relevant_changes" in self._config.fivm_without else with_conditions(inputs, views)
 
     def _part_maps(self) -> tuple[PartMap, ...]:
@@ -328,71 +344,3 @@ def _given_order(request: ModelRequest) -> GivenOrder | None:
         order = nested_order(request.config.fivm_variable_order)
     columns = frozenset(c.name.lower() for r in request.catalog.relations for c in r.columns)
     return GivenOrder(order, columns) if order is not None else None
-
-
-def _static(config: Config, catalog: Catalog) -> frozenset[str]:
-    """The canonical names of the inputs promised not to change. FIVM201 for a name that is no input."""
-    names = {r.name for r in catalog.relations if r.is_static}
-    for written in config.fivm_static:
-        found = [r.name for r in catalog.relations if _is_called(r, written)]
-        if not found:
-            known = expected_one_of([r.name for r in catalog.relations])
-            is_view = any(_is_called(view, written) for view in catalog.views)
-            raise FivmError(
-                "FIVM201",
-                f"fivm_static: {written} is {'a view over inputs' if is_view else 'not an input'} ({known})",
-                remedy="name what it reads" if is_view else "correct the name",
-            )
-        names.update(found)
-    return frozenset(names)
-
-
-def _check_names(name: str, columns: tuple[Column, ...]) -> None:
-    """FIVM112 where an input has columns of our own, as a state table has."""
-    hidden = [c.name for c in columns if c.name.lower().startswith(PREFIX)]
-    if hidden:
-        raise FivmError(
-            "FIVM112",
-            f"{name} has columns {', '.join(hidden)}: names that begin with {PREFIX} are those of state tables",
-            remedy="read the model and not its state, or rename the columns upstream",
-        )
-
-
-def _check_comparable(name: str, columns: tuple[Column, ...]) -> None:
-    """FIVM111 where the net change of an input cannot be computed: its rows have to be told apart bit for bit."""
-    for column in columns:
-        if not column.type.is_groupable:
-            raise FivmError(
-                "FIVM111",
-                f"{name}.{column.name} has type {column.type}: {column.type.why_ungroupable}",
-                remedy="extract what the model needs in a table model upstream, or list the input in fivm_static",
-            )
-
-
-def _is_called(relation: Relation | DatabaseView, written: str) -> bool:
-    parts, wanted = split_name(relation.name), split_name(written)
-    return parts[-len(wanted) :] == wanted
-
-
-def _inputs(core: Node, catalog: Catalog, static: frozenset[str], dropped: Retained) -> tuple[PlanInput, ...]:
-    """Each relation read, with the union of the columns that its scans keep, in the catalog's order.
-
-    Of one whose dropped parts are told from deleted rows also the column that they are told by.
-    """
-    used: dict[str, set[str]] = {}
-    for scan in scans(core):
-        used.setdefault(scan.relation, set()).update(name for name, _ in scan.columns)
-    result = []
-    for name in sorted(used):
-        relation = catalog.find(name)
-        if relation is None:
-            raise ValueError(f"{name} is scanned but not in the catalog")
-        check_records_changes(relation)
-        retention = dropped.get(name)
-        told_by = None if retention is None else relation.column(retention.column)
-        columns = tuple(c for c in relation.columns if c.name in used[name] or c == told_by)
-        _check_names(name, columns)
-        if name not in static:
-            _check_comparable(name, columns)
-        result.append(PlanInput(relation, columns, name in static, retention))
-    return tuple(result)

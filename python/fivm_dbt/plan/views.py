@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fivm_dbt.catalog import Column, SparkType
+from fivm_dbt.catalog import Column, SparkType, TableStatistics
 from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.config import Config
 from fivm_dbt.delta import derive
@@ -34,6 +34,7 @@ from fivm_dbt.plan.keep.trees.product_deltas import ProductDeltas
 from fivm_dbt.plan.layout.partitioning import by_number, choose_partitioning
 from fivm_dbt.plan.layout.promised_keys import Promised, determined_keys, is_set
 from fivm_dbt.plan.layout.root import Root, added_up, find_root
+from fivm_dbt.plan.layout.rows_a_day import RowsADay
 from fivm_dbt.plan.model.eager import EagerDelta
 from fivm_dbt.plan.model.state import StateTable
 from fivm_dbt.plan.model.view import View
@@ -60,6 +61,9 @@ class Given:
     orphans: Mapping[Reference, Orphans]
     is_utc: bool
     dropped: Retained
+    measured: TableStatistics | None = None
+    lengthens: bool = False
+    """Whether a state with few rows a month is partitioned by years."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +88,14 @@ class Topmost:
 
 @dataclass(frozen=True)
 class PlannedViews:
-    """The views of a plan, each after those that it scans, and which are partitioned by a period of time."""
+    """The views of a plan, each after those that it scans, and which are partitioned by a period of time.
+
+    ``measurable``: by input, the columns by whose values the length of such a period is chosen.
+    """
 
     views: tuple[View, ...]
     by_time: frozenset[str]
+    measurable: Mapping[str, Collection[str]]
 
 
 def plan_views(given: Given, inner: Sequence[InnerView], top: Topmost) -> PlannedViews:
@@ -100,7 +108,7 @@ def plan_views(given: Given, inner: Sequence[InnerView], top: Topmost) -> Planne
         views.add(view)
     views.add_top(top)
     by_time = frozenset(v.name for v in views.views if v.state.partitioning.kind == "time")
-    return PlannedViews(tuple(views.products.with_splits(views.views)), by_time)
+    return PlannedViews(tuple(views.products.with_splits(views.views)), by_time, views.rows_a_day.measurable)
 
 
 class _Views:
@@ -111,6 +119,7 @@ class _Views:
         self._static = given.static
         self.views: list[View] = []
         self.products = ProductDeltas()
+        self.rows_a_day = RowsADay(given.measured)
         self._placed: dict[str, Placed] = {}
         self._times: dict[str, dict[str, str]] = {}
         """By view, the time columns that tell when its changes were: shown column → key of the state."""
@@ -168,6 +177,7 @@ class _Views:
         state = self._state(name, root, grouped_by, part_length, rows_a_day, is_root=by is None)
         if slot is not None:
             state = replace(state, partitioning=by_number(slot), bounded_by=bounded_by)
+        self.rows_a_day.add(name, node, names)
         own = own_delta(root.core, name)
         if own is not None:
             state = replace(state, determined=own.determined)
@@ -287,6 +297,8 @@ class _Views:
         if grouped_by and not config.fivm_partition_by:
             # A period of another key would not tell in which partitions the rows of an affected key lie.
             keys = tuple(k for k in keys if k.name in grouped_by)
+        if rows_a_day is None and part_length is None and self._given.lengthens:
+            rows_a_day = self.rows_a_day.expected(root.core, keys)
         meant = dict(zip(root.local_keys, self._meant(root), strict=False))
         keys = tuple(replace(k, value=meant.get(k.name, k.value)) for k in keys)
         shown = {n.lower(): k for n, k in root.shown}

@@ -35,6 +35,7 @@ Pass = Literal[
     "look_ups",
     "magic_sets",
     "marks",
+    "met_first",
     "products",
     "relevant_changes",
     "shared_aggregates",

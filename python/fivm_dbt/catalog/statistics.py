@@ -13,6 +13,9 @@ that would keep a copy."""
 COPIED_ABOVE = 20_000_000
 """Rows up to which a relation is read rather than copied by the hash of a key: a copy has a dozen buckets or so."""
 
+SORTED_UP_TO = 1_000_000
+"""Rows up to which a relation is sorted for a join in less time than a statement takes that would avoid it."""
+
 
 _DAYS = "::date"
 

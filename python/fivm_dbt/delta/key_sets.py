@@ -27,13 +27,15 @@ class KeySet:
 
     One ``is_inlined`` that nothing scans and one look-up is bounded by: it is computed where its partitions are asked
     for, and never staged. One that ``may_be_empty`` though something changed, as it is what a relation has of a change,
-    or a part of the keys, is looked at when it is staged: what it would restrict to nothing is not read.
+    or a part of the keys, is looked at when it is staged: what it would restrict to nothing is not read. One that
+    ``has_rows`` has those of a join, each as often as it is there (:mod:`fivm_dbt.delta.met_first`).
     """
 
     name: str
     node: Node
     is_inlined: bool = False
     is_looked_at: bool = False
+    has_rows: bool = False
 
     @property
     def of_relation(self) -> SemiJoin | None:

@@ -29,7 +29,7 @@ def old_from_new(term: Term, changed: Collection[str]) -> Term:
     sides of outer and semi joins, sets of keys.
     """
     node, times = _counted(term.node, changed)
-    return Term(node, _product(term.multiplicity, times))
+    return replace(term, node=node, multiplicity=_product(term.multiplicity, times))
 
 
 def _counted(node: Node, changed: Collection[str]) -> tuple[Node, tuple[Scalar, ...]]:

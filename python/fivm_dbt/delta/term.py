@@ -13,7 +13,7 @@ from fivm_dbt.ir.higher_order import Defined
 from fivm_dbt.ir.node import Item, Node, Side
 from fivm_dbt.ir.nodes import Filter, Map
 from fivm_dbt.ir.reads import Scan
-from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import COUNT
 
 
@@ -23,10 +23,17 @@ class Term:
 
     A delta is the bag union of its terms. Every term reads the change of at least one input or is due to the clock, so
     that it vanishes when none of those changed.
+
+    Some columns of the operator are ``renamed`` in it, where they come staged with others.
     """
 
     node: Node
     multiplicity: Scalar
+    renamed: tuple[tuple[ColumnId, Scalar], ...] = ()
+
+    def own(self, value: Scalar) -> Scalar:
+        """An expression over the columns of the operator, over those of the term."""
+        return value.substitute(dict(self.renamed).get) if self.renamed else value
 
 
 class Derive(Protocol):

@@ -68,7 +68,8 @@ def _statement(plan: Plan, step: Step, binding: Binding) -> list[str]:
             where = "asked for the partitions that they lie in"
             if not key_set.is_inlined:
                 where = f"staged as {staged_input(plan, key_set.name)}"
-            purpose = f"affected keys, {where}"
+            what = "what the change meets first" if key_set.has_rows else "affected keys"
+            purpose = f"{what}, {where}"
         case StageDelta(view):
             purpose = (
                 f"staged as {staged_state(plan, view)}; terms of inputs that did not change are left out"

@@ -218,6 +218,7 @@ class _Planning:
             is_utc=is_utc(self.request.session),
             dropped=self.dropped,
             measured=self.request.measured,
+            meets_first="met_first" not in self._config.fivm_without,
             lengthens=self._config.fivm_strategy == "auto" and not self._has_given_length,
         )
         top = Topmost(

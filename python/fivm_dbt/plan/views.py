@@ -11,6 +11,7 @@ from fivm_dbt.config import Config
 from fivm_dbt.delta import derive
 from fivm_dbt.delta.foreign_keys import Reference, parents_first, without_new_parents
 from fivm_dbt.delta.key_sets import KeySet, Placed, bound_reads
+from fivm_dbt.delta.met_first import met_first
 from fivm_dbt.delta.near_changes import Sources, bound_by_time
 from fivm_dbt.delta.orphans import Orphans, meeting_orphans
 from fivm_dbt.delta.own_delta import own_delta
@@ -64,6 +65,8 @@ class Given:
     measured: TableStatistics | None = None
     lengthens: bool = False
     """Whether a state with few rows a month is partitioned by years."""
+    meets_first: bool = False
+    """Whether what a change meets before a large input is staged."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +151,7 @@ class _Views:
             delta=(lambda root, state: ()) if top.is_joined_on_read else self._terms,
             part_length=top.part_length,
             rows_a_day=top.rows_a_day,
+            grouped=frozenset(term.relation for term in top.eager),
         )
         eager = tuple(self._eager(self.views[-1], top.eager))
         self.views[-1] = replace(self.views[-1], eager=eager)
@@ -167,6 +171,7 @@ class _Views:
         bounded_by: str | None = None,
         part_length: Length | None = None,
         rows_a_day: float | None = None,
+        grouped: frozenset[str] = frozenset(),
     ) -> None:
         root = find_root(node, names)
         check_kept(split_name(name)[-1], node, names, root, self._given.dropped, is_utc=self._given.is_utc)
@@ -191,11 +196,13 @@ class _Views:
         placed = {} if "look_ups" in self._given.config.fivm_without else {**self._placed, name: rows}
         terms, key_sets = bound_reads(terms, placed, split_name(name)[-1])
         terms, key_sets = self._near_changes(terms, key_sets)
+        measured = self._given.measured if self._given.meets_first else None
+        terms, met = met_first(terms, measured, split_name(name)[-1], grouped)
         view = View(
             state=state,
             core=root.core,
             terms=terms,
-            key_sets=key_sets if own is None else (*own.key_sets(), *key_sets),
+            key_sets=(*(() if own is None else own.key_sets()), *key_sets, *met),
             columns=tuple(Column(n, f.type) for n, f in zip(names, node.fields, strict=True)),
             presentation=root.presentation(name, is_set=state.is_set),
             rows=_rows(root, is_payload=is_payload),
@@ -204,12 +211,9 @@ class _Views:
             step=_step(root.core),
         )
         self.views.append(replace(view, products=self._products(view, flat, placed)))
-        shown = {key: output for output, key in root.shown if key is not None}
         if view.step is None:
-            types = {k.name: k.type for k in root.keys}
-            self._times[name] = {
-                o: k for o, k in root.shown if k is not None and kind_of(types[k]) is not None
-            }
+            self._times[name] = dict(_shown_times(root))
+        shown = {key: output for output, key in root.shown if key is not None}
         placing = _placing(state)
         if placing and all(column in shown for column, _ in placing):
             self._placed[name] = Placed(tuple((column, shown[column], type_) for column, type_ in placing))
@@ -347,6 +351,12 @@ def _rows(root: Root, *, is_payload: bool) -> tuple[tuple[str, Scalar], ...] | N
     if is_payload:
         return root.outputs
     return None if root.payload or root.filters or root.is_aggregate else root.outputs
+
+
+def _shown_times(root: Root) -> Iterator[tuple[str, str]]:
+    """The times that are shown, each with the key that it is."""
+    types = {k.name: k.type for k in root.keys}
+    yield from ((o, k) for o, k in root.shown if k is not None and kind_of(types[k]) is not None)
 
 
 def _is_change_of(term: Term, relation: str) -> bool:

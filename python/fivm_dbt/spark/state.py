@@ -163,8 +163,7 @@ def _payload_query(
     state, reader = view.state, side_reader(plan, view, binding, by_parts=True)
     steps = [] if step is None else [exp.alias_(step.ast(), STEP)]
     branches = [
-        _branch(state, [*_branch_columns(state, t.multiplicity), *steps], at_time(t.node, binding), reader)
-        for t in terms
+        _branch(state, [*_branch_columns(state, t), *steps], at_time(t.node, binding), reader) for t in terms
     ]
     branches += [
         select_columns(_product_columns(state, product), product.node, reader)
@@ -190,10 +189,10 @@ def _branch(state: StateTable, columns: list[exp.Expr], node: Node, reader: Read
     return select_by_panes(state, node, columns, reader) or select_columns(columns, node, reader)
 
 
-def _branch_columns(state: StateTable, multiplicity: Scalar) -> list[exp.Expr]:
-    columns = [exp.alias_(k.value.ast(), identifier(k.name)) for k in state.keys]
-    columns.append(exp.alias_(_rows(state, multiplicity), COUNT))
-    return columns + [exp.alias_(p.term(multiplicity).ast(), p.name) for p in state.payload]
+def _branch_columns(state: StateTable, term: Term) -> list[exp.Expr]:
+    columns = [exp.alias_(term.own(k.value).ast(), identifier(k.name)) for k in state.keys]
+    columns.append(exp.alias_(_rows(state, term), COUNT))
+    return columns + [exp.alias_(term.own(p.term(term.multiplicity)).ast(), p.name) for p in state.payload]
 
 
 def _product_columns(state: StateTable, product: ProductDelta) -> list[exp.Expr]:
@@ -206,11 +205,11 @@ def _product_columns(state: StateTable, product: ProductDelta) -> list[exp.Expr]
     return columns
 
 
-def _rows(state: StateTable, multiplicity: Scalar) -> exp.Expr:
+def _rows(state: StateTable, term: Term) -> exp.Expr:
     """How many rows of the query a signed row stands for."""
     if state.rows is None:
-        return _as_bigint(multiplicity)
-    return ROWS.numbers.sum_of((state.rows,), multiplicity).ast()
+        return _as_bigint(term.multiplicity)
+    return term.own(ROWS.numbers.sum_of((state.rows,), term.multiplicity)).ast()
 
 
 def _as_bigint(multiplicity: Scalar) -> exp.Expr:

@@ -71,6 +71,17 @@ class TestEstimates:
         assert both.expected({"f": 10, "d": 10}).refresh == 9.0
         assert known.expected({"f": 10, "e": 10}) == Expected(None, 10.0)
 
+    def test_of_the_same_inputs_together(self) -> None:
+        """A smaller change of both says more than what each of them took by itself."""
+        seen = [({"f": 10}, 2.0), ({"d": 10}, 2.0), ({"f": 100, "d": 10}, 8.0)]
+        known = _costs(*seen, build=100.0, rows={"f": 1000, "d": MANY_ROWS})
+        assert known.expected({"f": 500, "d": 50}).refresh == 2 + 6 * 5
+        assert known.expected({"f": 50, "d": 4}).refresh == 8.0, "a smaller one takes no more"
+        assert known.expected({"f": 10, "d": 0}) == known.expected({"f": 10})
+        short = _costs(*seen, rows={"f": 1000, "d": MANY_ROWS})
+        then, now = (0.3 + 1.5 * n * (0.1 + 10 / MANY_ROWS) for n in (1, 5))
+        assert short.expected({"f": 500, "d": 50}).refresh == pytest.approx(10 * now * 8 / (10 * then))
+
     def test_what_is_not_believed_any_more(self) -> None:
         known = _costs(({"f": 10}, 20.0))
         tried = [known]

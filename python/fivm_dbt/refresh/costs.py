@@ -167,18 +167,24 @@ class Costs:
         return sum(s.seconds - least for s in self.spent if not s.changed.keys().isdisjoint(inputs))
 
     def expected(self, changed: Mapping[str, int]) -> Expected:
-        """Of a refresh that applies so many rows of each input. What is known of inputs one by one adds up.
+        """Of a refresh that applies so many rows of each input.
+
+        What is known of changes of the same inputs comes first. Else what is known of inputs one by one adds up,
 
             seconds = least + Σ (seconds of input - least)
 
         where ``least`` is the shortest refresh that is remembered: what each of them costs whatever it applies. It is
         no less than for one of them.
         """
+        changed = {name: rows for name, rows in changed.items() if rows}
         alike = [s.seconds for s in self._of(changed) if _is_alike(s.rows, sum(changed.values()))]
         if alike:
             return self._believed(median_low(alike[-5:]), is_sure=len(alike) > 1)
         least = min((s.seconds for s in self.spent), default=0.0)
-        each = [self._of_input(name, rows, least) for name, rows in changed.items() if rows]
+        together = self._of_inputs(changed, least) if self._of(changed) else None
+        if together is not None:
+            return self._believed(together)
+        each = [self._of_inputs({name: rows}, least) for name, rows in changed.items()]
         known = [s for s in each if s is not None]
         if len(known) < len(each):
             return Expected(None, self.build)
@@ -196,7 +202,7 @@ class Costs:
     def expected_of_written(self, written: Mapping[str, int | None]) -> Expected:
         """Of a refresh whose changes nobody has counted, by how many rows of each input have been written.
 
-        So many rows of them are net changes at least as the least share of earlier ones was. Nothing is expected
+        So many rows of them are net changes as the lower median of the shares of earlier ones says. Nothing is expected
         where that is not known of an input.
 
         >>> known = Costs(10.0, {}, (Spent({"f": 50}, 8.0, {"f": 100}), Spent({"f": 100}, 16.0, {"f": 100})))
@@ -213,7 +219,7 @@ class Costs:
             for s in self.spent
             if s.changed.get(name) and s.written.get(name)
         ]
-        return None if written is None or not shares else int(written * min(shares))
+        return None if written is None or not shares else int(written * median_low(shares))
 
     def _believed(self, seconds: float, *, is_sure: bool = False) -> Expected:
         return Expected(seconds * DOUBTED**self.given_up, self.build, is_sure)
@@ -222,23 +228,23 @@ class Costs:
         """The refreshes after changes of the same inputs, oldest first."""
         return [s for s in self.spent if s.changed.keys() == changed.keys()]
 
-    def _of_input(self, name: str, rows: int, least: float) -> float | None:
-        """The seconds after a change of one input: as after one alike, or between what smaller and larger ones took.
+    def _of_inputs(self, changed: Mapping[str, int], least: float) -> float | None:
+        """The seconds after a change of these inputs: as after one alike, or between what smaller and larger ones took.
 
         A larger change than any that was seen takes more in proportion, but no more than its rows are expected to take.
         """
-        seen = self._of({name: rows})
+        seen, rows = self._of(changed), sum(changed.values())
         alike = [s.seconds for s in seen if _is_alike(s.rows, rows)]
         if alike:
             return median_low(alike[-5:])
         smaller = max((s for s in seen if s.rows < rows), key=lambda s: s.rows, default=None)
         larger = min((s for s in seen if s.rows > rows), key=lambda s: s.rows, default=None)
-        unseen = self._of_unseen(name, rows)
+        unseen = self._of_unseen(changed)
         bounds = [larger.seconds] if larger is not None else []
         if smaller is None:
             bounds += [unseen] if unseen is not None else []
             return min(bounds, default=None)
-        then = self._of_unseen(name, smaller.rows)
+        then = self._of_unseen(smaller.changed)
         if unseen is not None and then is not None:
             bounds.append(unseen * max(1.0, smaller.seconds / then))
         if not bounds:
@@ -246,11 +252,12 @@ class Costs:
         more = least + (smaller.seconds - least) * rows / smaller.rows
         return max(smaller.seconds, min(more, *bounds))
 
-    def _of_unseen(self, name: str, rows: int) -> float | None:
-        """The same of an input whose changes nobody has seen, by its rows and the seconds of a build."""
-        if self.build is None or not self.rows.get(name) or sum(self.rows.values()) < MANY_ROWS:
+    def _of_unseen(self, changed: Mapping[str, int]) -> float | None:
+        """The same of inputs whose changes nobody has seen, by their rows and the seconds of a build."""
+        is_known = all(self.rows.get(name) for name in changed)
+        if self.build is None or not is_known or sum(self.rows.values()) < MANY_ROWS:
             return None
-        return self.build * (READING + PER_ROW * rows / self.rows[name])
+        return self.build * (READING + PER_ROW * sum(n / self.rows[name] for name, n in changed.items()))
 
     # In a head
 

@@ -109,8 +109,8 @@ DELTAS = (
         "what is recomputed by key is added beside what was there",
         "delta/own_state.py",
         "delta_over_own_state",
-        old=", Term(gone, minus))",
-        new=")",
+        old=", taken_away(rows, state, restricted))",
+        new=",)",
         tests="tests/test_scenarios.py -k 'extrema/ or windows/'",
     ),
     Mutant(

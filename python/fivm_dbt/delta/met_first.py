@@ -18,6 +18,7 @@ from fivm_dbt.ir.reads import Scan, reads
 from fivm_dbt.ir.rename import substituted
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import unique_name
+from fivm_dbt.rewrite.order_factors import is_connected
 
 
 def met_first(
@@ -78,7 +79,7 @@ class _MetFirst:
         met = factors[:last]
         own = frozenset(f.id for factor in met for f in factor.fields)
         inside = tuple(p for p in predicates if p.columns <= own)
-        if last < 2 or not _is_connected(met, inside):
+        if last < 2 or not _is_no_product(met, inside):
             return Join(factors, predicates), {}
         outside = tuple(p for p in predicates if p not in inside)
         items, renamed = _carried(met, alias, needed | used(outside))
@@ -92,25 +93,24 @@ class _MetFirst:
     def _large_next(self, factors: tuple[Node, ...], predicates: tuple[Scalar, ...]) -> tuple[Node, ...]:
         """The factors, with those large ones behind the change that it meets by a condition of their own."""
         change, *others = factors
-
-        def is_behind(other: Node) -> bool:
-            both = change.ids | other.ids
-            own = (p.columns for p in predicates if p.columns <= both)
-            is_met = any(columns & change.ids and columns & other.ids for columns in own)
-            return not (is_met and self._is_large(other))
-
-        return (change, *sorted(others, key=is_behind))
+        known = _tables(change)
+        return (
+            change,
+            *sorted(others, key=lambda f: not (self._is_large(f) and is_connected(f, known, predicates))),
+        )
 
 
-def _is_connected(factors: tuple[Node, ...], predicates: tuple[Scalar, ...]) -> bool:
-    """Whether each factor has a condition with those before it: else they are a product."""
-    known = factors[0].ids
-    for factor in factors[1:]:
-        both = known | factor.ids
-        if not any(p.columns <= both and p.columns & known and p.columns & factor.ids for p in predicates):
-            return False
-        known = both
-    return True
+def _is_no_product(factors: tuple[Node, ...], predicates: tuple[Scalar, ...]) -> bool:
+    """Whether each factor has a condition with those before it."""
+    return all(
+        is_connected(factor, _tables(*factors[:place]), predicates)
+        for place, factor in enumerate(factors)
+        if place
+    )
+
+
+def _tables(*factors: Node) -> set[str]:
+    return {f.table for factor in factors for f in factor.fields}
 
 
 def _carried(

@@ -10,7 +10,7 @@ from fivm_dbt.delta.derive import derive
 from fivm_dbt.delta.local import affected_keys, if_any_changed, recomputed
 from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.local import Local
-from fivm_dbt.ir.node import Item, Side
+from fivm_dbt.ir.node import Item, Node, Side
 from fivm_dbt.ir.nodes import Filter, Map
 from fivm_dbt.ir.one_sided import Restrict
 from fivm_dbt.ir.reads import Scan
@@ -18,7 +18,8 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT
 from fivm_dbt.registry import Registry
 
-_ALIAS = "own_state"
+OWN_STATE = "own_state"
+"""What a state is called in the delta of its own view."""
 
 OwnRowsRule = Callable[[Map, Any, str, tuple[str, ...], tuple[Term, ...]], tuple[Term, ...]]
 DELTAS_OF_OWN_ROWS: Registry[OwnRowsRule] = Registry()
@@ -48,12 +49,21 @@ def delta_over_own_state(
     again = recomputed(local, changed, Side.NEW)
     if isinstance(rows.input, Filter):
         again = Filter(again, rows.input.predicates)
+    keys_of = tuple(
+        (Scalar.column(OWN_STATE, k), f.scalar) for k, f in zip(keys, affected.fields, strict=False)
+    )
+
+    def restricted(stored: Scan) -> Node:
+        return if_any_changed(stored, local, changed) or Restrict(stored, affected, keys_of)
+
+    return (Term(Map(again, rows.alias, rows.items), Scalar.number(1)), taken_away(rows, state, restricted))
+
+
+def taken_away(rows: Map, state: str, restricted: Callable[[Scan], Node]) -> Term:
+    """What a state has of ``rows``, as ``restricted``, with the opposite multiplicity: ``− State[...]``."""
     columns = tuple((i.name, i.type) for i in rows.items)
-    stored = Scan(state, _ALIAS, (*columns, (COUNT, BIGINT)), Side.OLD)
-    pairs = tuple((Scalar.column(_ALIAS, k), f.scalar) for k, f in zip(keys, affected.fields, strict=False))
-    count = Item(COUNT, Scalar.column(_ALIAS, COUNT), BIGINT)
-    items = tuple(Item(name, Scalar.column(_ALIAS, name), type_) for name, type_ in columns)
-    before = if_any_changed(stored, local, changed) or Restrict(stored, affected, pairs)
-    gone = Map(before, rows.alias, (*items, count))
-    minus = Scalar.parse(f"-{Scalar.column(rows.alias, COUNT).sql}")
-    return (Term(Map(again, rows.alias, rows.items), Scalar.number(1)), Term(gone, minus))
+    stored = Scan(state, OWN_STATE, (*columns, (COUNT, BIGINT)), Side.OLD)
+    count = Item(COUNT, Scalar.column(OWN_STATE, COUNT), BIGINT)
+    items = tuple(Item(name, Scalar.column(OWN_STATE, name), type_) for name, type_ in columns)
+    gone = Map(restricted(stored), rows.alias, (*items, count))
+    return Term(gone, Scalar.parse(f"-{Scalar.column(rows.alias, COUNT).sql}"))

@@ -22,7 +22,7 @@ def _ordered(join: Join) -> tuple[Node, ...]:
     ordered = [rest.pop(0)]
     while rest:
         known = {f.table for factor in ordered for f in factor.fields}
-        chosen = next((f for f in rest if _is_connected(f, known, join.predicates)), rest[0])
+        chosen = next((f for f in rest if is_connected(f, known, join.predicates)), rest[0])
         rest.remove(chosen)
         ordered.append(chosen)
     return tuple(ordered)
@@ -36,7 +36,7 @@ def _has_delta(node: Node) -> bool:
     return any(_has_delta(child) for child in node.inputs)
 
 
-def _is_connected(factor: Node, known: set[str], predicates: tuple[Scalar, ...]) -> bool:
+def is_connected(factor: Node, known: set[str], predicates: tuple[Scalar, ...]) -> bool:
     """Whether some predicate needs just this factor and those already there."""
     own = {f.table for f in factor.fields}
     return any(p.tables & own and p.tables & known and p.tables <= own | known for p in predicates)

@@ -52,7 +52,7 @@ class TestEstimates:
 
     def test_a_change_between_others(self) -> None:
         known = _costs(({"f": 10}, 2.0), ({"f": 1000}, 6.0), ({"d": 3}, 1.0))
-        assert known.expected({"f": 30}).refresh == 1 + 1 * 3
+        assert known.expected({"f": 30}).refresh == 2 * 3
         assert known.expected({"f": 100}).refresh == 6.0
         assert known.expected({"f": 2}).refresh == 2.0, "a smaller one takes no more"
 
@@ -75,7 +75,7 @@ class TestEstimates:
         """A smaller change of both says more than what each of them took by itself."""
         seen = [({"f": 10}, 2.0), ({"d": 10}, 2.0), ({"f": 100, "d": 10}, 8.0)]
         known = _costs(*seen, build=100.0, rows={"f": 1000, "d": MANY_ROWS})
-        assert known.expected({"f": 500, "d": 50}).refresh == 2 + 6 * 5
+        assert known.expected({"f": 500, "d": 50}).refresh == 8 * 5
         assert known.expected({"f": 50, "d": 4}).refresh == 8.0, "a smaller one takes no more"
         assert known.expected({"f": 10, "d": 0}) == known.expected({"f": 10})
         short = _costs(*seen, rows={"f": 1000, "d": MANY_ROWS})
@@ -87,7 +87,7 @@ class TestEstimates:
         tried = [known]
         while tried[-1].expected({"f": 10}).is_dearer(is_read=False):
             tried.append(tried[-1].instead().built(10.0))
-        assert len(tried) - 1 == 3
+        assert len(tried) - 1 == 5
         sure = _costs(*[({"f": 10}, 20.0)] * 2)
         assert all(
             known.expected({"f": 10}).is_dearer(is_read=False) for known in (sure, sure.instead().built(10.0))
@@ -207,7 +207,7 @@ def test_what_is_read_by_a_build_says_how_large_a_change_is(monkeypatch: pytest.
 def test_what_is_refreshed_all_the_same(meta: dict[str, object]) -> None:
     """Where it is not wanted, or little would be saved."""
     bench = _bench(**meta)
-    scale = 1.0 if meta else 0.4
+    scale = 1.0 if meta else 0.2
     _after(bench, 10.0 * scale)
     for number in range(3):
         bench.engine.change("d", insert=[(number, "c")])

@@ -22,10 +22,10 @@ ALIKE = 2
 PAYS_UP_TO = 1.1
 """A refresh may be expected to take so many times the seconds of a build: the figures vary."""
 
-SHORT = 5
+SHORT = 3
 """A model that is built in fewer seconds is refreshed: what is around the statements varies by as much as is saved."""
 
-SURE_BY, UNSURE_BY = 1, 5
+SURE_BY, UNSURE_BY = 1, 2
 """So many seconds have to be saved at least: if two refreshes after such a change are known, and if not."""
 
 TELLS_UP_TO = 2.0
@@ -74,12 +74,12 @@ class Expected:
     def is_dearer(self, *, is_read: bool) -> bool:
         """Whether the refresh is expected to take so much longer that the model is built.
 
-        >>> sure = Expected(14.0, 10.0, is_sure=True)
-        >>> sure.is_dearer(is_read=False), sure.is_dearer(is_read=True), Expected(14.0, 10.0).is_dearer(is_read=False)
+        >>> sure = Expected(11.5, 10.0, is_sure=True)
+        >>> sure.is_dearer(is_read=False), sure.is_dearer(is_read=True), Expected(11.5, 10.0).is_dearer(is_read=False)
         (True, False, False)
-        >>> Expected(15.5, 10.0).is_dearer(is_read=False), Expected(None, 10.0).is_dearer(is_read=False)
+        >>> Expected(12.5, 10.0).is_dearer(is_read=False), Expected(None, 10.0).is_dearer(is_read=False)
         (True, False)
-        >>> Expected(60.0, 4.9).is_dearer(is_read=False)
+        >>> Expected(60.0, 2.9).is_dearer(is_read=False)
         False
         """
         if self.refresh is None or self.build is None or self.build < SHORT:
@@ -181,10 +181,10 @@ class Costs:
         if alike:
             return self._believed(median_low(alike[-5:]), is_sure=len(alike) > 1)
         least = min((s.seconds for s in self.spent), default=0.0)
-        together = self._of_inputs(changed, least) if self._of(changed) else None
+        together = self._of_inputs(changed) if self._of(changed) else None
         if together is not None:
             return self._believed(together)
-        each = [self._of_inputs({name: rows}, least) for name, rows in changed.items()]
+        each = [self._of_inputs({name: rows}) for name, rows in changed.items()]
         known = [s for s in each if s is not None]
         if len(known) < len(each):
             return Expected(None, self.build)
@@ -228,10 +228,12 @@ class Costs:
         """The refreshes after changes of the same inputs, oldest first."""
         return [s for s in self.spent if s.changed.keys() == changed.keys()]
 
-    def _of_inputs(self, changed: Mapping[str, int], least: float) -> float | None:
+    def _of_inputs(self, changed: Mapping[str, int]) -> float | None:
         """The seconds after a change of these inputs: as after one alike, or between what smaller and larger ones took.
 
         A larger change than any that was seen takes more in proportion, but no more than its rows are expected to take.
+        What a refresh takes whatever it applies is in that proportion too: a small change is appended, a large one
+        writes partitions.
         """
         seen, rows = self._of(changed), sum(changed.values())
         alike = [s.seconds for s in seen if _is_alike(s.rows, rows)]
@@ -249,8 +251,7 @@ class Costs:
             bounds.append(unseen * max(1.0, smaller.seconds / then))
         if not bounds:
             return smaller.seconds
-        more = least + (smaller.seconds - least) * rows / smaller.rows
-        return max(smaller.seconds, min(more, *bounds))
+        return max(smaller.seconds, min(smaller.seconds * rows / smaller.rows, *bounds))
 
     def _of_unseen(self, changed: Mapping[str, int]) -> float | None:
         """The same of inputs whose changes nobody has seen, by their rows and the seconds of a build."""

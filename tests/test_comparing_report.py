@@ -158,3 +158,30 @@ def test_its_command_shows_an_earlier_run(tmp_path: Path) -> None:
     )
     assert done.exit_code == 1, "a way has failed"
     assert (tmp_path / "page" / "index.html").exists()
+
+
+def test_runs_of_other_queries_are_shown_as_one(tmp_path: Path) -> None:
+    other = replace(RESULTS, measured=(_measured("fivm", 1.0, "t"),), minutes=2.0, failures=())
+    paths = [tmp_path / name for name in ("one.json", "other.json")]
+    for path, results in zip(paths, (RESULTS, other), strict=True):
+        results.write(path)
+    together = Results.together([Results.read(path) for path in paths])
+    assert together == replace(RESULTS, measured=(*RUN, *other.measured), minutes=5.0)
+    assert len(Results.together([RESULTS]).measured) == len(RUN)
+    done = CliRunner().invoke(command.main, [f"--from={path}" for path in paths])
+    assert done.exit_code == 1 and "over 5 cases" in done.output, done.output
+
+
+@pytest.mark.parametrize(
+    "other, why",
+    [
+        (replace(RESULTS, scale=1.0), "differ in scale factor"),
+        (replace(RESULTS, machine="4 cores"), "differ in scale factor, rounds or machine"),
+        (RESULTS, "q is in several of them"),
+    ],
+)
+def test_runs_that_are_not_shown_as_one(other: Results, why: str, tmp_path: Path) -> None:
+    RESULTS.write(tmp_path / "one.json")
+    other.write(tmp_path / "other.json")
+    done = CliRunner().invoke(command.main, [f"--from={tmp_path}/{name}.json" for name in ("one", "other")])
+    assert done.exit_code == 2 and why in done.output, done.output

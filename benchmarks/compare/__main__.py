@@ -59,25 +59,25 @@ from benchmarks.compare.ways import WAYS
 @click.option(
     "--from",
     "earlier",
+    multiple=True,
     type=click.Path(path_type=Path, exists=True),
-    help="Run nothing: show such a report again.",
+    help="Run nothing: show such a report again, or several of other queries as one.",
 )
 def main(
     size: str | None,
     report: Path | None,
     page: Path | None,
     docs: Path | None,
-    earlier: Path | None,
+    earlier: tuple[Path, ...],
     **chosen: Any,
 ) -> None:
     """Compare ways to keep queries up to date."""
-    if earlier is not None:
-        results = Results.read(earlier)
-    else:
-        try:
-            wanted = _wanted(size, chosen)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from None
+    try:
+        results = Results.together([Results.read(path) for path in earlier]) if earlier else None
+        wanted = _wanted(size, chosen)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    if results is None:
         results = run(wanted, lambda text: click.echo(text, err=True), report)
     if page is not None:
         click.echo(f"wrote {write_page(page, results)}", err=True)

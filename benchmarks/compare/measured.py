@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -82,6 +82,23 @@ class Results:
         measured = (Measured(**{**m, "expected": _pair(m["expected"])}) for m in data.pop("measured"))
         failures = tuple(data.pop("failures"))
         return Results(**data, measured=tuple(measured), failures=failures)
+
+    @staticmethod
+    def together(parts: Sequence[Results]) -> Results:
+        """Of runs of other queries on one machine. ValueError where they cannot be shown as one.
+
+        A ratio is of one run still: all ways of a query are in the same part.
+        """
+        first, measured = parts[0], [m for part in parts for m in part.measured]
+        if any((p.scale, p.rounds, p.machine) != (first.scale, first.rounds, first.machine) for p in parts):
+            raise ValueError("they differ in scale factor, rounds or machine")
+        twice = [q for n, part in enumerate(parts) for q in part.queries for p in parts[:n] if q in p.queries]
+        if twice:
+            raise ValueError(f"{twice[0]} is in several of them")
+        failures = tuple(failure for part in parts for failure in part.failures)
+        return replace(
+            first, minutes=sum(p.minutes for p in parts), measured=tuple(measured), failures=failures
+        )
 
     @property
     def ways(self) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ Pass = Literal[
     "met_first",
     "products",
     "relevant_changes",
+    "separators",
     "shared_aggregates",
     "split_sums",
     "time_ranges",

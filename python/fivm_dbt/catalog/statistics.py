@@ -18,6 +18,7 @@ SORTED_UP_TO = 1_000_000
 
 
 _DAYS = "::date"
+_WRITTEN = "="
 
 
 def days_of(column: str) -> str:
@@ -34,9 +35,24 @@ def time_of(column: str) -> str | None:
     return column.removesuffix(_DAYS) if column.endswith(_DAYS) else None
 
 
+def values_of(sql: str) -> str:
+    """What the values of an expression over a relation's columns, in Spark SQL, are called beside these columns.
+
+    >>> values_of("k % 2"), expression_of(values_of("k % 2")), expression_of("k")
+    ('=k % 2', 'k % 2', None)
+    """
+    return f"{_WRITTEN}{sql}"
+
+
+def expression_of(column: str) -> str | None:
+    """The expression that is meant, None where a column is, or the days of one."""
+    return column.removeprefix(_WRITTEN) if column.startswith(_WRITTEN) else None
+
+
 @dataclass(frozen=True)
 class TableStatistics:
-    """Rows per relation and distinct values per column of it, or of the days of a time; all as far as known.
+    """Rows per relation and distinct values per column of it, of the days of a time or of an expression; all as far as
+    known.
 
     Immutable and in a fixed order, as it decides about a layout. ``appends`` says whether deltas of the model could be
     appended when this was measured: no other model read its change feed. ``changed`` has, of each relation that

@@ -187,6 +187,7 @@ class _Planning:
             is_factorized=self._is_factorized,
             part_length=None if "marks" in self._config.fivm_without else self._config.part_length,
             chooses_length=self._config.fivm_part_length is None,
+            separates="separators" not in self._config.fivm_without,
             by_time="time_ranges" not in self._config.fivm_without,
             is_utc=is_utc(self.request.session),
             may_append=self._config.fivm_apply in ("auto", "append") and self._config.fivm_merge == "grouped",

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from fivm_dbt.catalog.statistics import time_of
-from fivm_dbt.ir.scalar import as_type, column_ast
+from fivm_dbt.catalog.statistics import expression_of, time_of
+from fivm_dbt.ir.scalar import Scalar, as_type, column_ast
 from fivm_dbt.naming import PARTITION, PREFIX, VIEW
 from fivm_dbt.spark.pieces import table
 
@@ -41,6 +41,9 @@ def statistics_query(relation: str, columns: Sequence[str]) -> exp.Select:
     >>> from fivm_dbt.catalog.statistics import days_of
     >>> statistics_query("raw.a", [days_of("ordered_at")]).sql("spark")
     'SELECT COUNT(*) AS c0, APPROX_COUNT_DISTINCT(CAST(ordered_at AS DATE)) AS c1 FROM raw.a'
+    >>> from fivm_dbt.catalog.statistics import values_of
+    >>> statistics_query("raw.a", [values_of("CASE WHEN x > 1 THEN k END")]).sql("spark")
+    'SELECT COUNT(*) AS c0, APPROX_COUNT_DISTINCT(CASE WHEN x > 1 THEN k END) AS c1 FROM raw.a'
     """
     calls: list[exp.Expr] = [exp.Count(this=exp.Star())]
     calls += [exp.ApproxDistinct(this=_value(column)) for column in columns]
@@ -151,6 +154,9 @@ def _values(rows: int, pieces: tuple[int, int], found: Sequence[int]) -> int:
 
 
 def _value(column: str) -> exp.Expr:
+    written = expression_of(column)
+    if written is not None:
+        return Scalar.parse(written).ast()
     time = time_of(column)
     return column_ast("", column) if time is None else as_type(column_ast("", time), "date")
 

@@ -60,6 +60,8 @@ class Wanted:
     """How long the time parts of patterns are."""
     chooses_length: bool = False
     """Whether nobody has given it."""
+    separates: bool = True
+    """Whether patterns are found between the rows that no match has."""
     by_time: bool = True
     """Whether reads are bounded by the times of changes."""
     is_utc: bool = False
@@ -79,7 +81,7 @@ class Wanted:
     def parts(self) -> WantedParts:
         """How rows of patterns are kept."""
         is_chosen = self.chooses_length and self.strategy == "auto"
-        return WantedParts(self.part_length, self.buckets, is_chosen, self.measured)
+        return WantedParts(self.part_length, self.buckets, is_chosen, self.measured, self.separates)
 
     @property
     def only_needed(self) -> bool:

@@ -19,13 +19,15 @@ from fivm_dbt.registry import Registry
 class WantedParts:
     """How rows are to be kept: in time parts of a ``length``, if in any, and so many ``buckets``, where that is said.
 
-    Where the length ``is_chosen``, nobody has given it, and it may be another by what was ``measured``.
+    Where the length ``is_chosen``, nobody has given it, and it may be another by what was ``measured``. ``separates``
+    says that a pattern may be found between the rows that no match has.
     """
 
     length: Length | None
     buckets: int | None
     is_chosen: bool = False
     measured: TableStatistics | None = None
+    separates: bool = True
 
 
 KEPT_AS: Registry[Callable[[KeptViews, Any, WantedParts], Node | None]] = Registry()

@@ -19,6 +19,7 @@ from fivm_dbt.features.match.delta.marks import marks_of
 from fivm_dbt.features.match.ir.match import KEYS, Match
 from fivm_dbt.features.match.ir.runs import DECIDED, OPEN, PART, SLOT, Runs
 from fivm_dbt.features.match.plan.measured import chosen
+from fivm_dbt.features.match.plan.separators import by_separators
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Explode, Map
 from fivm_dbt.ir.part_columns import is_shorter_than_period, part_of, period_of
@@ -40,6 +41,9 @@ def by_marks(kept: KeptViews, node: Match, parts: WantedParts) -> Node | None:
     """The rows of ``node`` from kept marks; None where it has to be evaluated over whole partitions."""
     if parts.length is None or not _is_advanced(node) or not kept.can_change(node.input):
         return None
+    separated = by_separators(kept, node, parts, parts.length)
+    if separated is not None:
+        return separated
     length, buckets = chosen(kept, node, parts, parts.length)
     rows, runs = _over_rows(kept, node, length, parts.buckets or 1)
     if not all(i.type.is_groupable for i in (*rows.items, *node.items)):

@@ -1,11 +1,16 @@
-"""How long the parts of a pattern are, and in how many buckets last marks lie, by the sizes of its input."""
+"""How long the parts of a pattern are, and in how many buckets last marks lie, by the sizes of its input.
+
+And whether a key has separators often enough to read all rows between them.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fivm_dbt.catalog.statistics import days_of
+from fivm_dbt.catalog.statistics import days_of, values_of
+from fivm_dbt.delta.term import scans
 from fivm_dbt.features.match.ir.match import Match
+from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.parts.length import DAY, Length
 from fivm_dbt.plan.keep.kept_views import KeptViews
 from fivm_dbt.plan.keep.ways import WantedParts
@@ -16,6 +21,10 @@ _LENGTHS = ((DAY, 1), (Length.of("month"), 30), (Length.of("year"), 365))
 """Lengths of parts, and about how many days each has."""
 _KEYS_A_BUCKET, _BUCKETS = 10_000, 16
 """A change writes the buckets of its keys anew: few keys are one file, and few of many lie in some of many."""
+
+SEPARATED_FROM = 0.25
+"""The share of a key's parts that have a separator, from which on none of the pattern's state is kept. A change of a
+part reads those up to the next ones, four on either side on the average, while a mark reads its part alone."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,30 @@ def chosen(kept: KeptViews, node: Match, parts: WantedParts, given: Length) -> t
     if measured is None:
         return given, parts.buckets or _BUCKETS
     return measured.length, parts.buckets or measured.buckets
+
+
+def are_often(kept: KeptViews, node: Match, part: Scalar, separates: Scalar, parts: WantedParts) -> bool:
+    """Whether so many parts of keys have a row that ``separates``. Where nothing was measured they are taken to have.
+
+    ``part`` and ``separates``, which is 1 of such a row, are over the rows of the pattern.
+    """
+    copied = kept.copied(node.input)
+    tables = {scan.alias for scan in scans(node.input)}
+    used = [part, separates, *(k.value for k in node.partition)]
+    if copied is None or not parts.is_chosen or not all(value.tables <= tables for value in used):
+        return True
+
+    def bare(value: Scalar) -> str:
+        return value.substitute(lambda column: Scalar.column("", column[1])).sql
+
+    pair = f"STRUCT({', '.join([*(bare(k.value) for k in node.partition), bare(part)])})"
+    every, separated = values_of(pair), values_of(f"CASE WHEN {bare(separates)} = 1 THEN {pair} END")
+    kept.measurable.setdefault(copied.relation, set()).update((every, separated))
+    if parts.measured is None:
+        return True
+    found = [parts.measured.distinct_of(copied.relation, values) for values in (every, separated)]
+    of_all, of_these = (0 if n is None else n for n in found)
+    return of_these >= SEPARATED_FROM * of_all
 
 
 def _measured(kept: KeptViews, node: Match, parts: WantedParts) -> MeasuredKeys | None:

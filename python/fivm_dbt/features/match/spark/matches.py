@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from fivm_dbt.features.match.ir.match import FINAL, FOUND, KEYS, POSITION, ROW_PART, RUNNING, SYMBOL, Match
 from fivm_dbt.features.match.ir.regular import Regular
+from fivm_dbt.features.match.ir.separated import Separated
 from fivm_dbt.features.match.spark.fold import fold_of
 from fivm_dbt.features.match.spark.fold_sql import field
 from fivm_dbt.features.match.spark.found import Found
@@ -52,6 +53,12 @@ def select_matches(node: Match, reader: Reader) -> exp.Select:
     if node.recognizer.all_rows:
         query = query.lateral(_exploded(field(FOUND, "match", "path"), RUNNING), copy=False)
     return query
+
+
+@WRITERS.add(Separated)
+def select_separated(node: Separated, reader: Reader) -> exp.Select:
+    """The query whose rows are those of ``node``, over all rows."""
+    return select_matches(node.match, reader)
 
 
 def _matches_in(node: Match, rows: exp.Expr) -> exp.Expr:

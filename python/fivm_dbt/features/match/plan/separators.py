@@ -1,0 +1,107 @@
+"""A pattern whose separators are known has two inner views: its rows by period, and how many separate in each of a key.
+
+No state of the pattern is kept. A change reads the rows between the nearest periods with a separator, on either side
+(:mod:`fivm_dbt.features.match.delta.separators`). Patterns that number their matches, or that look at rows beside their
+own by PREV and NEXT, are left to marks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.features.match.ir.match import FOUND, NUMBER, ROW, Match
+from fivm_dbt.features.match.ir.regular import Regular
+from fivm_dbt.features.match.ir.separated import Separated
+from fivm_dbt.features.match.ir.separators import separator
+from fivm_dbt.features.match.plan.measured import are_often
+from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
+from fivm_dbt.ir.node import Item
+from fivm_dbt.ir.nodes import Map
+from fivm_dbt.ir.part_columns import period_of
+from fivm_dbt.ir.rename import rebuilt
+from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.naming import storable, unique_name
+from fivm_dbt.parts.length import Length
+from fivm_dbt.plan.keep.kept_views import KeptViews, column_of
+from fivm_dbt.plan.keep.time.time_class import TIME_CLASSES
+from fivm_dbt.plan.keep.ways import WantedParts
+from fivm_dbt.plan.model.view import TimeClass
+
+_PERIOD, _SEPARATORS = "period", "separators"
+
+
+def by_separators(kept: KeptViews, node: Match, parts: WantedParts, length: Length) -> Separated | None:
+    """``node`` over kept rows, between its separators; None where these are not known, or rare."""
+    own = {i.name: i.value for i in node.columns}
+    is_plain = parts.separates and _looks_at_its_rows(node)
+    tells = separator(node.recognizer, frozenset(own)) if is_plain else None
+    if tells is None:
+        return None
+    at = next(i for i in node.columns if i.name == node.order[0].column)
+    part = period_of(at.value, at.type, length)
+    separates = tells.substitute(lambda c: own[c[1]] if c[0] == ROW else None)
+    if not are_often(kept, node, part, separates, parts):
+        return None
+    alias = kept.alias()
+    items: list[Item] = []
+    placed: dict[Scalar, Scalar] = {}
+
+    def column(wanted: Item) -> Scalar:
+        if wanted.value not in placed:
+            name = unique_name(storable(wanted.name), {i.name for i in items})
+            items.append(replace(wanted, name=name))
+            placed[wanted.value] = Scalar.column(alias, name)
+        return placed[wanted.value]
+
+    keys = [column(i) for i in node.partition]
+    for item in node.columns:
+        column(item)
+    period = column(Item(_PERIOD, part, BIGINT))
+    counted = column(Item(_SEPARATORS, separates.cast(BIGINT.text), BIGINT))
+    rows = Map(node.input, alias, tuple(items))
+    if not all(i.type.is_groupable for i in (*rows.items, *node.items)):
+        return None
+    kept.part_length = kept.part_length or length
+    scan = kept.keep(rows, (), "the rows of a pattern, by period", column_of(period))
+    parts_of = replace(scan, alias=kept.alias())
+
+    def there(value: Scalar) -> Scalar:
+        return Scalar.column(parts_of.alias, column_of(value))
+
+    by = tuple(
+        Item(column_of(k), there(k), i.type)
+        for k, i in zip((*keys, period), (*node.partition, Item("", period, BIGINT)), strict=True)
+    )
+    call = AggregateCall(_SEPARATORS, "sum", there(counted), BIGINT, BIGINT)
+    names = tuple(dict.fromkeys(column_of(k) for k in keys))
+    reason = "how many rows of a key no match has, in each period"
+    counts = kept.keep(Aggregate(parts_of, kept.alias(), by, (call,)), names, reason)
+
+    def moved(value: Scalar) -> Scalar:
+        known = placed.get(value)
+        return value if known is None else Scalar.column(scan.alias, column_of(known))
+
+    return Separated(
+        rebuilt(node, (scan,), moved),
+        counts.relation,
+        counts.columns[: len(keys)],
+        part=counts.columns[len(keys)][0],
+        separators=counts.columns[-1][0],
+        at=Scalar.column(scan.alias, column_of(period)),
+    )
+
+
+@TIME_CLASSES.add(Separated)
+def time_class_of_separated(node: Separated) -> TimeClass:
+    """The rows of some parts are enough."""
+    where = "between the nearest parts, on either side of the change, with a row that no match has"
+    return TimeClass("windowed", f"the rows of an affected key {where}")
+
+
+def _looks_at_its_rows(node: Match) -> bool:
+    """Whether a match follows from its rows alone. The automaton would test rows that it has not come to."""
+    is_numbered = any((FOUND, NUMBER) in i.value.columns for i in node.items)
+    is_keyed_once = len({i.value for i in node.partition}) == len(node.partition)
+    is_alone = not node.shifts and not is_numbered
+    return isinstance(node.recognizer.regular, Regular) and is_alone and is_keyed_once

@@ -55,8 +55,10 @@ def _row(key: str | None, day: int, x: int | None, hour: int = 6) -> Row:
     return (key, dt.datetime(2024, 1, 1, hour) + dt.timedelta(days=day), x)
 
 
-def _bench(rows: Sequence[Row], sql: str = LATE, **meta: object) -> Bench:
-    bench = Bench(plan_of(sql, [relation("m", COLUMNS)], meta), DuckDbEngine())
+def _bench(
+    rows: Sequence[Row], sql: str = LATE, measured: TableStatistics | None = None, **meta: object
+) -> Bench:
+    bench = Bench(plan_of(sql, [relation("m", COLUMNS)], meta, measured), DuckDbEngine())
     bench.engine.create_table("m", relation("m", COLUMNS).columns, rows, change_feed=True)
     bench.refresh()
     bench.check()
@@ -84,8 +86,9 @@ def _random_changes(seed: int, steps: int) -> None:
     if rng.random() < 0.3:
         # Matches of many days, and keys without a separator.
         rows = [(k, at, 8) if x is not None and x % 4 else (k, at, x) for k, at, x in rows]
-    bench = _bench(rows, QUERIES[name])
+    bench = _bench(rows, QUERIES[name], TableStatistics.of({"m": len(rows)}) if seed % 2 else None)
     assert _is_separated(bench)
+    assert len(bench.plan.helpers) == (0 if seed % 2 else 2) + (name == "grouped")
     for step in range(steps):
         gone = rng.sample(rows, min(len(rows), rng.randrange(6)))
         come = [_random_row(rng, None if rng.random() < 0.5 else 40 + step) for _ in range(rng.randrange(8))]

@@ -81,7 +81,14 @@ class Wanted:
     def parts(self) -> WantedParts:
         """How rows of patterns are kept."""
         is_chosen = self.chooses_length and self.strategy == "auto"
-        return WantedParts(self.part_length, self.buckets, is_chosen, self.measured, self.separates)
+        return WantedParts(
+            self.part_length,
+            self.buckets,
+            is_chosen,
+            measured=self.measured,
+            separates=self.separates,
+            dropped=self.dropped,
+        )
 
     @property
     def only_needed(self) -> bool:

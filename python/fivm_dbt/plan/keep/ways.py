@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from fivm_dbt.catalog import TableStatistics
+from fivm_dbt.catalog.statistics import READ_UP_TO
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.node import Node
 from fivm_dbt.parts.length import Length
-from fivm_dbt.plan.keep.kept_views import KeptViews
+from fivm_dbt.plan.keep.kept_views import Copied, KeptViews
 from fivm_dbt.registry import Registry
 
 
@@ -20,7 +21,8 @@ class WantedParts:
     """How rows are to be kept: in time parts of a ``length``, if in any, and so many ``buckets``, where that is said.
 
     Where the length ``is_chosen``, nobody has given it, and it may be another by what was ``measured``. ``separates``
-    says that a pattern may be found between the rows that no match has.
+    says that a pattern may be found between the rows that no match has. Of inputs that are ``dropped`` in parts a copy
+    has the rows of these still.
     """
 
     length: Length | None
@@ -28,6 +30,14 @@ class WantedParts:
     is_chosen: bool = False
     measured: TableStatistics | None = None
     separates: bool = True
+    dropped: frozenset[str] = frozenset()
+
+    def are_read(self, copied: Copied | None) -> bool:
+        """Whether a refresh reads all of an input rather than a copy, which has to be written too."""
+        if copied is None or not self.is_chosen or self.measured is None or copied.relation in self.dropped:
+            return False
+        rows = self.measured.rows_of(copied.relation)
+        return rows is not None and rows <= READ_UP_TO
 
 
 KEPT_AS: Registry[Callable[[KeptViews, Any, WantedParts], Node | None]] = Registry()

@@ -14,11 +14,14 @@ ranges of a key. (Of what ViewDF, section 4.3, calls the state of a key, nothing
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import count
+
 from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.delta.rule import delta_of, told_of
 from fivm_dbt.delta.term import Derive, Term, at_side
 from fivm_dbt.features.match.delta.columns import over, written
-from fivm_dbt.features.match.ir.separated import Separated
+from fivm_dbt.features.match.ir.separated import Separated, separators_by_part
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.node import Item, Node, Side
 from fivm_dbt.ir.nodes import Distinct, Filter, Map, UnionAll
@@ -40,7 +43,7 @@ def delta_between_separators(node: Separated, delta: Derive) -> tuple[Term, ...]
     if not changed:
         return ()
     needed = _needed(node, tuple(t.node for t in changed))
-    values = (*(k.value for k in match.partition), node.at)
+    values = (*(k.value for k in match.partition), node.part)
     pairs = tuple((v, f.scalar) for v, f in zip(values, needed.fields, strict=True))
     return tuple(
         Term(match.with_inputs((Restrict(at_side(match.input, side), needed, pairs),)), Scalar.number(sign))
@@ -66,24 +69,33 @@ def _needed(node: Separated, changed: tuple[Node, ...]) -> Distinct:
         return Item(_PART, part, BIGINT), Item(_HAS, has, INT), Item(_IS_CHANGED, flag, INT)
 
     here = own(tuple(i.value for i in partition))
-    none = Scalar.number(0)
-    moved = [Map(row, alias, (*here, *part(none, node.at, is_changed=True))) for row in changed]
-    of = [Map(row, f"{alias}_keys", here) for row in changed] if keys else []
-    there = f"{alias}_kept"
-    kept: Node = Scan(
-        node.relation,
-        there,
-        (*node.keys, (node.part, BIGINT), (node.separators, BIGINT)),
-        Side.OLD,
-    )
-    stored = tuple(Scalar.column(there, name) for name, _ in node.keys)
-    if keys:
-        sequences = Distinct(of[0] if len(of) == 1 else UnionAll(tuple(of), f"{alias}_keys"))
-        pairs = tuple((s, f.scalar) for s, f in zip(stored, sequences.fields, strict=True))
-        kept = Restrict(kept, sequences, pairs)
-    has = over("CASE WHEN a.n > 0 THEN 1 ELSE 0 END", n=Scalar.column(there, node.separators))
-    known = Map(kept, alias, (*own(stored), *part(has, Scalar.column(there, node.part), is_changed=False)))
+    moved = [Map(row, alias, (*here, *part(Scalar.number(0), node.part, is_changed=True))) for row in changed]
+    of = [Map(row, f"{alias}_keys", here) for row in changed]
+    sequences = Distinct(of[0] if len(of) == 1 else UnionAll(tuple(of), f"{alias}_keys")) if keys else None
+    counts = _counts(node, sequences, f"{alias}_before")
+    *stored, period, separators = (f.scalar for f in counts.fields)
+    has = over("CASE WHEN a.n > 0 THEN 1 ELSE 0 END", n=separators)
+    known = Map(counts, alias, (*own(tuple(stored)), *part(has, period, is_changed=False)))
     return _met(UnionAll((known, *moved), alias), alias, keys)
+
+
+def _counts(node: Separated, sequences: Distinct | None, alias: str) -> Node:
+    """The number of separators of some keys in each part before the refresh: as it is kept, or of the old rows."""
+
+    def restricted(rows: Node, values: Sequence[Scalar]) -> Node:
+        if sequences is None:
+            return rows
+        return Restrict(
+            rows, sequences, tuple(zip(values, (f.scalar for f in sequences.fields), strict=True))
+        )
+
+    if node.stored is not None:
+        scan = Scan(node.stored.relation, alias, node.stored.columns, Side.OLD)
+        return restricted(scan, [f.scalar for f in scan.fields[:-2]])
+    numbers = count(1)
+    counts = separators_by_part(node.match, node.part, node.separates, lambda: f"{alias}_{next(numbers)}")
+    old = at_side(counts.input, Side.OLD)
+    return counts.with_inputs((restricted(old, [k.value for k in counts.keys[:-1]]),))
 
 
 def _met(parts: UnionAll, alias: str, keys: tuple[str, ...]) -> Distinct:

@@ -6,30 +6,42 @@ last one before it and to the first one behind it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.features.match.ir.match import Match
-from fivm_dbt.ir.node import Node
+from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
+from fivm_dbt.ir.node import Item, Node
+from fivm_dbt.ir.rename import moved, renamed
 from fivm_dbt.ir.scalar import Scalar
+
+PART, SEPARATORS = "period", "separators"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The relation that keeps the counts of :func:`separators_by_part`, and their columns there."""
+
+    relation: str
+    columns: tuple[tuple[str, SparkType], ...]
 
 
 @dataclass(frozen=True)
 class Separated(Node):
-    """The rows of ``input``, of which it is known where the separators of a key lie.
+    """The rows of ``input``, a pattern of which it is known which rows separate.
 
-    ``relation`` keeps in its columns ``keys`` and ``part`` the time parts in which a key has rows, and in
-    ``separators`` how many of these separate. ``at`` is the time part of a row, over the rows of the pattern.
+    ``part`` and ``separates`` are over its rows: the time part in which a row lies, and 1 where it separates, else 0.
+    ``stored`` are its counts, where they are kept.
     """
 
     is_item = True
 
     input: Node
-    relation: str
-    keys: tuple[tuple[str, SparkType], ...]
-    part: str
-    separators: str
-    at: Scalar
+    part: Scalar
+    separates: Scalar
+    stored: Stored | None = None
 
     @property
     def match(self) -> Match:
@@ -49,4 +61,14 @@ class Separated(Node):
 
     @property
     def described(self) -> str:
-        return f"Separated by the rows that no match has, counted in {self.relation}"
+        counted = "" if self.stored is None else f", counted in {self.stored.relation}"
+        return f"Separated by the rows that no match has{counted}"
+
+
+def separators_by_part(match: Match, part: Scalar, separates: Scalar, alias: Callable[[], str]) -> Aggregate:
+    """``γ[K, part; Σ separates]`` over the rows of a pattern with the key K, under aliases of its own."""
+    rows, names = renamed(match.input, lambda _: alias())
+    keys = (Item(f"key_{n}", i.value, i.type) for n, i in enumerate(match.partition, start=1))
+    by = tuple(Item(i.name, moved(i.value, names), i.type) for i in (*keys, Item(PART, part, BIGINT)))
+    call = AggregateCall(SEPARATORS, "sum", moved(separates, names), BIGINT, BIGINT)
+    return Aggregate(rows, alias(), by, (call,))

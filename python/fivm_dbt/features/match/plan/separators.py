@@ -1,8 +1,8 @@
 """A pattern whose separators are known has two inner views: its rows by period, and how many separate in each of a key.
 
-No state of the pattern is kept. A change reads the rows between the nearest periods with a separator, on either side
-(:mod:`fivm_dbt.features.match.delta.separators`). Patterns that number their matches, or that look at rows beside their
-own by PREV and NEXT, are left to marks.
+It has none over an input that each refresh can read. No state of the pattern is kept. A change reads the rows between
+the nearest periods with a separator, on either side (:mod:`fivm_dbt.features.match.delta.separators`). Patterns that
+number their matches, or that look at rows beside their own by PREV and NEXT, are left to marks.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from dataclasses import replace
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.features.match.ir.match import FOUND, NUMBER, ROW, Match
 from fivm_dbt.features.match.ir.regular import Regular
-from fivm_dbt.features.match.ir.separated import Separated
+from fivm_dbt.features.match.ir.separated import Separated, Stored, separators_by_part
 from fivm_dbt.features.match.ir.separators import separator
 from fivm_dbt.features.match.plan.measured import are_often
-from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
-from fivm_dbt.ir.node import Item
+from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Map
 from fivm_dbt.ir.part_columns import period_of
 from fivm_dbt.ir.rename import rebuilt
@@ -38,8 +37,8 @@ def by_separators(kept: KeptViews, node: Match, parts: WantedParts, length: Leng
     tells = separator(node.recognizer, frozenset(own)) if is_plain else None
     if tells is None:
         return None
-    at = next(i for i in node.columns if i.name == node.order[0].column)
-    part = period_of(at.value, at.type, length)
+    time = next(i for i in node.columns if i.name == node.order[0].column)
+    part = period_of(time.value, time.type, length)
     separates = tells.substitute(lambda c: own[c[1]] if c[0] == ROW else None)
     if not are_often(kept, node, part, separates, parts):
         return None
@@ -63,33 +62,25 @@ def by_separators(kept: KeptViews, node: Match, parts: WantedParts, length: Leng
     if not all(i.type.is_groupable for i in (*rows.items, *node.items)):
         return None
     kept.part_length = kept.part_length or length
-    scan = kept.keep(rows, (), "the rows of a pattern, by period", column_of(period))
-    parts_of = replace(scan, alias=kept.alias())
-
-    def there(value: Scalar) -> Scalar:
-        return Scalar.column(parts_of.alias, column_of(value))
-
-    by = tuple(
-        Item(column_of(k), there(k), i.type)
-        for k, i in zip((*keys, period), (*node.partition, Item("", period, BIGINT)), strict=True)
+    is_read = parts.are_read(kept.copied(node.input))
+    scan: Node = (
+        rows if is_read else kept.keep(rows, (), "the rows of a pattern, by period", column_of(period))
     )
-    call = AggregateCall(_SEPARATORS, "sum", there(counted), BIGINT, BIGINT)
-    names = tuple(dict.fromkeys(column_of(k) for k in keys))
-    reason = "how many rows of a key no match has, in each period"
-    counts = kept.keep(Aggregate(parts_of, kept.alias(), by, (call,)), names, reason)
+    table = scan.fields[0].table
 
     def moved(value: Scalar) -> Scalar:
         known = placed.get(value)
-        return value if known is None else Scalar.column(scan.alias, column_of(known))
+        return value if known is None else Scalar.column(table, column_of(known))
 
-    return Separated(
-        rebuilt(node, (scan,), moved),
-        counts.relation,
-        counts.columns[: len(keys)],
-        part=counts.columns[len(keys)][0],
-        separators=counts.columns[-1][0],
-        at=Scalar.column(scan.alias, column_of(period)),
-    )
+    match = rebuilt(node, (scan,), moved)
+    at, separators = (Scalar.column(table, column_of(column)) for column in (period, counted))
+    if is_read:
+        return Separated(match, at, separators)
+    counts = separators_by_part(match, at, separators, kept.alias)
+    names = tuple(dict.fromkeys(column_of(k) for k in keys))
+    reason = "how many rows of a key no match has, in each period"
+    stored = kept.keep(counts, names, reason)
+    return Separated(match, at, separators, Stored(stored.relation, stored.columns))
 
 
 @TIME_CLASSES.add(Separated)

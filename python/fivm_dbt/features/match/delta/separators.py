@@ -93,7 +93,7 @@ def _counts(node: Separated, sequences: Distinct | None, alias: str) -> Node:
         scan = Scan(node.stored.relation, alias, node.stored.columns, Side.OLD)
         return restricted(scan, [f.scalar for f in scan.fields[:-2]])
     numbers = count(1)
-    counts = separators_by_part(node.match, node.part, node.separates, lambda: f"{alias}_{next(numbers)}")
+    counts = separators_by_part(node.match, node.part, lambda: f"{alias}_{next(numbers)}")
     old = at_side(counts.input, Side.OLD)
     return counts.with_inputs((restricted(old, [k.value for k in counts.keys[:-1]]),))
 

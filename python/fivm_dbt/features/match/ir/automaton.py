@@ -41,6 +41,19 @@ class Automaton:
         """Whether no row at all is a match."""
         return ACCEPT in self.first
 
+    @property
+    def shortest(self) -> int:
+        """How many rows a match has at least.
+
+        >>> from fivm_dbt.features.match.ir.syntax import parse_pattern
+        >>> [automaton(parse_pattern(text)).shortest for text in ("A", "A{3,} B?", "A (B C | D) E+", "A | B C")]
+        [1, 3, 3, 1]
+        """
+        reached, rows = set(self.first), 0
+        while ACCEPT not in reached:
+            reached, rows = {state for i in reached for state in self.follow[i - 1]}, rows + 1
+        return rows
+
     def states_of(self, variable: str) -> tuple[int, ...]:
         return tuple(i for i, symbol in enumerate(self.symbols, start=1) if symbol == variable)
 

@@ -136,7 +136,8 @@ class Match(Local):
 
     ``columns`` are what a row of the input is to the recognizer, ``order`` tells all rows of a partition apart that
     differ in them. The fields are PARTITION BY and the ``items``, which are over KEYS, FINAL, RUNNING and FOUND.
-    ``part`` is the time part of a row, over ROW, where the recognizer is ``per_part``.
+    ``part`` is the time part of a row, over ROW, where the recognizer is ``per_part``. ``separates``, over rows of the
+    input, is 1 for one that no match has, else 0; None where that is not known. Matches lie between such rows.
     """
 
     kind = "matches"
@@ -148,6 +149,7 @@ class Match(Local):
     recognizer: Recognizer
     items: tuple[Item, ...]
     part: Scalar | None = None
+    separates: Scalar | None = None
 
     def __post_init__(self) -> None:
         self._check(*(i.value for i in (*self.partition, *self.columns)))
@@ -179,7 +181,8 @@ class Match(Local):
     def described(self) -> str:
         by = ", ".join(i.value.sql for i in self.partition) or "nothing"
         how = recognized(self.recognizer, self.order, self.items)
-        return f"Match {self.alias} by {by} {how}, {self.recognizer.way}"
+        between = "" if self.separates is None else ", between rows that no match has"
+        return f"Match {self.alias} by {by} {how}, {self.recognizer.way}{between}"
 
 
 def recognized(rec: Recognizer, order: Sequence[Ordering], items: Sequence[Item]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.features.match.ir.match import Match
 from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.node import Item, Node
@@ -30,17 +30,15 @@ class Stored:
 
 @dataclass(frozen=True)
 class Separated(Node):
-    """The rows of ``input``, a pattern of which it is known which rows separate.
+    """The rows of ``input``, a pattern of which it is known which rows separate, and that looks at no others.
 
-    ``part`` and ``separates`` are over its rows: the time part in which a row lies, and 1 where it separates, else 0.
-    ``stored`` are its counts, where they are kept.
+    ``part`` is the time part of a row, over its rows. ``stored`` are the counts of separators, where they are kept.
     """
 
     is_item = True
 
     input: Node
     part: Scalar
-    separates: Scalar
     stored: Stored | None = None
 
     @property
@@ -65,10 +63,11 @@ class Separated(Node):
         return f"Separated by the rows that no match has{counted}"
 
 
-def separators_by_part(match: Match, part: Scalar, separates: Scalar, alias: Callable[[], str]) -> Aggregate:
+def separators_by_part(match: Match, part: Scalar, alias: Callable[[], str]) -> Aggregate:
     """``γ[K, part; Σ separates]`` over the rows of a pattern with the key K, under aliases of its own."""
+    assert match.separates is not None
     rows, names = renamed(match.input, lambda _: alias())
     keys = (Item(f"key_{n}", i.value, i.type) for n, i in enumerate(match.partition, start=1))
     by = tuple(Item(i.name, moved(i.value, names), i.type) for i in (*keys, Item(PART, part, BIGINT)))
-    call = AggregateCall(SEPARATORS, "sum", moved(separates, names), BIGINT, BIGINT)
+    call = AggregateCall(SEPARATORS, "sum", moved(match.separates, names), INT, BIGINT)
     return Aggregate(rows, alias(), by, (call,))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from fivm_dbt.features.match.ir.match import ROW, Recognizer
+from fivm_dbt.features.match.ir.regular import Regular
 from fivm_dbt.ir.scalar import Scalar, conjuncts
 
 
@@ -19,13 +20,15 @@ def separator(recognizer: Recognizer, columns: frozenset[str]) -> Scalar | None:
     >>> from fivm_dbt.features.match.ir.match import Skip
     >>> from fivm_dbt.features.match.ir.syntax import parse_pattern
     >>> late = ("late", Scalar.parse(f"{ROW}.delay > 15"))
-    >>> found = Recognizer("late+", automaton(parse_pattern("late+")), (late,), (), (), Skip("past last row"), False)
+    >>> one, skip, way = parse_pattern("late+"), Skip("past last row"), Regular(("late",), "1+", (), None)
+    >>> found = Recognizer("late+", automaton(one), (late,), (), (), skip, False, regular=way)
     >>> separator(found, frozenset({"delay"})).sql
     'CASE WHEN __fivm_row.delay > 15 THEN 0 ELSE 1 END'
     """
     automaton = recognizer.automaton
-    # Anchors look at other rows than those of a match.
-    if recognizer.per_part or automaton.at_start or automaton.at_end:
+    # Anchors look at other rows than those of a match. The automaton would test rows that it has not come to.
+    is_regular = isinstance(recognizer.regular, Regular)
+    if not is_regular or recognizer.per_part or automaton.at_start or automaton.at_end:
         return None
     conditions = dict(recognizer.conditions)
     asked = [_of_row(conditions.get(v), columns) for v in dict.fromkeys(automaton.symbols)]

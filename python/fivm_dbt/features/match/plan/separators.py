@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fivm_dbt.catalog.types import BIGINT
-from fivm_dbt.features.match.ir.match import FOUND, NUMBER, ROW, Match
-from fivm_dbt.features.match.ir.regular import Regular
-from fivm_dbt.features.match.ir.separated import Separated, Stored, separators_by_part
-from fivm_dbt.features.match.ir.separators import separator
+from fivm_dbt.catalog.types import BIGINT, INT
+from fivm_dbt.features.match.ir.match import Match
+from fivm_dbt.features.match.ir.separated import PART, SEPARATORS, Separated, Stored, separators_by_part
 from fivm_dbt.features.match.plan.measured import are_often
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Map
@@ -27,19 +25,14 @@ from fivm_dbt.plan.keep.time.time_class import TIME_CLASSES
 from fivm_dbt.plan.keep.ways import WantedParts
 from fivm_dbt.plan.model.view import TimeClass
 
-_PERIOD, _SEPARATORS = "period", "separators"
-
 
 def by_separators(kept: KeptViews, node: Match, parts: WantedParts, length: Length) -> Separated | None:
     """``node`` over kept rows, between its separators; None where these are not known, or rare."""
-    own = {i.name: i.value for i in node.columns}
-    is_plain = parts.separates and _looks_at_its_rows(node)
-    tells = separator(node.recognizer, frozenset(own)) if is_plain else None
-    if tells is None:
+    separates = node.separates
+    if separates is None or node.shifts or not parts.separates or _has_a_key_twice(node):
         return None
     time = next(i for i in node.columns if i.name == node.order[0].column)
     part = period_of(time.value, time.type, length)
-    separates = tells.substitute(lambda c: own[c[1]] if c[0] == ROW else None)
     if not are_often(kept, node, part, separates, parts):
         return None
     alias = kept.alias()
@@ -56,8 +49,8 @@ def by_separators(kept: KeptViews, node: Match, parts: WantedParts, length: Leng
     keys = [column(i) for i in node.partition]
     for item in node.columns:
         column(item)
-    period = column(Item(_PERIOD, part, BIGINT))
-    counted = column(Item(_SEPARATORS, separates.cast(BIGINT.text), BIGINT))
+    period = column(Item(PART, part, BIGINT))
+    column(Item(SEPARATORS, separates, INT))
     rows = Map(node.input, alias, tuple(items))
     if not all(i.type.is_groupable for i in (*rows.items, *node.items)):
         return None
@@ -73,14 +66,14 @@ def by_separators(kept: KeptViews, node: Match, parts: WantedParts, length: Leng
         return value if known is None else Scalar.column(table, column_of(known))
 
     match = rebuilt(node, (scan,), moved)
-    at, separators = (Scalar.column(table, column_of(column)) for column in (period, counted))
+    at = Scalar.column(table, column_of(period))
     if is_read:
-        return Separated(match, at, separators)
-    counts = separators_by_part(match, at, separators, kept.alias)
+        return Separated(match, at)
+    counts = separators_by_part(match, at, kept.alias)
     names = tuple(dict.fromkeys(column_of(k) for k in keys))
     reason = "how many rows of a key no match has, in each period"
     stored = kept.keep(counts, names, reason)
-    return Separated(match, at, separators, Stored(stored.relation, stored.columns))
+    return Separated(match, at, Stored(stored.relation, stored.columns))
 
 
 @TIME_CLASSES.add(Separated)
@@ -90,9 +83,5 @@ def time_class_of_separated(node: Separated) -> TimeClass:
     return TimeClass("windowed", f"the rows of an affected key {where}")
 
 
-def _looks_at_its_rows(node: Match) -> bool:
-    """Whether a match follows from its rows alone. The automaton would test rows that it has not come to."""
-    is_numbered = any((FOUND, NUMBER) in i.value.columns for i in node.items)
-    is_keyed_once = len({i.value for i in node.partition}) == len(node.partition)
-    is_alone = not node.shifts and not is_numbered
-    return isinstance(node.recognizer.regular, Regular) and is_alone and is_keyed_once
+def _has_a_key_twice(node: Match) -> bool:
+    return len({i.value for i in node.partition}) < len(node.partition)

@@ -19,32 +19,22 @@ from fivm_dbt.features.match.spark.found import Found
 from fivm_dbt.features.match.spark.symbols import symbol
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, identifier
+from fivm_dbt.naming import PREFIX
 from fivm_dbt.spark.select import WRITERS, Reader, select_columns
 
 _ROWS, _MATCHES = "sorted_rows", "matches"
+_SEPARATES, _RANGE = f"{PREFIX}separates", f"{PREFIX}range"
+"""Whether a row separates, and how many rows of its partition have separated before it."""
 
 
 @WRITERS.add(Match)
 def select_matches(node: Match, reader: Reader) -> exp.Select:
     """The query whose rows are those of ``node``."""
     keys = [f"key_{number}" for number in range(1, len(node.partition) + 1)]
-    numbered = select_columns(_numbered(node, keys), node.input, reader).subquery("numbered_rows", copy=False)
-    shown = [POSITION, *_row_columns(node)]
-    if isinstance(node.recognizer.regular, Regular):
-        letter = _aliased(symbol(node.recognizer, node.recognizer.regular), SYMBOL)
-        columns = [*map(exp.column, keys), *(column_ast("", name) for name in shown), letter]
-        numbered = (
-            exp.select(*columns, copy=False).from_(numbered, copy=False).subquery("lettered_rows", copy=False)
-        )
-        shown.append(SYMBOL)
-    row = exp.Struct(expressions=[_named(name, column_ast("", name)) for name in shown])
-    rows = exp.func("SORT_ARRAY", exp.func("COLLECT_LIST", row, dialect="spark"), dialect="spark")
-    by_key = exp.select(*(exp.column(k) for k in keys), _aliased(rows, _ROWS), copy=False)
-    by_key = by_key.from_(numbered, copy=False)
-    if keys:
-        by_key = by_key.group_by(*(exp.column(k) for k in keys), copy=False)
+    numbered = select_columns(_numbered(node, keys), node.input, reader)
+    by_key = _collected(node, keys, numbered.subquery("numbered_rows", copy=False))
     matches = _matches_in(node, exp.column(_ROWS))
-    matched = exp.select(*(exp.column(k) for k in keys), _aliased(matches, _MATCHES), copy=False)
+    matched = exp.select(*map(exp.column, keys), _aliased(matches, _MATCHES), copy=False)
     matched = matched.from_(by_key.subquery("partitions", copy=False), copy=False)
     query = exp.select(*_shown(node, keys), copy=False).from_(
         matched.subquery("matched", copy=False), copy=False
@@ -52,6 +42,32 @@ def select_matches(node: Match, reader: Reader) -> exp.Select:
     query = query.lateral(_exploded(exp.column(_MATCHES), FOUND), copy=False)
     if node.recognizer.all_rows:
         query = query.lateral(_exploded(field(FOUND, "match", "path"), RUNNING), copy=False)
+    return query
+
+
+def _collected(node: Match, keys: list[str], numbered: exp.Subquery) -> exp.Select:
+    """An array of rows for each partition, or for each range between separators that is long enough for a match."""
+    by = [*keys, *([] if node.separates is None else [_RANGE])]
+    shown = [POSITION, *_row_columns(node)]
+    source = numbered
+    if isinstance(node.recognizer.regular, Regular):
+        letter = _aliased(symbol(node.recognizer, node.recognizer.regular), SYMBOL)
+        columns = [*map(exp.column, by), *(column_ast("", name) for name in shown), letter]
+        lettered = exp.select(*columns, copy=False).from_(numbered, copy=False)
+        if node.separates is not None:
+            is_taken = exp.EQ(this=exp.column(_SEPARATES), expression=exp.Literal.number(0))
+            lettered = lettered.where(is_taken, copy=False)
+        source = lettered.subquery("lettered_rows", copy=False)
+        shown.append(SYMBOL)
+    row = exp.Struct(expressions=[_named(name, column_ast("", name)) for name in shown])
+    rows = exp.func("SORT_ARRAY", exp.func("COLLECT_LIST", row, dialect="spark"), dialect="spark")
+    query = exp.select(*map(exp.column, keys), _aliased(rows, _ROWS), copy=False).from_(source, copy=False)
+    if by:
+        query = query.group_by(*map(exp.column, by), copy=False)
+    shortest = node.recognizer.automaton.shortest
+    if node.separates is not None and shortest > 1:
+        long_enough = exp.GTE(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(shortest))
+        query = query.having(long_enough, copy=False)
     return query
 
 
@@ -83,6 +99,11 @@ def _numbered(node: Match, keys: list[str]) -> list[exp.Expr]:
     columns = [_aliased(i.value.ast(), key) for i, key in zip(node.partition, keys, strict=True)]
     columns.append(_aliased(window(exp.RowNumber()), POSITION))
     columns += [_aliased(i.value.ast(), i.name) for i in node.columns]
+    if node.separates is not None:
+        so_far = window(exp.Sum(this=node.separates.ast()))
+        rows = {"kind": "ROWS", "start": "UNBOUNDED", "start_side": "PRECEDING", "end": "CURRENT ROW"}
+        so_far.set("spec", exp.WindowSpec(**rows))
+        columns += [_aliased(node.separates.ast(), _SEPARATES), _aliased(so_far, _RANGE)]
     if node.part is not None:
         of_row = node.part.substitute(lambda c: values.get(c[1]))
         columns.append(_aliased(of_row.ast(), ROW_PART))

@@ -11,7 +11,19 @@ from sqlglot import exp
 from fivm_dbt.catalog.types import INT
 from fivm_dbt.errors import FivmError
 from fivm_dbt.features.match.ir.automaton import ACCEPT, Automaton
-from fivm_dbt.features.match.ir.match import FINAL, POSITION, ROW, TESTED, Match, Ordering, Recognizer, Skip
+from fivm_dbt.features.match.ir.match import (
+    FINAL,
+    FOUND,
+    NUMBER,
+    POSITION,
+    ROW,
+    TESTED,
+    Match,
+    Ordering,
+    Recognizer,
+    Skip,
+)
+from fivm_dbt.features.match.ir.separators import separator
 from fivm_dbt.features.match.ir.tokens import MatchTokensClause
 from fivm_dbt.features.match.sql.expressions import Reader, Registers, Rows
 from fivm_dbt.features.match.sql.output import MatchOutput
@@ -72,6 +84,7 @@ def _over(match: Match, input_: Scan, meaning: dict[ColumnId, Scalar]) -> Match:
         recognizer=match.recognizer,
         items=match.items,
         part=match.part,
+        separates=match.separates and match.separates.substitute(meaning.get),
     )
 
 
@@ -125,6 +138,9 @@ class _Clause:
         alias = self.lowering.alias("matched")
         columns = tuple(rows.columns.values())
         shifts = tuple(rows.shifts)
+        own = {item.name: item.value for item in columns}
+        is_numbered = any((FOUND, NUMBER) in item.value.columns for item in items)
+        separates = None if is_numbered else separator(recognizer, frozenset(own))
         return Match(
             self.part.node,
             alias,
@@ -135,6 +151,7 @@ class _Clause:
             recognizer=recognizer,
             items=items,
             part=part,
+            separates=separates and separates.substitute(lambda c: own[c[1]] if c[0] == ROW else None),
         )
 
     # PARTITION BY, ORDER BY

@@ -185,3 +185,10 @@ def test_runs_that_are_not_shown_as_one(other: Results, why: str, tmp_path: Path
     other.write(tmp_path / "other.json")
     done = CliRunner().invoke(command.main, [f"--from={tmp_path}/{name}.json" for name in ("one", "other")])
     assert done.exit_code == 2 and why in done.output, done.output
+
+
+def test_of_several_rounds_the_median_counts() -> None:
+    rounds = [_measured("fivm", seconds, round=n) for n, seconds in enumerate((9.0, 1.0, 2.0), start=1)]
+    other = _measured("fivm", 3.0, "r")
+    found = {bar.what: bar.figure for bar in bars(Results(1.0, 3, "2 cores", 1.0, (*rounds, other)))}
+    assert (found["median ratio"], found["worst ratio"]) == (0.25, 0.3)

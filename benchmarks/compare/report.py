@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 
 from rich.console import Console
 from rich.table import Table
@@ -116,7 +117,7 @@ def bars(results: Results) -> list[Bar]:
 
 
 def _ratios(scale: float, changed: Sequence[Measured]) -> list[Bar]:
-    """The middle and the worst ratio of the changes that there is a bar for."""
+    """The middle and the worst ratio of the changes that there is a bar for, of several rounds by their median."""
     if scale >= LARGE:
         few = [m for m in changed if m.change.endswith(" 0.1 %")]
         most = LARGE_MEDIAN, LARGE_WORST
@@ -126,5 +127,7 @@ def _ratios(scale: float, changed: Sequence[Measured]) -> list[Bar]:
     if not few:
         return []
     names = ("median ratio", "worst ratio")
-    figures = (middle(few), max(m.ratio for m in few))
+    cases = dict.fromkeys((m.query, m.change) for m in few)
+    ratios = [middle([m for m in few if (m.query, m.change) == case]) for case in cases]
+    figures = (median(ratios), max(ratios))
     return [Bar(name, figure, bar) for name, figure, bar in zip(names, figures, most, strict=True)]

@@ -122,12 +122,14 @@ def _days(many: int) -> list[Row]:
 
 
 def test_what_is_read_does_not_depend_on_the_history() -> None:
-    found = []
+    found, statements = [], []
     for many in (10, 40):
         bench = _bench(_days(many))
         appended = _changed(bench, [_row(key, many, 9) for key in KEYS])
         late = _changed(bench, [_row("a", many - 5, 8, 23)], [_row("a", many - 6, 1, 12)])
         found.append([sum(n for name, n in r.scans if name.endswith("view_1_m")) for r in (appended, late)])
+        statements.append([len(r.statements) for r in (appended, late)])
+    assert statements[0] == statements[1] and max(statements[0]) <= 10
     assert found[0] == found[1] and all(0 < n < 150 for n in found[0])
 
 

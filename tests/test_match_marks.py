@@ -13,7 +13,6 @@ import pytest
 from fivm_dbt.catalog import Catalog, TableStatistics
 from fivm_dbt.catalog.statistics import days_of
 from fivm_dbt.config import load_config
-from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.explain.operators import maintenance
 from fivm_dbt.features.match.plan.measured import MeasuredKeys
 from fivm_dbt.plan.planner import plan_model
@@ -59,18 +58,12 @@ def _row(key: str | None, day: int, x: int, hour: int = 6) -> Row:
 def _bench(days: int, sql: str = SQL, *, is_counted: bool = True, **meta: object) -> Bench:
     """Every key has a row a day, and a match each three days."""
     rows = [_row(key, day, (20, 30, 1)[day % 3]) for day in range(days) for key in KEYS]
-    bench = Bench(plan_of(sql, [relation("m", COLUMNS)], meta), DuckDbEngine(tiny=not is_counted))
-    bench.engine.create_table("m", relation("m", COLUMNS).columns, rows, change_feed=True)
-    bench.refresh()
-    bench.check()
-    return bench
+    plan = plan_of(sql, [relation("m", COLUMNS)], meta)
+    return Bench.built(plan, {"m": rows}, is_counted=is_counted)
 
 
 def _changed(bench: Bench, insert: Sequence[Row] = (), delete: Sequence[Row] = ()) -> Report:
-    bench.engine.change("m", insert=list(insert), delete=list(delete))
-    report = bench.refresh()
-    bench.check()
-    return report
+    return bench.changed("m", insert, delete)
 
 
 def _read(report: Report, view: str) -> int:

@@ -11,7 +11,6 @@ import pytest
 
 from fivm_dbt.catalog import Catalog, TableStatistics
 from fivm_dbt.config import load_config
-from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.explain.operators import maintenance
 from fivm_dbt.features.match.ir.separated import Separated
 from fivm_dbt.plan.planner import plan_model
@@ -58,18 +57,12 @@ def _row(key: str | None, day: int, x: int | None, hour: int = 6) -> Row:
 def _bench(
     rows: Sequence[Row], sql: str = LATE, measured: TableStatistics | None = None, **meta: object
 ) -> Bench:
-    bench = Bench(plan_of(sql, [relation("m", COLUMNS)], meta, measured), DuckDbEngine())
-    bench.engine.create_table("m", relation("m", COLUMNS).columns, rows, change_feed=True)
-    bench.refresh()
-    bench.check()
-    return bench
+    plan = plan_of(sql, [relation("m", COLUMNS)], meta, measured)
+    return Bench.built(plan, {"m": rows}, is_counted=True)
 
 
 def _changed(bench: Bench, insert: Sequence[Row] = (), delete: Sequence[Row] = ()) -> Report:
-    bench.engine.change("m", insert=list(insert), delete=list(delete))
-    report = bench.refresh()
-    bench.check()
-    return report
+    return bench.changed("m", insert, delete)
 
 
 def _random_row(rng: random.Random, day: int | None = None) -> Row:

@@ -16,6 +16,7 @@ from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.rename import moved, renamed
 from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.naming import storable, unique_name
 
 PART, SEPARATORS = "period", "separators"
 
@@ -67,7 +68,9 @@ def separators_by_part(match: Match, part: Scalar, alias: Callable[[], str]) -> 
     """``γ[K, part; Σ separates]`` over the rows of a pattern with the key K, under aliases of its own."""
     assert match.separates is not None
     rows, names = renamed(match.input, lambda _: alias())
-    keys = (Item(f"key_{n}", i.value, i.type) for n, i in enumerate(match.partition, start=1))
-    by = tuple(Item(i.name, moved(i.value, names), i.type) for i in (*keys, Item(PART, part, BIGINT)))
+    by: list[Item] = []
+    for item in (*match.partition, Item(PART, part, BIGINT)):
+        name = unique_name(storable(item.name), {SEPARATORS, *(i.name for i in by)})
+        by.append(Item(name, moved(item.value, names), item.type))
     call = AggregateCall(SEPARATORS, "sum", moved(match.separates, names), INT, BIGINT)
-    return Aggregate(rows, alias(), by, (call,))
+    return Aggregate(rows, alias(), tuple(by), (call,))

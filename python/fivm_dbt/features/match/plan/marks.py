@@ -19,13 +19,14 @@ from fivm_dbt.features.match.delta.marks import marks_of
 from fivm_dbt.features.match.ir.match import KEYS, Match
 from fivm_dbt.features.match.ir.runs import DECIDED, OPEN, PART, SLOT, Runs
 from fivm_dbt.features.match.plan.measured import chosen
+from fivm_dbt.features.match.plan.rows import KeptColumns
 from fivm_dbt.features.match.plan.separators import by_separators
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Explode, Map
 from fivm_dbt.ir.part_columns import is_shorter_than_period, part_of, period_of
 from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import ColumnId, Scalar
-from fivm_dbt.naming import storable, unique_name
+from fivm_dbt.naming import storable
 from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.keep.kept_views import KeptViews, column_of
 from fivm_dbt.plan.keep.time.time_class import TIME_CLASSES
@@ -73,16 +74,8 @@ def _is_advanced(node: Match) -> bool:
 
 def _over_rows(kept: KeptViews, node: Match, length: Length, buckets: int) -> tuple[Map, Runs]:
     """What is kept of the rows, and the runs over it."""
-    alias = kept.alias()
-    items: list[Item] = []
-
-    def column(wanted: str, value: Scalar, type_: SparkType) -> Scalar:
-        found = next((i for i in items if i.value == value), None)
-        if found is None:
-            found = Item(unique_name(storable(wanted), {i.name for i in items}), value, type_)
-            items.append(found)
-        return Scalar.column(alias, found.name)
-
+    own_columns = KeptColumns(kept.alias())
+    column = own_columns.column
     partition = node.partition or (Item("any", Scalar.number(1), SparkType("int")),)
     keys = tuple(Item(i.name, column(i.name, i.value, i.type), i.type) for i in partition)
     columns = tuple(Item(i.name, column(i.name, i.value, i.type), i.type) for i in node.columns)
@@ -96,8 +89,9 @@ def _over_rows(kept: KeptViews, node: Match, length: Length, buckets: int) -> tu
     own = column("slot", slot, BIGINT)
     ordered = next(i for i in columns if i.name == at.name)
     names = _key_names(keys)
+    rows = own_columns.of(node.input)
     runs = Runs(
-        (Map(node.input, alias, tuple(items)),),
+        (rows,),
         kept.alias(),
         keys=tuple(Item(n, k.value, k.type) for n, k in zip(names, keys, strict=True)),
         part=part,
@@ -110,7 +104,7 @@ def _over_rows(kept: KeptViews, node: Match, length: Length, buckets: int) -> tu
         recognizer=node.recognizer,
         items=node.items,
     )
-    return Map(node.input, alias, tuple(items)), runs
+    return rows, runs
 
 
 def _key_names(keys: tuple[Item, ...]) -> tuple[str, ...]:

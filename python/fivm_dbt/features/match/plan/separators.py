@@ -7,18 +7,15 @@ number their matches, or that look at rows beside their own by PREV and NEXT, ar
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.features.match.ir.match import Match
 from fivm_dbt.features.match.ir.separated import PART, SEPARATORS, Separated, Stored, separators_by_part
 from fivm_dbt.features.match.plan.measured import are_often
-from fivm_dbt.ir.node import Item, Node
-from fivm_dbt.ir.nodes import Map
+from fivm_dbt.features.match.plan.rows import KeptColumns
+from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.part_columns import period_of
 from fivm_dbt.ir.rename import rebuilt
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.naming import storable, unique_name
 from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.keep.kept_views import KeptViews, column_of
 from fivm_dbt.plan.keep.time.time_class import TIME_CLASSES
@@ -35,23 +32,12 @@ def by_separators(kept: KeptViews, node: Match, parts: WantedParts, length: Leng
     part = period_of(time.value, time.type, length)
     if not are_often(kept, node, part, separates, parts):
         return None
-    alias = kept.alias()
-    items: list[Item] = []
-    placed: dict[Scalar, Scalar] = {}
-
-    def column(wanted: Item) -> Scalar:
-        if wanted.value not in placed:
-            name = unique_name(storable(wanted.name), {i.name for i in items})
-            items.append(replace(wanted, name=name))
-            placed[wanted.value] = Scalar.column(alias, name)
-        return placed[wanted.value]
-
-    keys = [column(i) for i in node.partition]
-    for item in node.columns:
-        column(item)
-    period = column(Item(PART, part, BIGINT))
-    column(Item(SEPARATORS, separates, INT))
-    rows = Map(node.input, alias, tuple(items))
+    columns = KeptColumns(kept.alias())
+    for item in (*node.partition, *node.columns):
+        columns.column(item.name, item.value, item.type)
+    period = columns.column(PART, part, BIGINT)
+    columns.column(SEPARATORS, separates, INT)
+    rows = columns.of(node.input)
     if not all(i.type.is_groupable for i in (*rows.items, *node.items)):
         return None
     kept.part_length = kept.part_length or length
@@ -60,17 +46,13 @@ def by_separators(kept: KeptViews, node: Match, parts: WantedParts, length: Leng
         rows if is_read else kept.keep(rows, (), "the rows of a pattern, by period", column_of(period))
     )
     table = scan.fields[0].table
-
-    def moved(value: Scalar) -> Scalar:
-        known = placed.get(value)
-        return value if known is None else Scalar.column(table, column_of(known))
-
-    match = rebuilt(node, (scan,), moved)
+    placed = {i.value: Scalar.column(table, i.name) for i in rows.items}
+    match = rebuilt(node, (scan,), lambda value: placed.get(value, value))
     at = Scalar.column(table, column_of(period))
     if is_read:
         return Separated(match, at)
     counts = separators_by_part(match, at, kept.alias)
-    names = tuple(dict.fromkeys(column_of(k) for k in keys))
+    names = tuple(k.name for k in counts.keys[:-1])
     reason = "how many rows of a key no match has, in each period"
     stored = kept.keep(counts, names, reason)
     return Separated(match, at, Stored(stored.relation, stored.columns))

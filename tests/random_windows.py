@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -213,10 +214,46 @@ def random_running(rng: random.Random) -> str:
     return query
 
 
-def random_scenario(seed: int) -> dict[str, Any]:
-    """Two models through a stream of changes whose end is an empty table."""
+def random_days(seed: int) -> dict[str, Any]:
+    """The same of dates, by which rows have a place in a sequence, or among all rows before them."""
     rng = random.Random(seed)
-    days = rng.choice((0, 0, 1))
+    by_date = random_scenario(
+        seed, lambda rng: rng.choice((_in_sequence, random_running))(rng), days=rng.choice((1, 2))
+    )
+    columns = [[name, "date" if type_ == "timestamp" else type_] for name, type_ in COLUMNS]
+    at = [name for name, _ in columns].index("ts")
+
+    def day(row: list[Any]) -> list[Any]:
+        return [value[:10] if place == at and value is not None else value for place, value in enumerate(row)]
+
+    def days(rows: list[list[Any]]) -> list[list[Any]]:
+        return [day(row) for row in rows]
+
+    steps = [
+        {
+            "delta": {
+                name: ({how: days(rows) for how, rows in change.items()} if name == "r" else change)
+                for name, change in step["delta"].items()
+            }
+        }
+        for step in by_date["steps"]
+    ]
+    initial = {**by_date["initial"], "r": days(by_date["initial"]["r"])}
+    return {
+        **by_date,
+        "id": f"days-{seed}",
+        "tables": {**by_date["tables"], "r": columns},
+        "initial": initial,
+        "steps": steps,
+    }
+
+
+def random_scenario(
+    seed: int, model: Callable[[random.Random], str] = random_model, days: int | None = None
+) -> dict[str, Any]:
+    """Two models through a stream of changes whose end is an empty table. ``days`` lie between hours, two at most."""
+    rng = random.Random(seed)
+    days = rng.choice((0, 0, 1)) if days is None else days
     rows = [random_row(rng, days) for _ in range(rng.choice((0, 8, 20)))]
     initial = list(rows)
     pairs = [("a", "1"), ("b", "2")]
@@ -238,6 +275,6 @@ def random_scenario(seed: int) -> dict[str, Any]:
         "id": f"windows-{seed}",
         "tables": {"r": COLUMNS, "d": [["k", "string"], ["g", "string"]]},
         "initial": {"r": [list(r) for r in initial], "d": [list(p) for p in pairs]},
-        "models": [{"name": name, "sql": random_model(rng)} for name in ("v", "w")],
+        "models": [{"name": name, "sql": model(rng)} for name in ("v", "w")],
         "steps": steps,
     }

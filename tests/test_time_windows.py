@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -19,7 +19,7 @@ from fivm_dbt.testing.replay import replay_scenario
 from fixtures.models import Bench, plan_of, relation
 from fixtures.runs import by_run, fast_only
 from generator.differential import tiny_workbench
-from random_windows import random_scenario, random_sessions
+from random_windows import random_days, random_scenario, random_sessions
 
 COLUMNS = "k string, ts timestamp, v int"
 BY_DAY = {"batch_size": "day"}
@@ -54,6 +54,14 @@ def test_random_models(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 )
 def test_random_sessions(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     _replay(random_sessions(seed), tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "seed",
+    by_run(range(1), more=range(1, 14), long=range(14, 60)),
+)
+def test_random_sequences_of_dates(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    _replay(random_days(seed), tmp_path, monkeypatch)
 
 
 def _replay(scenario: dict[str, Any], tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,6 +165,25 @@ def test_a_sequence_reads_near_days_and_the_list_of_days(sql: str) -> None:
         found[days] = (scans[rows], scans[bench.plan.root.relation], scans[listed])
     assert found[5][:2] == found[20][:2]
     assert found[5][2] < found[20][2] <= 4 * found[5][2]
+
+
+@pytest.mark.parametrize("sql", [LAG, RUNNING])
+def test_a_sequence_of_dates_reads_near_days(sql: str) -> None:
+    """One row a day: of fifty days or of two hundred the same rows are read, but for the list of days."""
+    found = set()
+    for days in (50, 200):
+        source = relation("raw.s", COLUMNS.replace("timestamp", "date"))
+        bench = Bench(plan_of(sql, [source], BY_DAY), DuckDbEngine())
+        rows = [(k, at.date(), v) for k, at, v in _rows(days, every=24 * 60)]
+        bench.engine.create_table("raw.s", source.columns, rows, change_feed=True)
+        bench.refresh()
+        bench.engine.change("raw.s", insert=[("k0", date(2024, 4, 29), 9)], delete=[])
+        scans = dict(bench.refresh().scans)
+        bench.check()
+        helper, _ = (v.name for v in bench.plan.helpers)
+        found.add((scans[helper], scans[bench.plan.root.relation]))
+    ((kept, _),) = found
+    assert 0 < kept < 10
 
 
 @pytest.mark.parametrize("sql", [SEQUENCES[0].replace("lag(v)", "lag(v, 3)"), LAST_ROWS])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import DATE, TIMESTAMP
 from fivm_dbt.ir.scalar import Scalar
 
 HOUR = 3_600_000_000
@@ -26,6 +28,19 @@ def timestamp(micros: Scalar) -> Scalar:
 def micros_of(time: Scalar) -> Scalar:
     """The microseconds since 1970 of a timestamp."""
     return Scalar.parse(f"UNIX_MICROS({time.sql})")
+
+
+def instant_of(time: Scalar, type_: SparkType | None) -> Scalar | None:
+    """A time as a timestamp: of a date its midnight, so that a date is as long before another as their midnights are.
+
+    None where the column has no type that has an instant.
+
+    >>> instant_of(Scalar.parse("r.d"), DATE).sql
+    'CAST(r.d AS TIMESTAMP)'
+    """
+    if type_ == DATE:
+        return time.cast("timestamp")
+    return time if type_ == TIMESTAMP else None
 
 
 def day_of(micros: Scalar) -> Scalar:

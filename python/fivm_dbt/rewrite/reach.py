@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from fivm_dbt.catalog.types import BIGINT, DATE, TIMESTAMP
-from fivm_dbt.ir.instants import HOUR, micros_of
+from fivm_dbt.catalog.types import BIGINT, DATE
+from fivm_dbt.ir.instants import HOUR, instant_of, micros_of
 from fivm_dbt.ir.intervals import interval_length
 from fivm_dbt.ir.near import Near, block_of
 from fivm_dbt.ir.node import Item
@@ -53,11 +53,10 @@ def _reach_of(node: Window) -> _Reach | None:
     for item in node.items:
         for window in window_calls(item.value):
             reach = _frame(window)
-            type_ = types.get(reach.at) if reach is not None else None
-            if reach is None or type_ not in (TIMESTAMP, DATE):
+            at = instant_of(reach.at, types.get(reach.at)) if reach is not None else None
+            if reach is None or at is None:
                 return None
-            # A date is as long before another as their midnights are.
-            found.append(reach if type_ == TIMESTAMP else replace(reach, at=reach.at.cast("timestamp")))
+            found.append(replace(reach, at=at))
     if not found or any(r.at != found[0].at for r in found):
         return None
     first, last = min(r.first for r in found), max(r.last for r in found)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.catalog.types import BIGINT, TIMESTAMP
+from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.aggregate import AggregateCall
-from fivm_dbt.ir.instants import DAY
+from fivm_dbt.ir.instants import DAY, instant_of
 from fivm_dbt.ir.near import Near, Part, Running
 from fivm_dbt.ir.nodes import Map
 from fivm_dbt.ir.rename import moved
@@ -90,12 +90,13 @@ def _running(node: Window) -> tuple[Scalar, bool, Running] | None:
         if how is None or not window.order or set(window.partition) != keys:
             return None
         first = window.order[0]
-        if types.get(first.by) != TIMESTAMP:
+        at = instant_of(first.by, types.get(first.by))
+        if at is None:
             return None
         if first.is_down:
             # A new row stands before all others, so that all of them are read: these lie together by key.
             return None
-        orders.add((first.by, first.nulls_are_low))
+        orders.add((at, first.nulls_are_low))
         type_ = BIGINT if how == "count" else item.type
         parts.append(Part(item.name, how, f"part_{len(parts) + 1}", type_))
     if len(orders) != 1:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from fivm_dbt.catalog.types import BIGINT, DATE, TIMESTAMP
-from fivm_dbt.ir.instants import DAY, day_of, micros_of
+from fivm_dbt.catalog.types import BIGINT, DATE
+from fivm_dbt.ir.instants import DAY, day_of, instant_of, micros_of
 from fivm_dbt.ir.near import Beside, Near, block_of
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import Scalar
@@ -65,9 +65,10 @@ def _look_of(node: Window) -> _Look | None:
     for item in node.items:
         for window in window_calls(item.value):
             look = _look(window)
-            if look is None or types.get(look.at) != TIMESTAMP:
+            at = instant_of(look.at, types.get(look.at)) if look is not None else None
+            if look is None or at is None:
                 return None
-            found.append(look)
+            found.append(replace(look, at=at))
     if not found or any((f.at, f.nulls_are_low) != (found[0].at, found[0].nulls_are_low) for f in found):
         return None
     return replace(found[0], earlier=max(f.earlier for f in found), later=max(f.later for f in found))

@@ -7,7 +7,7 @@ from fivm_dbt.spark.merge import Way, write_deltas
 from fivm_dbt.spark.pieces import pretty
 from fivm_dbt.spark.places import TOUCHED, Place
 from fivm_dbt.spark.statements import statement
-from fivm_dbt.steps.applying import anew_up_to, not_appended_to
+from fivm_dbt.steps.applying import REPLACED_FILES, REPLACED_ROWS, anew_up_to, not_appended_to
 from fivm_dbt.steps.binding import Binding, staged_input, staged_state
 from fivm_dbt.steps.example import EXAMPLE_HEAD, EXAMPLE_TIMES, example
 from fivm_dbt.steps.kinds import (
@@ -99,9 +99,12 @@ def _or_anew(plan: Plan) -> str:
     """What ``fivm_apply: auto`` may do instead."""
     if plan.config.fivm_apply != "auto":
         return ""
-    most, fewer = (anew_up_to(plan, plan.top, writes_changes) for writes_changes in (True, False))
+    most, fewer = (
+        round(anew_up_to(plan, plan.top, REPLACED_FILES, writes_changes=writes)) for writes in (True, False)
+    )
     over_thrift = f", over Thrift {fewer:,}" if fewer != most else ""
-    anew = f"; written anew while partitions have up to {most:,} rows{over_thrift} (fivm_apply)"
+    by_changed = ", a million for each row that changes" if most > REPLACED_ROWS else ""
+    anew = f"; written anew while partitions have up to {most:,} rows{by_changed}{over_thrift} (fivm_apply)"
     if not_appended_to(plan) is not None:
         return anew
     return f"; appended while what is added up has up to {APPENDED_ROWS:,} rows{anew}"

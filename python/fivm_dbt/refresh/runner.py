@@ -142,6 +142,13 @@ class Update:
         """The tail with the deltas appended to it."""
         return tail.longer({v: {t.value: t.rows for t in found} for v, found in self._touched.items()})
 
+    @property
+    def changed_per_partition(self) -> dict[str, float]:
+        """How many keys the delta of each view has in a partition that it touches, on average."""
+        return {
+            view: sum(t.rows for t in found) / len(found) for view, found in self._touched.items() if found
+        }
+
     def plan_append(self) -> Binding:
         """Have the deltas appended."""
         self._planned = appended(self._plan, self._touched)

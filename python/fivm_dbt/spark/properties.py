@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.state import StateTable
 from fivm_dbt.spark.formats import FORMAT, Need
 
 MODEL_PROPERTY, PROJECT_PROPERTY = "fivm.model", "fivm.project"
@@ -21,8 +22,13 @@ def owner_properties(plan: Plan) -> dict[str, str]:
 
 
 def state_properties(plan: Plan) -> dict[str, str]:
-    """Those of the table of all states (ADR 0028)."""
-    found = [c.name for c in plan.layout.columns if c.role == "key" and _has_statistics(c.type)]
+    """Those of the table of all states (ADR 0028).
+
+    The statistics of a file cost its writer as much as its rows do (ADR 0069). So they are of columns in whose order
+    rows come or lie: of any other each file has nearly the least and the greatest value.
+    """
+    ordered = {plan.layout.stored_as(view)[name] for view in plan.stored for name in _ordered(view.state)}
+    found = [c.name for c in plan.layout.columns if c.name in ordered and _has_statistics(c.type)]
     needs = (Need.CHANGES, Need.ONE_WRITER, Need.MANY_COMMITS, Need.LONG_PARTITIONS)
     is_bounded = any(view.state.bounded_by is not None for view in plan.stored)
     return {
@@ -52,6 +58,12 @@ def table_properties(properties: Mapping[str, str]) -> list[exp.Property]:
     return [
         exp.Property(this=exp.Literal.string(k), value=exp.Literal.string(v)) for k, v in properties.items()
     ]
+
+
+def _ordered(state: StateTable) -> set[str]:
+    """The keys of a state that are times, that its rows are sorted by, or that bound them."""
+    times = {k.name for k in state.keys if k.type.is_temporal}
+    return times | {*state.sorted_by} | ({state.bounded_by} if state.bounded_by is not None else set())
 
 
 def _has_statistics(type_: SparkType) -> bool:

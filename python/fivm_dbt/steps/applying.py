@@ -16,7 +16,10 @@ TAIL_PARTITIONS = 500
 """So many partitions of a view have something in the tail, at most: they are literals when it is folded in."""
 
 REPLACED_ROWS = 1_000_000
-"""Rows of a partition, on average, up to which ``auto`` writes it anew: what two cores write in a second."""
+"""Rows of a partition, on average, up to which ``auto`` writes it anew: about those of a file."""
+
+REPLACED_FILES = 10
+"""The same in files, where so many rows of the partition change: a MERGE would hardly leave a file as it is."""
 
 READ_ROWS = 1_000
 """The same where other models read the change feed, and it has all of these rows twice: as it was, and as it is."""
@@ -55,12 +58,19 @@ class StateSize:
         return StateSize(rows, partitions) if is_larger else self
 
 
-def replaced_states(plan: Plan, sizes: Mapping[str, StateSize], *, writes_changes: bool) -> frozenset[str]:
+def replaced_states(
+    plan: Plan,
+    sizes: Mapping[str, StateSize],
+    changed: Mapping[str, float],
+    *,
+    writes_changes: bool,
+) -> frozenset[str]:
     """The states whose touched partitions are written anew instead of merged into, by ``fivm_apply``.
 
-    ``auto`` takes those of known ``sizes`` with small partitions, of which a MERGE would write most files anew too, and
-    reads twice. They have to be smaller where the change feed is read, and every row of such a partition is in it: that
-    depends on whether the engine ``writes_changes``.
+    ``auto`` takes those of known ``sizes`` with few rows a partition for those that are ``changed`` in each, on
+    average. Of such a MERGE would write most files anew too, and read them twice. They have to be smaller where the
+    change feed is read, and every row of such a partition is in it: that depends on whether the engine
+    ``writes_changes``.
     """
     if plan.config.fivm_apply != "auto":
         return frozenset(v.name for v in plan.views if plan.config.fivm_apply == "replace")
@@ -68,14 +78,16 @@ def replaced_states(plan: Plan, sizes: Mapping[str, StateSize], *, writes_change
         view.name
         for view in plan.views
         if (size := sizes.get(view.name)) is not None
-        and size.rows <= anew_up_to(plan, view, writes_changes) * max(1, size.partitions)
+        and _rows_per_partition(size)
+        <= anew_up_to(plan, view, changed.get(view.name, 0), writes_changes=writes_changes)
     )
 
 
-def anew_up_to(plan: Plan, view: View, writes_changes: bool) -> int:
-    """Rows of a partition of a view's state, on average, up to which ``auto`` writes it anew."""
-    is_small = has_readers(plan, view) and not tells_changes(plan, writes_changes=writes_changes)
-    return READ_ROWS if is_small else REPLACED_ROWS
+def anew_up_to(plan: Plan, view: View, changed: float, *, writes_changes: bool) -> float:
+    """Rows of a partition of a view's state, on average, up to which ``auto`` writes it anew: by how many change."""
+    if has_readers(plan, view) and not tells_changes(plan, writes_changes=writes_changes):
+        return READ_ROWS
+    return REPLACED_ROWS * min(REPLACED_FILES, max(1.0, changed))
 
 
 def tells_changes(plan: Plan, *, writes_changes: bool) -> bool:

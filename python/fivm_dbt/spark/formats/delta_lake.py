@@ -34,6 +34,7 @@ _PROPERTIES: Mapping[Need, tuple[str, str]] = {
 }
 
 _FOUND_BY = "delta.dataSkippingStatsColumns"
+_FOUND_BY_NONE = ("delta.dataSkippingNumIndexedCols", "0")
 
 _ANY_NAMES = ("delta.columnMapping.mode", "name")
 _UNSTORABLE = frozenset(" ,;{}()\n\t=")
@@ -99,16 +100,20 @@ class DeltaLake:
         return exp.Table(this=exp.Anonymous(this="TABLE_CHANGES", expressions=bounds))
 
     def properties(
-        self, needs: Collection[Need] = (), *, found_by: Sequence[str] = (), named: Iterable[str] = ()
+        self,
+        needs: Collection[Need] = (),
+        *,
+        found_by: Sequence[str] | None = None,
+        named: Iterable[str] = (),
     ) -> dict[str, str]:
-        """A value by which rows are found is in the statistics of each file.
+        """A value by which rows are found is in the statistics of each file; None leaves to Delta which those are.
 
         >>> DeltaLake().properties([Need.CHANGES], found_by=["a b"], named=["a b", "c"])["delta.columnMapping.mode"]
         'name'
         """
         found = dict(_PROPERTIES[need] for need in needs)
-        if found_by:
-            found[_FOUND_BY] = ",".join(map(quote, found_by))
+        if found_by is not None:
+            found |= {_FOUND_BY: ",".join(map(quote, found_by))} if found_by else dict([_FOUND_BY_NONE])
         return found | (dict([_ANY_NAMES]) if any(not _UNSTORABLE.isdisjoint(n) for n in named) else {})
 
     def numbered(self, note: Note) -> dict[str, str]:

@@ -133,11 +133,16 @@ class TableFormat(Protocol):
         """
 
     def properties(
-        self, needs: Collection[Need] = (), *, found_by: Sequence[str] = (), named: Iterable[str] = ()
+        self,
+        needs: Collection[Need] = (),
+        *,
+        found_by: Sequence[str] | None = None,
+        named: Iterable[str] = (),
     ) -> dict[str, str]:
         """Those of a table that does what is needed.
 
-        Rows are ``found_by`` the values of these columns, without a look into other files. Columns are ``named`` so,
+        Rows are ``found_by`` the values of these columns, without a look into other files; None is what the format
+        takes itself. Columns are ``named`` so,
         with whatever letters.
         """
 

@@ -124,11 +124,11 @@ class NearViews:
         rows = replace(node.input, alias=self.kept.alias())
         names = {node.input.alias: rows.alias}
         keys = tuple(Item(column_of(k.value), moved(k.value, names), k.type) for k in node.key)
-        of, block = keys[:-2], keys[-2]
-        by = tuple(k.name for k in of)
+        # By their time and not by a hash of the key: a change is near in time, and its keys may be any.
+        of = keys[:-2]
         if near.running is not None:
             parts = Aggregate(rows, self.kept.alias(), keys, part_calls(node, names))
-            relation, columns = self._columns(parts, by, "what running functions are over each day of a key")
+            relation, columns = self._columns(parts, "what running functions are over each day of a key")
             found = [
                 replace(p, column=c)
                 for p, (c, _) in zip(near.running.parts, columns[len(keys) :], strict=True)
@@ -143,8 +143,8 @@ class NearViews:
             return replace(node, near=replace(near, running=running))
         assert near.beside is not None
         calls = (_ROWS_OF_DAY,) if near.beside.is_counted else ()
-        days = Aggregate(rows, self.kept.alias(), (*of, block), calls)
-        relation, columns = self._columns(days, by, "the days of each key that have rows")
+        days = Aggregate(rows, self.kept.alias(), keys, calls)
+        relation, columns = self._columns(days, "the days of each key that have rows")
         beside = replace(
             near.beside,
             relation=relation,
@@ -154,9 +154,7 @@ class NearViews:
         )
         return replace(node, near=replace(near, beside=beside))
 
-    def _columns(
-        self, node: Aggregate, by: tuple[str, ...], reason: str
-    ) -> tuple[str, tuple[tuple[str, SparkType], ...]]:
+    def _columns(self, node: Aggregate, reason: str) -> tuple[str, tuple[tuple[str, SparkType], ...]]:
         """The relation that keeps ``node``, and the columns that it has there."""
-        scan = self.kept.keep(node, by, reason)
+        scan = self.kept.keep(node, (), reason)
         return scan.relation, scan.columns

@@ -158,6 +158,21 @@ def test_auto_writes_small_partitions_anew(monkeypatch: pytest.MonkeyPatch) -> N
     assert _verbs(bench) == ["MERGE"]
 
 
+@pytest.mark.parametrize(("rows", "verb"), [(1, "MERGE"), (2, "INSERT")])
+def test_auto_writes_larger_partitions_anew_where_more_rows_change(
+    rows: int, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of a partition's four keys change: it may have twice the rows, or as many files as rows change."""
+    monkeypatch.setattr("fivm_dbt.steps.applying.APPENDED_ROWS", 0)
+    monkeypatch.setattr("fivm_dbt.steps.applying.REPLACED_ROWS", rows)
+    bench = _bench(fivm_apply="auto", fivm_buckets=1)
+    assert bench.finished.detail["sizes"] == {bench.plan.root.relation: [4, 1]}
+    assert _verbs(bench) == [verb]
+    monkeypatch.setattr("fivm_dbt.steps.applying.REPLACED_FILES", 1)
+    again = _bench(fivm_apply="auto", fivm_buckets=1)
+    assert _verbs(again) == ["MERGE"]
+
+
 def test_auto_merges_earlier_where_the_change_feed_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where every row of a partition that is written anew is in it, and not only what has changed."""
     bench = _bench(fivm_apply="auto")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 Row = tuple[Any, ...]
@@ -214,53 +215,21 @@ def random_running(rng: random.Random) -> str:
     return query
 
 
-def random_days(seed: int) -> dict[str, Any]:
-    """The same of dates, by which rows have a place in a sequence, or among all rows before them."""
-    rng = random.Random(seed)
-    by_date = random_scenario(
-        seed, lambda rng: rng.choice((_in_sequence, random_running))(rng), days=rng.choice((1, 2))
-    )
-    columns = [[name, "date" if type_ == "timestamp" else type_] for name, type_ in COLUMNS]
-    at = [name for name, _ in columns].index("ts")
-
-    def day(row: list[Any]) -> list[Any]:
-        return [value[:10] if place == at and value is not None else value for place, value in enumerate(row)]
-
-    def days(rows: list[list[Any]]) -> list[list[Any]]:
-        return [day(row) for row in rows]
-
-    steps = [
-        {
-            "delta": {
-                name: ({how: days(rows) for how, rows in change.items()} if name == "r" else change)
-                for name, change in step["delta"].items()
-            }
-        }
-        for step in by_date["steps"]
-    ]
-    initial = {**by_date["initial"], "r": days(by_date["initial"]["r"])}
-    return {
-        **by_date,
-        "id": f"days-{seed}",
-        "tables": {**by_date["tables"], "r": columns},
-        "initial": initial,
-        "steps": steps,
-    }
-
-
 def random_scenario(
-    seed: int, model: Callable[[random.Random], str] = random_model, days: int | None = None
+    seed: int,
+    model: Callable[[random.Random], str] = random_model,
+    new_row: Callable[[random.Random], Row] | None = None,
 ) -> dict[str, Any]:
-    """Two models through a stream of changes whose end is an empty table. ``days`` lie between hours, two at most."""
+    """Two models through a stream of changes whose end is an empty table."""
     rng = random.Random(seed)
-    days = rng.choice((0, 0, 1)) if days is None else days
-    rows = [random_row(rng, days) for _ in range(rng.choice((0, 8, 20)))]
+    new_row = new_row or partial(random_row, days=rng.choice((0, 0, 1)))
+    rows = [new_row(rng) for _ in range(rng.choice((0, 8, 20)))]
     initial = list(rows)
     pairs = [("a", "1"), ("b", "2")]
     steps: list[dict[str, Any]] = []
     for _ in range(4):
         gone = rng.sample(rows, min(len(rows), rng.choice((0, 1, 2, 6))))
-        come = [random_row(rng, days) for _ in range(rng.choice((0, 1, 3, 8)))]
+        come = [new_row(rng) for _ in range(rng.choice((0, 1, 3, 8)))]
         come += [(*row[:2], rng.choice((None, 0, 3)), *row[3:]) for row in gone if rng.random() < 0.4]
         come += [rng.choice(rows)] if rows and rng.random() < 0.3 else []
         for row in gone:
@@ -278,3 +247,18 @@ def random_scenario(
         "models": [{"name": name, "sql": model(rng)} for name in ("v", "w")],
         "steps": steps,
     }
+
+
+def random_days(seed: int) -> dict[str, Any]:
+    """The same of rows with dates, and of functions over those beside a row or before it."""
+
+    def row(rng: random.Random) -> Row:
+        key, at, *rest = random_row(rng, days=1 + seed % 2)
+        return (key, None if at is None else at[:10], *rest)
+
+    def model(rng: random.Random) -> str:
+        return rng.choice((_in_sequence, random_running))(rng)
+
+    scenario = random_scenario(seed, model, row)
+    columns = [[name, "date" if type_ == "timestamp" else type_] for name, type_ in COLUMNS]
+    return {**scenario, "id": f"days-{seed}", "tables": {**scenario["tables"], "r": columns}}

@@ -84,9 +84,9 @@ def _rows(days: int, keys: int = 2, every: int = 60) -> list[Row]:
     ]
 
 
-def _counting(sql: str, rows: list[Row], **meta: object) -> Bench:
+def _counting(sql: str, rows: list[Row], columns: str = COLUMNS, **meta: object) -> Bench:
     """A model, built, over an engine that counts what it reads."""
-    source = relation("raw.s", COLUMNS)
+    source = relation("raw.s", columns)
     bench = Bench(plan_of(sql, [source], {**BY_DAY, **meta}), DuckDbEngine())
     bench.engine.create_table("raw.s", source.columns, rows, change_feed=True)
     bench.refresh()
@@ -172,14 +172,9 @@ def test_a_sequence_of_dates_reads_near_days(sql: str) -> None:
     """One row a day: of fifty days or of two hundred the same rows are read, but for the list of days."""
     found = set()
     for days in (50, 200):
-        source = relation("raw.s", COLUMNS.replace("timestamp", "date"))
-        bench = Bench(plan_of(sql, [source], BY_DAY), DuckDbEngine())
-        rows = [(k, at.date(), v) for k, at, v in _rows(days, every=24 * 60)]
-        bench.engine.create_table("raw.s", source.columns, rows, change_feed=True)
-        bench.refresh()
-        bench.engine.change("raw.s", insert=[("k0", date(2024, 4, 29), 9)], delete=[])
-        scans = dict(bench.refresh().scans)
-        bench.check()
+        rows: list[Row] = [(k, at.date(), v) for k, at, v in _rows(days, every=24 * 60)]
+        bench = _counting(sql, rows, COLUMNS.replace("timestamp", "date"))
+        scans = dict(bench.changed("raw.s", [("k0", date(2024, 4, 29), 9)]).scans)
         helper, _ = (v.name for v in bench.plan.helpers)
         found.add((scans[helper], scans[bench.plan.root.relation]))
     ((kept, _),) = found

@@ -24,8 +24,8 @@ def owner_properties(plan: Plan) -> dict[str, str]:
 def state_properties(plan: Plan) -> dict[str, str]:
     """Those of the table of all states (ADR 0028).
 
-    The statistics of a file cost its writer as much as its rows do (ADR 0069). So they are of columns in whose order
-    rows come or lie: of any other each file has nearly the least and the greatest value.
+    Whoever writes a file pays for its statistics row by row (ADR 0069). So they are of columns in whose order rows
+    come or lie: of most others each file of a partition has nearly the least and the greatest value.
     """
     ordered = {plan.layout.stored_as(view)[name] for view in plan.stored for name in _ordered(view.state)}
     found = [c.name for c in plan.layout.columns if c.name in ordered and _has_statistics(c.type)]

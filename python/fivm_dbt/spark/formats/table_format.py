@@ -142,8 +142,7 @@ class TableFormat(Protocol):
         """Those of a table that does what is needed.
 
         Rows are ``found_by`` the values of these columns, without a look into other files; None is what the format
-        takes itself. Columns are ``named`` so,
-        with whatever letters.
+        takes itself. Columns are ``named`` so, with whatever letters.
         """
 
     def numbered(self, note: Note) -> dict[str, str]:

@@ -124,7 +124,6 @@ class NearViews:
         rows = replace(node.input, alias=self.kept.alias())
         names = {node.input.alias: rows.alias}
         keys = tuple(Item(column_of(k.value), moved(k.value, names), k.type) for k in node.key)
-        # By their time and not by a hash of the key: a change is near in time, and its keys may be any.
         of = keys[:-2]
         if near.running is not None:
             parts = Aggregate(rows, self.kept.alias(), keys, part_calls(node, names))
@@ -155,6 +154,9 @@ class NearViews:
         return replace(node, near=replace(near, beside=beside))
 
     def _columns(self, node: Aggregate, reason: str) -> tuple[str, tuple[tuple[str, SparkType], ...]]:
-        """The relation that keeps ``node``, and the columns that it has there."""
+        """The relation that keeps ``node``, and the columns that it has there.
+
+        Its rows are placed by time and not by a hash of the key: a change is near in time, and its keys may be any.
+        """
         scan = self.kept.keep(node, (), reason)
         return scan.relation, scan.columns

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from benchmarks.compare.cases import DATA, cases
-from benchmarks.compare.run import Comparison
+from benchmarks.compare.run import Comparison, differing_rows
 from benchmarks.compare.way import MODELS
 from benchmarks.compare.ways import BESIDE, FIVM
 
@@ -45,3 +45,18 @@ def test_ways_follow_changes(comparison: Comparison) -> None:
     assert {query for query, way in ways if way == "by_hand"} == {c.name for c in cases() if c.by_hand}
     assert {m.change for m in found if m.wrong and m.way == "microbatch"} >= {"customers 1 %", "one airport"}
     assert not any(m.wrong for m in found if m.change == "none")
+
+
+def test_rows_that_differ_are_counted_as_bags(spark: SparkSession) -> None:
+    wanted = "SELECT * FROM VALUES (1, NULL), (1, NULL), (2, 3.5) AS t (a, `b c`)"
+    others = [
+        wanted,
+        "SELECT * FROM VALUES (1, NULL), (2, 3.5) AS t (a, `b c`)",
+        "SELECT * FROM VALUES (1, NULL), (1, NULL), (2, 4.5), (1, NULL) AS t (x, y)",
+        "SELECT * FROM VALUES (1, 2.5) AS t (a, `b c`) WHERE a > 1",
+    ]
+    both_ways = [
+        spark.sql(f"({wanted} EXCEPT ALL {other}) UNION ALL ({other} EXCEPT ALL {wanted})").count()
+        for other in others
+    ]
+    assert differing_rows(spark, wanted, others) == both_ways == [0, 1, 3, 3]

@@ -87,12 +87,9 @@ class Comparison:
     ) -> Iterator[Measured]:
         reference = next(each for each in found if each.name == TABLE)
         recompute_seconds, _ = found[reference]
-        for each, (seconds, ran) in found.items():
-            if each is reference:
-                continue
-            wrong = sum(
-                _differing(self.session, each.shown(model), reference.shown(model)) for model in each.kept
-            )
+        others = [each for each in found if each is not reference]
+        for each, wrong in _wrong(self.session, reference, others).items():
+            seconds, ran = found[each]
             self.told(
                 f"{change}, {compared.name}, {each.name}: {ran.action} {seconds:.1f} s of {recompute_seconds:.1f} s"
                 + (f", {wrong} ROWS DIFFER" if wrong else "")
@@ -153,7 +150,28 @@ def _all(comparison: Comparison, wanted: Wanted) -> Iterator[list[Measured]]:
                     yield [*comparison.after(data, change, round_)]
 
 
-def _differing(session: SparkSession, one: str, other: str) -> int:
-    """Rows that only one of two queries has, as bags."""
-    both = (f"({a} EXCEPT ALL {b})" for a, b in ((one, other), (other, one)))
-    return int(session.sql(" UNION ALL ".join(both)).count())
+def differing_rows(session: SparkSession, reference: str, others: Sequence[str]) -> list[int]:
+    """Of each query the rows that only one of it and the reference has, as bags.
+
+    These are the rows of EXCEPT ALL both ways, of all queries by one grouping.
+    """
+    if not others:
+        return []
+    columns = ", ".join(f"`{name}`" for name in session.sql(reference).columns)
+    each = (f"SELECT *, {n} AS `of query` FROM ({query})" for n, query in enumerate((reference, *others)))
+    numbers = range(1, len(others) + 1)
+    more = ", ".join(f"count_if(`of query` = {n}) - count_if(`of query` = 0) AS `more {n}`" for n in numbers)
+    counted = f"SELECT {more} FROM ({' UNION ALL '.join(each)}) GROUP BY {columns}"
+    total = ", ".join(f"coalesce(sum(abs(`more {n}`)), 0)" for n in numbers)
+    return [int(rows) for rows in session.sql(f"SELECT {total} FROM ({counted})").collect()[0]]
+
+
+def _wrong(session: SparkSession, reference: Way, ways: Sequence[Way]) -> dict[Way, int]:
+    """Of each way the rows that differ from the recompute, of all models that it has."""
+    found = dict.fromkeys(ways, 0)
+    for model in reference.compared.models:
+        kept = [each for each in ways if model in each.kept]
+        rows = differing_rows(session, reference.shown(model), [each.shown(model) for each in kept])
+        for each, differing in zip(kept, rows, strict=True):
+            found[each] += differing
+    return found

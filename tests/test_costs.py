@@ -128,6 +128,8 @@ class TestEstimates:
         assert known.expected_of_written({"f": 200}).refresh == 20.0
         assert known.expected_of_written({"f": 100, "d": 3}).refresh is None, "of d nobody knows"
         assert known.expected_of_written({"f": None}).refresh is None
+        unread = replace(known, spent=(Spent({"f": 50}, 20.0, {"f": 100, "d": 7}),))
+        assert unread.expected_of_written({"f": 200, "d": 14}).refresh == 20.0, "nothing of d is read"
         assert Costs.of(known.as_dict()) == known
 
 

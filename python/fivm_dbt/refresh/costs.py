@@ -202,8 +202,8 @@ class Costs:
     def expected_of_written(self, written: Mapping[str, int | None]) -> Expected:
         """Of a refresh whose changes nobody has counted, by how many rows of each input have been written.
 
-        So many rows of them are net changes as the lower median of the shares of earlier ones says. Nothing is expected
-        where that is not known of an input.
+        So many rows of them are net changes as the lower median of the shares of earlier ones says: none where the
+        model does not read what is written there. Nothing is expected where that is not known of an input.
 
         >>> known = Costs(10.0, {}, (Spent({"f": 50}, 8.0, {"f": 100}), Spent({"f": 100}, 16.0, {"f": 100})))
         >>> known.expected_of_written({"f": 200}).refresh, known.expected_of_written({"f": None}).refresh
@@ -214,11 +214,7 @@ class Costs:
         return self.expected(known) if len(known) == len(changed) else Expected(None, self.build)
 
     def _net(self, name: str, written: int | None) -> int | None:
-        shares = [
-            s.changed[name] / s.written[name]
-            for s in self.spent
-            if s.changed.get(name) and s.written.get(name)
-        ]
+        shares = [s.changed.get(name, 0) / s.written[name] for s in self.spent if s.written.get(name)]
         return None if written is None or not shares else int(written * median_low(shares))
 
     def _believed(self, seconds: float, *, is_sure: bool = False) -> Expected:

@@ -15,7 +15,7 @@ from fivm_dbt.naming import COUNT, PARTITION
 from fivm_dbt.plan.model.head import NextHead, Written
 from fivm_dbt.spark.alarms import NEGATIVE
 from fivm_dbt.spark.places import Place
-from fivm_dbt.spark.replace import replaced_and_changes
+from fivm_dbt.spark.replace import new_rows
 from fivm_dbt.steps import applying
 from fivm_dbt.steps.binding import staged_state
 from fivm_dbt.testing.load import load_scenarios
@@ -145,6 +145,7 @@ def _verbs(bench: Bench) -> list[str]:
 def test_auto_writes_small_partitions_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the states are too many rows to be added up with what is appended."""
     monkeypatch.setattr("fivm_dbt.steps.applying.APPENDED_ROWS", 0)
+    monkeypatch.setattr(DuckDbEngine, "marks_rows", False)
     bench = _bench(fivm_apply="auto")
     assert bench.finished.detail["sizes"] == {bench.plan.root.relation: [4, 2]}
     assert _verbs(bench) == ["INSERT"]
@@ -165,6 +166,7 @@ def test_auto_writes_larger_partitions_anew_where_more_rows_change(
     """Two of a partition's four keys change: it may have twice the rows, or as many files as rows change."""
     monkeypatch.setattr("fivm_dbt.steps.applying.APPENDED_ROWS", 0)
     monkeypatch.setattr("fivm_dbt.steps.applying.REPLACED_ROWS", rows)
+    monkeypatch.setattr(DuckDbEngine, "marks_rows", False)
     bench = _bench(fivm_apply="auto", fivm_buckets=1)
     assert bench.finished.detail["sizes"] == {bench.plan.root.relation: [4, 1]}
     assert _verbs(bench) == [verb]
@@ -244,13 +246,13 @@ def test_what_a_commit_tells_its_readers(sql: str, rows: int, monkeypatch: pytes
     """The engine compares what is told with the versions, and the rows beside it with those of the statement."""
     monkeypatch.setattr(applying, "ONE_TASK_ROWS", rows)
     told: list[Written] = []
-    check = Writes.check_changes
+    check = Writes.check_written
 
-    def counted(writes: Writes, target: str, written: Written, number: int) -> None:
+    def counted(writes: Writes, target: str, written: Written) -> None:
         told.append(written)
-        check(writes, target, written, number)
+        check(writes, target, written)
 
-    monkeypatch.setattr(Writes, "check_changes", counted)
+    monkeypatch.setattr(Writes, "check_written", counted)
     bench = Bench.of(sql, {"r": ("k int, x decimal(10,2)", ROWS)}, {"fivm_apply": "auto"})
     bench.plan = replace(bench.plan, is_read=True)
     bench.refresh()
@@ -273,6 +275,6 @@ def test_an_alarm_is_raised_for_readers_too() -> None:
     staged = f"SELECT 77 AS k, -1 AS {COUNT}, {sums}, '0' AS {PARTITION}"
     bench.engine.stage(staged_state(bench.plan, view), staged)
     place = Place(view, (exp.Literal.string("0"),))
-    query = replaced_and_changes(bench.plan, [place], 0, head)
+    query = new_rows(bench.plan, [place], 0, head)
     with pytest.raises(Exception, match=NEGATIVE):
         bench.engine.query(query.sql(dialect="spark"))

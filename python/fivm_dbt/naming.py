@@ -20,6 +20,9 @@ BEFORE = "__fivm_before_"
 KINDS = "__fivm_kinds"
 """Column that has the change types of the rows that are written of a key."""
 
+FILE, ROW = "__fivm_file", "__fivm_row"
+"""Columns of a row of a state: the file that it lies in, and its place there."""
+
 TIMES = "__fivm_times"
 """Column that carries the multiplicities of old rows through a projection, beside that of a change."""
 

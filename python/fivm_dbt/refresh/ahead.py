@@ -17,9 +17,9 @@ from fivm_dbt.refresh.engine import Expected as ExpectedReads
 from fivm_dbt.refresh.executor import run_of
 from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.observe import Finished, Observed, State
-from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.refresh.recorder import OwnRows, Recorder
 from fivm_dbt.refresh.report import Action
-from fivm_dbt.spark.pieces import Condition, Query, Statement
+from fivm_dbt.spark.pieces import Query, Statement
 
 logger = logging.getLogger(__name__)
 
@@ -142,10 +142,9 @@ class _Looking(Recorder):
         sql: Statement,
         note: Note,
         after: int | None = None,
-        told: Query | None = None,
+        own: OwnRows | None = None,
         *,
         reads_replaced: bool = False,
-        instead: Condition | None = None,
     ) -> None:
         raise _undecided(self._record(sql))
 

@@ -87,6 +87,13 @@ class Engine(Readable, Protocol):
         """
 
     @property
+    def marks_rows(self) -> bool:
+        """Whether a commit can mark rows of a file as gone, and leave the file (:class:`Written`)."""
+
+    def has_marks(self, relation: str) -> bool:
+        """Whether a commit of the table has allowed that its rows are marked."""
+
+    @property
     def defers(self) -> bool:
         """Whether it can count the rows of a query where that is read (:meth:`defer`)."""
 

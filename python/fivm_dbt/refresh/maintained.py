@@ -211,7 +211,13 @@ class MaintainedRun(BuildRun):
         """The states whose partitions are written anew; for that they are counted, where a build has not come to it."""
         if not self.sizes:
             self.sizes = state_sizes(self.plan, self.engine)
-        return replaced_states(self.plan, self.sizes, changed, writes_changes=self.engine.writes_changes)
+        return replaced_states(
+            self.plan,
+            self.sizes,
+            changed,
+            writes_changes=self.engine.writes_changes,
+            marks_rows=self._may_mark,
+        )
 
     def _advance(self, moved: _Moved) -> Report:
         """Versions moved, or the date, but the model is the same: only the head goes forward."""
@@ -315,7 +321,10 @@ class MaintainedRun(BuildRun):
             return update.plan_append()
         had_tail, self.tail = bool(self.tail.views), Tail()
         if not had_tail:
-            return update.plan_writes(self._replaced(update.changed_per_partition), self.sizes)
+            replaced = self._replaced(update.changed_per_partition)
+            binding = update.plan_writes(replaced, self.sizes, self.marks if self._may_mark else None)
+            self.marks = update.marked(self.marks)
+            return binding
         # All of it goes where nothing is appended any more: a MERGE over a tail would count it twice.
         goes, self.tail = longer.folded(self.sizes) if may_append else (longer, Tail())
         return update.plan_fold(goes, self.tail, self.sizes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 
 from fivm_dbt.catalog import Column
@@ -16,6 +16,22 @@ from fivm_dbt.spark.inserts import inserted
 from fivm_dbt.spark.pieces import Condition, Query, Statement, any_row, by_row
 
 _numbers = count(1)
+
+
+@dataclass(frozen=True)
+class OwnRows:
+    """What an engine writes itself in the place of an INSERT: the rows of a ``query``, and of no other table.
+
+    With ``tells_changes`` it has the rows of the change feed too, which else has all that went and came. ``instead``
+    are the rows of the table that are replaced, where the INSERT's condition names others that come. So are those at
+    the places that are staged as ``marked``, in a table where an earlier commit ``allows_marks``.
+    """
+
+    query: Query
+    tells_changes: bool = True
+    instead: Condition | None = None
+    marked: tuple[str, ...] = ()
+    allows_marks: bool = False
 
 
 class Recorder:
@@ -56,30 +72,44 @@ class Recorder:
     def writes_changes(self) -> bool:
         return self._engine.writes_changes
 
+    @property
+    def marks_rows(self) -> bool:
+        return self._engine.marks_rows
+
+    def has_marks(self, relation: str) -> bool:
+        return self._engine.has_marks(relation)
+
     def commit(
         self,
         sql: Statement,
         note: Note,
         after: int | None = None,
-        told: Query | None = None,
+        own: OwnRows | None = None,
         *,
         reads_replaced: bool = False,
-        instead: Condition | None = None,
     ) -> None:
         """Commit with a note. What an INSERT adds goes into the version ``after`` of its table, if that is given.
 
         So does what it writes in the place of other rows, where it reads no rows of the table but those
-        (``reads_replaced``). ``told`` is its query with the rows of the change feed, which else has all that went and
-        came. ``instead`` are the rows that are replaced, where the statement's condition names others that come.
+        (``reads_replaced``).
         """
         insert = None if after is None else inserted(sql, may_replace=reads_replaced)
         if after is None or insert is None:
             self._engine.commit(self._record(sql), note)
             return
         text = self._record(insert.text)
-        query = insert.query if told is None else told.sql(dialect="spark", copy=False)
-        where = insert.instead if instead is None else instead.sql(dialect="spark", copy=False)
-        written = Written(query, after, where, tells_changes=told is not None)
+        query = insert.query if own is None else own.query.sql(dialect="spark", copy=False)
+        written = Written(query, after, insert.instead)
+        if own is not None:
+            where = insert.instead if own.instead is None else own.instead.sql(dialect="spark", copy=False)
+            written = Written(
+                query,
+                after,
+                where,
+                tells_changes=own.tells_changes,
+                marked=own.marked,
+                allows_marks=own.allows_marks,
+            )
         self._engine.commit(text, replace(note, written=written))
 
     def query(self, sql: str | Statement) -> Sequence[Row]:

@@ -32,7 +32,7 @@ from fivm_dbt.refresh.heads import (
 )
 from fivm_dbt.refresh.observe import Coverage, Finished, Observed, RecordedInput, State
 from fivm_dbt.refresh.publish import drop_states, show_again, show_helpers
-from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.refresh.recorder import OwnRows, Recorder
 from fivm_dbt.refresh.report import Action, InnerChange, InputChange, Report
 from fivm_dbt.refresh.runner import Merged
 from fivm_dbt.spark.formats import FORMAT, Commit
@@ -180,12 +180,14 @@ class Run(Generic[P]):
         name = self.plan.state_relation
         return head_of_build(self.head, newest, covered, name, replaces=replaces), covered
 
-    def _set_head(self, covered: Mapping[str, Any]) -> None:
-        """A commit of the head alone."""
+    def _set_head(self, covered: Mapping[str, Any], *, allows_marks: bool = False) -> None:
+        """A commit of the head alone, from which on rows may be marked as gone if it ``allows_marks``."""
         assert self.head is not None
         head = next_head(self.head, covered)
+        written, note = write_head(self.plan, head), head.note(self.plan.state_relation)
+        own = OwnRows(written.expression, tells_changes=False, allows_marks=True) if allows_marks else None
         try:
-            self.engine.commit(write_head(self.plan, head), head.note(self.plan.state_relation), self.base)
+            self.engine.commit(written, note, self.base, own)
         except Exception as error:
             self._check_overtaken(error)
             raise

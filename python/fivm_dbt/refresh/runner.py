@@ -18,7 +18,7 @@ from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.refresh.decide import is_large
 from fivm_dbt.refresh.factorise import Found, factorised
-from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.refresh.recorder import OwnRows, Recorder
 from fivm_dbt.refresh.writes import (
     MAX_LITERALS,
     TouchedPartition,
@@ -28,11 +28,12 @@ from fivm_dbt.refresh.writes import (
     writes,
 )
 from fivm_dbt.refresh.writes import Write as PlannedWrite
+from fivm_dbt.spark.added import superseded
 from fivm_dbt.spark.check import check_statements
 from fivm_dbt.spark.merge import write_deltas, write_head
 from fivm_dbt.spark.near_changes import times_of
 from fivm_dbt.spark.pieces import Query, Statement
-from fivm_dbt.spark.replace import replaced_and_changes
+from fivm_dbt.spark.replace import new_rows, replaced_rows
 from fivm_dbt.spark.statements import locate_query, locates, statement
 from fivm_dbt.steps.applying import StateSize, Tail, fits_one_task, tells_changes
 from fivm_dbt.steps.binding import (
@@ -42,6 +43,7 @@ from fivm_dbt.steps.binding import (
     Touched,
     is_own_change,
     staged_input,
+    staged_old,
     staged_state,
 )
 from fivm_dbt.steps.kinds import (
@@ -56,6 +58,7 @@ from fivm_dbt.steps.kinds import (
     UpdateStep,
     Write,
 )
+from fivm_dbt.steps.marking import BROADCAST_ROWS, Marks
 from fivm_dbt.steps.order import builds, updates
 from fivm_dbt.steps.read_once import shown_once
 
@@ -161,13 +164,26 @@ class Update:
             self._note_anew()
         return self.started_from
 
-    def plan_writes(self, replaced: frozenset[str], sizes: Mapping[str, StateSize]) -> Binding:
-        """Decide by which statements the deltas are written, of which states by partitions; the binding with that."""
+    def plan_writes(
+        self, replaced: frozenset[str], sizes: Mapping[str, StateSize], marks: Marks | None = None
+    ) -> Binding:
+        """Decide by which statements the deltas are written, of which states by partitions; the binding with that.
+
+        With ``marks`` rows may be marked as gone.
+        """
         self.started_from = replace(self.started_from, replaced=replaced)
         tells = tells_changes(self._plan, writes_changes=self._engine.writes_changes)
-        self._planned = writes(self._plan, self._touched, replaced, sizes, tells_changes=tells)
+        self._planned = writes(self._plan, self._touched, replaced, sizes, tells_changes=tells, marks=marks)
         self._note_anew()
         return self.started_from
+
+    def marked(self, before: Marks) -> Marks:
+        """What is marked after this refresh."""
+        if any(write.way != "replace" for write in self._planned):
+            return before
+        touched = {view: [t.value for t in found] for view, found in self._touched.items()}
+        rows = {view: found for write in self._planned for view, found in write.marked_rows.items()}
+        return before.after(touched, rows)
 
     def _note_anew(self) -> None:
         for write in self._planned:
@@ -198,7 +214,7 @@ class Update:
         before, tails = self.started_from.version_before, self.started_from.tails
         written = write_deltas(
             self._plan,
-            write.places,
+            write.every,
             before,
             head,
             way=write.way,
@@ -207,16 +223,42 @@ class Update:
             is_small=write.is_small,
             left=write.left,
         )
-        told = None
-        if write.is_told:
-            assert not tails, "nothing is appended to a model that others read"
-            told = replaced_and_changes(self._plan, write.places, before, head, is_small=write.is_small)
-        self._commit(written, head, told)
+        self._commit(written, head, self._own_rows(write, head))
 
-    def _commit(self, statement_: Statement, head: NextHead, told: Query | None = None) -> None:
+    def _own_rows(self, write: PlannedWrite, head: NextHead) -> OwnRows | None:
+        """What the engine may write in the place of a statement, None for the rows of the statement.
+
+        Where rows are to be marked, and no commit has allowed that yet, their partitions are written anew once more.
+        """
+        if not write.is_told and not write.marked:
+            return None
+        assert not self.started_from.tails, "no tail of a model that others read, and none beside marks"
+        plan, before = self._plan, self.started_from.version_before
+        if not write.marked or not self._engine.has_marks(plan.state_relation):
+            rows = new_rows(plan, write.every, before, head, is_small=write.is_small, is_told=write.is_told)
+            return OwnRows(rows, tells_changes=write.is_told, allows_marks=bool(write.marked))
+        for place in write.marked:
+            old = superseded(plan, place.view, before, place.of_own(), is_small=write.rows <= BROADCAST_ROWS)
+            self._engine.stage(staged_old(plan, place.view), old)
+        return OwnRows(
+            new_rows(
+                plan,
+                write.places,
+                before,
+                head,
+                is_small=write.adds_few,
+                is_told=write.is_told,
+                marked=write.marked,
+            ),
+            tells_changes=write.is_told,
+            instead=replaced_rows(plan, write.places),
+            marked=tuple(staged_old(plan, place.view) for place in write.marked),
+        )
+
+    def _commit(self, statement_: Statement, head: NextHead, own: OwnRows | None = None) -> None:
         after = self.started_from.version_before
         note = head.note(self._plan.state_relation)
-        self._engine.commit(statement_, note, after, told, reads_replaced=True)
+        self._engine.commit(statement_, note, after, own, reads_replaced=True)
 
     def _taken(self, kind: type[S]) -> Sequence[S]:
         """The next steps, as far as they are of one kind."""

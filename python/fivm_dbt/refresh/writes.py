@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.ir.build import text
@@ -15,7 +15,8 @@ from fivm_dbt.spark.merge import Way
 from fivm_dbt.spark.pieces import Condition
 from fivm_dbt.spark.places import Place
 from fivm_dbt.spark.reads import Bounds
-from fivm_dbt.steps.applying import StateSize, Tail, fits_one_task
+from fivm_dbt.steps.applying import ROWS_OF_A_FILE, StateSize, Tail, fits_one_task
+from fivm_dbt.steps.marking import MARKED_PARTITIONS, Marks
 
 MAX_LITERALS = 1000
 """Above this many touched partitions a MERGE is not restricted to them: the list would cost more than it saves."""
@@ -82,11 +83,22 @@ class Write:
     """Whether the commit says which rows of the root change, where that is written by partitions."""
     left: tuple[Place, ...] = ()
     """What stays in the tail, added up, while other places are folded in."""
+    marked: tuple[Place, ...] = ()
+    """Where only the rows of changed keys are written, and what was there of them is marked as gone."""
+    marked_rows: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """How many keys these are, by view and partition."""
+    adds_few: bool = False
+    """Whether one task writes what comes then."""
+
+    @property
+    def every(self) -> tuple[Place, ...]:
+        """All places that it changes."""
+        return (*self.places, *self.marked)
 
     @property
     def partitions(self) -> int:
         """How many partitions it touches at most, where they are few enough to be written into the statement."""
-        return sum(len(place.partitions or ()) for place in self.places)
+        return sum(len(place.partitions or ()) for place in self.every)
 
 
 def appended(plan: Plan, touched: Mapping[str, Sequence[TouchedPartition]]) -> tuple[Write, ...]:
@@ -128,6 +140,7 @@ def writes(
     sizes: Mapping[str, StateSize],
     *,
     tells_changes: bool,
+    marks: Marks | None = None,
 ) -> tuple[Write, ...]:
     """The statements by which deltas are written, in an order that a repeated attempt has too: one, as a rule.
 
@@ -135,6 +148,8 @@ def writes(
     that is done where all that are touched may. Where a state is bounded, and to some of its partitions keys only come,
     these are written within their bounds: as nothing of them is there yet, that adds files and reads none. Small ones,
     by the ``sizes`` of states, one task writes, and with ``tells_changes`` commits say what changes in the root.
+
+    With ``marks``, where few rows of a partition change, these are marked as gone.
     """
     views = [view for view in plan.stored if touched.get(view.name)]
     groups = [[group for view in views for group in _groups(plan, view, touched[view.name])]]
@@ -143,16 +158,59 @@ def writes(
         each = [(view, [row]) for view, rows in groups[0] if view is plan.stored[-1] for row in rows]
         # The inner views go with the first partition: a statement of their own would be one commit more.
         groups = [[*inner, *each[:1]], *([one] for one in each[1:])]
-    planned = (_write(plan, group, replaced) for group in groups if group)
-    return tuple(
-        replace(
-            write,
-            is_small=_is_small(write.places, write.rows, sizes),
-            is_told=tells_changes and _writes_root(plan, write.places),
-        )
-        if write.way == "replace"
-        else write
-        for write in planned
+    planned = []
+    for group in filter(None, groups):
+        write = _write(plan, group, replaced)
+        if write.way == "replace":
+            write = replace(write, is_small=_is_small(write.places, write.rows, sizes))
+            if marks is not None and not write.is_small and len(groups) == 1:
+                write = _marking(plan, write, group, sizes, marks)
+            write = replace(write, is_told=tells_changes and _writes_root(plan, write.every))
+        planned.append(write)
+    return tuple(planned)
+
+
+def _marking(
+    plan: Plan,
+    write: Write,
+    groups: Sequence[tuple[View, list[TouchedPartition]]],
+    sizes: Mapping[str, StateSize],
+    marks: Marks,
+) -> Write:
+    """The same write where rows are marked in the partitions in which that pays, if there are any.
+
+    Where keys only come nothing is there to be marked: it is looked for within their bounds.
+    """
+    places: list[Place] = []
+    marked: list[Place] = []
+    rows: dict[str, dict[str, int]] = {}
+    pays = False
+    for view in dict.fromkeys(view for view, _ in groups):
+        of_view = [row for one, group in groups if one is view for row in group]
+        is_bounded = _may_append(plan, view)
+        new = {row.value for row in of_view if is_bounded and _only_comes(row)}
+        few = {
+            row.value
+            for row in of_view
+            if row.value not in new and marks.pays(plan, view, row.value, row.rows, sizes.get(view.name))
+        }
+        pays = pays or bool(few)
+        if rest := [row.value for row in of_view if row.value not in new | few]:
+            places.append(Place(view, _known(rest)))
+        if found := [row for row in of_view if row.value in new | few]:
+            marked.append(_place(plan, view, found, is_replaced=not is_bounded))
+            rows[view.name] = {row.value: row.rows for row in found}
+    many = sum(len(partitions) for partitions in rows.values())
+    if not pays or many > MARKED_PARTITIONS:
+        return write
+    # Of a key that changes there are three rows: that of the table, and two of its change feed.
+    added = 3 * sum(sum(partitions.values()) for partitions in rows.values()) + ROWS_OF_A_FILE * many
+    return replace(
+        write,
+        places=tuple(places),
+        adds_few=_is_small(places, added, sizes),
+        marked=tuple(marked),
+        marked_rows=rows,
     )
 
 

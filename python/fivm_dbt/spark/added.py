@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.scalar import as_type, column_ast, conjuncts, identifier
-from fivm_dbt.naming import COUNT, PARTITION, SIGN
+from fivm_dbt.naming import COUNT, FILE, PARTITION, ROW, SIGN
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.state import StateTable
 from fivm_dbt.plan.model.view import View
@@ -60,17 +60,32 @@ def before_and_after(plan: Plan, view: View, own: exp.Expr, *, is_small: bool) -
 def at_delta(plan: Plan, view: View, version: int, where: exp.Expr | None, *, has_tail: bool) -> exp.Expr:
     """The rows of a view's state at a version, where ``where`` holds, whose keys are in its staged delta."""
     state = stored(plan, view, version, where, has_tail=has_tail)
-    if not view.state.keys:
-        return state
+    return _at_delta(plan, view, state).subquery("state", copy=False) if view.state.keys else state
+
+
+def superseded(plan: Plan, view: View, version: int, where: exp.Expr | None, *, is_small: bool) -> exp.Select:
+    """The same rows, with the place where each of them lies: these go when the delta is written.
+
+    With a delta that ``is_small`` every task looks into it, and no row of the state is moved.
+    """
+    query = _at_delta(plan, view, stored(plan, view, version, where, is_located=True), FILE, ROW)
+    if is_small:
+        hint = exp.Anonymous(this="BROADCAST", expressions=[exp.column("delta")])
+        query.set("hint", exp.Hint(expressions=[hint]))
+    return query
+
+
+def _at_delta(plan: Plan, view: View, state: exp.Expr, *more: str) -> exp.Select:
+    """The rows of a state, called so, whose keys are in the staged delta, with ``more`` of their columns."""
     names = [*(k.name for k in view.state.keys), PARTITION]
     is_same = exp.and_(
         *(exp.NullSafeEQ(this=column_ast("state", n), expression=column_ast("delta", n)) for n in names),
         copy=False,
     )
-    columns = [column_ast("state", n) for n in (*names, *view.state.stored_names)]
+    columns = [column_ast("state", n) for n in (*names, *view.state.stored_names, *more)]
     delta = table(staged_state(plan, view)).as_("delta", copy=False)
     query = exp.select(*columns, copy=False).from_(state, copy=False)
-    return query.join(delta, on=is_same, join_type="LEFT SEMI", copy=False).subquery("state", copy=False)
+    return query.join(delta, on=is_same, join_type="LEFT SEMI", copy=False)
 
 
 def read_summed(

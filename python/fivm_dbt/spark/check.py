@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.spark.added import superseded
 from fivm_dbt.spark.merge import merge, write_head
 from fivm_dbt.spark.places import Place
 from fivm_dbt.spark.reads import Bounds
-from fivm_dbt.spark.replace import replace_partitions, replaced_and_changes
+from fivm_dbt.spark.replace import new_rows, replace_partitions
 from fivm_dbt.spark.statements import statement
 from fivm_dbt.spark.validate import validate
 from fivm_dbt.steps.applying import tells_changes
-from fivm_dbt.steps.binding import Binding, staged_input, staged_state
+from fivm_dbt.steps.binding import Binding, staged_input, staged_old, staged_state
 from fivm_dbt.steps.example import EXAMPLE_HEAD, example
 from fivm_dbt.steps.kinds import (
     StageChange,
@@ -37,6 +38,7 @@ def check_statements(plan: Plan) -> None:
     kept = snapshots(item.name for item in plan.inputs)
     steps = (*builds(plan), *captures(plan), *kept, *updates(plan))
     staged = {name for step in steps for name in _staged(plan, step)}
+    staged |= {staged_old(plan, view) for view in plan.stored}
     staged |= {
         staged_input(plan, f.name) for v in plan.stored if v.split is not None for f in v.split.factors
     }
@@ -73,8 +75,14 @@ def _writes(plan: Plan) -> Iterator[exp.Expr]:
     for places in (whole, bounded):
         yield merge(plan, places, EXAMPLE_HEAD)
         yield replace_partitions(plan, places, 1, EXAMPLE_HEAD)
-    if tells_changes(plan, writes_changes=True):
-        yield replaced_and_changes(plan, whole, 1, EXAMPLE_HEAD)
+    is_told = tells_changes(plan, writes_changes=True)
+    if is_told:
+        yield new_rows(plan, whole, 1, EXAMPLE_HEAD)
+    if plan.config.fivm_apply == "auto":
+        yield new_rows(plan, (), 1, EXAMPLE_HEAD, is_told=is_told, marked=whole)
+        yield from (
+            superseded(plan, p.view, 1, p.of_own(), is_small=True) for p in bounded if p.view.state.keys
+        )
     yield write_head(plan, EXAMPLE_HEAD)
 
 

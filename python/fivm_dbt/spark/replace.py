@@ -21,7 +21,7 @@ from fivm_dbt.spark.pieces import as_both, is_any, table, union_all
 from fivm_dbt.spark.places import Place
 from fivm_dbt.spark.state import as_set, checked_partition
 from fivm_dbt.spark.states import as_stored, lay_out_rows, stored, tail_rows, with_head
-from fivm_dbt.steps.binding import staged_state
+from fivm_dbt.steps.binding import staged_old, staged_state
 
 _CHANGE_TYPE = FORMAT.change_type.name
 _INSERT, _DELETE = FORMAT.change_type.came[0], FORMAT.change_type.went[0]
@@ -58,31 +58,51 @@ def replace_partitions(
     groups = [(rows, False), (kept, True)]
     every = union_all([as_stored(plan, found, in_tail=stays) for found, stays in groups if found])
     query = lay_out_rows(plan, _views(plan, places), with_head(plan, every, head), is_small=is_small)
-    where = exp.or_(is_in_tail(), *(place.condition(plan) for place in places), copy=False)
+    where = replaced_rows(plan, places)
     return exp.Insert(this=table(plan.layout.relation), expression=query, where=where)
 
 
-def replaced_and_changes(
-    plan: Plan, places: Sequence[Place], before: int, head: NextHead, *, is_small: bool = False
-) -> exp.Select:
-    """The rows that :func:`replace_partitions` writes, where there is no tail, and those of the root's change feed.
+def replaced_rows(plan: Plan, places: Sequence[Place]) -> exp.Expr:
+    """The rows of the table that are written anew: those of the tail, where the head is, and of the places."""
+    return exp.or_(is_in_tail(), *(place.condition(plan) for place in places), copy=False)
 
-    These have a change type. Of each key in the root's delta the row that it had is deleted, and the one that it
-    will have inserted: ``table + deleted(key in delta) + inserted(key in delta)``, from one pass and one aggregation.
+
+def new_rows(
+    plan: Plan,
+    places: Sequence[Place],
+    before: int,
+    head: NextHead,
+    *,
+    is_small: bool = False,
+    is_told: bool = True,
+    marked: Sequence[Place] = (),
+) -> exp.Select:
+    """The rows that come with a commit, where there is no tail, and if it ``is_told`` those of the root's change feed.
+
+    All of ``places``, as :func:`replace_partitions` writes them; of places that are ``marked`` those alone whose keys
+    are in the delta: what is there of them now has been staged (:func:`~fivm_dbt.spark.added.superseded`), and goes.
+
+    Rows of the change feed have a change type. Of each key in the root's delta the row that it had is deleted, and the
+    one that it will have inserted: ``table + deleted(key in delta) + inserted(key in delta)``, from one pass and one
+    aggregation.
     """
     no_type: exp.Expr = exp.alias_(as_type(exp.Null(), "string"), _CHANGE_TYPE)
+    sources: list[tuple[Place, exp.Expr]] = [(p, stored(plan, p.view, before, p.of_own())) for p in places]
+    sources += [(p, table(staged_old(plan, p.view))) for p in marked]
     rows: list[exp.Query] = []
-    for place in places:
-        type_ = exp.column(_CHANGE_TYPE) if place.view is plan.top else no_type
-        if place.view is plan.top:
-            added = _added_and_changes(plan, place, before, is_small)
-        else:
-            added = _added(plan, place, before, False, is_small)
+    for place, own in sources:
+        has_types = is_told and place.view is plan.top
+        added = (_added_and_changes if has_types else _added_to)(plan, place, own, is_small)
         every = as_stored(plan, [(place.view, added.subquery(identifier("added")))])
         assert isinstance(every, exp.Select)
-        rows.append(every.select(type_.copy(), copy=False))
-    rows.append(head_row(plan, head).select(no_type, copy=False))
-    return lay_out_rows(plan, _views(plan, places), union_all(rows), is_small=is_small, is_told=True)
+        rows.append(_typed(every, exp.column(_CHANGE_TYPE) if has_types else no_type, is_told))
+    rows.append(_typed(head_row(plan, head), no_type, is_told))
+    views = _views(plan, [place for place, _ in sources])
+    return lay_out_rows(plan, views, union_all(rows), is_small=is_small, is_told=is_told)
+
+
+def _typed(rows: exp.Select, type_: exp.Expr, is_told: bool) -> exp.Select:
+    return rows.select(type_.copy(), copy=False) if is_told else rows
 
 
 def _views(plan: Plan, places: Sequence[Place]) -> list[View]:
@@ -91,9 +111,16 @@ def _views(plan: Plan, places: Sequence[Place]) -> list[View]:
 
 def _added(plan: Plan, place: Place, before: int, has_tail: bool, is_small: bool) -> exp.Select:
     """The rows of a place, with the tail and the staged delta."""
-    view, state, touched = place.view, place.view.state, place.of_own()
-    own = stored(plan, view, before, touched, has_tail=has_tail)
-    both = stored_and_staged(plan, view, own, touched) if place.is_staged else exp.select("*").from_(own)
+    return _added_to(
+        plan, place, stored(plan, place.view, before, place.of_own(), has_tail=has_tail), is_small
+    )
+
+
+def _added_to(plan: Plan, place: Place, own: exp.Expr, is_small: bool) -> exp.Select:
+    """Rows of a place, a FROM item, with the staged delta."""
+    view, state = place.view, place.view.state
+    is_staged = place.is_staged
+    both = stored_and_staged(plan, view, own, place.of_own()) if is_staged else exp.select("*").from_(own)
     query = _per_key(state, both, is_small)
     if not state.is_global:
         query = query.having(_is_there(state), copy=False)
@@ -112,13 +139,13 @@ def _left(plan: Plan, place: Place, before: int, has_tail: bool, is_small: bool)
     return summed(view, as_both(union_all(rows), is_small=is_small), of_delta=True)
 
 
-def _added_and_changes(plan: Plan, place: Place, before: int, is_small: bool) -> exp.Select:
-    """The rows of a place with the staged delta; of the keys in that again, and as they were, with a change type.
+def _added_and_changes(plan: Plan, place: Place, own: exp.Expr, is_small: bool) -> exp.Select:
+    """Rows of a place, a FROM item, with the staged delta; of its keys again, and as they were, with a change type.
 
     A key has several rows then, or one that has gone: what is wrong with it is asked of those that stay.
     """
-    view, state, touched = place.view, place.view.state, place.of_own()
-    both = stored_and_staged(plan, view, stored(plan, view, before, touched), touched)
+    state = place.view.state
+    both = stored_and_staged(plan, place.view, own, place.of_own())
     for rows, is_staged in ((both.left, False), (both.right, True)):
         assert isinstance(rows, exp.Select)
         rows.select(exp.alias_(exp.Boolean(this=is_staged), STAGED), copy=False)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from fivm_dbt.ir.scalar import as_type, cast_ast, column_ast, conjuncts, identifier
-from fivm_dbt.naming import COUNT, OF, PARTITION, TAIL, TO, VIEW
+from fivm_dbt.naming import COUNT, FILE, OF, PARTITION, ROW, TAIL, TO, VIEW
 from fivm_dbt.plan.model.head import NextHead
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
@@ -24,8 +24,11 @@ def stored(
     alias: str = "state",
     *,
     has_tail: bool = False,
+    is_located: bool = False,
 ) -> exp.Subquery:
     """The rows of a view's state where ``where`` holds, with the view's own names.
+
+    With ``is_located`` each says where it lies.
 
     They are those of a ``version``; of the newest one with None, which is for looks from outside a refresh. With a tail
     they are also what has been appended and not folded in: of a key there are several, to be added up.
@@ -38,6 +41,8 @@ def stored(
     if has_tail:
         columns[-1] = exp.alias_(_shown_partition(), PARTITION)
         tests = [test for every in tests for t in conjuncts(every) for test in _with_tail(t)]
+    if is_located:
+        columns += [exp.alias_(e, n) for e, n in zip(FORMAT.place_of_row(), (FILE, ROW), strict=True)]
     query = exp.select(*columns, copy=False).from_(source, copy=False).where(*tests, copy=False)
     return query.subquery(identifier(alias), copy=False)
 

@@ -32,7 +32,7 @@ def validate(sql: str, staged: Iterable[str]) -> None:
     ranges: dict[str, tuple[str, str]] = {}
     plain: set[str] = set()
     for table in statement.find_all(exp.Table):
-        if table is target or names_a_cte(table):
+        if table is target or names_a_cte(table) or isinstance(table.parent, exp.JoinHint):
             continue
         if isinstance(table.this, exp.Func):
             found = re.fullmatch(FORMAT.reads, table.this.sql(dialect="spark"), re.IGNORECASE)

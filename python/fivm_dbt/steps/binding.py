@@ -175,3 +175,8 @@ def staged_input(plan: Plan, name: str) -> str:
 def staged_state(plan: Plan, view: View) -> str:
     """Session name of the staged delta of a view's state."""
     return staged_name(plan.relation, view.name + "_state")
+
+
+def staged_old(plan: Plan, view: View) -> str:
+    """Session name of the rows of a view's state that its staged delta changes."""
+    return staged_name(plan.relation, view.name + "_old")

@@ -87,6 +87,13 @@ class DuckDbEngine:
         return True
 
     @property
+    def marks_rows(self) -> bool:
+        return True
+
+    def has_marks(self, relation: str) -> bool:
+        return self._writes.allows_marks(canonical(relation))
+
+    @property
     def defers(self) -> bool:
         return True
 
@@ -148,8 +155,9 @@ class DuckDbEngine:
         finally:
             self._local.note = None
         self.tables.table(target).number = note.number
-        if note.written is not None and note.written.tells_changes:
-            self._writes.check_changes(target, note.written, note.number)
+        written = note.written
+        if written is not None and (written.tells_changes or written.marked or written.allows_marks):
+            self._writes.check_written(target, written)
 
     def query(self, sql: str) -> Sequence[Row]:
         """Rows of a query; of a MERGE, as Delta answers, the number of rows that it changed."""

@@ -20,6 +20,7 @@ from fivm_dbt.engines.duckdb.unsupported import UnsupportedStatement
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.scalar import conjuncts
 from fivm_dbt.naming import PARTITION, VIEW, relation_name, split_name
+from fivm_dbt.spark.formats import FORMAT
 
 Kind = Literal["query", "create", "define", "view", "merge", "insert", "overwrite", "replace where", "drop"]
 
@@ -82,7 +83,7 @@ def transpile(template: str, views: Mapping[str, exp.Query]) -> Statement:
     >>> transpile("select a from raw.r where a <=> 1", {}).body
     'SELECT a FROM "fivm slot 0" AS r WHERE a IS NOT DISTINCT FROM 1'
     """
-    ast = sqlglot.parse_one(template, dialect=SparkText)
+    ast = _located(_without_hints(sqlglot.parse_one(template, dialect=SparkText)))
     if isinstance(ast, exp.Query):
         return _read("query", ast, views)
     if isinstance(ast, exp.Values):
@@ -99,6 +100,24 @@ def transpile(template: str, views: Mapping[str, exp.Query]) -> Statement:
         target = _name(next(ast.find_all(exp.Table)))
         return Statement("drop", target=target, is_lenient=bool(ast.args.get("exists")))
     raise UnsupportedStatement(f"{type(ast).__name__}: {template[:200]}")
+
+
+def _without_hints(ast: exp.Expr) -> exp.Expr:
+    """Hints of joins name relations, which are not read there."""
+    for hint in list(ast.find_all(exp.JoinHint)):
+        hint.pop()
+    return ast
+
+
+def _located(ast: exp.Expr) -> exp.Expr:
+    """A row lies in its table alone, by its number there."""
+    file, row = FORMAT.place_of_row()
+    for column in list(ast.find_all(exp.Column)):
+        if column == file:
+            column.replace(exp.Literal.string(""))
+        elif column == row:
+            column.replace(exp.column("rowid"))
+    return ast
 
 
 def _read(kind: Kind, query: exp.Query, views: Mapping[str, exp.Query]) -> Statement:

@@ -7,7 +7,7 @@ import duckdb
 from fivm_dbt.engines.duckdb.literals import Cut
 from fivm_dbt.engines.duckdb.reads import Reads
 from fivm_dbt.engines.duckdb.sql import TARGET, Statement, with_versions
-from fivm_dbt.naming import HEAD, VIEW
+from fivm_dbt.naming import ROW, VIEW
 from fivm_dbt.plan.model.head import Written
 from fivm_dbt.spark.formats import CHANGE_FEED, FORMAT, MissingRelation
 
@@ -20,6 +20,7 @@ class Writes:
     def __init__(self, reads: Reads) -> None:
         self._reads = reads
         self._tables = reads.tables
+        self._marked: set[str] = set()
 
     def run(self, statement: Statement, cut: Cut, note: str | None) -> int:
         """Run a statement that is no query; the rows that a change of a table has changed."""
@@ -33,13 +34,18 @@ class Writes:
             return self._change(statement, cut, note)
         return 0
 
-    def check_changes(self, target: str, written: Written, number: int) -> None:
-        """A change feed here is the difference of two versions: what a writer tells of a view has to be that.
+    def check_written(self, target: str, written: Written) -> None:
+        """What a writer of its own would have written has to be what a statement has.
 
-        The rows of the table that it has beside these have to be those of the statement, with the head of a ``number``.
+        The rows that stay and those that come have to be the table, and a change feed, which here is the difference of
+        two versions, what the writer tells of a view.
         """
+        assert not written.marked or self.allows_marks(target)
+        if written.allows_marks:
+            self._marked.add(target)
         told, table = "told changes", self._tables.table(target)
-        self._tables.create_as(told, self._reads.filled(written.query))
+        untold = "" if written.tells_changes else f", CAST(NULL AS VARCHAR) AS {_KIND.name}"
+        self._tables.create_as(told, f"SELECT *{untold} FROM ({self._reads.filled(written.query)})")
         new, old = (self._tables.copy_of(target, table.version - back) for back in (0, 1))
         names = ", ".join(f'"{name}"' for name, _ in self._tables.columns(new))
 
@@ -53,17 +59,24 @@ class Writes:
         kinds = (_KIND.came[0], _KIND.went[0])
         came, went = (f'(FROM "{told}" WHERE "{_KIND.name}" = \'{kind}\')' for kind in kinds)
         rows = f'(FROM "{told}" WHERE "{_KIND.name}" IS NULL)'
-        is_new = f"({written.instead}) OR {HEAD} = {number}"
-        replaced = f"({self._reads.filled(f'SELECT * FROM {target} WHERE {is_new}')})"
-        for said, is_so in (
+        stay = f"({self._reads.filled(_staying(target, table.version - 1, written))})"
+        both = f"(SELECT {names} FROM {rows} UNION ALL SELECT {names} FROM {stay})"
+        feed = (
             (less(came, went), less(of_view(new), of_view(old))),
             (less(went, came), less(of_view(old), of_view(new))),
-            (f"(SELECT {names} FROM {rows})", f"(SELECT {names} FROM {replaced})"),
+        )
+        for said, is_so in (
+            *(feed if written.tells_changes else ()),
+            (both, f'(SELECT {names} FROM "{new}")'),
         ):
             wrong = f"({said} EXCEPT ALL {is_so}) UNION ALL ({is_so} EXCEPT ALL {said})"
             found = self._reads.connection.execute(wrong).fetchall()
             assert not found, f"the commit of {target} is told wrongly: {found[:5]}"
         self._tables.discard(told)
+
+    def allows_marks(self, target: str) -> bool:
+        """Whether a commit of a table, as it was created last, has allowed marks."""
+        return target in self._marked
 
     def _create_narrow(self, copy: str, statement: Statement, cut: Cut) -> None:
         """Create a table from a query whose HUGEINT columns (DuckDB's sums of integers) become BIGINT."""
@@ -82,6 +95,7 @@ class Writes:
         if name in self._reads.views:
             raise duckdb.CatalogException(f"{name} is a view")
         is_new = name not in self._tables
+        self._marked.discard(name)
         table = self._tables.add(name, CHANGE_FEED in statement.properties)
         copy = self._tables.next_copy(table)
         try:
@@ -150,6 +164,15 @@ class Writes:
             appended = rows if removed == 0 else None
             self._tables.commit(table, new, "WRITE", written=rows, appended=appended, note=note)
         return rows
+
+
+def _staying(target: str, version: int, written: Written) -> str:
+    """The rows of a version that a commit does not replace, in Spark SQL."""
+    marked = [f"SELECT {ROW} FROM {name}" for name in written.marked]
+    gone = [f"coalesce({written.instead}, false)"] if written.instead is not None else []
+    gone += [f"_metadata.row_index IN ({' UNION ALL '.join(marked)})"] if marked else []
+    where = f" WHERE NOT ({' OR '.join(gone)})" if gone else ""
+    return f"SELECT * FROM {target} VERSION AS OF {version}{where}"
 
 
 def _count(changing: duckdb.DuckDBPyConnection) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from fivm_dbt.catalog import Column
 from fivm_dbt.engines.spark.delta_lake.known_files import KnownFiles
 from fivm_dbt.engines.spark.delta_lake.log import DeltaLogs
+from fivm_dbt.engines.spark.delta_lake.marks import allows_marks
 from fivm_dbt.engines.spark.delta_lake.sample import sample
 from fivm_dbt.engines.spark.delta_lake.write import write
 from fivm_dbt.engines.spark.errors import cause
@@ -105,6 +106,8 @@ class SparkEngine:
         """The names of what is staged in Spark's cache."""
         self._counts: dict[str, Row | None] = {}
         """What was counted of deferred queries where they were read, None where they were not yet."""
+        self._cannot_mark = False
+        """Whether rows could not be marked: it is not tried again."""
 
     @staticmethod
     def of_session(session: SparkSession) -> SparkEngine:
@@ -121,6 +124,14 @@ class SparkEngine:
         return self._session is not None
 
     @property
+    def marks_rows(self) -> bool:
+        return self._session is not None and not self._cannot_mark
+
+    def has_marks(self, relation: str) -> bool:
+        opened = self._logs.opened(relation)
+        return opened is not None and allows_marks(opened)
+
+    @property
     def defers(self) -> bool:
         return self._session is not None
 
@@ -135,8 +146,10 @@ class SparkEngine:
             with _SHARED if self._is_shared else nullcontext():
                 self._commit_by_statements(sql, settings)
             return
-        if note.written is not None and write(self._session, self._logs, self._files, note, note.written):
-            return
+        if note.written is not None:
+            if write(self._session, self._logs, self._files, note, note.written):
+                return
+            self._cannot_mark = self._cannot_mark or bool(note.written.marked)
         # In a copy of the session no other thread's commit has these settings. The copy has the settings, temporary
         # views and functions of the session, and takes a millisecond to make.
         copy = self._session._jsparkSession.cloneSession()

@@ -43,6 +43,13 @@ def java_seq(session: Any, of: str, values: Sequence[Any]) -> Any:
     return java_class(session, ARRAY_SEQ).unsafeWrapArray(array)
 
 
+def java_object(session: Any, name: str) -> Any:
+    """What Scala calls an object, by the name of its class, which ends in a dollar sign."""
+    loader = java_class(session, "java.lang.Thread").currentThread().getContextClassLoader()
+    found = java_class(session, "java.lang.Class").forName(name, True, loader)
+    return found.getField("MODULE$").get(None)
+
+
 def java_method(session: Any, of: str, name: str) -> Any:
     """A static method of a class: py4j asks the JVM for it only once."""
     return _method(_client(session), of, name)

@@ -29,12 +29,17 @@ class Written:
     Where it is on anything else a statement has to do it. A query that ``tells_changes`` has a column of them: its
     rows with one are those of the change feed, all others those of the table. Else the feed has all rows that go, and
     all that come.
+
+    Rows whose places are staged under the names ``marked`` go too, and the files in which they lie stay. A commit
+    before that ``allows_marks``.
     """
 
     query: str
     after: int
     instead: str | None = None
     tells_changes: bool = False
+    marked: tuple[str, ...] = ()
+    allows_marks: bool = False
 
 
 @dataclass(frozen=True)

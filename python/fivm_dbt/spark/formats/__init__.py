@@ -1,6 +1,6 @@
 """The format of the tables that states are kept in and inputs are read from."""
 
-from fivm_dbt.spark.formats.delta_lake import DeltaLake
+from fivm_dbt.spark.formats.delta_lake import METADATA, DeltaLake
 from fivm_dbt.spark.formats.table_format import (
     RECENT_COMMITS,
     ChangeFeedUnavailable,
@@ -23,6 +23,7 @@ FORMAT: TableFormat = DeltaLake()
 __all__ = [
     "CHANGE_FEED",
     "FORMAT",
+    "METADATA",
     "RECENT_COMMITS",
     "ChangeFeedUnavailable",
     "Commit",

@@ -33,6 +33,9 @@ _PROPERTIES: Mapping[Need, tuple[str, str]] = {
     Need.COMPACTION: ("delta.autoOptimize.autoCompact", "true"),
 }
 
+METADATA = "_metadata"
+"""The hidden column of a table of files."""
+
 _FOUND_BY = "delta.dataSkippingStatsColumns"
 _FOUND_BY_NONE = ("delta.dataSkippingNumIndexedCols", "0")
 
@@ -93,6 +96,10 @@ class DeltaLake:
             "version", exp.Version(this="VERSION", kind="AS OF", expression=exp.Literal.number(version))
         )
         return result
+
+    def place_of_row(self) -> tuple[exp.Expr, exp.Expr]:
+        """``_metadata.file_path, _metadata.row_index``."""
+        return exp.column("file_path", table=METADATA), exp.column("row_index", table=METADATA)
 
     def changes(self, name: str, after: int, to: int) -> exp.Expr:
         """``table_changes(name, after + 1, to)``."""

@@ -28,6 +28,7 @@ from fivm_dbt.engines.spark.java import ARRAY_SEQ, LOGICAL_RELATION, OPTION, jav
 from fivm_dbt.engines.spark.local_rows import frame_of, local_rows, unordered
 from fivm_dbt.naming import quote, split_name
 from fivm_dbt.refresh.engine import Expected
+from fivm_dbt.spark.formats import METADATA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -112,8 +113,8 @@ class KnownFiles:
 
     def placed(self, sql: str) -> str:
         """A statement that reads these tables by their files; anything else in it is as it was."""
-        if not self._expected:
-            return sql
+        if not self._expected or METADATA in sql:
+            return sql  # a view does not have the hidden column of a table
         return _TEXT.sub(lambda found: self._by_files(found) or found.group(), sql)
 
     def _by_files(self, found: re.Match[str]) -> str | None:

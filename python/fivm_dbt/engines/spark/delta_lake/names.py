@@ -11,6 +11,12 @@ HISTORY, HISTORIES = f"{_DELTA}.DeltaHistory", f"{_DELTA}.DeltaHistoryManager"
 WRITE, ACTION = f"{_DELTA}.DeltaOperations$Write", f"{_DELTA}.actions.FileAction"
 ADD_FILE = f"{_DELTA}.actions.AddFile"
 TABLES = f"{_DELTA}.DeltaTableUtils"
+MARKS_FILES = f"{_DELTA}.commands.DMLWithDeletionVectorsHelper$"
+MARKS_ROWS = f"{_DELTA}.commands.DeletionVectorBitmapGenerator$"
+PREFIXES = f"{_DELTA}.util.Utils$"
+MARKED = "delta.enableDeletionVectors"
+"""The property of a table whose files have rows that are marked as gone."""
+
 COMMIT_FILES, JSON = f"{_DELTA}.util.DeltaCommitFileProvider", f"{_DELTA}.util.JsonUtils"
 
 SESSION_CONFIG: Mapping[str, str] = {

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from fivm_dbt.engines.spark.active_session import active
 from fivm_dbt.engines.spark.delta_lake.known_files import KnownFiles, files_of_small, relation_over
 from fivm_dbt.engines.spark.delta_lake.log import DeltaLogs, OpenedTable
+from fivm_dbt.engines.spark.delta_lake.marks import allow_marks, marked
 from fivm_dbt.engines.spark.delta_lake.names import ACTION, TABLES, WRITE
 from fivm_dbt.engines.spark.java import (
     EXPRESSION,
@@ -62,6 +63,8 @@ def write(session: SparkSession, logs: DeltaLogs, files: KnownFiles, note: Note,
                 return False
             transaction = opened.log.startTransaction(some(opened.table), some(opened.snapshot))
             transaction.readWholeTable()
+            if written.allows_marks:
+                allow_marks(transaction, opened)
             transaction.updateSetTransaction(note.application, note.number, none())
             details = [none() for _ in range(_DETAILS)]
             details[_NOTE] = some(note.text)
@@ -79,6 +82,8 @@ def write(session: SparkSession, logs: DeltaLogs, files: KnownFiles, note: Note,
                     written=written,
                     condition=condition,
                 )
+                if actions is None:
+                    return False
             transaction.commit(actions, java_class(session, WRITE)(mode, *details))
     except AnalysisException as why:
         # The query has other types than the table. A statement casts them.
@@ -123,8 +128,14 @@ def _replaced(
     table: str,
     written: Written,
     condition: Any,
-) -> Any:
-    """The files that come, with rows or with changes, and those that go: all that the query reads of the table."""
+) -> Any | None:
+    """The files that come, with rows or with changes, and those that go: all that the query reads of the table.
+
+    With them those that stay with marks. None where rows cannot be marked.
+    """
+    marks = marked(session, opened, written.marked) if written.marked else []
+    if marks is None:
+        return None
     found = _touched(session, opened, transaction, condition)
     gone = [file.remove() for file in _listed(found)]
     schema = opened.snapshot.schema()
@@ -133,8 +144,8 @@ def _replaced(
     query = files.placed_over(written.query, opened, table, found)
     new = transaction.writeFiles(session.sql(query)._jdf.to(schema))
     added = [file for file in _listed(new) if file.getClass().getSimpleName() == "AddFile"]
-    _tell_metrics(session, transaction, added, gone)
-    return new.concat(java_seq(session, ACTION, gone))
+    _tell_metrics(session, transaction, added, gone, len(marks))
+    return new.concat(java_seq(session, ACTION, [*gone, *marks]))
 
 
 def _touched(session: SparkSession, opened: OpenedTable, transaction: Any, condition: Any) -> Any:
@@ -147,11 +158,16 @@ def _touched(session: SparkSession, opened: OpenedTable, transaction: Any, condi
     return relation.relation().location().matchingFiles(tests, java_seq(session, EXPRESSION, []))
 
 
-def _tell_metrics(session: SparkSession, transaction: Any, added: list[Any], gone: list[Any]) -> None:
-    """What REPLACE WHERE tells of itself in the history: of rows of the table, and not of its change feed."""
+def _tell_metrics(
+    session: SparkSession, transaction: Any, added: list[Any], gone: list[Any], marks: int
+) -> None:
+    """What REPLACE WHERE tells of itself in the history: of rows of the table, and not of its change feed.
+
+    A commit that marks rows has not only added some: the file that it marks goes, and comes again.
+    """
     rows = [file.numPhysicalRecords() for file in added]
     told = {
-        "numRemovedFiles": len(gone),
+        "numRemovedFiles": len(gone) + marks,
         "numRemovedBytes": sum(int(file.getFileSize()) for file in gone),
         "numOutputBytes": sum(int(file.getFileSize()) for file in added),
         "numOutputRows": sum(int(found.get()) for found in rows if found.isDefined()),

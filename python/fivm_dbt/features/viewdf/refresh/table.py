@@ -11,7 +11,7 @@ from fivm_dbt.features.viewdf.spark.statements import Statement
 from fivm_dbt.plan.model.head import HeadId, NextHead, noted_head
 from fivm_dbt.refresh.decide import raised_alarm
 from fivm_dbt.refresh.heads import has_set, head_of_build, next_head
-from fivm_dbt.refresh.recorder import Recorder
+from fivm_dbt.refresh.recorder import OwnRows, Recorder
 from fivm_dbt.refresh.run import Overtaken
 from fivm_dbt.spark.formats import FORMAT, Commit, MissingRelation, NotVersioned, Touched
 from fivm_dbt.spark.heads import OVERTAKEN
@@ -68,8 +68,8 @@ class PartTable:
         note = head.note(name)
         try:
             if isinstance(statement, Anew):
-                written, told, replaced = statement.statement(head), statement.told(head), statement.replaced
-                self._engine.commit(written, note, self.version, told, reads_replaced=True, instead=replaced)
+                own = OwnRows(statement.told(head), instead=statement.replaced)
+                self._engine.commit(statement.statement(head), note, self.version, own, reads_replaced=True)
             else:
                 self._engine.commit(statement(head), note, self.version)
         except Exception as error:

@@ -1,0 +1,88 @@
+"""Rows of a partition that change are marked as gone in their files, and new ones written beside them (ADR 0070).
+
+Who writes a partition anew writes all of its rows, however few change. A row that is marked stays in its file, and
+whoever reads the file reads it too, until the partition is written anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.view import View
+from fivm_dbt.steps.applying import REPLACED_ROWS, StateSize
+
+MARKED_SHARE = 0.2
+"""Up to this share of a partition's rows may be marked. To write a row costs five times what it costs to read one, and
+to write them anew for fewer would cost more than to read them once more."""
+
+MARKED_PARTITIONS = 500
+"""In so many partitions rows are marked at most: the head lists them."""
+
+BROADCAST_ROWS = 500_000
+"""So many rows of a delta every task has in memory, to find those that they change."""
+
+
+@dataclass(frozen=True)
+class Marked:
+    """What is marked in a partition: so many ``rows``, by so many ``commits``, each of which has added a file."""
+
+    rows: int = 0
+    commits: int = 0
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What is marked in the states of a model, by view and partition."""
+
+    found: Mapping[str, Mapping[str, Marked]] = field(default_factory=dict)
+
+    def pays(self, plan: Plan, view: View, partition: str, rows: int, size: StateSize | None) -> bool:
+        """Whether so many keys that change in a partition are marked, and it is not written anew.
+
+        >>> from types import SimpleNamespace as Any
+        >>> plan, view = Any(config=Any(fivm_fold_after=2)), Any(name="v", state=Any(is_global=False))
+        >>> marks, size = Marks({"v": {"p": Marked(10, 1), "q": Marked(1, 2)}}), StateSize(200, 2)
+        >>> marks.pays(plan, view, "p", 10, size), marks.pays(plan, view, "p", 11, size)
+        (True, False)
+        >>> marks.pays(plan, view, "q", 1, size), marks.pays(plan, view, "r", 20, size)
+        (False, True)
+        """
+        if size is None or view.state.is_global:
+            return False
+        there = size.rows / max(1, size.partitions)
+        before = self.found.get(view.name, {}).get(partition, Marked())
+        most = plan.config.fivm_fold_after * max(1.0, there / REPLACED_ROWS)
+        return before.rows + rows <= MARKED_SHARE * there and before.commits < most
+
+    def after(self, touched: Mapping[str, Collection[str]], marked: Mapping[str, Mapping[str, int]]) -> Marks:
+        """After a commit that has ``marked`` so many rows in some ``touched`` partitions, and written others anew.
+
+        >>> Marks({"v": {"p": Marked(10, 1), "q": Marked(1, 2)}}).after({"v": ["p", "q"]}, {"v": {"p": 5}}).as_dict()
+        {'v': {'p': [15, 2]}}
+        """
+        every = {view: dict(found) for view, found in self.found.items()}
+        for view, partitions in touched.items():
+            for partition in partitions:
+                before = every.setdefault(view, {}).pop(partition, Marked())
+                rows = marked.get(view, {}).get(partition)
+                if rows is not None:
+                    every[view][partition] = Marked(before.rows + rows, before.commits + 1)
+        return Marks({view: found for view, found in every.items() if found})
+
+    def as_dict(self) -> dict[str, Any]:
+        """As a head records them."""
+        return {
+            view: {partition: [m.rows, m.commits] for partition, m in sorted(found.items())}
+            for view, found in sorted(self.found.items())
+        }
+
+    @staticmethod
+    def of(data: Mapping[str, Any] | None) -> Marks:
+        """
+        >>> Marks.of(Marks({"v": {"p": Marked(10, 1)}}).as_dict()) == Marks({"v": {"p": Marked(10, 1)}})
+        True
+        """
+        return Marks({v: {p: Marked(*m) for p, m in found.items()} for v, found in (data or {}).items()})

@@ -1,0 +1,185 @@
+"""Rows that change are marked as gone in their files, where few of a partition's rows change (ADR 0070)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fivm_dbt.engines.duckdb.engine import DuckDbEngine
+from fivm_dbt.engines.duckdb.writes import Writes
+from fivm_dbt.plan.model.head import Written
+from fivm_dbt.steps import applying, marking
+from fivm_dbt.testing.load import load_scenarios
+from fivm_dbt.testing.replay import replay_scenario
+from fivm_dbt.testing.workbench import DuckDbWorkbench
+from fixtures.models import Bench
+
+SCENARIOS = Path(__file__).parent / "scenarios"
+MANY = [(n % 100, f"{n}.00") for n in range(400)]
+SUMS = "select k, sum(x) as s, count(*) as n from r group by k"
+MODELS = {
+    "groups": SUMS,
+    "a bag": "select k, x from r",
+    "doubles": "select k, sum(cast(x as double)) as s from r group by k",
+    "distinct": "select distinct k, x from r",
+    "a join": "select r.k, sum(o.x) as s, count(*) as n from r join r as o on r.k <=> o.k group by r.k",
+    "groups of groups": f"select n, count(*) as many from ({SUMS}) group by n",
+}
+STEPS = [
+    {"insert": [(3, "5.00"), (1, "7.00"), (None, "1.00")], "delete": [(2, "2.00"), (4, "104.00")]},
+    {"insert": [(3, "5.00"), (999, "0.00")], "delete": [(None, "1.00")]},
+    {"delete": [(5, "5.00"), (5, "105.00"), (5, "205.00"), (5, "305.00")]},
+    {"insert": [(5, "1.00"), (None, None), (None, None)], "delete": [(999, "0.00")]},
+    {"insert": [(6, "6.00")], "delete": [(None, None), (6, "6.00")]},
+    {"insert": [(None, "2.00")], "delete": [(None, None)]},
+]
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[Written]:
+    """What commits write themselves: rows are marked wherever some change, whatever it costs.
+
+    The engine compares it with what the statement has written.
+    """
+    monkeypatch.setattr(applying, "APPENDED_ROWS", 0)
+    monkeypatch.setattr(applying, "ONE_TASK_ROWS", 0)
+    monkeypatch.setattr(marking, "MARKED_SHARE", 1e9)
+    found: list[Written] = []
+    check = Writes.check_written
+
+    def noted(writes: Writes, target: str, commit: Written) -> None:
+        if not commit.allows_marks:
+            found.append(commit)
+        check(writes, target, commit)
+
+    monkeypatch.setattr(Writes, "check_written", noted)
+    return found
+
+
+def _bench(sql: str = SUMS, *, is_read: bool = False, **meta: object) -> Bench:
+    settings = {"fivm_buckets": 4, "fivm_float": "approximate", **meta}
+    bench = Bench.of(sql, {"r": ("k int, x decimal(10,2)", MANY)}, settings)
+    bench.plan = replace(bench.plan, is_read=is_read)
+    bench.refresh()
+    return bench
+
+
+@pytest.mark.parametrize("is_read", [False, True], ids=["unread", "read"])
+@pytest.mark.parametrize("sql", MODELS.values(), ids=MODELS)
+def test_every_change_is_exact(sql: str, is_read: bool, written: list[Written]) -> None:
+    bench = _bench(sql, is_read=is_read)
+    for step in STEPS:
+        bench.engine.change("r", **step)
+        bench.refresh()
+        bench.check()
+    assert len([w for w in written if w.marked]) >= len(STEPS) - 1
+    is_told = is_read and "double" not in sql
+    assert all(w.tells_changes is is_told for w in written)
+
+
+def test_few_rows_are_read_and_written(written: list[Written]) -> None:
+    bench = _bench()
+    bench.engine.change("r", insert=[(1, "1.00")])
+    report = bench.refresh()
+    staged = next(s for s in report.statements if "_metadata.row_index" in s)
+    assert "LEFT SEMI JOIN" in staged and "BROADCAST(delta)" in staged
+    (commit,) = written
+    assert "VERSION AS OF" not in commit.query, "nothing of the table but what is staged"
+    assert commit.instead == "__fivm_view = 'tail'"
+
+
+def test_a_partition_is_written_anew_after_some_time(
+    written: list[Written], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = _bench(fivm_buckets=1, fivm_fold_after=2)
+    marks = []
+    for _ in range(5):
+        bench.engine.change("r", insert=[(1, "1.00")])
+        bench.refresh()
+        bench.check()
+        marks.append(bench.finished.detail["marks"])
+    place = {bench.plan.root.relation: {"0": [1, 1]}}
+    twice = {bench.plan.root.relation: {"0": [2, 2]}}
+    assert marks == [place, twice, {}, place, twice]
+    monkeypatch.setattr(marking, "MARKED_SHARE", 0.02)
+    bench.engine.change("r", insert=[(1, "1.00")])
+    bench.refresh()
+    assert bench.finished.detail["marks"] == {}
+
+
+def test_partitions_are_written_anew_once_more_where_no_commit_has_allowed_marks(
+    written: list[Written], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of a state that was built by an engine that cannot mark rows."""
+    with monkeypatch.context() as patch:
+        patch.setattr(DuckDbEngine, "marks_rows", False)
+        bench = _bench()
+    for marks in (False, True):
+        bench.engine.change("r", insert=[(1, "1.00")])
+        bench.refresh()
+        bench.check()
+        assert bool(written) is marks
+
+
+def test_a_build_forgets(written: list[Written]) -> None:
+    bench = _bench()
+    bench.engine.change("r", insert=[(1, "1.00")])
+    bench.refresh()
+    assert bench.finished.detail["marks"]
+    bench.refresh(full_refresh=True)
+    assert bench.finished.detail["marks"] == {}
+
+
+def test_some_partitions_are_marked_and_others_written_anew(
+    written: list[Written], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(marking, "MARKED_SHARE", 0.1)
+    bench = _bench(is_read=True)
+    ((partition,),) = bench.engine.query("select pmod(xxhash64(1), 4)")
+    keys = [k for (k,) in bench.engine.query(f"select k from r where pmod(xxhash64(k), 4) <> {partition}")]
+    bench.engine.change("r", insert=[(1, "1.00"), *((k, "1.00") for k in {*keys})])
+    bench.refresh()
+    bench.check()
+    (commit,) = written
+    assert commit.marked and f"'{partition}'" not in str(commit.instead)
+    assert "__fivm_partition IN" in str(commit.instead)
+    ((_, marked),) = bench.finished.detail["marks"].items()
+    assert marked == {str(partition): [1, 1]}
+
+
+def test_what_marks_no_rows(written: list[Written], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partitions that one task writes, too many of them, statements of their own, and an engine that cannot do it."""
+
+    def is_marked(**meta: object) -> bool:
+        written.clear()
+        bench = _bench(**meta)  # type: ignore[arg-type]
+        bench.engine.change("r", insert=[(k, "1.00") for k in range(9)])
+        bench.refresh()
+        bench.check()
+        return any(w.marked for w in written)
+
+    assert is_marked()
+    assert not is_marked(fivm_apply="replace")
+    assert not is_marked(fivm_apply="merge")
+    assert not is_marked(fivm_merge="per_partition")
+    without: list[Callable[[pytest.MonkeyPatch], None]] = [
+        lambda patch: patch.setattr(applying, "ONE_TASK_ROWS", 200_000),
+        lambda patch: patch.setattr("fivm_dbt.refresh.writes.MARKED_PARTITIONS", 1),
+        lambda patch: patch.setattr(DuckDbEngine, "marks_rows", False),
+    ]
+    for change in without:
+        with monkeypatch.context() as patch:
+            change(patch)
+            assert not is_marked()
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("name", ["aggregates", "bags", "joins", "windows", "subqueries", "approximate"])
+def test_scenarios(name: str, written: list[Written]) -> None:
+    for located in load_scenarios([SCENARIOS / f"{name}.jsonl"]):
+        result = replay_scenario(located.scenario, DuckDbWorkbench)
+        assert result.outcome in ("passed", "skipped"), [result.line(), *result.details()]
+    assert any(w.marked for w in written)

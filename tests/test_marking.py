@@ -47,6 +47,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[Written]:
     monkeypatch.setattr(applying, "APPENDED_ROWS", 0)
     monkeypatch.setattr(applying, "ONE_TASK_ROWS", 0)
     monkeypatch.setattr(marking, "MARKED_SHARE", 1e9)
+    monkeypatch.setattr(marking, "CHANGED_SHARE", 1e9)
     found: list[Written] = []
     check = Writes.check_written
 

@@ -193,6 +193,7 @@ def is_marking(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     if is_marking:
         monkeypatch.setattr(applying, "ONE_TASK_ROWS", 0)
         monkeypatch.setattr(marking, "MARKED_SHARE", 1e9)
+        monkeypatch.setattr(marking, "CHANGED_SHARE", 1e9)
     return is_marking
 
 

@@ -18,6 +18,7 @@ from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.refresh.decide import is_large
 from fivm_dbt.refresh.factorise import Found, factorised
+from fivm_dbt.refresh.own_rows import own_rows
 from fivm_dbt.refresh.recorder import OwnRows, Recorder
 from fivm_dbt.refresh.writes import (
     MAX_LITERALS,
@@ -28,12 +29,10 @@ from fivm_dbt.refresh.writes import (
     writes,
 )
 from fivm_dbt.refresh.writes import Write as PlannedWrite
-from fivm_dbt.spark.added import superseded
 from fivm_dbt.spark.check import check_statements
 from fivm_dbt.spark.merge import write_deltas, write_head
 from fivm_dbt.spark.near_changes import times_of
 from fivm_dbt.spark.pieces import Query, Statement
-from fivm_dbt.spark.replace import new_rows, replaced_rows
 from fivm_dbt.spark.statements import locate_query, locates, statement
 from fivm_dbt.steps.applying import StateSize, Tail, fits_one_task, tells_changes
 from fivm_dbt.steps.binding import (
@@ -43,7 +42,6 @@ from fivm_dbt.steps.binding import (
     Touched,
     is_own_change,
     staged_input,
-    staged_old,
     staged_state,
 )
 from fivm_dbt.steps.kinds import (
@@ -58,7 +56,7 @@ from fivm_dbt.steps.kinds import (
     UpdateStep,
     Write,
 )
-from fivm_dbt.steps.marking import BROADCAST_ROWS, Marks
+from fivm_dbt.steps.marking import Marks
 from fivm_dbt.steps.order import builds, updates
 from fivm_dbt.steps.read_once import shown_once
 
@@ -223,37 +221,7 @@ class Update:
             is_small=write.is_small,
             left=write.left,
         )
-        self._commit(written, head, self._own_rows(write, head))
-
-    def _own_rows(self, write: PlannedWrite, head: NextHead) -> OwnRows | None:
-        """What the engine may write in the place of a statement, None for the rows of the statement.
-
-        Where rows are to be marked, and no commit has allowed that yet, their partitions are written anew once more.
-        """
-        if not write.is_told and not write.marked:
-            return None
-        assert not self.started_from.tails, "no tail of a model that others read, and none beside marks"
-        plan, before = self._plan, self.started_from.version_before
-        if not write.marked or not self._engine.has_marks(plan.state_relation):
-            rows = new_rows(plan, write.every, before, head, is_small=write.is_small, is_told=write.is_told)
-            return OwnRows(rows, tells_changes=write.is_told, allows_marks=bool(write.marked))
-        for place in write.marked:
-            old = superseded(plan, place.view, before, place.of_own(), is_small=write.rows <= BROADCAST_ROWS)
-            self._engine.stage(staged_old(plan, place.view), old)
-        return OwnRows(
-            new_rows(
-                plan,
-                write.places,
-                before,
-                head,
-                is_small=write.adds_few,
-                is_told=write.is_told,
-                marked=write.marked,
-            ),
-            tells_changes=write.is_told,
-            instead=replaced_rows(plan, write.places),
-            marked=tuple(staged_old(plan, place.view) for place in write.marked),
-        )
+        self._commit(written, head, own_rows(self._plan, self._engine, write, self.started_from, head))
 
     def _commit(self, statement_: Statement, head: NextHead, own: OwnRows | None = None) -> None:
         after = self.started_from.version_before

@@ -145,7 +145,7 @@ def _verbs(bench: Bench) -> list[str]:
 def test_auto_writes_small_partitions_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the states are too many rows to be added up with what is appended."""
     monkeypatch.setattr("fivm_dbt.steps.applying.APPENDED_ROWS", 0)
-    monkeypatch.setattr(DuckDbEngine, "marks_rows", False)
+    monkeypatch.setattr(DuckDbEngine, "deletes_rows", False)
     bench = _bench(fivm_apply="auto")
     assert bench.finished.detail["sizes"] == {bench.plan.root.relation: [4, 2]}
     assert _verbs(bench) == ["INSERT"]
@@ -166,7 +166,7 @@ def test_auto_writes_larger_partitions_anew_where_more_rows_change(
     """Two of a partition's four keys change: it may have twice the rows, or as many files as rows change."""
     monkeypatch.setattr("fivm_dbt.steps.applying.APPENDED_ROWS", 0)
     monkeypatch.setattr("fivm_dbt.steps.applying.REPLACED_ROWS", rows)
-    monkeypatch.setattr(DuckDbEngine, "marks_rows", False)
+    monkeypatch.setattr(DuckDbEngine, "deletes_rows", False)
     bench = _bench(fivm_apply="auto", fivm_buckets=1)
     assert bench.finished.detail["sizes"] == {bench.plan.root.relation: [4, 1]}
     assert _verbs(bench) == [verb]

@@ -23,7 +23,7 @@ from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.spark.alarms import NEGATIVE
 from fivm_dbt.spark.formats import FORMAT, Touched
-from fivm_dbt.steps import applying, marking
+from fivm_dbt.steps import applying, deletion_vectors
 
 pytestmark = pytest.mark.spark
 
@@ -186,19 +186,19 @@ def _plan(engine: SparkEngine, spark: SparkSession, **meta: object) -> Plan:
     return plan_model(request, engine.describe)
 
 
-@pytest.fixture(params=["anew", "marked"])
-def is_marking(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether rows that change are marked, whatever that costs."""
-    is_marking = bool(request.param == "marked")
-    if is_marking:
+@pytest.fixture(params=["anew", "deleted"])
+def is_deleting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether rows that change are deleted, whatever that costs."""
+    is_deleting = bool(request.param == "deleted")
+    if is_deleting:
         monkeypatch.setattr(applying, "ONE_TASK_ROWS", 0)
-        monkeypatch.setattr(marking, "MARKED_SHARE", 1e9)
-        monkeypatch.setattr(marking, "CHANGED_SHARE", 1e9)
-    return is_marking
+        monkeypatch.setattr(deletion_vectors, "DELETED_SHARE", 1e9)
+        monkeypatch.setattr(deletion_vectors, "CHANGED_SHARE", 1e9)
+    return is_deleting
 
 
 def test_the_feed_of_a_model_that_is_read_has_its_changes_alone(
-    engine: SparkEngine, spark: SparkSession, is_marking: bool
+    engine: SparkEngine, spark: SparkSession, is_deleting: bool
 ) -> None:
     """Exact after every step, and what its readers take from its feed is what has changed of it, row by row."""
     plan = _plan(engine, spark)
@@ -218,16 +218,16 @@ def test_the_feed_of_a_model_that_is_read_has_its_changes_alone(
         version = engine.commits(plan.state_relation, None)[0].version
         came, went = _told(engine, plan, version)
         assert (came, went) == (after - before, before - after)
-        assert any("_metadata.row_index" in s for s in report.statements) is is_marking
+        assert any("_metadata.row_index" in s for s in report.statements) is is_deleting
         before, seen = after, seen + 1
     assert seen == len(STEPS)
-    assert _has_marks(engine, plan) is is_marking
+    assert _has_vectors(engine, plan) is is_deleting
 
 
-def test_rows_are_marked_until_their_partition_is_written_anew(
+def test_rows_are_deleted_until_their_partition_is_written_anew(
     engine: SparkEngine, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The files stay, whoever reads them reads what is not marked, and a MERGE goes on from there."""
+    """The files stay, whoever reads them reads what is not deleted, and a MERGE goes on from there."""
     monkeypatch.setattr(applying, "ONE_TASK_ROWS", 0)
     monkeypatch.setattr(applying, "APPENDED_ROWS", 0)
     sql = "SELECT id % 997 AS k, sum(x) AS s, count(*) AS n FROM told.r GROUP BY id % 997"
@@ -239,18 +239,18 @@ def test_rows_are_marked_until_their_partition_is_written_anew(
         config = load_config({"fivm_fold_after": 2, "fivm_float": "approximate", **meta})
         return plan_model(ModelRequest("told.n", sql, Catalog.of(relations), config), engine.describe)
 
-    marking_plan, left = plan(), []
-    refresh(marking_plan, engine, full_refresh=True)
-    files = _files(engine, marking_plan)
+    deleting_plan, left = plan(), []
+    refresh(deleting_plan, engine, full_refresh=True)
+    files = _files(engine, deleting_plan)
     for number in range(4):
         spark.sql(f"UPDATE told.r SET x = x + 1 WHERE id % 997 IN ({number}, 50) OR id IS NULL")
         spark.sql(f"INSERT INTO told.r VALUES ({5000 + number}, 1), (NULL, 2)")
-        refresh(marking_plan, engine)
-        _check(engine, marking_plan)
-        left.append(files <= _files(engine, marking_plan))
+        refresh(deleting_plan, engine)
+        _check(engine, deleting_plan)
+        left.append(files <= _files(engine, deleting_plan))
     assert left == [True, True, False, False]
-    assert _has_marks(engine, marking_plan)
-    newest = engine.commits(marking_plan.state_relation, None)[0]
+    assert _has_vectors(engine, deleting_plan)
+    newest = engine.commits(deleting_plan.state_relation, None)[0]
     assert newest.rows_written is None, "it has not only added rows"
     spark.sql("DELETE FROM told.r WHERE id % 997 < 7")
     merging = plan(fivm_apply="merge")
@@ -273,7 +273,7 @@ def _files(engine: SparkEngine, plan: Plan) -> set[str]:
     return {str(name) for (name,) in found}
 
 
-def _has_marks(engine: SparkEngine, plan: Plan) -> bool:
+def _has_vectors(engine: SparkEngine, plan: Plan) -> bool:
     key = "delta.enableDeletionVectors"
     [(_, value)] = engine.query(f"SHOW TBLPROPERTIES {plan.state_relation} ('{key}')")
     return value == "true"

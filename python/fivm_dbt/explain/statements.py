@@ -104,7 +104,8 @@ def _or_anew(plan: Plan) -> str:
     )
     over_thrift = f", over Thrift {fewer:,}" if fewer != most else ""
     by_changed = ", a million for each row that changes" if most > REPLACED_ROWS else ""
-    anew = f"; written anew while partitions have up to {most:,} rows{by_changed}{over_thrift} (fivm_apply)"
+    anew = f"; written anew while partitions have up to {most:,} rows{by_changed}{over_thrift}"
+    anew = f"{anew}; few changed rows of large ones are deleted in their files (fivm_apply)"
     if not_appended_to(plan) is not None:
         return anew
     return f"; appended while what is added up has up to {APPENDED_ROWS:,} rows{anew}"

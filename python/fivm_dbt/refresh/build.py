@@ -25,7 +25,7 @@ from fivm_dbt.spark.alarms import OVERFLOW
 from fivm_dbt.spark.formats import FORMAT, Commit, Touched
 from fivm_dbt.spark.state import TWICE
 from fivm_dbt.steps.applying import StateSize, Tail, appends, fits_one_task
-from fivm_dbt.steps.marking import Marks
+from fivm_dbt.steps.deletion_vectors import DeletionVectors
 
 
 class BuildRun(Run[MaintainedPlan]):
@@ -37,8 +37,8 @@ class BuildRun(Run[MaintainedPlan]):
     """What refreshes and builds before this one have cost."""
     tail = Tail()
     """What is appended and not folded in, with the commit that is made next."""
-    marks = Marks()
-    """What is marked as gone, with the commit that is made next."""
+    vectors = DeletionVectors()
+    """What is deleted in their files, with the commit that is made next."""
 
     def _state_detail(self) -> dict[str, Any]:
         measured = self.plan.measured
@@ -52,10 +52,14 @@ class BuildRun(Run[MaintainedPlan]):
         self.sizes = {view: StateSize(*size) for view, size in detail["sizes"].items()}
         self.anew = detail["anew"]
         self.tail = Tail.of(detail.get("tail"))
-        self.marks = Marks.of(detail.get("marks"))
+        self.vectors = DeletionVectors.of(detail.get("vectors"))
 
     def _of_state(self) -> dict[str, Any]:
-        known = {"tail": self.tail.as_dict(), "marks": self.marks.as_dict(), "costs": self.costs.as_dict()}
+        known = {
+            "tail": self.tail.as_dict(),
+            "vectors": self.vectors.as_dict(),
+            "costs": self.costs.as_dict(),
+        }
         return {"anew": dict(self.anew), "base": self.base, **known}
 
     def _note_costs(self, detail: Mapping[str, Any], commit: Commit | None) -> None:
@@ -102,7 +106,7 @@ class BuildRun(Run[MaintainedPlan]):
         binding = bind(self.plan, observed, buckets=buckets, clock=clock)
         self.engine.progress(f"building {self.plan.model}" + (f": {reason}" if reason else ""))
         recorded = write_snapshots(self.plan, self.engine, binding, kept & {i.name for i in self.plan.inputs})
-        self.sizes, self.anew, self.tail, self.marks, self.costs = {}, {}, Tail(), Marks(), costs
+        self.sizes, self.anew, self.tail, self.vectors, self.costs = {}, {}, Tail(), DeletionVectors(), costs
         self._tell(self._as_build("rebuilt"), reason)
         head, covered = self._built(state, observed, recorded, binding)
         try:
@@ -127,14 +131,15 @@ class BuildRun(Run[MaintainedPlan]):
             rows = {o.name: read[o.table] for o in observed.values() if o.table in read}
             self.costs = replace(self.costs, rows=rows)
             kept = {k: v for k, v in covered["detail"].items() if k not in self._state_detail()}
-            # Nobody needs to mark rows of what one task writes anew.
+            # Nobody needs to delete rows where deltas are appended, or of what one task writes anew.
             is_large = any(not fits_one_task(0, [(s, s.partitions)]) for s in self.sizes.values())
-            self._set_head(self._covered(state, kept), allows_marks=is_large and self._may_mark)
+            allows_vectors = self._may_delete and is_large and not appends(self.plan, self.sizes)
+            self._set_head(self._covered(state, kept), allows_vectors=allows_vectors)
 
     @property
-    def _may_mark(self) -> bool:
-        """Whether rows that change may be marked as gone, instead of writing their partitions anew."""
-        return self.engine.marks_rows and self.plan.config.fivm_apply == "auto"
+    def _may_delete(self) -> bool:
+        """Whether rows that change may be deleted in their files, instead of writing their partitions anew."""
+        return self.engine.deletes_rows and self.plan.config.fivm_apply == "auto"
 
     def _not_built(self, error: Exception) -> NoReturn:
         raised = raised_alarm(error)

@@ -87,11 +87,11 @@ class Engine(Readable, Protocol):
         """
 
     @property
-    def marks_rows(self) -> bool:
-        """Whether a commit can mark rows of a file as gone, and leave the file (:class:`Written`)."""
+    def deletes_rows(self) -> bool:
+        """Whether a commit can delete rows of a file, and leave the file (:class:`Written`)."""
 
-    def has_marks(self, relation: str) -> bool:
-        """Whether a commit of the table has allowed that its rows are marked."""
+    def has_vectors(self, relation: str) -> bool:
+        """Whether a commit of the table has allowed that rows of its files are deleted."""
 
     @property
     def defers(self) -> bool:

@@ -211,8 +211,8 @@ class MaintainedRun(BuildRun):
         """The states whose partitions are written anew; for that they are counted, where a build has not come to it."""
         if not self.sizes:
             self.sizes = state_sizes(self.plan, self.engine)
-        tells, marks = self.engine.writes_changes, self._may_mark
-        return replaced_states(self.plan, self.sizes, changed, writes_changes=tells, marks_rows=marks)
+        tells, vectors = self.engine.writes_changes, self._may_delete
+        return replaced_states(self.plan, self.sizes, changed, writes_changes=tells, deletes_rows=vectors)
 
     def _advance(self, moved: _Moved) -> Report:
         """Versions moved, or the date, but the model is the same: only the head goes forward."""
@@ -317,8 +317,8 @@ class MaintainedRun(BuildRun):
         had_tail, self.tail = bool(self.tail.views), Tail()
         if not had_tail:
             replaced = self._replaced(update.changed_per_partition)
-            binding = update.plan_writes(replaced, self.sizes, self.marks if self._may_mark else None)
-            self.marks = update.marked(self.marks)
+            binding = update.plan_writes(replaced, self.sizes, self.vectors if self._may_delete else None)
+            self.vectors = update.deleted(self.vectors)
             return binding
         # All of it goes where nothing is appended any more: a MERGE over a tail would count it twice.
         goes, self.tail = longer.folded(self.sizes) if may_append else (longer, Tail())

@@ -24,14 +24,14 @@ class OwnRows:
 
     With ``tells_changes`` it has the rows of the change feed too, which else has all that went and came. ``instead``
     are the rows of the table that are replaced, where the INSERT's condition names others that come. So are those at
-    the places that are staged as ``marked``, in a table where an earlier commit ``allows_marks``.
+    the places that are staged as ``deleted``, in a table where an earlier commit ``allows_vectors``.
     """
 
     query: Query
     tells_changes: bool = True
     instead: Condition | None = None
-    marked: tuple[str, ...] = ()
-    allows_marks: bool = False
+    deleted: tuple[str, ...] = ()
+    allows_vectors: bool = False
 
 
 class Recorder:
@@ -73,11 +73,11 @@ class Recorder:
         return self._engine.writes_changes
 
     @property
-    def marks_rows(self) -> bool:
-        return self._engine.marks_rows
+    def deletes_rows(self) -> bool:
+        return self._engine.deletes_rows
 
-    def has_marks(self, relation: str) -> bool:
-        return self._engine.has_marks(relation)
+    def has_vectors(self, relation: str) -> bool:
+        return self._engine.has_vectors(relation)
 
     def commit(
         self,
@@ -107,8 +107,8 @@ class Recorder:
                 after,
                 where,
                 tells_changes=own.tells_changes,
-                marked=own.marked,
-                allows_marks=own.allows_marks,
+                deleted=own.deleted,
+                allows_vectors=own.allows_vectors,
             )
         self._engine.commit(text, replace(note, written=written))
 

@@ -180,12 +180,14 @@ class Run(Generic[P]):
         name = self.plan.state_relation
         return head_of_build(self.head, newest, covered, name, replaces=replaces), covered
 
-    def _set_head(self, covered: Mapping[str, Any], *, allows_marks: bool = False) -> None:
-        """A commit of the head alone, from which on rows may be marked as gone if it ``allows_marks``."""
+    def _set_head(self, covered: Mapping[str, Any], *, allows_vectors: bool = False) -> None:
+        """A commit of the head alone, from which on rows may be deleted in their files if it ``allows_vectors``."""
         assert self.head is not None
         head = next_head(self.head, covered)
         written, note = write_head(self.plan, head), head.note(self.plan.state_relation)
-        own = OwnRows(written.expression, tells_changes=False, allows_marks=True) if allows_marks else None
+        own = (
+            OwnRows(written.expression, tells_changes=False, allows_vectors=True) if allows_vectors else None
+        )
         try:
             self.engine.commit(written, note, self.base, own)
         except Exception as error:

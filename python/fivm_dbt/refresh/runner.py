@@ -44,6 +44,7 @@ from fivm_dbt.steps.binding import (
     staged_input,
     staged_state,
 )
+from fivm_dbt.steps.deletion_vectors import DeletionVectors
 from fivm_dbt.steps.kinds import (
     Count,
     Factorise,
@@ -56,7 +57,6 @@ from fivm_dbt.steps.kinds import (
     UpdateStep,
     Write,
 )
-from fivm_dbt.steps.marking import Marks
 from fivm_dbt.steps.order import builds, updates
 from fivm_dbt.steps.read_once import shown_once
 
@@ -163,24 +163,26 @@ class Update:
         return self.started_from
 
     def plan_writes(
-        self, replaced: frozenset[str], sizes: Mapping[str, StateSize], marks: Marks | None = None
+        self, replaced: frozenset[str], sizes: Mapping[str, StateSize], vectors: DeletionVectors | None = None
     ) -> Binding:
         """Decide by which statements the deltas are written, of which states by partitions; the binding with that.
 
-        With ``marks`` rows may be marked as gone.
+        With ``vectors`` rows may be deleted in their files.
         """
         self.started_from = replace(self.started_from, replaced=replaced)
         tells = tells_changes(self._plan, writes_changes=self._engine.writes_changes)
-        self._planned = writes(self._plan, self._touched, replaced, sizes, tells_changes=tells, marks=marks)
+        self._planned = writes(
+            self._plan, self._touched, replaced, sizes, tells_changes=tells, vectors=vectors
+        )
         self._note_anew()
         return self.started_from
 
-    def marked(self, before: Marks) -> Marks:
-        """What is marked after this refresh."""
+    def deleted(self, before: DeletionVectors) -> DeletionVectors:
+        """What is deleted after this refresh."""
         if any(write.way != "replace" for write in self._planned):
             return before
         touched = {view: [t.value for t in found] for view, found in self._touched.items()}
-        rows = {view: found for write in self._planned for view, found in write.marked_rows.items()}
+        rows = {view: found for write in self._planned for view, found in write.deleted_rows.items()}
         return before.after(touched, rows)
 
     def _note_anew(self) -> None:

@@ -16,7 +16,7 @@ from fivm_dbt.spark.pieces import Condition
 from fivm_dbt.spark.places import Place
 from fivm_dbt.spark.reads import Bounds
 from fivm_dbt.steps.applying import ROWS_OF_A_FILE, StateSize, Tail, fits_one_task
-from fivm_dbt.steps.marking import MARKED_PARTITIONS, Marks
+from fivm_dbt.steps.deletion_vectors import VECTOR_PARTITIONS, DeletionVectors
 
 MAX_LITERALS = 1000
 """Above this many touched partitions a MERGE is not restricted to them: the list would cost more than it saves."""
@@ -83,9 +83,9 @@ class Write:
     """Whether the commit says which rows of the root change, where that is written by partitions."""
     left: tuple[Place, ...] = ()
     """What stays in the tail, added up, while other places are folded in."""
-    marked: tuple[Place, ...] = ()
-    """Where only the rows of changed keys are written, and what was there of them is marked as gone."""
-    marked_rows: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    deleted: tuple[Place, ...] = ()
+    """Where only the rows of changed keys are written, and what was there of them is deleted in their files."""
+    deleted_rows: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How many keys these are, by view and partition."""
     adds_few: bool = False
     """Whether one task writes what comes then."""
@@ -93,7 +93,7 @@ class Write:
     @property
     def every(self) -> tuple[Place, ...]:
         """All places that it changes."""
-        return (*self.places, *self.marked)
+        return (*self.places, *self.deleted)
 
     @property
     def partitions(self) -> int:
@@ -140,7 +140,7 @@ def writes(
     sizes: Mapping[str, StateSize],
     *,
     tells_changes: bool,
-    marks: Marks | None = None,
+    vectors: DeletionVectors | None = None,
 ) -> tuple[Write, ...]:
     """The statements by which deltas are written, in an order that a repeated attempt has too: one, as a rule.
 
@@ -149,7 +149,7 @@ def writes(
     these are written within their bounds: as nothing of them is there yet, that adds files and reads none. Small ones,
     by the ``sizes`` of states, one task writes, and with ``tells_changes`` commits say what changes in the root.
 
-    With ``marks``, where few rows of a partition change, these are marked as gone.
+    With ``vectors``, where few rows of a partition change, these are deleted in their files.
     """
     views = [view for view in plan.stored if touched.get(view.name)]
     groups = [[group for view in views for group in _groups(plan, view, touched[view.name])]]
@@ -163,26 +163,26 @@ def writes(
         write = _write(plan, group, replaced)
         if write.way == "replace":
             write = replace(write, is_small=_is_small(write.places, write.rows, sizes))
-            if marks is not None and not write.is_small and len(groups) == 1:
-                write = _marking(plan, write, group, sizes, marks)
+            if vectors is not None and not write.is_small and len(groups) == 1:
+                write = _deleting(plan, write, group, sizes, vectors)
             write = replace(write, is_told=tells_changes and _writes_root(plan, write.every))
         planned.append(write)
     return tuple(planned)
 
 
-def _marking(
+def _deleting(
     plan: Plan,
     write: Write,
     groups: Sequence[tuple[View, list[TouchedPartition]]],
     sizes: Mapping[str, StateSize],
-    marks: Marks,
+    vectors: DeletionVectors,
 ) -> Write:
-    """The same write where rows are marked in the partitions in which that pays, if there are any.
+    """The same write where rows are deleted in the partitions in which that pays, if there are any.
 
-    Where keys only come nothing is there to be marked: it is looked for within their bounds.
+    Where keys only come nothing is there to be deleted: it is looked for within their bounds.
     """
     places: list[Place] = []
-    marked: list[Place] = []
+    deleted: list[Place] = []
     rows: dict[str, dict[str, int]] = {}
     pays = False
     for view in dict.fromkeys(view for view, _ in groups):
@@ -192,16 +192,16 @@ def _marking(
         few = {
             row.value
             for row in of_view
-            if row.value not in new and marks.pays(plan, view, row.value, row.rows, sizes.get(view.name))
+            if row.value not in new and vectors.pays(plan, view, row.value, row.rows, sizes.get(view.name))
         }
         pays = pays or bool(few)
         if rest := [row.value for row in of_view if row.value not in new | few]:
             places.append(Place(view, _known(rest)))
         if found := [row for row in of_view if row.value in new | few]:
-            marked.append(_place(plan, view, found, is_replaced=not is_bounded))
+            deleted.append(_place(plan, view, found, is_replaced=not is_bounded))
             rows[view.name] = {row.value: row.rows for row in found}
     many = sum(len(partitions) for partitions in rows.values())
-    if not pays or many > MARKED_PARTITIONS:
+    if not pays or many > VECTOR_PARTITIONS:
         return write
     # Of a key that changes there are three rows: that of the table, and two of its change feed.
     added = 3 * sum(sum(partitions.values()) for partitions in rows.values()) + ROWS_OF_A_FILE * many
@@ -209,8 +209,8 @@ def _marking(
         write,
         places=tuple(places),
         adds_few=_is_small(places, added, sizes),
-        marked=tuple(marked),
-        marked_rows=rows,
+        deleted=tuple(deleted),
+        deleted_rows=rows,
     )
 
 

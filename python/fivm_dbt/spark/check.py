@@ -79,7 +79,7 @@ def _writes(plan: Plan) -> Iterator[exp.Expr]:
     if is_told:
         yield new_rows(plan, whole, 1, EXAMPLE_HEAD)
     if plan.config.fivm_apply == "auto":
-        yield new_rows(plan, (), 1, EXAMPLE_HEAD, is_told=is_told, marked=whole)
+        yield new_rows(plan, (), 1, EXAMPLE_HEAD, is_told=is_told, deleted=whole)
         yield from (
             superseded(plan, p.view, 1, p.of_own(), is_small=True) for p in bounded if p.view.state.keys
         )

@@ -75,11 +75,11 @@ def new_rows(
     *,
     is_small: bool = False,
     is_told: bool = True,
-    marked: Sequence[Place] = (),
+    deleted: Sequence[Place] = (),
 ) -> exp.Select:
     """The rows that come with a commit, where there is no tail, and if it ``is_told`` those of the root's change feed.
 
-    All of ``places``, as :func:`replace_partitions` writes them; of places that are ``marked`` those alone whose keys
+    All of ``places``, as :func:`replace_partitions` writes them; of places that are ``deleted`` those alone whose keys
     are in the delta: what is there of them now has been staged (:func:`~fivm_dbt.spark.added.superseded`), and goes.
 
     Rows of the change feed have a change type. Of each key in the root's delta the row that it had is deleted, and the
@@ -88,7 +88,7 @@ def new_rows(
     """
     no_type: exp.Expr = exp.alias_(as_type(exp.Null(), "string"), _CHANGE_TYPE)
     sources: list[tuple[Place, exp.Expr]] = [(p, stored(plan, p.view, before, p.of_own())) for p in places]
-    sources += [(p, table(staged_old(plan, p.view))) for p in marked]
+    sources += [(p, table(staged_old(plan, p.view))) for p in deleted]
     rows: list[exp.Query] = []
     for place, own in sources:
         has_types = is_told and place.view is plan.top

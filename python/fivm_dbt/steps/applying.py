@@ -64,15 +64,15 @@ def replaced_states(
     changed: Mapping[str, float],
     *,
     writes_changes: bool,
-    marks_rows: bool = False,
+    deletes_rows: bool = False,
 ) -> frozenset[str]:
     """The states whose touched partitions are written anew instead of merged into, by ``fivm_apply``.
 
     ``auto`` takes those of known ``sizes`` with few rows a partition for those that are ``changed`` in each, on
     average. Of such a MERGE would write most files anew too, and read them twice. They have to be smaller where the
     change feed is read, and every row of such a partition is in it: that depends on whether the engine
-    ``writes_changes``. With an engine that ``marks_rows`` they may have any size: where few rows change, these are
-    marked, and where many do, a MERGE would write nearly all files too.
+    ``writes_changes``. With an engine that ``deletes_rows`` they may have any size: where few rows change, these are
+    deleted, and where many do, a MERGE would write nearly all files too.
     """
     if plan.config.fivm_apply != "auto":
         return frozenset(v.name for v in plan.views if plan.config.fivm_apply == "replace")
@@ -81,7 +81,7 @@ def replaced_states(
         for view in plan.views
         if (size := sizes.get(view.name)) is not None
         and (
-            (marks_rows and not _is_read_whole(plan, view, writes_changes=writes_changes))
+            (deletes_rows and not _is_read_whole(plan, view, writes_changes=writes_changes))
             or _rows_per_partition(size)
             <= anew_up_to(plan, view, changed.get(view.name, 0), writes_changes=writes_changes)
         )

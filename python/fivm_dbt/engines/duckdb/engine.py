@@ -87,11 +87,11 @@ class DuckDbEngine:
         return True
 
     @property
-    def marks_rows(self) -> bool:
+    def deletes_rows(self) -> bool:
         return True
 
-    def has_marks(self, relation: str) -> bool:
-        return self._writes.allows_marks(canonical(relation))
+    def has_vectors(self, relation: str) -> bool:
+        return self._writes.allows_vectors(canonical(relation))
 
     @property
     def defers(self) -> bool:
@@ -156,7 +156,7 @@ class DuckDbEngine:
             self._local.note = None
         self.tables.table(target).number = note.number
         written = note.written
-        if written is not None and (written.tells_changes or written.marked or written.allows_marks):
+        if written is not None and (written.tells_changes or written.deleted or written.allows_vectors):
             self._writes.check_written(target, written)
 
     def query(self, sql: str) -> Sequence[Row]:

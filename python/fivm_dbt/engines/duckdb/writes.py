@@ -20,7 +20,7 @@ class Writes:
     def __init__(self, reads: Reads) -> None:
         self._reads = reads
         self._tables = reads.tables
-        self._marked: set[str] = set()
+        self._deleted: set[str] = set()
 
     def run(self, statement: Statement, cut: Cut, note: str | None) -> int:
         """Run a statement that is no query; the rows that a change of a table has changed."""
@@ -40,9 +40,9 @@ class Writes:
         The rows that stay and those that come have to be the table, and a change feed, which here is the difference of
         two versions, what the writer tells of a view.
         """
-        assert not written.marked or self.allows_marks(target)
-        if written.allows_marks:
-            self._marked.add(target)
+        assert not written.deleted or self.allows_vectors(target)
+        if written.allows_vectors:
+            self._deleted.add(target)
         told, table = "told changes", self._tables.table(target)
         untold = "" if written.tells_changes else f", CAST(NULL AS VARCHAR) AS {_KIND.name}"
         self._tables.create_as(told, f"SELECT *{untold} FROM ({self._reads.filled(written.query)})")
@@ -74,9 +74,9 @@ class Writes:
             assert not found, f"the commit of {target} is told wrongly: {found[:5]}"
         self._tables.discard(told)
 
-    def allows_marks(self, target: str) -> bool:
-        """Whether a commit of a table, as it was created last, has allowed marks."""
-        return target in self._marked
+    def allows_vectors(self, target: str) -> bool:
+        """Whether a commit of a table, as it was created last, has allowed vectors."""
+        return target in self._deleted
 
     def _create_narrow(self, copy: str, statement: Statement, cut: Cut) -> None:
         """Create a table from a query whose HUGEINT columns (DuckDB's sums of integers) become BIGINT."""
@@ -95,7 +95,7 @@ class Writes:
         if name in self._reads.views:
             raise duckdb.CatalogException(f"{name} is a view")
         is_new = name not in self._tables
-        self._marked.discard(name)
+        self._deleted.discard(name)
         table = self._tables.add(name, CHANGE_FEED in statement.properties)
         copy = self._tables.next_copy(table)
         try:
@@ -168,9 +168,9 @@ class Writes:
 
 def _staying(target: str, version: int, written: Written) -> str:
     """The rows of a version that a commit does not replace, in Spark SQL."""
-    marked = [f"SELECT {ROW} FROM {name}" for name in written.marked]
+    deleted = [f"SELECT {ROW} FROM {name}" for name in written.deleted]
     gone = [f"coalesce({written.instead}, false)"] if written.instead is not None else []
-    gone += [f"_metadata.row_index IN ({' UNION ALL '.join(marked)})"] if marked else []
+    gone += [f"_metadata.row_index IN ({' UNION ALL '.join(deleted)})"] if deleted else []
     where = f" WHERE NOT ({' OR '.join(gone)})" if gone else ""
     return f"SELECT * FROM {target} VERSION AS OF {version}{where}"
 

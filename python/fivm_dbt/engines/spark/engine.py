@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from fivm_dbt.catalog import Column
 from fivm_dbt.engines.spark.delta_lake.known_files import KnownFiles
 from fivm_dbt.engines.spark.delta_lake.log import DeltaLogs
-from fivm_dbt.engines.spark.delta_lake.marks import allows_marks
 from fivm_dbt.engines.spark.delta_lake.sample import sample
+from fivm_dbt.engines.spark.delta_lake.vectors import allows_vectors
 from fivm_dbt.engines.spark.delta_lake.write import write
 from fivm_dbt.engines.spark.errors import cause
 from fivm_dbt.engines.spark.introspect import Described, describe_relation, view_text
@@ -106,8 +106,8 @@ class SparkEngine:
         """The names of what is staged in Spark's cache."""
         self._counts: dict[str, Row | None] = {}
         """What was counted of deferred queries where they were read, None where they were not yet."""
-        self._cannot_mark = False
-        """Whether rows could not be marked: it is not tried again."""
+        self._cannot_delete = False
+        """Whether rows could not be deleted: it is not tried again."""
 
     @staticmethod
     def of_session(session: SparkSession) -> SparkEngine:
@@ -124,12 +124,12 @@ class SparkEngine:
         return self._session is not None
 
     @property
-    def marks_rows(self) -> bool:
-        return self._session is not None and not self._cannot_mark
+    def deletes_rows(self) -> bool:
+        return self._session is not None and not self._cannot_delete
 
-    def has_marks(self, relation: str) -> bool:
+    def has_vectors(self, relation: str) -> bool:
         opened = self._logs.opened(relation)
-        return opened is not None and allows_marks(opened)
+        return opened is not None and allows_vectors(opened)
 
     @property
     def defers(self) -> bool:
@@ -149,7 +149,7 @@ class SparkEngine:
         if note.written is not None:
             if write(self._session, self._logs, self._files, note, note.written):
                 return
-            self._cannot_mark = self._cannot_mark or bool(note.written.marked)
+            self._cannot_delete = self._cannot_delete or bool(note.written.deleted)
         # In a copy of the session no other thread's commit has these settings. The copy has the settings, temporary
         # views and functions of the session, and takes a millisecond to make.
         copy = self._session._jsparkSession.cloneSession()

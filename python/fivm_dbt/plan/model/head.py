@@ -30,16 +30,16 @@ class Written:
     rows with one are those of the change feed, all others those of the table. Else the feed has all rows that go, and
     all that come.
 
-    Rows whose places are staged under the names ``marked`` go too, and the files in which they lie stay. A commit
-    before that ``allows_marks``.
+    Rows whose places are staged under the names ``deleted`` go too, and the files in which they lie stay. A commit
+    before that ``allows_vectors``.
     """
 
     query: str
     after: int
     instead: str | None = None
     tells_changes: bool = False
-    marked: tuple[str, ...] = ()
-    allows_marks: bool = False
+    deleted: tuple[str, ...] = ()
+    allows_vectors: bool = False
 
 
 @dataclass(frozen=True)

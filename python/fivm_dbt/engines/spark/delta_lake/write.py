@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from fivm_dbt.engines.spark.active_session import active
 from fivm_dbt.engines.spark.delta_lake.known_files import KnownFiles, files_of_small, relation_over
 from fivm_dbt.engines.spark.delta_lake.log import DeltaLogs, OpenedTable
-from fivm_dbt.engines.spark.delta_lake.marks import allow_marks, marked
 from fivm_dbt.engines.spark.delta_lake.names import ACTION, TABLES, WRITE
+from fivm_dbt.engines.spark.delta_lake.vectors import allow_vectors, deleted
 from fivm_dbt.engines.spark.java import (
     EXPRESSION,
     HASH_MAP,
@@ -63,8 +63,8 @@ def write(session: SparkSession, logs: DeltaLogs, files: KnownFiles, note: Note,
                 return False
             transaction = opened.log.startTransaction(some(opened.table), some(opened.snapshot))
             transaction.readWholeTable()
-            if written.allows_marks:
-                allow_marks(transaction, opened)
+            if written.allows_vectors:
+                allow_vectors(transaction, opened)
             transaction.updateSetTransaction(note.application, note.number, none())
             details = [none() for _ in range(_DETAILS)]
             details[_NOTE] = some(note.text)
@@ -131,10 +131,10 @@ def _replaced(
 ) -> Any | None:
     """The files that come, with rows or with changes, and those that go: all that the query reads of the table.
 
-    With them those that stay with marks. None where rows cannot be marked.
+    With them those that stay with vectors. None where rows cannot be deleted.
     """
-    marks = marked(session, opened, written.marked) if written.marked else []
-    if marks is None:
+    vectors = deleted(session, opened, written.deleted) if written.deleted else []
+    if vectors is None:
         return None
     found = _touched(session, opened, transaction, condition)
     gone = [file.remove() for file in _listed(found)]
@@ -144,8 +144,8 @@ def _replaced(
     query = files.placed_over(written.query, opened, table, found)
     new = transaction.writeFiles(session.sql(query)._jdf.to(schema))
     added = [file for file in _listed(new) if file.getClass().getSimpleName() == "AddFile"]
-    _tell_metrics(session, transaction, added, gone, len(marks))
-    return new.concat(java_seq(session, ACTION, [*gone, *marks]))
+    _tell_metrics(session, transaction, added, gone, len(vectors))
+    return new.concat(java_seq(session, ACTION, [*gone, *vectors]))
 
 
 def _touched(session: SparkSession, opened: OpenedTable, transaction: Any, condition: Any) -> Any:
@@ -159,15 +159,15 @@ def _touched(session: SparkSession, opened: OpenedTable, transaction: Any, condi
 
 
 def _tell_metrics(
-    session: SparkSession, transaction: Any, added: list[Any], gone: list[Any], marks: int
+    session: SparkSession, transaction: Any, added: list[Any], gone: list[Any], vectors: int
 ) -> None:
     """What REPLACE WHERE tells of itself in the history: of rows of the table, and not of its change feed.
 
-    A commit that marks rows has not only added some: the file that it marks goes, and comes again.
+    A commit that vectors rows has not only added some: the file that it vectors goes, and comes again.
     """
     rows = [file.numPhysicalRecords() for file in added]
     told = {
-        "numRemovedFiles": len(gone) + marks,
+        "numRemovedFiles": len(gone) + vectors,
         "numRemovedBytes": sum(int(file.getFileSize()) for file in gone),
         "numOutputBytes": sum(int(file.getFileSize()) for file in added),
         "numOutputRows": sum(int(found.get()) for found in rows if found.isDefined()),

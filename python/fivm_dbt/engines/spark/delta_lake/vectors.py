@@ -1,4 +1,4 @@
-"""Rows of a file are marked as gone by a deletion vector of Delta's, which is a set of their numbers (ADR 0070)."""
+"""Rows are deleted in their file by a deletion vector of Delta's, which is a set of their numbers (ADR 0070)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from fivm_dbt.engines.spark.delta_lake.log import OpenedTable
-from fivm_dbt.engines.spark.delta_lake.names import ADD_FILE, MARKED, MARKS_FILES, MARKS_ROWS, PREFIXES
+from fivm_dbt.engines.spark.delta_lake.names import ADD_FILE, PREFIXES, VECTOR_FILES, VECTOR_ROWS, VECTORS
 from fivm_dbt.engines.spark.java import java_class, java_object, java_seq
 from fivm_dbt.ir.build import text
 from fivm_dbt.naming import FILE, ROW, quote
@@ -18,17 +18,17 @@ logger = logging.getLogger(__name__)
 
 PATH = "org.apache.spark.paths.SparkPath"
 
-_FILES = "fivm_marked_files"
+_FILES = "fivm_vector_files"
 
 
-def allows_marks(opened: OpenedTable) -> bool:
+def allows_vectors(opened: OpenedTable) -> bool:
     """Whether files of the table may have deletion vectors. Else nobody can ask for the numbers of rows."""
-    return opened.has(MARKED)
+    return opened.has(VECTORS)
 
 
-def allow_marks(transaction: Any, opened: OpenedTable) -> None:
+def allow_vectors(transaction: Any, opened: OpenedTable) -> None:
     """Have files of the table deletion vectors after this transaction, which has written nothing yet."""
-    if allows_marks(opened):
+    if allows_vectors(opened):
         return
     known = opened.metadata
     transaction.updateMetadata(
@@ -39,37 +39,41 @@ def allow_marks(transaction: Any, opened: OpenedTable) -> None:
             known.format(),
             known.schemaString(),
             known.partitionColumns(),
-            known.configuration().updated(MARKED, "true"),
+            known.configuration().updated(VECTORS, "true"),
             known.createdTime(),
         ),
         False,
     )
 
 
-def marked(session: SparkSession, opened: OpenedTable, staged: tuple[str, ...]) -> list[Any] | None:
-    """What a commit does with the files of the rows whose places are ``staged``: each goes, and comes with its marks.
+def deleted(session: SparkSession, opened: OpenedTable, staged: tuple[str, ...]) -> list[Any] | None:
+    """What a commit does with the files of the rows whose places are ``staged``: each goes, and comes with its vector,
+    unless all of its rows are deleted.
 
     None where a file is not as expected: it has another place than the table, or no number of its rows, or its vector
-    has not the rows too that were marked before.
+    has not the rows too that were deleted before.
     """
     places = " UNION ALL ".join(f"SELECT {FILE}, {ROW} FROM {quote(name)}" for name in staged)
     files = _files(session, opened, places)
     if files is None:
         return None
     found = _vectors(session, opened, places, files)
-    by_path = java_object(session, MARKS_FILES).generateCandidateFileMap(
+    by_path = java_object(session, VECTOR_FILES).generateCandidateFileMap(
         opened.log.dataPath(), java_seq(session, ADD_FILE, list(files.values()))
     )
-    helper, actions = java_object(session, MARKS_FILES), []
+    helper, actions = java_object(session, VECTOR_FILES), []
     for position in range(int(found.size())):
         result = found.apply(position)
         file = helper.getTouchedFile(opened.log.dataPath(), result.filePath(), by_path)
         vector = result.deletionVector()
         if int(vector.cardinality()) != int(file.numDeletedRecords()) + int(result.matchedRowCount()):
-            logger.debug("a deletion vector of %s has lost rows that were marked before", file.path())
+            logger.debug("a deletion vector of %s has lost rows that were deleted before", file.path())
             return None
-        pair = file.removeRows(vector, True, True)
-        actions += [pair._1(), pair._2()]
+        if int(vector.cardinality()) == int(file.numPhysicalRecords().get()):
+            actions.append(file.remove())
+        else:
+            pair = file.removeRows(vector, True, True)
+            actions += [pair._1(), pair._2()]
     return actions
 
 
@@ -103,7 +107,7 @@ def _vectors(session: SparkSession, opened: OpenedTable, places: str, files: dic
             f"FROM ({places}) JOIN {_FILES} ON path = {FILE}"
         )
         prefix = java_object(session, PREFIXES).getRandomPrefixLength(opened.metadata)
-        return java_object(session, MARKS_ROWS).buildDeletionVectors(
+        return java_object(session, VECTOR_ROWS).buildDeletionVectors(
             session._jsparkSession, rows._jdf, opened.log, prefix
         )
     finally:

@@ -1,4 +1,4 @@
-"""Rows that change are marked as gone in their files, where few of a partition's rows change (ADR 0070)."""
+"""Rows that change are deleted in their files in their files, where few of a partition's rows change (ADR 0070)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.engines.duckdb.writes import Writes
 from fivm_dbt.plan.model.head import Written
-from fivm_dbt.steps import applying, marking
+from fivm_dbt.steps import applying, deletion_vectors
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.replay import replay_scenario
 from fivm_dbt.testing.workbench import DuckDbWorkbench
@@ -40,19 +40,19 @@ STEPS = [
 
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> list[Written]:
-    """What commits write themselves: rows are marked wherever some change, whatever it costs.
+    """What commits write themselves: rows are deleted wherever some change, whatever it costs.
 
     The engine compares it with what the statement has written.
     """
     monkeypatch.setattr(applying, "APPENDED_ROWS", 0)
     monkeypatch.setattr(applying, "ONE_TASK_ROWS", 0)
-    monkeypatch.setattr(marking, "MARKED_SHARE", 1e9)
-    monkeypatch.setattr(marking, "CHANGED_SHARE", 1e9)
+    monkeypatch.setattr(deletion_vectors, "DELETED_SHARE", 1e9)
+    monkeypatch.setattr(deletion_vectors, "CHANGED_SHARE", 1e9)
     found: list[Written] = []
     check = Writes.check_written
 
     def noted(writes: Writes, target: str, commit: Written) -> None:
-        if not commit.allows_marks:
+        if not commit.allows_vectors:
             found.append(commit)
         check(writes, target, commit)
 
@@ -76,7 +76,7 @@ def test_every_change_is_exact(sql: str, is_read: bool, written: list[Written]) 
         bench.engine.change("r", **step)
         bench.refresh()
         bench.check()
-    assert len([w for w in written if w.marked]) >= len(STEPS) - 1
+    assert len([w for w in written if w.deleted]) >= len(STEPS) - 1
     is_told = is_read and "double" not in sql
     assert all(w.tells_changes is is_told for w in written)
 
@@ -96,48 +96,48 @@ def test_a_partition_is_written_anew_after_some_time(
     written: list[Written], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = _bench(fivm_buckets=1, fivm_fold_after=2)
-    marks = []
+    vectors = []
     for _ in range(5):
         bench.engine.change("r", insert=[(1, "1.00")])
         bench.refresh()
         bench.check()
-        marks.append(bench.finished.detail["marks"])
+        vectors.append(bench.finished.detail["vectors"])
     place = {bench.plan.root.relation: {"0": [1, 1]}}
     twice = {bench.plan.root.relation: {"0": [2, 2]}}
-    assert marks == [place, twice, {}, place, twice]
-    monkeypatch.setattr(marking, "MARKED_SHARE", 0.02)
+    assert vectors == [place, twice, {}, place, twice]
+    monkeypatch.setattr(deletion_vectors, "DELETED_SHARE", 0.02)
     bench.engine.change("r", insert=[(1, "1.00")])
     bench.refresh()
-    assert bench.finished.detail["marks"] == {}
+    assert bench.finished.detail["vectors"] == {}
 
 
-def test_partitions_are_written_anew_once_more_where_no_commit_has_allowed_marks(
+def test_partitions_are_written_anew_once_more_where_no_commit_has_allowed_vectors(
     written: list[Written], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As those of a state that was built by an engine that cannot mark rows."""
+    """As those of a state that was built by an engine that cannot delete rows."""
     with monkeypatch.context() as patch:
-        patch.setattr(DuckDbEngine, "marks_rows", False)
+        patch.setattr(DuckDbEngine, "deletes_rows", False)
         bench = _bench()
-    for marks in (False, True):
+    for vectors in (False, True):
         bench.engine.change("r", insert=[(1, "1.00")])
         bench.refresh()
         bench.check()
-        assert bool(written) is marks
+        assert bool(written) is vectors
 
 
 def test_a_build_forgets(written: list[Written]) -> None:
     bench = _bench()
     bench.engine.change("r", insert=[(1, "1.00")])
     bench.refresh()
-    assert bench.finished.detail["marks"]
+    assert bench.finished.detail["vectors"]
     bench.refresh(full_refresh=True)
-    assert bench.finished.detail["marks"] == {}
+    assert bench.finished.detail["vectors"] == {}
 
 
-def test_some_partitions_are_marked_and_others_written_anew(
+def test_some_partitions_are_deleted_and_others_written_anew(
     written: list[Written], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(marking, "MARKED_SHARE", 0.1)
+    monkeypatch.setattr(deletion_vectors, "DELETED_SHARE", 0.1)
     bench = _bench(is_read=True)
     ((partition,),) = bench.engine.query("select pmod(xxhash64(1), 4)")
     keys = [k for (k,) in bench.engine.query(f"select k from r where pmod(xxhash64(k), 4) <> {partition}")]
@@ -145,36 +145,36 @@ def test_some_partitions_are_marked_and_others_written_anew(
     bench.refresh()
     bench.check()
     (commit,) = written
-    assert commit.marked and f"'{partition}'" not in str(commit.instead)
+    assert commit.deleted and f"'{partition}'" not in str(commit.instead)
     assert "__fivm_partition IN" in str(commit.instead)
-    ((_, marked),) = bench.finished.detail["marks"].items()
-    assert marked == {str(partition): [1, 1]}
+    ((_, deleted),) = bench.finished.detail["vectors"].items()
+    assert deleted == {str(partition): [1, 1]}
 
 
-def test_what_marks_no_rows(written: list[Written], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_deletes_no_rows(written: list[Written], monkeypatch: pytest.MonkeyPatch) -> None:
     """Partitions that one task writes, too many of them, statements of their own, and an engine that cannot do it."""
 
-    def is_marked(**meta: object) -> bool:
+    def is_deleted(**meta: object) -> bool:
         written.clear()
         bench = _bench(**meta)  # type: ignore[arg-type]
         bench.engine.change("r", insert=[(k, "1.00") for k in range(9)])
         bench.refresh()
         bench.check()
-        return any(w.marked for w in written)
+        return any(w.deleted for w in written)
 
-    assert is_marked()
-    assert not is_marked(fivm_apply="replace")
-    assert not is_marked(fivm_apply="merge")
-    assert not is_marked(fivm_merge="per_partition")
+    assert is_deleted()
+    assert not is_deleted(fivm_apply="replace")
+    assert not is_deleted(fivm_apply="merge")
+    assert not is_deleted(fivm_merge="per_partition")
     without: list[Callable[[pytest.MonkeyPatch], None]] = [
         lambda patch: patch.setattr(applying, "ONE_TASK_ROWS", 200_000),
-        lambda patch: patch.setattr("fivm_dbt.refresh.writes.MARKED_PARTITIONS", 1),
-        lambda patch: patch.setattr(DuckDbEngine, "marks_rows", False),
+        lambda patch: patch.setattr("fivm_dbt.refresh.writes.VECTOR_PARTITIONS", 1),
+        lambda patch: patch.setattr(DuckDbEngine, "deletes_rows", False),
     ]
     for change in without:
         with monkeypatch.context() as patch:
             change(patch)
-            assert not is_marked()
+            assert not is_deleted()
 
 
 @pytest.mark.more
@@ -183,4 +183,4 @@ def test_scenarios(name: str, written: list[Written]) -> None:
     for located in load_scenarios([SCENARIOS / f"{name}.jsonl"]):
         result = replay_scenario(located.scenario, DuckDbWorkbench)
         assert result.outcome in ("passed", "skipped"), [result.line(), *result.details()]
-    assert any(w.marked for w in written)
+    assert any(w.deleted for w in written)

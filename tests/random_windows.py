@@ -26,6 +26,8 @@ _FRAMES = (
     "range between interval '2 hours' preceding and interval '1 hour' preceding",
 )
 
+_LONG_FRAME = "range between interval '60 days' preceding and interval '9 days' following"
+
 _BESIDE = (
     "rows between 1 preceding and current row",
     "rows between 1 preceding and 1 following",
@@ -73,7 +75,7 @@ def random_model(rng: random.Random) -> str:
     if kind > 0.85:
         return random_running(rng)
     if kind < 0.5:
-        return _framed(rng) if kind < 0.25 else _in_sequence(rng)
+        return _framed(rng) if kind < 0.2 else _mixed(rng) if kind < 0.3 else _in_sequence(rng)
     window = random_window(rng)
     name = window.partition("(")[0]
     keys = rng.choice(([], ["k"], ["k"], ["x % 2"]))
@@ -101,6 +103,23 @@ def _framed(rng: random.Random) -> str:
     if rng.random() < 0.3:
         return f"select k, count(*) as n, max(c0) as m from ({query}) as q group by k"
     return query
+
+
+def _mixed(rng: random.Random) -> str:
+    """Some functions look at rows, others as far as a time."""
+    by = rng.choice(("", "partition by k ", "partition by k "))
+    order = rng.choice(("ts", "ts", "ts desc", "ts nulls last"))
+    looks = ("lag(x)", "lead(y)", "lag(x, 3)")
+    of_rows = [f"{call} over ({by}order by {order}, x, y, z)" for call in looks]
+    of_rows += [f"sum(x) over ({by}order by {order}, x, y, z {rng.choice(_BESIDE)})"]
+    frame = rng.choice((*_FRAMES, _LONG_FRAME))
+    of_time = [
+        f"{call} over ({by}order by {order} {frame})" for call in ("sum(x)", "count(*)", "max(y)", "min(x)")
+    ]
+    calls = [*rng.sample(of_rows, rng.randint(1, 2)), *rng.sample(of_time, rng.randint(1, 2))]
+    rng.shuffle(calls)
+    listed = ", ".join(f"{call} as c{i}" for i, call in enumerate(calls))
+    return f"select k, ts, x, y, z, {listed} from r"
 
 
 def _in_sequence(rng: random.Random) -> str:
@@ -247,6 +266,11 @@ def random_scenario(
         "models": [{"name": name, "sql": model(rng)} for name in ("v", "w")],
         "steps": steps,
     }
+
+
+def random_mixed(seed: int) -> dict[str, Any]:
+    """Models whose functions look at rows and reach a time, over rows that lie near each other, or months apart."""
+    return random_scenario(seed, _mixed, partial(random_row, days=random.Random(seed).choice((0, 1, 30))))
 
 
 def random_days(seed: int) -> dict[str, Any]:

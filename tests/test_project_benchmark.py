@@ -38,7 +38,7 @@ MOST_INNER_VIEWS: dict[str, int] = {
     "dormant_customers": 2,
     "earnings_of_a_year": 2,
     "fact_market_history": 2,
-    "market_days": 1,
+    "market_days": 2,
     "market_months": 1,
     "moving_averages": 2,
     "open_orders": 2,

@@ -19,7 +19,7 @@ from fivm_dbt.testing.replay import replay_scenario
 from fixtures.models import Bench, plan_of, relation
 from fixtures.runs import by_run, fast_only
 from generator.differential import tiny_workbench
-from random_windows import random_days, random_scenario, random_sessions
+from random_windows import random_days, random_mixed, random_scenario, random_sessions
 
 COLUMNS = "k string, ts timestamp, v int"
 BY_DAY = {"batch_size": "day"}
@@ -29,6 +29,7 @@ FRAME = (
     "from raw.s"
 )
 LAG = "select k, ts, lag(v) over (partition by k order by ts, v) as p from raw.s"
+MIXED = FRAME.format("lag(v, 2) over (partition by k order by ts, v) as b, sum(v)", "1 hour")
 NEAREST = "windowed: the rows of the day of the change, and of the nearest days"
 LAST_ROWS = (
     "select k, ts, sum(v) over (partition by k order by ts, v rows between 30 preceding and 3 following) as p "
@@ -62,6 +63,14 @@ def test_random_sessions(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPat
 )
 def test_random_sequences_of_dates(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     _replay(random_days(seed), tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "seed",
+    by_run(range(2), more=range(2, 14), long=range(14, 60)),
+)
+def test_random_rows_and_times(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    _replay(random_mixed(seed), tmp_path, monkeypatch)
 
 
 def _replay(scenario: dict[str, Any], tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,6 +190,19 @@ def test_a_sequence_of_dates_reads_near_days(sql: str) -> None:
     assert 0 < kept < 10
 
 
+def test_rows_and_times_read_blocks_around_the_change() -> None:
+    """One row a day, over frames of twenty days: whatever the history has, the same rows are read, and the lists."""
+    sql, found = MIXED.replace("'1 hour'", "'20 days'"), set()
+    for days in (100, 300):
+        rows: list[Row] = [(k, at.date(), v) for k, at, v in _rows(days, every=24 * 60)]
+        bench = _counting(sql, rows, COLUMNS.replace("timestamp", "date"))
+        scans = dict(bench.changed("raw.s", [("k0", date(2024, 5, 29), 9)]).scans)
+        helper, _ = (v.name for v in bench.plan.helpers)
+        found.add((scans[helper], scans[bench.plan.root.relation]))
+    ((kept, _),) = found
+    assert 20 < kept < 100
+
+
 @pytest.mark.parametrize("sql", [SEQUENCES[0].replace("lag(v)", "lag(v, 3)"), LAST_ROWS])
 def test_a_sequence_goes_over_several_days(sql: str) -> None:
     """A row every second day: those that a changed one looks at, and that look at it, lie in several blocks."""
@@ -231,6 +253,8 @@ def test_every_name_of_an_aggregate_is_called_over_panes() -> None:
         (SLIDING.format("median(v)", "4 minutes", "1 minute"), "windowed: the rows in 3 blocks of 4 minutes"),
         (SLIDING.format("max(v)", "4 minutes", "4 minutes"), "windowed: the rows of an affected window"),
         (FRAME.format("sum(v)", "1 hour"), "windowed: the rows in 3 blocks of 1 hour"),
+        (FRAME.format("sum(v)", "60 days"), "windowed: the rows in 9 blocks of 16 days"),
+        (MIXED, "windowed: the rows in 2 blocks of 1 hour around the change, and around the nearest ones"),
         (LAG, f"{NEAREST} that have rows of the key"),
         (LAG.replace("lag(v)", "lag(v, 9)"), f"{NEAREST} that have 9 rows of the key"),
         (LAG.replace("lag(v)", "lag(v, v)"), "whole input: all rows of an affected k"),

@@ -41,6 +41,9 @@ def nearby_rows(node: Window, near: Near, changed: tuple[Term, ...], side: Side)
         earlier, later = beside.earlier, beside.later
         of = _keys_of(node, nodes)
         needed = with_neighbours(affected, of, beside, side, alias, earlier=earlier, later=later)
+        if near.needed != (0, 0):
+            around = _around(affected, near, near.needed, alias)
+            needed = UnionAll((_renamed(needed, alias), around), alias)
     return _in_blocks(at_side(node.input, side), keys, near, needed)
 
 
@@ -103,7 +106,11 @@ def _affected(node: Window, near: Near, rows: tuple[Node, ...], alias: str) -> N
     assert beside is not None
     # A row is looked at by the next one where that looks back.
     of = _keys_of(node, rows)
-    return with_neighbours(own, of, beside, Side.NEW, alias, earlier=beside.later, later=beside.earlier)
+    found = with_neighbours(own, of, beside, Side.NEW, alias, earlier=beside.later, later=beside.earlier)
+    if near.changed == (0, 0):
+        return found
+    reached = blocks_within(rows, keys, near, near.changed, f"{alias}_reached")
+    return UnionAll((_renamed(found, alias), _renamed(reached, alias)), alias)
 
 
 def _keys_of(node: Window, rows: tuple[Node, ...]) -> Distinct | None:
@@ -117,6 +124,31 @@ def _keys_of(node: Window, rows: tuple[Node, ...]) -> Distinct | None:
     return Distinct(branches[0] if len(branches) == 1 else UnionAll(branches, alias))
 
 
+def _around(blocks: Node, near: Near, steps: Range, alias: str) -> Map:
+    """The blocks around others, which have a key, a block and its day."""
+    made = f"{alias}_around"
+    *keys, block, _ = blocks.fields
+    rows = Explode(blocks, made, _steps(steps), ((_STEP, INT),))
+    there = _moved(block.scalar, near, made)
+    items = tuple(Item(f.name, f.scalar, f.type) for f in keys)
+    names = [f.name for f in blocks.fields[-2:]]
+    added = zip(names, (there, day_of(there)), (BIGINT, DATE), strict=True)
+    return Map(rows, alias, (*items, *(Item(*item) for item in added)))
+
+
+def _renamed(blocks: Node, alias: str) -> Map:
+    return Map(blocks, alias, tuple(Item(f.name, f.scalar, f.type) for f in blocks.fields))
+
+
+def _steps(steps: Range) -> Scalar:
+    return Scalar.parse(f"EXPLODE(SEQUENCE({steps[0]}, {steps[1]}))")
+
+
+def _moved(block: Scalar, near: Near, made: str) -> Scalar:
+    step = Scalar.column(made, _STEP)
+    return Scalar.parse(f"{block.sql} + {step.sql} * CAST({near.length} AS BIGINT)")
+
+
 def blocks_within(
     changed: tuple[Node, ...],
     keys: tuple[Item, ...],
@@ -127,15 +159,13 @@ def blocks_within(
 ) -> Node:
     """``{(K, b + i) : (K, b) ∈ ΔR, i ∈ steps}``: the blocks around those of changed rows, with their days."""
     made = f"{alias}_steps"
-    generator = Scalar.parse(f"EXPLODE(SEQUENCE({steps[0]}, {steps[1]}))")
     branches = []
     for node in changed:
         rows: Node = node
         block = near.block
         if steps != (0, 0):
-            rows = Explode(node, made, generator, ((_STEP, INT),))
-            step = Scalar.column(made, _STEP)
-            block = Scalar.parse(f"{near.block.sql} + {step.sql} * CAST({near.length} AS BIGINT)")
+            rows = Explode(node, made, _steps(steps), ((_STEP, INT),))
+            block = _moved(near.block, near, made)
         values = (*(k.value for k in keys), block, day_of(block))
         types = (*(k.type for k in keys), BIGINT, DATE)
         items = (Item(f"key_{i + 1}", v, t) for i, (v, t) in enumerate(zip(values, types, strict=True)))

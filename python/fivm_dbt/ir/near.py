@@ -69,8 +69,10 @@ class Near:
     lies, in microseconds since 1970, and the day of that start, by which the rows are placed.
 
     Blocks are ``length`` microseconds long. A changed row changes results in the blocks ``changed``, which are computed
-    from rows in the blocks ``needed``, or in those which ``beside`` says. It changes all results behind it where they
-    are ``running``: these are computed from rows in their blocks, and from what is kept of the blocks before.
+    from rows in the blocks ``needed``. With ``beside`` it changes those in the nearest blocks too, which that says.
+    ``needed`` are counted from each block that it changes then, and so are the nearest ones. It changes all results
+    behind it where they are ``running``: these are computed from rows in their blocks, and from what is kept of the
+    blocks before.
     """
 
     block: Scalar

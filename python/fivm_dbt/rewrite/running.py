@@ -22,7 +22,7 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.window import Window
 from fivm_dbt.ir.window_call import WindowCall, window_call, window_calls
 from fivm_dbt.rewrite.plain_windows import plain_windows
-from fivm_dbt.rewrite.sequences import by_day
+from fivm_dbt.rewrite.sequences import by_block
 
 _DIGITS = 28
 """A sum of longer decimals may overflow in a part and not in the whole, where others make up for it."""
@@ -38,7 +38,7 @@ def with_running(node: Window) -> Window:
     if found is None:
         return node
     at, nulls_are_low, running = found
-    placed, block, day = by_day(node, at, nulls_are_low=nulls_are_low)
+    placed, block, day = by_block(node, at, nulls_are_low=nulls_are_low)
     return replace(placed, near=Near(block, day, DAY, (0, 0), (0, 0), running=running))
 
 

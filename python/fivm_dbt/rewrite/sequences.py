@@ -7,6 +7,7 @@ between (ViewDF, section 6: sequence queries with a helper view of what they nee
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fivm_dbt.catalog.types import BIGINT, DATE
@@ -22,7 +23,7 @@ _LOWEST, _HIGHEST = -62_135_596_800_000_000, 253_402_214_400_000_000
 
 
 @dataclass(frozen=True)
-class _Look:
+class Look:
     """The time by which a window function orders, where it has NULLs, and how many rows it looks earlier and later."""
 
     at: Scalar
@@ -39,14 +40,16 @@ def with_days(node: Window) -> Window:
     look = _look_of(node) if node.has_frames else None
     if look is None:
         return node
-    placed, block, day = by_day(node, look.at, nulls_are_low=look.nulls_are_low)
+    placed, block, day = by_block(node, look.at, nulls_are_low=look.nulls_are_low)
     beside = Beside("", (), "block_us", look.earlier, look.later)
     return replace(placed, near=Near(block, day, length=DAY, changed=(0, 0), needed=(0, 0), beside=beside))
 
 
-def by_day(node: Window, at: Scalar, *, nulls_are_low: bool) -> tuple[Window, Scalar, Scalar]:
-    """A window whose partitions are days of a key by the time ``at``: with the block and the day of a row."""
-    aligned, _ = block_of(micros_of(at), DAY)
+def by_block(
+    node: Window, at: Scalar, *, nulls_are_low: bool, length: int = DAY
+) -> tuple[Window, Scalar, Scalar]:
+    """A window whose partitions are blocks of a key by the time ``at``: with the block and the day of a row."""
+    aligned, _ = block_of(micros_of(at), length)
     block = Scalar.parse(f"COALESCE({aligned.sql}, {block_without_time(is_low=nulls_are_low)})")
     day = day_of(block)
     added = (Item("block_us", block, BIGINT), Item("block_day", day, DATE))
@@ -59,28 +62,34 @@ def block_without_time(*, is_low: bool) -> int:
     return _LOWEST if is_low else _HIGHEST
 
 
-def _look_of(node: Window) -> _Look | None:
+def _look_of(node: Window) -> Look | None:
     types = {f.scalar: f.type for f in node.input.fields}
-    found: list[_Look] = []
+    found: list[Look] = []
     for item in node.items:
         for window in window_calls(item.value):
-            look = _look(window)
+            look = look_of(window)
             at = instant_of(look.at, types.get(look.at)) if look is not None else None
             if look is None or at is None:
                 return None
             found.append(replace(look, at=at))
     if not found or any((f.at, f.nulls_are_low) != (found[0].at, found[0].nulls_are_low) for f in found):
         return None
+    return union(found)
+
+
+def union(found: Sequence[Look]) -> Look:
+    """As many rows as several window functions look at."""
     return replace(found[0], earlier=max(f.earlier for f in found), later=max(f.later for f in found))
 
 
-def _look(window: WindowCall) -> _Look | None:
+def look_of(window: WindowCall) -> Look | None:
+    """How many rows a window function looks at; None where that is not told."""
     rows = _rows(window)
     if not window.order or rows is None:
         return None
     first, (before, after) = window.order[0], rows
     earlier, later = (after, before) if first.is_down else (before, after)
-    return _Look(first.by, first.nulls_are_low, earlier, later)
+    return Look(first.by, first.nulls_are_low, earlier, later)
 
 
 def _rows(window: WindowCall) -> tuple[int, int] | None:

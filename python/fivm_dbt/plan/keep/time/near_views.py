@@ -22,6 +22,7 @@ from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.ir.window import Window
 from fivm_dbt.plan.keep.kept_views import KeptViews, column_of
 from fivm_dbt.plan.keep.ways import over_kept, with_own_rows
+from fivm_dbt.rewrite.mixed_windows import with_both
 from fivm_dbt.rewrite.panes import has_plain_keys, near_windows, over_panes
 from fivm_dbt.rewrite.reach import with_reach
 from fivm_dbt.rewrite.running import part_calls, split_running, with_running
@@ -103,7 +104,7 @@ class NearViews:
 
     def reaching(self, node: Local) -> Local:
         """``node``, local to blocks of time or to days too where what it looks at is near in time."""
-        return with_running(with_days(with_reach(node))) if isinstance(node, Window) else node
+        return with_running(with_both(with_days(with_reach(node)))) if isinstance(node, Window) else node
 
     def split(self, node: Local) -> tuple[Window, Map] | None:
         """A window that goes on from day to day, and what makes ``node`` of it; None if there is none."""

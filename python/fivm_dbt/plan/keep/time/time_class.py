@@ -92,7 +92,10 @@ def _reads(node: Local, near: Near | Days) -> str:
     if near.beside is not None:
         many = max(near.beside.earlier, near.beside.later)
         what = f"{many} rows" if many > 1 else "rows"
-        return f"the rows of the day of the change, and of the nearest days that have {what} of the key"
+        if near.needed == (0, 0):
+            return f"the rows of the day of the change, and of the nearest days that have {what} of the key"
+        around = f"{near.needed[1] - near.needed[0] + 1} blocks of {in_words(near.length)} around the change"
+        return f"the rows in {around}, and around the nearest ones that have {what} of the key"
     blocks = near.needed[1] - near.needed[0] + 1
     what = "rows"
     if isinstance(node, Aggregate) and isinstance(node.input, TimeWindows):

@@ -42,7 +42,7 @@ def stored(
         columns[-1] = exp.alias_(_shown_partition(), PARTITION)
         tests = [test for every in tests for t in conjuncts(every) for test in _with_tail(t)]
     if is_located:
-        columns += [exp.alias_(e, n) for e, n in zip(FORMAT.place_of_row(), (FILE, ROW), strict=True)]
+        columns += [exp.alias_(e, n) for e, n in zip(FORMAT.place_of_row, (FILE, ROW), strict=True)]
     query = exp.select(*columns, copy=False).from_(source, copy=False).where(*tests, copy=False)
     return query.subquery(identifier(alias), copy=False)
 

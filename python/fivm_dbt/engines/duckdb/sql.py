@@ -111,7 +111,7 @@ def _without_hints(ast: exp.Expr) -> exp.Expr:
 
 def _located(ast: exp.Expr) -> exp.Expr:
     """A row lies in its table alone, by its number there."""
-    file, row = FORMAT.place_of_row()
+    file, row = FORMAT.place_of_row
     for column in list(ast.find_all(exp.Column)):
         if column == file:
             column.replace(exp.Literal.string(""))

@@ -170,9 +170,10 @@ def _staying(target: str, version: int, written: Written) -> str:
     """The rows of a version that a commit does not replace, in Spark SQL."""
     deleted = [f"SELECT {ROW} FROM {name}" for name in written.deleted]
     gone = [f"coalesce({written.instead}, false)"] if written.instead is not None else []
-    gone += [f"_metadata.row_index IN ({' UNION ALL '.join(deleted)})"] if deleted else []
+    _, row = FORMAT.place_of_row
+    gone += [f"{row.sql()} IN ({' UNION ALL '.join(deleted)})"] if deleted else []
     where = f" WHERE NOT ({' OR '.join(gone)})" if gone else ""
-    return f"SELECT * FROM {target} VERSION AS OF {version}{where}"
+    return f"SELECT * FROM {FORMAT.pinned(target, version).sql(dialect='spark')}{where}"
 
 
 def _count(changing: duckdb.DuckDBPyConnection) -> int:

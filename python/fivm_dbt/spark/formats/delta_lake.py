@@ -97,6 +97,7 @@ class DeltaLake:
         )
         return result
 
+    @property
     def place_of_row(self) -> tuple[exp.Expr, exp.Expr]:
         """``_metadata.file_path, _metadata.row_index``."""
         return exp.column("file_path", table=METADATA), exp.column("row_index", table=METADATA)

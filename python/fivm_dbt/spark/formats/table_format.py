@@ -123,11 +123,12 @@ class TableFormat(Protocol):
     def faults(self) -> Mapping[type[Exception], tuple[str, ...]]:
         """Its error conditions by the errors above; those of Spark itself are known elsewhere."""
 
+    @property
+    def place_of_row(self) -> tuple[exp.Expr, exp.Expr]:
+        """Columns of any row that is read: the path of the file that it lies in, and its number there."""
+
     def pinned(self, name: str, version: int) -> exp.Expr:
         """``R@version``, whatever is committed while it is read. VersionUnavailable where its files are gone."""
-
-    def place_of_row(self) -> tuple[exp.Expr, exp.Expr]:
-        """Of a row that is read: the path of the file that it lies in, and its number there."""
 
     def changes(self, name: str, after: int, to: int) -> exp.Expr:
         """The rows that came and went: ``R@to = R@after + came − went``, as bags. A row may come and go.

@@ -33,6 +33,15 @@ DELTAS = (
         tests="tests/test_met_first.py -k 'segments or regions'",
     ),
     Mutant(
+        "blocks-around-neighbours",
+        "rows beside a change are computed without the rows that their frames reach",
+        "delta/nearby.py",
+        "nearby_rows",
+        old="_around(affected, near, near.needed, alias)",
+        new="_around(affected, near, (0, 0), alias)",
+        tests="tests/test_time_windows.py -k 'rows_and_times or read_blocks_around'",
+    ),
+    Mutant(
         "separators-that-changed",
         "a part with a separator is safe although something changed in it",
         "features/match/delta/separators.py",

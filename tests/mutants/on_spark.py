@@ -16,6 +16,16 @@ ON_SPARK = (
         needs_spark=True,
     ),
     Mutant(
+        "deleted-rows-come-again",
+        "a file gets a deletion vector without the rows that were deleted before",
+        "engines/spark/delta_lake/vectors.py",
+        "_vectors",
+        old="None if file.deletionVector() is None else file.deletionVector().serializeToBase64()",
+        new="None",
+        tests="tests/test_written_changes.py -k until",
+        needs_spark=True,
+    ),
+    Mutant(
         "statement-without-number",
         "a statement that commits has no number by which Delta passes over it",
         "spark/formats/delta_lake.py",

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.engines.duckdb.writes import Writes
+from fivm_dbt.engines.spark.delta_lake.names import VECTORS
+from fivm_dbt.engines.spark.delta_lake.vectors import allows_vectors
 from fivm_dbt.plan.model.head import Written
 from fivm_dbt.steps import applying, deletion_vectors
 from fivm_dbt.testing.load import load_scenarios
@@ -175,6 +179,18 @@ def test_what_deletes_no_rows(written: list[Written], monkeypatch: pytest.Monkey
         with monkeypatch.context() as patch:
             change(patch)
             assert not is_deleted()
+
+
+@pytest.mark.parametrize(
+    ("property_", "setting", "allowed"),
+    [(True, None, True), (True, "true", True), (True, "false", False), (False, None, False)],
+)
+def test_rows_have_numbers_where_spark_shows_them(
+    property_: bool, setting: str | None, allowed: bool
+) -> None:
+    session = SimpleNamespace(conf=SimpleNamespace(get=lambda _, default: setting or default))
+    opened: Any = SimpleNamespace(session=session, has=lambda key: property_ and key == VECTORS)
+    assert allows_vectors(opened) is allowed
 
 
 @pytest.mark.more

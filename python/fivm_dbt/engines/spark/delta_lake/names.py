@@ -15,7 +15,10 @@ VECTOR_FILES = f"{_DELTA}.commands.DMLWithDeletionVectorsHelper$"
 VECTOR_ROWS = f"{_DELTA}.commands.DeletionVectorBitmapGenerator$"
 PREFIXES = f"{_DELTA}.util.Utils$"
 VECTORS = "delta.enableDeletionVectors"
-"""The property of a table whose files have rows that are deleted in their files."""
+"""The property of a table whose files may have deletion vectors."""
+
+ROW_NUMBERS = "spark.databricks.delta.deletionVectors.useMetadataRowIndex"
+"""The setting by which rows of such a table have numbers. It is true unless somebody says otherwise."""
 
 COMMIT_FILES, JSON = f"{_DELTA}.util.DeltaCommitFileProvider", f"{_DELTA}.util.JsonUtils"
 

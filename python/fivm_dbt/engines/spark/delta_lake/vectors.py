@@ -6,7 +6,14 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from fivm_dbt.engines.spark.delta_lake.log import OpenedTable
-from fivm_dbt.engines.spark.delta_lake.names import ADD_FILE, PREFIXES, VECTOR_FILES, VECTOR_ROWS, VECTORS
+from fivm_dbt.engines.spark.delta_lake.names import (
+    ADD_FILE,
+    PREFIXES,
+    ROW_NUMBERS,
+    VECTOR_FILES,
+    VECTOR_ROWS,
+    VECTORS,
+)
 from fivm_dbt.engines.spark.java import java_class, java_object, java_seq
 from fivm_dbt.ir.build import text
 from fivm_dbt.naming import FILE, ROW, quote
@@ -22,13 +29,13 @@ _FILES = "fivm_vector_files"
 
 
 def allows_vectors(opened: OpenedTable) -> bool:
-    """Whether files of the table may have deletion vectors. Else nobody can ask for the numbers of rows."""
-    return opened.has(VECTORS)
+    """Whether files of the table may have deletion vectors, and rows have numbers. Else nobody can ask for these."""
+    return opened.has(VECTORS) and opened.session.conf.get(ROW_NUMBERS, "true") == "true"
 
 
 def allow_vectors(transaction: Any, opened: OpenedTable) -> None:
     """Have files of the table deletion vectors after this transaction, which has written nothing yet."""
-    if allows_vectors(opened):
+    if opened.has(VECTORS):
         return
     known = opened.metadata
     transaction.updateMetadata(

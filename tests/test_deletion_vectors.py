@@ -19,7 +19,7 @@ from fivm_dbt.steps import applying, deletion_vectors
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.replay import replay_scenario
 from fivm_dbt.testing.workbench import DuckDbWorkbench
-from fixtures.models import Bench
+from fixtures.models import Bench, Interrupted, Interrupting
 
 SCENARIOS = Path(__file__).parent / "scenarios"
 MANY = [(n % 100, f"{n}.00") for n in range(400)]
@@ -83,6 +83,28 @@ def test_every_change_is_exact(sql: str, is_read: bool, written: list[Written]) 
     assert len([w for w in written if w.deleted]) >= len(STEPS) - 1
     is_told = is_read and "double" not in sql
     assert all(w.tells_changes is is_told for w in written)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_cut_off_at_every_statement(after: bool, written: list[Written]) -> None:
+    def changed() -> Bench:
+        bench = _bench(is_read=True)
+        bench.engine.change("r", **STEPS[0])
+        return bench
+
+    bench = changed()
+    whole = Interrupting(bench.engine, 0, after=after)
+    bench.refresh(whole)
+    assert any(w.deleted for w in written)
+    for number in range(1, len(whole.statements) + 1):
+        bench = changed()
+        with pytest.raises(Interrupted):
+            bench.refresh(Interrupting(bench.engine, number, after=after))
+        bench.refresh()
+        bench.check()
+        bench.engine.change("r", **STEPS[1])
+        bench.refresh()
+        bench.check()
 
 
 def test_few_rows_are_read_and_written(written: list[Written]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,12 +14,17 @@ from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.engines.duckdb.writes import Writes
 from fivm_dbt.engines.spark.delta_lake.names import VECTORS
 from fivm_dbt.engines.spark.delta_lake.vectors import allows_vectors
-from fivm_dbt.plan.model.head import Written
+from fivm_dbt.engines.spark.engine import SparkEngine
+from fivm_dbt.plan.model.head import Note, Written
 from fivm_dbt.steps import applying, deletion_vectors
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.replay import replay_scenario
+from fivm_dbt.testing.spark_workbench import TINY, SparkWorkbench
 from fivm_dbt.testing.workbench import DuckDbWorkbench
 from fixtures.models import Bench, Interrupted, Interrupting
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SCENARIOS = Path(__file__).parent / "scenarios"
 MANY = [(n % 100, f"{n}.00") for n in range(400)]
@@ -42,16 +47,23 @@ STEPS = [
 ]
 
 
+_ALWAYS = (
+    (applying, "APPENDED_ROWS", 0),
+    (applying, "ONE_TASK_ROWS", 0),
+    (deletion_vectors, "DELETED_SHARE", 1e9),
+    (deletion_vectors, "CHANGED_SHARE", 1e9),
+)
+"""What has rows deleted in their files wherever some change, whatever it costs."""
+
+
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> list[Written]:
     """What commits write themselves: rows are deleted wherever some change, whatever it costs.
 
     The engine compares it with what the statement has written.
     """
-    monkeypatch.setattr(applying, "APPENDED_ROWS", 0)
-    monkeypatch.setattr(applying, "ONE_TASK_ROWS", 0)
-    monkeypatch.setattr(deletion_vectors, "DELETED_SHARE", 1e9)
-    monkeypatch.setattr(deletion_vectors, "CHANGED_SHARE", 1e9)
+    for constants, key, value in _ALWAYS:
+        monkeypatch.setattr(constants, key, value)
     found: list[Written] = []
     check = Writes.check_written
 
@@ -222,3 +234,28 @@ def test_scenarios(name: str, written: list[Written]) -> None:
         result = replay_scenario(located.scenario, DuckDbWorkbench)
         assert result.outcome in ("passed", "skipped"), [result.line(), *result.details()]
     assert any(w.deleted for w in written)
+
+
+@pytest.mark.long
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["aggregates", "bags", "joins", "outer_joins", "chains", "types", "nulls"])
+def test_scenarios_on_spark(name: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files have statistics, without which they have no deletion vectors."""
+    for constants, key, value in _ALWAYS:
+        monkeypatch.setattr(constants, key, value)
+    settings = {k: v for k, v in TINY.items() if "stats.collect" not in k}
+    deleted: list[bool] = []
+    commit = SparkEngine.commit
+
+    def noted(engine: SparkEngine, sql: str, note: Note) -> None:
+        commit(engine, sql, note)
+        if note.written is not None and note.written.deleted:
+            deleted.append(engine.deletes_rows)
+
+    monkeypatch.setattr(SparkEngine, "commit", noted)
+    for located in load_scenarios([SCENARIOS / f"{name}.jsonl"]):
+        result = replay_scenario(
+            located.scenario, lambda: SparkWorkbench(spark, "fivm_vectors", settings=settings)
+        )
+        assert result.outcome in ("passed", "skipped"), [result.line(), *result.details()]
+    assert deleted and all(deleted), "by transactions, and not by statements"

@@ -75,7 +75,7 @@ def random_model(rng: random.Random) -> str:
     if kind > 0.85:
         return random_running(rng)
     if kind < 0.5:
-        return _framed(rng) if kind < 0.2 else _mixed(rng) if kind < 0.3 else _in_sequence(rng)
+        return random_framed(rng) if kind < 0.2 else _mixed(rng) if kind < 0.3 else _in_sequence(rng)
     window = random_window(rng)
     name = window.partition("(")[0]
     keys = rng.choice(([], ["k"], ["k"], ["x % 2"]))
@@ -92,8 +92,9 @@ def random_model(rng: random.Random) -> str:
     return f"select {', '.join(shown)} from {source}{where} group by {', '.join([*keys, window])}{having}"
 
 
-def _framed(rng: random.Random) -> str:
-    frame = rng.choice(_FRAMES)
+def random_framed(rng: random.Random) -> str:
+    """Functions over frames of RANGE, maybe below an aggregate."""
+    frame = rng.choice((*_FRAMES, _LONG_FRAME))
     calls = rng.sample(("sum(x)", "count(*)", "max(x)", "min(y)", "avg(x)"), rng.randint(1, 2))
     by = rng.choice(("", "partition by k "))
     order = rng.choice(("ts", "ts", "ts desc"))

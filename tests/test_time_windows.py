@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import date, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
 from cached_statements import cache_statements
+from fivm_dbt.catalog import Catalog, TableStatistics
+from fivm_dbt.config import load_config
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.operators import maintenance
 from fivm_dbt.explain.text import explain
+from fivm_dbt.plan.planner import plan_model
+from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.replay import replay_scenario
 from fixtures.models import Bench, plan_of, relation
 from fixtures.runs import by_run, fast_only
 from generator.differential import tiny_workbench
-from random_windows import random_days, random_mixed, random_scenario, random_sessions
+from random_windows import random_days, random_framed, random_mixed, random_scenario, random_sessions
 
 COLUMNS = "k string, ts timestamp, v int"
 BY_DAY = {"batch_size": "day"}
@@ -71,6 +77,37 @@ def test_random_sequences_of_dates(seed: int, tmp_path: Any, monkeypatch: pytest
 )
 def test_random_rows_and_times(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     _replay(random_mixed(seed), tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "seed",
+    by_run(range(2), more=range(2, 14), long=range(14, 60)),
+)
+@pytest.mark.parametrize("make", [random_mixed, partial(random_scenario, model=random_framed)])
+def test_random_windows_over_inputs_that_are_read(seed: int, make: Callable[[int], dict[str, Any]]) -> None:
+    """Where sizes are known, no copy of a small input is kept."""
+    scenario = make(seed)
+    for model in scenario["models"]:
+        _stream(model["sql"], scenario)
+
+
+def _stream(sql: str, scenario: dict[str, Any]) -> None:
+    sources = [relation(name, ", ".join(map(" ".join, c))) for name, c in scenario["tables"].items()]
+    measured = TableStatistics.of({source.name: 1000 for source in sources})
+    request = ModelRequest("analytics.m", sql, Catalog.of(sources), load_config({}), measured=measured)
+    engine = DuckDbEngine()
+    bench = Bench(plan_model(request, engine.describe), engine)
+    for source in sources:
+        rows = [tuple(row) for row in scenario["initial"][source.name]]
+        engine.create_table(source.name, source.columns, rows, change_feed=True)
+    bench.refresh()
+    bench.check()
+    for step in scenario["steps"]:
+        for name, delta in step["delta"].items():
+            come, gone = ([tuple(row) for row in delta[kind]] for kind in ("insert", "delete"))
+            engine.change(name, insert=come, delete=gone)
+        bench.refresh()
+        bench.check()
 
 
 def _replay(scenario: dict[str, Any], tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -302,9 +302,9 @@ class _Keeper:
         kept = self.rows.by_key(
             reaching.input, reaching.used, keys, "the rows from which keys are recomputed"
         )
-        if not all(k.value in kept.keys for k in keys[-2:]):
-            return kept.under(over)
-        return self.near.with_days(kept.under(reaching))
+        if all(k.value in kept.keys for k in keys[-2:]):
+            return self.near.with_days(kept.under(reaching))
+        return self.near.over_input(kept.under(reaching)) or kept.under(over)
 
     def _over_sums(self, node: Aggregate) -> Node | None:
         """The topmost aggregate over sums of its outer rows, where all of it is evaluated on demand anyway."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
@@ -10,8 +10,9 @@ from typing import Protocol
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, DATE
 from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
+from fivm_dbt.ir.instants import DAY
 from fivm_dbt.ir.local import Local
-from fivm_dbt.ir.near import block_of
+from fivm_dbt.ir.near import Near, block_of
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Map
 from fivm_dbt.ir.on_demand import is_on_demand
@@ -20,6 +21,7 @@ from fivm_dbt.ir.rename import moved, substituted, with_meaning
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.ir.window import Window
+from fivm_dbt.naming import unique_name
 from fivm_dbt.plan.keep.kept_views import KeptViews, column_of
 from fivm_dbt.plan.keep.ways import over_kept, with_own_rows
 from fivm_dbt.rewrite.mixed_windows import with_both
@@ -29,6 +31,9 @@ from fivm_dbt.rewrite.running import part_calls, split_running, with_running
 from fivm_dbt.rewrite.sequences import with_days
 
 Meaning = dict[ColumnId, Scalar]
+
+_LISTED = 7 * DAY
+"""Blocks that are listed of rows that are not kept are as long, at least."""
 
 _ROWS_OF_DAY = AggregateCall("day_rows", "count", None, None, BIGINT)
 
@@ -115,6 +120,22 @@ class NearViews:
         view = self.kept.scanned(node.input) if isinstance(node, Aggregate) else None
         return over_kept(node, view.node) if view is not None and isinstance(node, Aggregate) else None
 
+    def over_input(self, node: Local) -> Local | None:
+        """An operator over rows of which no copy is kept, local to blocks of time all the same: None where not.
+
+        All rows are read, and those near the change are computed again. A list of blocks is kept where these are long:
+        one of days may have as many rows as there are.
+        """
+        if not isinstance(node, Window) or node.near is None:
+            return None
+        near = node.near
+        if near.running is not None or not self.kept.can_change(node.input):
+            return None
+        if near.beside is None:
+            return node
+        is_listed = near.needed != (0, 0) and near.length >= _LISTED
+        return self._listed(node, near, node.input, {}) if is_listed else None
+
     def with_days(self, node: Local) -> Local:
         """An operator over kept rows, with the days that these have if it looks for the nearest."""
         if not isinstance(node, Window) or not isinstance(node.input, Scan):
@@ -123,8 +144,17 @@ class NearViews:
         if near is None or (near.beside is None and near.running is None):
             return node
         rows = replace(node.input, alias=self.kept.alias())
-        names = {node.input.alias: rows.alias}
-        keys = tuple(Item(column_of(k.value), moved(k.value, names), k.type) for k in node.key)
+        return self._listed(node, near, rows, {node.input.alias: rows.alias})
+
+    def _listed(self, node: Window, near: Near, rows: Node, names: Mapping[str, str]) -> Window:
+        """A window that looks for the nearest rows, with what is kept for it of the same ``rows``.
+
+        ``names`` are what relations are called there.
+        """
+        keys: tuple[Item, ...] = ()
+        for k in node.key:
+            name = column_of(k.value) if k.value.is_column else k.name
+            keys += (Item(unique_name(name, {i.name for i in keys}), moved(k.value, names), k.type),)
         of = keys[:-2]
         if near.running is not None:
             parts = Aggregate(rows, self.kept.alias(), keys, part_calls(node, names))

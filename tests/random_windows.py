@@ -75,7 +75,7 @@ def random_model(rng: random.Random) -> str:
     if kind > 0.85:
         return random_running(rng)
     if kind < 0.5:
-        return random_framed(rng) if kind < 0.2 else _mixed(rng) if kind < 0.3 else _in_sequence(rng)
+        return random_framed(rng) if kind < 0.2 else _mixed(rng) if kind < 0.3 else random_sequence(rng)
     window = random_window(rng)
     name = window.partition("(")[0]
     keys = rng.choice(([], ["k"], ["k"], ["x % 2"]))
@@ -123,7 +123,8 @@ def _mixed(rng: random.Random) -> str:
     return f"select k, ts, x, y, z, {listed} from r"
 
 
-def _in_sequence(rng: random.Random) -> str:
+def random_sequence(rng: random.Random) -> str:
+    """Functions that look at rows before and after, maybe below a filter."""
     by = rng.choice(("", "partition by k ", "partition by k "))
     order = rng.choice(("ts", "ts desc", "ts nulls last", "ts desc nulls first"))
     over = f"{by}order by {order}, x, y, z"
@@ -282,7 +283,7 @@ def random_days(seed: int) -> dict[str, Any]:
         return (key, None if at is None else at[:10], *rest)
 
     def model(rng: random.Random) -> str:
-        return rng.choice((_in_sequence, random_running))(rng)
+        return rng.choice((random_sequence, random_running))(rng)
 
     scenario = random_scenario(seed, model, row)
     columns = [[name, "date" if type_ == "timestamp" else type_] for name, type_ in COLUMNS]

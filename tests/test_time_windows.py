@@ -25,7 +25,15 @@ from fivm_dbt.testing.replay import replay_scenario
 from fixtures.models import Bench, plan_of, relation
 from fixtures.runs import by_run, fast_only
 from generator.differential import tiny_workbench
-from random_windows import random_days, random_framed, random_mixed, random_scenario, random_sessions
+from random_windows import (
+    random_days,
+    random_framed,
+    random_mixed,
+    random_row,
+    random_scenario,
+    random_sequence,
+    random_sessions,
+)
 
 COLUMNS = "k string, ts timestamp, v int"
 BY_DAY = {"batch_size": "day"}
@@ -83,7 +91,14 @@ def test_random_rows_and_times(seed: int, tmp_path: Any, monkeypatch: pytest.Mon
     "seed",
     by_run(range(2), more=range(2, 14), long=range(14, 60)),
 )
-@pytest.mark.parametrize("make", [random_mixed, partial(random_scenario, model=random_framed)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        random_mixed,
+        partial(random_scenario, model=random_framed),
+        partial(random_scenario, model=random_sequence, new_row=partial(random_row, days=20)),
+    ],
+)
 def test_random_windows_over_inputs_that_are_read(seed: int, make: Callable[[int], dict[str, Any]]) -> None:
     """Where sizes are known, no copy of a small input is kept."""
     scenario = make(seed)
@@ -93,7 +108,7 @@ def test_random_windows_over_inputs_that_are_read(seed: int, make: Callable[[int
 
 def _stream(sql: str, scenario: dict[str, Any]) -> None:
     sources = [relation(name, ", ".join(map(" ".join, c))) for name, c in scenario["tables"].items()]
-    measured = TableStatistics.of({source.name: 1000 for source in sources})
+    measured = TableStatistics.of({source.name: 1000 for source in sources}, {("r", "k"): 3})
     request = ModelRequest("analytics.m", sql, Catalog.of(sources), load_config({}), measured=measured)
     engine = DuckDbEngine()
     bench = Bench(plan_model(request, engine.describe), engine)

@@ -32,17 +32,17 @@ class Look:
     later: int
 
 
-def with_days(node: Window) -> Window:
+def with_days(node: Window, length: int = DAY) -> Window:
     """``node``, local to days too where all its window functions look a number of rows back or ahead; else as it is.
 
-    What keeps the days is still to be said.
+    Days may be blocks of another ``length``. What keeps them is still to be said.
     """
     look = _look_of(node) if node.has_frames else None
     if look is None:
         return node
-    placed, block, day = by_block(node, look.at, nulls_are_low=look.nulls_are_low)
+    placed, block, day = by_block(node, look.at, nulls_are_low=look.nulls_are_low, length=length)
     beside = Beside("", (), "block_us", look.earlier, look.later)
-    return replace(placed, near=Near(block, day, length=DAY, changed=(0, 0), needed=(0, 0), beside=beside))
+    return replace(placed, near=Near(block, day, length=length, changed=(0, 0), needed=(0, 0), beside=beside))
 
 
 def by_block(

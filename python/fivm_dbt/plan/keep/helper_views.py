@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fivm_dbt.catalog import TableStatistics
@@ -16,6 +17,7 @@ from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Map
 from fivm_dbt.ir.on_demand import is_on_demand
+from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.keep.kept_views import KeptViews
 from fivm_dbt.plan.keep.trees.blocks import Block, block_of, column_name
@@ -95,6 +97,15 @@ class Wanted:
         return self.strategy == "first_order"
 
 
+def _column_below(rows: Node, value: Scalar) -> str | None:
+    """The column of an input that a value over its rows is, below projections and filters; None if it is none."""
+    while rows.inputs and value.is_column:
+        (column,) = value.columns
+        shown = rows.shown_as(column)
+        value, rows = value if shown is None else shown, rows.inputs[0]
+    return next((name for _, name in value.columns), None) if value.is_column else None
+
+
 @dataclass
 class HelperViews:
     """Keeps the helper views of one model's joins, in ``views``.
@@ -136,6 +147,21 @@ class HelperViews:
             return False
         is_by_hash = copied.is_whole and not any(is_period(key.type, key.value) for key in keys)
         return counted <= (COPIED_ABOVE if is_by_hash else READ_UP_TO)
+
+    def rows_of_a_key(self, rows: Node, keys: Sequence[Item]) -> float | None:
+        """About how many rows of an input have one key, at most; None where nobody knows."""
+        copied = self.views.copied(rows)
+        columns = [_column_below(rows, key.value) for key in keys]
+        if copied is None or not all(columns):
+            return None
+        wanted = [column for column in columns if column is not None]
+        self.measurable.setdefault(copied.relation, set()).update(wanted)
+        measured = self.wanted.measured
+        if measured is None:
+            return None
+        many = [measured.distinct_of(copied.relation, column) for column in wanted]
+        counted, known = measured.rows_of(copied.relation), [n for n in many if n is not None]
+        return None if counted is None or len(known) < len(many) else counted / max([1, *known])
 
     def aggregate(self, node: Aggregate, topmost: Topmost | None) -> Aggregate | None:
         """``node`` over helper views; None where it has no join that they could be of, or none that pays."""

@@ -182,7 +182,7 @@ class _Keeper:
 
     @cached_property
     def near(self) -> NearViews:
-        return NearViews(self.kept, self._visit, self.rows.by_key)
+        return NearViews(self.kept, self._visit, self.rows.by_key, self.helpers.rows_of_a_key)
 
     @property
     def measurable(self) -> dict[str, set[str]]:
@@ -304,7 +304,8 @@ class _Keeper:
         )
         if all(k.value in kept.keys for k in keys[-2:]):
             return self.near.with_days(kept.under(reaching))
-        return self.near.over_input(kept.under(reaching)) or kept.under(over)
+        plain = kept.under(over)
+        return self.near.over_input(kept.under(reaching), plain) or plain
 
     def _over_sums(self, node: Aggregate) -> Node | None:
         """The topmost aggregate over sums of its outer rows, where all of it is evaluated on demand anyway."""

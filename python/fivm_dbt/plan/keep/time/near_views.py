@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
@@ -35,6 +35,9 @@ Meaning = dict[ColumnId, Scalar]
 _LISTED = 7 * DAY
 """Blocks that are listed of rows that are not kept are as long, at least."""
 
+_LOOKED_UP, _MANY = 28 * DAY, 50
+"""The same where functions look at rows, if a key has so many of them."""
+
 _ROWS_OF_DAY = AggregateCall("day_rows", "count", None, None, BIGINT)
 
 
@@ -53,11 +56,13 @@ class Rows(Protocol):
 
 @dataclass
 class NearViews:
-    """Keeps what such operators need. ``visit`` gives a part of the query over kept views, ``by_key`` keeps rows."""
+    """Keeps what such operators need. ``visit`` gives a part of the query over kept views, ``by_key`` keeps rows, and
+    ``rows_of_a_key`` estimates how many an input has of each."""
 
     kept: KeptViews
     visit: Callable[[Node], tuple[Node, Meaning]]
     by_key: Callable[[Node, frozenset[ColumnId], tuple[Item, ...], str], Rows]
+    rows_of_a_key: Callable[[Node, Sequence[Item]], float | None]
 
     def of_windows(self, node: Aggregate) -> Aggregate | None:
         """An aggregate of sliding windows, over panes that are kept, or over rows by their time; None for others."""
@@ -120,21 +125,26 @@ class NearViews:
         view = self.kept.scanned(node.input) if isinstance(node, Aggregate) else None
         return over_kept(node, view.node) if view is not None and isinstance(node, Aggregate) else None
 
-    def over_input(self, node: Local) -> Local | None:
+    def over_input(self, node: Local, plain: Local) -> Local | None:
         """An operator over rows of which no copy is kept, local to blocks of time all the same: None where not.
 
-        All rows are read, and those near the change are computed again. A list of blocks is kept where these are long:
-        one of days may have as many rows as there are.
+        All rows are read, and those near the change are computed again. A list of blocks is kept where it is short:
+        where a frame has long ones, or a key many rows. One of days may have as many rows as there are.
         """
-        if not isinstance(node, Window) or node.near is None:
+        if not isinstance(node, Window) or node.near is None or node.near.running is not None:
             return None
-        near = node.near
-        if near.running is not None or not self.kept.can_change(node.input):
+        if not self.kept.can_change(node.input):
             return None
-        if near.beside is None:
+        if node.near.beside is None:
             return node
-        is_listed = near.needed != (0, 0) and near.length >= _LISTED
-        return self._listed(node, near, node.input, {}) if is_listed else None
+        if node.near.needed == (0, 0):
+            many = self.rows_of_a_key(node.input, node.partition[:-2])
+            if many is None or many < _MANY or not isinstance(plain, Window):
+                return None
+            node = with_days(plain, _LOOKED_UP)
+        near = node.near
+        assert near is not None
+        return self._listed(node, near, node.input, {}) if near.length >= _LISTED else None
 
     def with_days(self, node: Local) -> Local:
         """An operator over kept rows, with the days that these have if it looks for the nearest."""

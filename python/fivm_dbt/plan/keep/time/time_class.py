@@ -13,6 +13,7 @@ from typing import Any
 
 from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.ir.instants import DAY
 from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.near import Days, Near
 from fivm_dbt.ir.node import Node
@@ -93,7 +94,12 @@ def _reads(node: Local, near: Near | Days) -> str:
         many = max(near.beside.earlier, near.beside.later)
         what = f"{many} rows" if many > 1 else "rows"
         if near.needed == (0, 0):
-            return f"the rows of the day of the change, and of the nearest days that have {what} of the key"
+            if near.length == DAY:
+                return (
+                    f"the rows of the day of the change, and of the nearest days that have {what} of the key"
+                )
+            block = f"the block of {in_words(near.length)} of the change"
+            return f"the rows in {block}, and in the nearest ones that have {what} of the key"
         around = f"{near.needed[1] - near.needed[0] + 1} blocks of {in_words(near.length)} around the change"
         return f"the rows in {around}, and around the nearest ones that have {what} of the key"
     blocks = near.needed[1] - near.needed[0] + 1

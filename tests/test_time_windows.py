@@ -328,6 +328,31 @@ def test_the_class_is_told(sql: str, name: str) -> None:
     assert any(c is not None and f"{c['name']}: {c['why']}".startswith(name) for c in classes)
 
 
+_FILTERED = LAG.replace("from raw.s", "from (select k as k, ts, v from raw.s where v > 0) as q")
+
+
+@pytest.mark.parametrize("sql", [LAG, _FILTERED])
+@pytest.mark.parametrize(
+    ("keys", "what", "views"),
+    [
+        (20, "windowed: the rows in the block of 4 weeks of the change, and in the nearest ones", 1),
+        (21, "whole input: all rows of an affected k", 0),
+        (None, "whole input: all rows of an affected k", 0),
+    ],
+)
+def test_blocks_are_listed_of_an_input_whose_keys_have_many_rows(
+    sql: str, keys: int | None, what: str, views: int
+) -> None:
+    distinct = {} if keys is None else {("raw.s", "k"): keys}
+    measured = TableStatistics.of({"raw.s": 1000}, distinct)
+    catalog = Catalog.of([relation("raw.s", COLUMNS)])
+    request = ModelRequest("analytics.m", sql, catalog, load_config({}), measured=measured)
+    plan = plan_model(request, DuckDbEngine().describe)
+    assert any(f"over time {what}" in line for line in maintenance(plan))
+    assert len(plan.helpers) == views
+    assert "k" in dict(plan.measurable)["raw.s"]
+
+
 @pytest.mark.parametrize(
     ("sql", "what"),
     [

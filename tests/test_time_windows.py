@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -350,7 +351,9 @@ def test_blocks_are_listed_of_an_input_whose_keys_have_many_rows(
     plan = plan_model(request, DuckDbEngine().describe)
     assert any(f"over time {what}" in line for line in maintenance(plan))
     assert len(plan.helpers) == views
-    assert "k" in dict(plan.measurable)["raw.s"]
+    unmeasured = plan_model(replace(request, measured=None), DuckDbEngine().describe)
+    for known in (plan, unmeasured):
+        assert "k" in dict(known.measurable)["raw.s"]
 
 
 @pytest.mark.parametrize(

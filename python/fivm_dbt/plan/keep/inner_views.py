@@ -51,7 +51,7 @@ from fivm_dbt.plan.keep.inequality.choose import InequalityHelpers
 from fivm_dbt.plan.keep.joins import KeptJoins
 from fivm_dbt.plan.keep.kept_rows import KeptRows, Meaning, shown_whole
 from fivm_dbt.plan.keep.kept_views import InnerView, KeptViews
-from fivm_dbt.plan.keep.time.near_views import NearViews
+from fivm_dbt.plan.keep.time.near_views import NearViews, looks_at_rows
 from fivm_dbt.plan.keep.trees.eager import EagerTerm
 from fivm_dbt.plan.keep.trees.factorise import GivenOrder
 from fivm_dbt.plan.keep.ways import has_own_rows, kept_as
@@ -302,10 +302,11 @@ class _Keeper:
         kept = self.rows.by_key(
             reaching.input, reaching.used, keys, "the rows from which keys are recomputed"
         )
+        many = self.near.rows_of_a_key(reaching.input, keys[:-2]) if looks_at_rows(reaching) else None
         if all(k.value in kept.keys for k in keys[-2:]):
             return self.near.with_days(kept.under(reaching))
         plain = kept.under(over)
-        return self.near.over_input(kept.under(reaching), plain) or plain
+        return self.near.over_input(kept.under(reaching), plain, many) or plain
 
     def _over_sums(self, node: Aggregate) -> Node | None:
         """The topmost aggregate over sums of its outer rows, where all of it is evaluated on demand anyway."""

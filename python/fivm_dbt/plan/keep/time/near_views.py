@@ -54,6 +54,12 @@ class Rows(Protocol):
     def keys(self) -> dict[Scalar, Scalar]: ...
 
 
+def looks_at_rows(node: Local) -> bool:
+    """Whether blocks of time are there for nothing but the nearest rows."""
+    near = node.near if isinstance(node, Window) else None
+    return near is not None and near.beside is not None and near.needed == (0, 0)
+
+
 @dataclass
 class NearViews:
     """Keeps what such operators need. ``visit`` gives a part of the query over kept views, ``by_key`` keeps rows, and
@@ -125,7 +131,7 @@ class NearViews:
         view = self.kept.scanned(node.input) if isinstance(node, Aggregate) else None
         return over_kept(node, view.node) if view is not None and isinstance(node, Aggregate) else None
 
-    def over_input(self, node: Local, plain: Local) -> Local | None:
+    def over_input(self, node: Local, plain: Local, rows_of_a_key: float | None) -> Local | None:
         """An operator over rows of which no copy is kept, local to blocks of time all the same: None where not.
 
         All rows are read, and those near the change are computed again. A list of blocks is kept where it is short:
@@ -137,9 +143,8 @@ class NearViews:
             return None
         if node.near.beside is None:
             return node
-        if node.near.needed == (0, 0):
-            many = self.rows_of_a_key(node.input, node.partition[:-2])
-            if many is None or many < _MANY or not isinstance(plain, Window):
+        if looks_at_rows(node):
+            if rows_of_a_key is None or rows_of_a_key < _MANY or not isinstance(plain, Window):
                 return None
             node = with_days(plain, _LOOKED_UP)
         near = node.near

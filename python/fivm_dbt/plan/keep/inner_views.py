@@ -182,7 +182,7 @@ class _Keeper:
 
     @cached_property
     def near(self) -> NearViews:
-        return NearViews(self.kept, self._visit, self.rows.by_key, self.helpers.rows_of_a_key)
+        return NearViews(self.kept, self._visit, self.rows.by_key)
 
     @property
     def measurable(self) -> dict[str, set[str]]:
@@ -302,7 +302,8 @@ class _Keeper:
         kept = self.rows.by_key(
             reaching.input, reaching.used, keys, "the rows from which keys are recomputed"
         )
-        many = self.near.rows_of_a_key(reaching.input, keys[:-2]) if looks_at_rows(reaching) else None
+        looks = looks_at_rows(reaching)
+        many = self.helpers.rows_of_a_key(reaching.input, keys[:-2]) if looks else None
         if all(k.value in kept.keys for k in keys[-2:]):
             return self.near.with_days(kept.under(reaching))
         plain = kept.under(over)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
@@ -62,13 +62,11 @@ def looks_at_rows(node: Local) -> bool:
 
 @dataclass
 class NearViews:
-    """Keeps what such operators need. ``visit`` gives a part of the query over kept views, ``by_key`` keeps rows, and
-    ``rows_of_a_key`` estimates how many an input has of each."""
+    """Keeps what such operators need. ``visit`` gives a part of the query over kept views, ``by_key`` keeps rows."""
 
     kept: KeptViews
     visit: Callable[[Node], tuple[Node, Meaning]]
     by_key: Callable[[Node, frozenset[ColumnId], tuple[Item, ...], str], Rows]
-    rows_of_a_key: Callable[[Node, Sequence[Item]], float | None]
 
     def of_windows(self, node: Aggregate) -> Aggregate | None:
         """An aggregate of sliding windows, over panes that are kept, or over rows by their time; None for others."""

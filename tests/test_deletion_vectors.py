@@ -1,4 +1,4 @@
-"""Rows that change are deleted in their files in their files, where few of a partition's rows change (ADR 0070)."""
+"""Rows that change are deleted in their files, where few of a partition's rows change (ADR 0070)."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_what_deletes_no_rows(written: list[Written], monkeypatch: pytest.Monkey
 
     def is_deleted(**meta: object) -> bool:
         written.clear()
-        bench = _bench(**meta)  # type: ignore[arg-type]
+        bench = _bench(SUMS, is_read=False, **meta)
         bench.engine.change("r", insert=[(k, "1.00") for k in range(9)])
         bench.refresh()
         bench.check()

@@ -56,6 +56,9 @@ SESSIONS = (
 )
 
 
+_SEEDS = pytest.mark.parametrize("seed", by_run(range(2), more=range(2, 14), long=range(14, 60)))
+
+
 @pytest.mark.parametrize(
     "seed",
     by_run(range(1), more=range(1, 14), long=range(14, 40)),
@@ -80,18 +83,12 @@ def test_random_sequences_of_dates(seed: int, tmp_path: Any, monkeypatch: pytest
     _replay(random_days(seed), tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize(
-    "seed",
-    by_run(range(2), more=range(2, 14), long=range(14, 60)),
-)
+@_SEEDS
 def test_random_rows_and_times(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     _replay(random_mixed(seed), tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize(
-    "seed",
-    by_run(range(2), more=range(2, 14), long=range(14, 60)),
-)
+@_SEEDS
 @pytest.mark.parametrize(
     "make",
     [

@@ -211,8 +211,8 @@ class MaintainedRun(BuildRun):
         """The states whose partitions are written anew; for that they are counted, where a build has not come to it."""
         if not self.sizes:
             self.sizes = state_sizes(self.plan, self.engine)
-        tells, vectors = self.engine.writes_changes, self._may_delete
-        return replaced_states(self.plan, self.sizes, changed, writes_changes=tells, deletes_rows=vectors)
+        tells, deletes = self.engine.writes_changes, self._may_delete
+        return replaced_states(self.plan, self.sizes, changed, writes_changes=tells, deletes_rows=deletes)
 
     def _advance(self, moved: _Moved) -> Report:
         """Versions moved, or the date, but the model is the same: only the head goes forward."""

@@ -20,7 +20,7 @@ class Writes:
     def __init__(self, reads: Reads) -> None:
         self._reads = reads
         self._tables = reads.tables
-        self._deleted: set[str] = set()
+        self._with_vectors: set[str] = set()
 
     def run(self, statement: Statement, cut: Cut, note: str | None) -> int:
         """Run a statement that is no query; the rows that a change of a table has changed."""
@@ -42,7 +42,7 @@ class Writes:
         """
         assert not written.deleted or self.allows_vectors(target)
         if written.allows_vectors:
-            self._deleted.add(target)
+            self._with_vectors.add(target)
         told, table = "told changes", self._tables.table(target)
         untold = "" if written.tells_changes else f", CAST(NULL AS VARCHAR) AS {_KIND.name}"
         self._tables.create_as(told, f"SELECT *{untold} FROM ({self._reads.filled(written.query)})")
@@ -76,7 +76,7 @@ class Writes:
 
     def allows_vectors(self, target: str) -> bool:
         """Whether a commit of a table, as it was created last, has allowed vectors."""
-        return target in self._deleted
+        return target in self._with_vectors
 
     def _create_narrow(self, copy: str, statement: Statement, cut: Cut) -> None:
         """Create a table from a query whose HUGEINT columns (DuckDB's sums of integers) become BIGINT."""
@@ -95,7 +95,7 @@ class Writes:
         if name in self._reads.views:
             raise duckdb.CatalogException(f"{name} is a view")
         is_new = name not in self._tables
-        self._deleted.discard(name)
+        self._with_vectors.discard(name)
         table = self._tables.add(name, CHANGE_FEED in statement.properties)
         copy = self._tables.next_copy(table)
         try:

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from fivm_dbt.engines.spark.delta_lake.log import OpenedTable
 from fivm_dbt.engines.spark.delta_lake.names import (
-    ADD_FILE,
     PREFIXES,
     ROW_NUMBERS,
-    VECTOR_FILES,
     VECTOR_ROWS,
     VECTORS,
 )
-from fivm_dbt.engines.spark.java import java_class, java_object, java_seq
+from fivm_dbt.engines.spark.java import java_class, java_object
 from fivm_dbt.ir.build import text
 from fivm_dbt.naming import FILE, ROW, quote
 
@@ -65,14 +63,10 @@ def deleted(session: SparkSession, opened: OpenedTable, staged: tuple[str, ...])
     if files is None:
         return None
     found = _vectors(session, opened, places, files)
-    by_path = java_object(session, VECTOR_FILES).generateCandidateFileMap(
-        opened.log.dataPath(), java_seq(session, ADD_FILE, list(files.values()))
-    )
-    helper, actions = java_object(session, VECTOR_FILES), []
+    actions = []
     for position in range(int(found.size())):
         result = found.apply(position)
-        file = helper.getTouchedFile(opened.log.dataPath(), result.filePath(), by_path)
-        vector = result.deletionVector()
+        file, vector = files[result.filePath()], result.deletionVector()
         if int(vector.cardinality()) != int(file.numDeletedRecords()) + int(result.matchedRowCount()):
             logger.debug("a deletion vector of %s has lost rows that were deleted before", file.path())
             return None

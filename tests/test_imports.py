@@ -47,6 +47,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("keep.time",),
     ("keep",),
     ("retention", "recomputed_parts"),
+    ("given",),
     ("views", "seen_rows", "inputs"),
     ("recompute",),
     ("planner",),

@@ -41,6 +41,7 @@ def test_other_statements_and_the_same_rows(sql: str, left_out: tuple[str, ...])
         "magic_sets",
         "marks",
         "eager_aggregation",
+        "key_ranges",
         "met_first",
         "separators",
     )

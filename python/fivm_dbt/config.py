@@ -32,6 +32,7 @@ Pass = Literal[
     "column_pruning",
     "delta_first",
     "eager_aggregation",
+    "key_ranges",
     "look_ups",
     "magic_sets",
     "marks",

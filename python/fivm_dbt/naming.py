@@ -29,6 +29,9 @@ TIMES = "__fivm_times"
 PARTITION = "__fivm_partition"
 """Hidden partition column of a state table: a period's start or a hash bucket, as text."""
 
+ROOT = "root"
+"""What the state that a model shows is called."""
+
 VIEW = "__fivm_view"
 """Partition column of a state table: the view that a row belongs to."""
 

@@ -12,7 +12,7 @@ from fivm_dbt.catalog.relation import (
     Retention,
     check_records_changes,
 )
-from fivm_dbt.catalog.statistics import TableStatistics
+from fivm_dbt.catalog.statistics import KeyRange, TableStatistics
 from fivm_dbt.catalog.types import SparkType
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Dependency",
     "EventTime",
     "ForeignKey",
+    "KeyRange",
     "Presentation",
     "Relation",
     "Retention",

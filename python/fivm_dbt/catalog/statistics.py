@@ -50,6 +50,18 @@ def expression_of(column: str) -> str | None:
 
 
 @dataclass(frozen=True)
+class KeyRange:
+    """A column of whole numbers, ``low`` to ``high``, in the order of which ``rows`` rows lie, about.
+
+    Such are keys that are counted up: rows that come together have numbers near each other.
+    """
+
+    low: int
+    high: int
+    rows: int
+
+
+@dataclass(frozen=True)
 class TableStatistics:
     """Rows per relation and distinct values per column of it, of the days of a time or of an expression; all as far as
     known.
@@ -57,6 +69,7 @@ class TableStatistics:
     Immutable and in a fixed order, as it decides about a layout. ``appends`` says whether deltas of the model could be
     appended when this was measured: no other model read its change feed. ``changed`` has, of each relation that
     changed, in what share of the model's last refreshes it did; it is empty where too few of these are known.
+    ``ranges`` has the columns in whose order rows lie.
 
     >>> measured = TableStatistics.of({"raw.b": 2, "raw.a": 1}, {("raw.b", "k"): 2})
     >>> measured.rows_of("raw.b"), measured.distinct_of("raw.b", "k"), measured.rows_of("raw.c")
@@ -65,12 +78,16 @@ class TableStatistics:
     True
     >>> TableStatistics.from_dict(measured.as_dict()["relations"]) == measured  # as it was recorded before
     True
+    >>> ordered = TableStatistics.of({"raw.a": 9}, ranges={("raw.a", "id"): KeyRange(1, 9, 9)})
+    >>> TableStatistics.from_dict(ordered.as_dict()) == ordered
+    True
     """
 
     rows: tuple[tuple[str, int], ...]
     distinct: tuple[tuple[tuple[str, str], int], ...] = ()
     appends: bool = False
     changed: tuple[tuple[str, float], ...] = ()
+    ranges: tuple[tuple[tuple[str, str], KeyRange], ...] = ()
 
     @staticmethod
     def of(
@@ -79,10 +96,12 @@ class TableStatistics:
         *,
         appends: bool = False,
         changed: Mapping[str, float] | None = None,
+        ranges: Mapping[tuple[str, str], KeyRange] | None = None,
     ) -> TableStatistics:
         counted = tuple(sorted((distinct or {}).items()))
         shares = tuple(sorted((changed or {}).items()))
-        return TableStatistics(tuple(sorted(rows.items())), counted, appends, shares)
+        ordered = tuple(sorted((ranges or {}).items(), key=lambda entry: entry[0]))
+        return TableStatistics(tuple(sorted(rows.items())), counted, appends, shares, ordered)
 
     def rows_of(self, relation: str) -> int | None:
         """The rows of a relation, None where nobody has counted them."""
@@ -91,6 +110,10 @@ class TableStatistics:
     def distinct_of(self, relation: str, column: str) -> int | None:
         """The values of a column, about; None where nobody has counted them."""
         return dict(self.distinct).get((relation, column))
+
+    def range_of(self, relation: str, column: str) -> KeyRange | None:
+        """The values of a column in whose order the rows lie; None where they do not, or nobody has looked."""
+        return dict(self.ranges).get((relation, column))
 
     def share_of(self, relation: str) -> float | None:
         """In what share of the last refreshes a relation changed, None where that is not known.
@@ -105,7 +128,15 @@ class TableStatistics:
         found: dict[str, dict[str, Any]] = {name: {"rows": n, "distinct": {}} for name, n in self.rows}
         for (name, column), n in self.distinct:
             found[name]["distinct"][column] = n
-        return {"relations": found, "appends": self.appends, "changed": dict(self.changed)}
+        ranges: dict[str, dict[str, list[int]]] = {}
+        for (name, column), known in self.ranges:
+            ranges.setdefault(name, {})[column] = [known.low, known.high, known.rows]
+        return {
+            "relations": found,
+            "appends": self.appends,
+            "changed": dict(self.changed),
+            **({"ranges": ranges} if ranges else {}),
+        }
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> TableStatistics:
@@ -114,4 +145,11 @@ class TableStatistics:
         known: Mapping[str, Mapping[str, Any]] = data if appends is None else data["relations"]
         distinct = {(name, c): int(n) for name, entry in known.items() for c, n in entry["distinct"].items()}
         rows = {name: int(entry["rows"]) for name, entry in known.items()}
-        return TableStatistics.of(rows, distinct, appends=appends is True, changed=data.get("changed"))
+        ranges = {
+            (name, column): KeyRange(*map(int, ends))
+            for name, columns in (data.get("ranges", {}) if appends is not None else {}).items()
+            for column, ends in columns.items()
+        }
+        return TableStatistics.of(
+            rows, distinct, appends=appends is True, changed=data.get("changed"), ranges=ranges
+        )

@@ -1,5 +1,7 @@
 """The distances between columns tell how far in time a row can be from the changes that it meets.
 
+Numbers that are the same are seen likewise: keys that are counted up follow the time.
+
 Every condition ``x − y ≤ c`` between time columns (an equality, a band, a truncation, a projection) is an edge, and
 what follows from several of them is a shortest path. A row that is farther from all changes takes part in nothing.
 (Interval analysis; ViewDF, section 4.2: a band join reads the parts around the one that is computed.)
@@ -14,6 +16,7 @@ from math import gcd
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import TIMESTAMP
+from fivm_dbt.delta.ways import Columns, Edge, PlacedRead, TooMany, Unknown, Way
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.clock_nodes import ClockFilter, ClockMap, Crossing
 from fivm_dbt.ir.frames import Reach, reach_of
@@ -40,73 +43,6 @@ NOW, TODAY = -2, -3
 """The variables of the clock's time and of its date."""
 
 
-@dataclass(frozen=True)
-class Edge:
-    """``later − earlier ≤ most``; ``is_strict`` where it is not true of NULL."""
-
-    later: int
-    earlier: int
-    most: Shift
-    is_strict: bool
-
-
-Columns = Mapping[ColumnId, tuple[int, SparkType]]
-"""The variables of the time columns that can be seen."""
-
-
-@dataclass(frozen=True)
-class PlacedRead:
-    """A scan that a way comes by, with the variables of its time columns."""
-
-    place: tuple[int, ...]
-    scan: Scan
-    columns: Columns
-
-
-@dataclass(frozen=True)
-class Way:
-    """How a row of the result comes about: one branch of every union. All edges hold together."""
-
-    columns: Columns
-    edges: tuple[Edge, ...] = ()
-    reads: tuple[PlacedRead, ...] = ()
-
-    def most(self, start: int) -> dict[int, tuple[Shift, bool]]:
-        """The least known bounds ``start − x`` to every variable x, and whether NULL is ruled out on the way."""
-        return _shortest(start, tuple((e.later, e.earlier, e.most, e.is_strict) for e in self.edges))
-
-    def least(self, start: int) -> dict[int, tuple[Shift, bool]]:
-        """The least known bounds ``x − start``."""
-        return _shortest(start, tuple((e.earlier, e.later, e.most, e.is_strict) for e in self.edges))
-
-
-class TooMany(Exception):
-    """There are more ways than are looked at."""
-
-
-class Unknown(Exception):
-    """What is asked for stands below an operator of which nothing is known here."""
-
-
-def _shortest(start: int, edges: tuple[tuple[int, int, Shift, bool], ...]) -> dict[int, tuple[Shift, bool]]:
-    """Shortest paths by Bellman and Ford. Conditions that contradict each other make ever shorter ones: it stops."""
-    found: dict[int, tuple[Shift, bool]] = {start: (Shift(), False)}
-    for _ in range(len(edges) + 1):
-        is_settled = True
-        for one, other, by, is_strict in edges:
-            if one not in found:
-                continue
-            so_far, was_strict = found[one]
-            total = so_far + by
-            known = found.get(other)
-            if known is None or total.most < known[0].most:
-                found[other] = (total, was_strict or is_strict)
-                is_settled = False
-        if is_settled:
-            break
-    return found
-
-
 @dataclass
 class Distances:
     """The ways by which rows of a query come about, with the variables and edges of each.
@@ -118,6 +54,8 @@ class Distances:
     staged: Mapping[str, Node] = field(default_factory=dict)
     with_origin: bool = False
     """Whether written times and the clock have variables too."""
+    with_numbers: bool = False
+    """Whether whole numbers have variables too, for which equalities alone are seen."""
     with_frames: bool = False
     """Whether the rows of windows are bounded by their frames, as those of one row are, not those of a change."""
     units: dict[int, Unit] = field(default_factory=dict)
@@ -163,9 +101,12 @@ class Distances:
                 replace(w, columns={(node.alias, n): w.columns[i] for n, i in ids.items() if i in w.columns})
                 for w in inner
             ]
-        columns = {f.id: (next(self._numbers), f.type) for f in node.fields if kind_of(f.type) is not None}
+        columns = {f.id: (next(self._numbers), f.type) for f in node.fields if self._is_seen(f.type)}
         self.units |= {variable: "day" for variable, type_ in columns.values() if kind_of(type_) == "date"}
         return [Way(columns, (), (PlacedRead(place, node, columns),))]
+
+    def _is_seen(self, type_: SparkType) -> bool:
+        return kind_of(type_) is not None or (self.with_numbers and type_.is_integral)
 
     def _passed(self, node: Node, target: tuple[int, ...], place: tuple[int, ...]) -> list[Way]:
         return self._child(node, 0, target, place)
@@ -286,18 +227,30 @@ class Distances:
         for predicate in predicates:
             if not any(self._type(c, way.columns) for c in predicate.columns):
                 continue
+            edges += self._equal(predicate, way.columns)
             for d in differences(predicate, lambda c: self._type(c, way.columns), is_utc=self.is_utc):
                 later, earlier = self._variable(d.later, way.columns), self._variable(d.earlier, way.columns)
                 if later is not None and earlier is not None:
                     edges.append(Edge(later, earlier, d.most, d.is_strict))
         return replace(way, edges=tuple(edges))
 
+    def _equal(self, predicate: Scalar, columns: Columns) -> Iterator[Edge]:
+        """Two numbers that are the same."""
+        pair = predicate.equality
+        one, other = (None, None) if pair is None else (columns.get(column) for column in pair)
+        if one is not None and other is not None and one[1].is_integral and other[1].is_integral:
+            yield from _no_distance(one[0], other[0], is_strict=not predicate.is_null_safe)
+
     def _shown(self, way: Way, alias: str, items: tuple[Item, ...]) -> Way:
         """The columns of a projection: those of its input, or near them."""
         columns: dict[ColumnId, tuple[int, SparkType]] = {}
         edges = list(way.edges)
         for item in items:
-            if kind_of(item.type) is None:
+            if not self._is_seen(item.type):
+                continue
+            if item.type.is_integral:
+                same = _number(item.value, way.columns)
+                columns[alias, item.name] = (next(self._numbers) if same is None else same, item.type)
                 continue
             found = moment(item.value, lambda c: self._type(c, way.columns), is_utc=self.is_utc)
             inner = None if found is None else self._variable(found.column, way.columns)
@@ -319,6 +272,10 @@ class Distances:
         return replace(way, columns=columns, edges=tuple(edges))
 
     def _same(self, one: Scalar, here: Columns, other: Scalar, there: Columns) -> Iterator[Edge]:
+        numbers = _number(one, here), _number(other, there)
+        if numbers[0] is not None and numbers[1] is not None:
+            yield from _no_distance(numbers[0], numbers[1], is_strict=False)
+            return
         left = moment(one, lambda c: self._type(c, here), is_utc=self.is_utc)
         right = moment(other, lambda c: self._type(c, there), is_utc=self.is_utc)
         if left is None or right is None or left.kind != right.kind:
@@ -362,6 +319,18 @@ _RULES: tuple[tuple[type[Node] | tuple[type[Node], ...], Callable[..., list[Way]
 def _instant(micros: Scalar) -> Scalar:
     """The time that is counted in microseconds."""
     return Scalar.parse(f"TIMESTAMP_MICROS({micros.sql})")
+
+
+def _number(value: Scalar, columns: Columns) -> int | None:
+    """The variable of a column of whole numbers; None of anything else."""
+    known = columns.get(next(iter(value.columns))) if value.is_column else None
+    return known[0] if known is not None and known[1].is_integral else None
+
+
+def _no_distance(one: int, other: int, *, is_strict: bool) -> Iterator[Edge]:
+    """That two variables have the same value."""
+    yield Edge(one, other, Shift(), is_strict)
+    yield Edge(other, one, Shift(), is_strict)
 
 
 def _both(one: Way, other: Way) -> Way:

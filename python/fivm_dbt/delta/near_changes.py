@@ -4,17 +4,21 @@ In ``Δa ⋈ b`` with ``b.ts between a.ts - interval '5' minutes and a.ts`` a ro
 before all changed rows of a, or after them, has no partner. The times of a staged change are known before b is read; as
 literals they let Delta skip files. What is left out matches nothing, so that the rows of the delta are the same.
 (Interval analysis; ViewDF, sections 4.2 and 4.3: late data in part p is met by the parts around p.)
+
+Keys that are counted up follow the time, so that the numbers of a change bound a read as its times do: in
+``Δtrades ⋈ history`` by ``trade_id`` those of this week's orders lie together at the end of the history.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.delta.distances import Distances, PlacedRead, TooMany, Unknown, Way
+from fivm_dbt.delta.distances import Distances
 from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.delta.term import Term
+from fivm_dbt.delta.ways import PlacedRead, TooMany, Unknown, Way
 from fivm_dbt.ir.moments import kind_of
 from fivm_dbt.ir.node import Node, Side
 from fivm_dbt.ir.reads import Read, Scan, Within, reads
@@ -22,6 +26,9 @@ from fivm_dbt.ir.within import Near, TimeBound
 from fivm_dbt.naming import old_rows
 
 Place = tuple[int, ...]
+
+IsOrdered = Callable[[str, str], bool]
+"""Whether the rows of a relation lie in the order of a column of whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -45,34 +52,62 @@ class Sources:
         return None if staged is None else (name, staged)
 
 
-def bound_by_time(
-    terms: tuple[Term, ...], key_sets: tuple[KeySet, ...], sources: Sources, *, is_utc: bool
-) -> tuple[tuple[Term, ...], tuple[KeySet, ...]]:
-    """``terms`` and ``key_sets`` with every read bounded whose distance to the changes is known."""
-    distances = Distances(is_utc, {k.name: k.node for k in key_sets})
-    bounded = tuple(Term(_bounded(t.node, distances, sources), t.multiplicity) for t in terms)
-    sets = tuple(KeySet(k.name, _bounded(k.node, distances, sources), k.is_inlined) for k in key_sets)
-    return bounded, sets
+@dataclass(frozen=True)
+class NearChanges:
+    """Bounds every read whose distance to the changes is known.
+
+    ``sources`` tell where changes are, ``is_ordered`` is asked of the numbers by which a read could be bounded.
+    """
+
+    sources: Sources
+    is_utc: bool
+    is_ordered: IsOrdered
+
+    def bounded(
+        self, terms: tuple[Term, ...], key_sets: tuple[KeySet, ...]
+    ) -> tuple[tuple[Term, ...], tuple[KeySet, ...]]:
+        """``terms`` and ``key_sets`` with these bounds."""
+        distances = Distances(self.is_utc, {k.name: k.node for k in key_sets}, with_numbers=True)
+        bounded = tuple(Term(self._bounded(t.node, distances), t.multiplicity) for t in terms)
+        sets = tuple(KeySet(k.name, self._bounded(k.node, distances), k.is_inlined) for k in key_sets)
+        return bounded, sets
+
+    def _bounded(self, root: Node, distances: Distances) -> Node:
+        if not any(_is_change_with_time(n) for n in _all_nodes(root, distances.staged)):
+            return root
+
+        def visit(node: Node, place: Place) -> Node:
+            if isinstance(node, Read):
+                inner = place if node.lookup is None else (*place, 0)
+                bounds = self._bounds(root, node.source, inner, distances)
+                return Within(node, bounds) if bounds else node
+            return node.with_inputs(tuple(visit(c, (*place, n)) for n, c in enumerate(node.inputs)))
+
+        return visit(root, ())
+
+    def _bounds(self, root: Node, scan: Scan, place: Place, distances: Distances) -> tuple[TimeBound, ...]:
+        """What is known of the times and numbers of a scan; of times with both ends, if there is any."""
+        columns = [(name, type_) for name, type_ in scan.columns if _may_bound(type_)]
+        if scan.side is Side.DELTA or not columns:
+            return ()
+        try:
+            ways = distances.ways(root, place)
+        except (TooMany, Unknown):
+            return ()
+        met = [(way, read) for way in ways for read in way.reads if read.place == place]
+        if not met:
+            return ()
+        bounds = [b for name, type_ in columns if (b := _bound(name, type_, met, self.sources)) is not None]
+        times = [b for b in bounds if not b.type.is_integral]
+        numbers = (b for b in bounds if b.type.is_integral and self.is_ordered(scan.relation, b.column))
+        closed = [b for b in times if b.is_closed]
+        return (*(closed or times), *numbers)
 
 
 def times_read(terms: tuple[Term, ...], key_sets: tuple[KeySet, ...]) -> Iterator[Near]:
     """The changes by whose times something is bounded."""
     for node in (*(t.node for t in terms), *(k.node for k in key_sets)):
         yield from (near for read in reads(node) for bound in read.times for near in bound.near)
-
-
-def _bounded(root: Node, distances: Distances, sources: Sources) -> Node:
-    if not any(_is_change_with_time(n) for n in _all_nodes(root, distances.staged)):
-        return root
-
-    def visit(node: Node, place: Place) -> Node:
-        if isinstance(node, Read):
-            inner = place if node.lookup is None else (*place, 0)
-            bounds = _bounds(root, node.source, inner, distances, sources)
-            return Within(node, bounds) if bounds else node
-        return node.with_inputs(tuple(visit(c, (*place, n)) for n, c in enumerate(node.inputs)))
-
-    return visit(root, ())
 
 
 def _all_nodes(root: Node, staged: Mapping[str, Node]) -> Iterator[Node]:
@@ -86,27 +121,12 @@ def _is_change_with_time(node: Node) -> bool:
     return (
         isinstance(node, Scan)
         and node.side is Side.DELTA
-        and any(kind_of(type_) is not None for _, type_ in node.columns)
+        and any(_may_bound(type_) for _, type_ in node.columns)
     )
 
 
-def _bounds(
-    root: Node, scan: Scan, place: Place, distances: Distances, sources: Sources
-) -> tuple[TimeBound, ...]:
-    """What is known of the times of a scan; of a column with both ends, if there is any."""
-    times = [(name, type_) for name, type_ in scan.columns if kind_of(type_) is not None]
-    if scan.side is Side.DELTA or not times:
-        return ()
-    try:
-        ways = distances.ways(root, place)
-    except (TooMany, Unknown):
-        return ()
-    met = [(way, read) for way in ways for read in way.reads if read.place == place]
-    if not met:
-        return ()
-    bounds = [b for name, type_ in times if (b := _bound(name, type_, met, sources)) is not None]
-    closed = tuple(b for b in bounds if b.is_closed)
-    return closed or tuple(bounds)
+def _may_bound(type_: SparkType) -> bool:
+    return type_.is_integral or kind_of(type_) is not None
 
 
 def _bound(

@@ -46,6 +46,21 @@ def of_rows(shown: Presentation, table: str, condition: Scalar) -> Presentation:
     return Presentation(table, over.sql(dialect="spark"))
 
 
+def stored_columns(shown: Presentation | None, columns: Iterable[str]) -> dict[str, str]:
+    """The columns of a relation that are those of its table, and what they are called there.
+
+    >>> stored_columns(Presentation("a.root", "SELECT k AS n, 2 * k AS m FROM a.root"), ["n", "m"])
+    {'n': 'k'}
+    >>> stored_columns(None, ["n"])
+    {'n': 'n'}
+    """
+    if shown is None:
+        return {name: name for name in columns}
+    values = {value.alias_or_name.lower(): value.unalias() for value in _parsed(shown).selects}
+    found = ((name, values.get(name.lower())) for name in columns)
+    return {name: value.name for name, value in found if isinstance(value, exp.Column)}
+
+
 def with_column(shown: Presentation, name: str, value: Scalar) -> Presentation:
     """The same with a column more.
 

@@ -154,6 +154,11 @@ class Scalar:
             return None
         return (left.table, left.name), (right.table, right.name)
 
+    @property
+    def is_null_safe(self) -> bool:
+        """Whether it is a comparison in which NULL is equal to NULL."""
+        return isinstance(self._ast, exp.NullSafeEQ)
+
     def field(self, name: str) -> Scalar:
         """A field of this struct.
 
@@ -165,6 +170,14 @@ class Scalar:
     def cast(self, type_: str) -> Scalar:
         """``CAST(self AS type_)``."""
         return Scalar(as_type(self.ast(), type_))
+
+    def in_ranges_of(self, width: int) -> Scalar:
+        """The number of the range of so many whole numbers that this one is in.
+
+        >>> Scalar.column("", "id").in_ranges_of(1024).sql
+        'id DIV 1024'
+        """
+        return Scalar(exp.IntDiv(this=self.ast(), expression=exp.Literal.number(width)))
 
     def times(self, other: Scalar) -> Scalar:
         """``self * other``.

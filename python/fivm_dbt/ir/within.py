@@ -1,4 +1,7 @@
-"""A time lies within a distance of the times of changed rows: literals let Delta skip files."""
+"""A time lies within a distance of the times of changed rows: literals let Delta skip files.
+
+Numbers that are counted up are such times: those that are the same are at no distance.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from fivm_dbt.parts.shift import SECOND, duration
 
 @dataclass(frozen=True)
 class Near:
-    """``low ≤ value − change.column ≤ high`` for some changed row of ``relation``, in microseconds.
+    """``low ≤ value − change.column ≤ high`` for some changed row of ``relation``, in microseconds, or in ones.
 
     None for an end that nothing is known of. ``type`` is that of the changed column.
     """

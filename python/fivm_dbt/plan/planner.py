@@ -14,7 +14,8 @@ from fivm_dbt.delta.orphans import Orphans
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.moments import is_utc
 from fivm_dbt.ir.node import Node
-from fivm_dbt.naming import canonical, sibling, split_name
+from fivm_dbt.naming import ROOT, canonical, sibling, split_name
+from fivm_dbt.plan.given import Given, Topmost
 from fivm_dbt.plan.inputs import inputs_read, static_inputs
 from fivm_dbt.plan.keep.helper_views import Wanted
 from fivm_dbt.plan.keep.inner_views import Kept, keep_inner_views
@@ -32,7 +33,7 @@ from fivm_dbt.plan.recompute import in_words, recompute_plan
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.plan.retention import Retained, retained
 from fivm_dbt.plan.seen_rows import with_conditions
-from fivm_dbt.plan.views import Given, PlannedViews, Topmost, plan_views
+from fivm_dbt.plan.views import PlannedViews, plan_views
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.rewrite.shared_aggregates import share_aggregates
 from fivm_dbt.rings.declared import load_rings
@@ -189,6 +190,7 @@ class _Planning:
             chooses_length=self._config.fivm_part_length is None,
             separates="separators" not in self._config.fivm_without,
             by_time="time_ranges" not in self._config.fivm_without,
+            by_ranges=self._has_ranges,
             is_utc=is_utc(self.request.session),
             may_append=self._config.fivm_apply in ("auto", "append") and self._config.fivm_merge == "grouped",
             groups_first="eager_aggregation" not in self._config.fivm_without,
@@ -220,10 +222,11 @@ class _Planning:
             dropped=self.dropped,
             measured=self.request.measured,
             meets_first="met_first" not in self._config.fivm_without,
+            by_ranges=self._has_ranges,
             lengthens=self._config.fivm_strategy == "auto" and not self._has_given_length,
         )
         top = Topmost(
-            sibling(self.relation, "root"),
+            sibling(self.relation, ROOT),
             kept.over,
             self.lowered.names,
             part_length=kept.part_length,
@@ -256,12 +259,17 @@ class _Planning:
             completions=self.lowered.completions,
             matches=self.lowered.matches,
             view_trees=self.kept.trees,
-            measured=self.request.measured if self._measurable else None,
+            measured=self.request.measured if self._is_by_size else None,
             measurable=self._measurable,
+            orderable=self._orderable,
             inequalities=self.kept.inequalities,
             part_maps=self._part_maps(),
             partition_length=length,
         )
+
+    @property
+    def _has_ranges(self) -> bool:
+        return self._config.fivm_strategy == "auto" and "key_ranges" not in self._config.fivm_without
 
     @property
     def _has_given_length(self) -> bool:
@@ -276,6 +284,18 @@ class _Planning:
         for name, columns in self.views.measurable.items():
             found.setdefault(name, set()).update(columns)
         return tuple((name, tuple(sorted(columns))) for name, columns in sorted(found.items()))
+
+    @property
+    def _is_by_size(self) -> bool:
+        """Whether another plan might have been made of other inputs."""
+        measured = self.request.measured
+        return bool(self._measurable) or (measured is not None and bool(measured.ranges))
+
+    @property
+    def _orderable(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The columns that matter where an input's rows lie in their order: by input."""
+        wanted = self.views.orderable.items()
+        return tuple((name, tuple(sorted(columns))) for name, columns in sorted(wanted))
 
     def _inputs(self, views: Sequence[View]) -> tuple[PlanInput, ...]:
         inputs = inputs_read(self.query, self.request.catalog, self.static, self.dropped)

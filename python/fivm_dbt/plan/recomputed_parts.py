@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from fivm_dbt.delta.distances import Distances, TooMany, Unknown
+from fivm_dbt.delta.distances import Distances
+from fivm_dbt.delta.ways import TooMany, Unknown
 from fivm_dbt.ir.moments import kind_of
 from fivm_dbt.ir.node import Field, Item, Node
 from fivm_dbt.ir.reads import Scan

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fivm_dbt.catalog import Column, SparkType, TableStatistics
+from fivm_dbt.catalog import Column, SparkType
 from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.config import Config
 from fivm_dbt.delta import derive
 from fivm_dbt.delta.foreign_keys import Reference, parents_first, without_new_parents
 from fivm_dbt.delta.key_sets import KeySet, Placed, bound_reads
 from fivm_dbt.delta.met_first import met_first
-from fivm_dbt.delta.near_changes import Sources, bound_by_time
-from fivm_dbt.delta.orphans import Orphans, meeting_orphans
-from fivm_dbt.delta.own_delta import own_delta
+from fivm_dbt.delta.near_changes import NearChanges, Sources
+from fivm_dbt.delta.orphans import meeting_orphans
+from fivm_dbt.delta.own_delta import OwnDelta, own_delta
 from fivm_dbt.delta.own_state import delta_over_own_state
 from fivm_dbt.delta.products import ProductDelta
 from fivm_dbt.delta.reevaluation import delta_by_reevaluation
@@ -28,77 +28,37 @@ from fivm_dbt.ir.reads import reads
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import STEP, split_name
 from fivm_dbt.parts.length import Length
+from fivm_dbt.plan.given import Given, Topmost
 from fivm_dbt.plan.keep.kept_views import InnerView
 from fivm_dbt.plan.keep.trees.eager import EagerTerm
 from fivm_dbt.plan.keep.trees.payload_views import is_payload_view
 from fivm_dbt.plan.keep.trees.product_deltas import ProductDeltas
+from fivm_dbt.plan.layout.key_ranges import KeyRanges
+from fivm_dbt.plan.layout.origins import Origins
 from fivm_dbt.plan.layout.partitioning import by_number, choose_partitioning
-from fivm_dbt.plan.layout.promised_keys import Promised, determined_keys, is_set
+from fivm_dbt.plan.layout.promised_keys import determined_keys, is_set
 from fivm_dbt.plan.layout.root import Root, added_up, find_root
 from fivm_dbt.plan.layout.rows_a_day import RowsADay
 from fivm_dbt.plan.model.eager import EagerDelta
 from fivm_dbt.plan.model.state import StateTable
 from fivm_dbt.plan.model.view import View
-from fivm_dbt.plan.retention import Retained, check_kept
+from fivm_dbt.plan.retention import check_kept
 from fivm_dbt.rewrite.flatten_joins import flatten_joins
 from fivm_dbt.rewrite.order_factors import order_factors
-from fivm_dbt.sql.typing import Typer
-
-
-@dataclass(frozen=True)
-class Given:
-    """What holds for all views of a model.
-
-    ``static`` are the relations that never change, ``references`` the foreign keys that are promised to hold,
-    ``promised`` the inputs whose keys do, ``orphans`` those whose orphans are worth keeping where a new parent would
-    read all children, ``dropped`` the inputs whose dropped parts do not count as deleted.
-    """
-
-    config: Config
-    typer: Typer
-    static: frozenset[str]
-    references: tuple[Reference, ...]
-    promised: Promised
-    orphans: Mapping[Reference, Orphans]
-    is_utc: bool
-    dropped: Retained
-    measured: TableStatistics | None = None
-    lengthens: bool = False
-    """Whether a state with few rows a month is partitioned by years."""
-    meets_first: bool = False
-    """Whether what a change meets before a large input is staged."""
-
-
-@dataclass(frozen=True)
-class Topmost:
-    """The query over the inner views, under the name of its relation, and the names that its columns are shown by.
-
-    Where rows come from periods, ``part_length`` is that of their parts; ``rows_a_day`` are those that are expected of
-    each date, where that is known. Where it ``is_joined_on_read`` it is no
-    table: its query runs when the model is read. It ``is_grouped`` where its rows have different keys already.
-    ``eager`` are terms by which rows are grouped before they meet a change.
-    """
-
-    name: str
-    node: Node
-    names: tuple[str, ...]
-    part_length: Length | None
-    rows_a_day: float | None
-    is_joined_on_read: bool
-    is_grouped: bool
-    eager: tuple[EagerTerm, ...]
 
 
 @dataclass(frozen=True)
 class PlannedViews:
     """The views of a plan, each after those that it scans, and which are partitioned by a period of time.
 
-    ``measurable``: by input, the columns by whose values the length of such a period is chosen.
+    ``measurable``: by input, the columns by whose values the length of such a period is chosen. ``orderable``: those by
+    which a state would lie, or a read be bounded, if the input's rows were in their order.
     """
 
     views: tuple[View, ...]
     by_time: frozenset[str]
     measurable: Mapping[str, Collection[str]]
+    orderable: Mapping[str, Collection[str]]
 
 
 def plan_views(given: Given, inner: Sequence[InnerView], top: Topmost) -> PlannedViews:
@@ -111,7 +71,12 @@ def plan_views(given: Given, inner: Sequence[InnerView], top: Topmost) -> Planne
         views.add(view)
     views.add_top(top)
     by_time = frozenset(v.name for v in views.views if v.state.partitioning.kind == "time")
-    return PlannedViews(tuple(views.products.with_splits(views.views)), by_time, views.rows_a_day.measurable)
+    return PlannedViews(
+        tuple(views.products.with_splits(views.views)),
+        by_time,
+        measurable=views.rows_a_day.measurable,
+        orderable=views.key_ranges.wanted,
+    )
 
 
 class _Views:
@@ -122,7 +87,9 @@ class _Views:
         self._static = given.static
         self.views: list[View] = []
         self.products = ProductDeltas()
-        self.rows_a_day = RowsADay(given.measured)
+        self._origins = Origins()
+        self.rows_a_day = RowsADay(given.measured, self._origins)
+        self.key_ranges = KeyRanges(given.measured, self._origins)
         self._placed: dict[str, Placed] = {}
         self._times: dict[str, dict[str, str]] = {}
         """By view, the time columns that tell when its changes were: shown column → key of the state."""
@@ -182,14 +149,11 @@ class _Views:
         state = self._state(name, root, grouped_by, part_length, rows_a_day, is_root=by is None)
         if slot is not None:
             state = replace(state, partitioning=by_number(slot), bounded_by=bounded_by)
-        self.rows_a_day.add(name, node, names)
+        self._origins.add(name, node, names)
         own = own_delta(root.core, name)
-        if own is not None:
-            state = replace(state, determined=own.determined)
-        if own is None and _step(root.core) is None:
-            state = replace(state, determined=determined_keys(root.core, root.keys, self._given.promised))
-        if root.is_bag and by is None and root.local is None and root.rows is None:
-            state = replace(state, is_set=is_set(root.core, root.keys, self._given.promised))
+        state = self._promised(state, root, own, is_root=by is None)
+        if state.partitioning.ranges_of is not None:
+            self.key_ranges.add(name, root.shown, state.partitioning.ranges_of)
         flat = delta(root, state) if own is None else own.terms()
         terms = tuple(Term(self._ordered(t.node), t.multiplicity) for t in flat)
         rows = Placed(tuple((c, c, t) for c, t in _placing(state)))
@@ -244,14 +208,18 @@ class _Views:
     def _near_changes(
         self, terms: tuple[Term, ...], key_sets: tuple[KeySet, ...]
     ) -> tuple[tuple[Term, ...], tuple[KeySet, ...]]:
-        """Reads bounded by the times of staged changes: those of inputs, and of the views below."""
+        """Reads bounded by the times and numbers of staged changes: those of inputs, and of the views below."""
         if "time_ranges" in self._given.config.fivm_without:
             return terms, key_sets
         nodes = (*(t.node for t in terms), *(k.node for k in key_sets))
         changes = [s for node in nodes for s in scans(node) if s.side is Side.DELTA]
         views = {v.name for v in self.views} | {k.name for k in key_sets}
         known = {s.relation: {n: n for n, _ in s.columns} for s in changes if s.relation not in views}
-        return bound_by_time(terms, key_sets, Sources.of({**known, **self._times}), is_utc=self._given.is_utc)
+        sources = Sources.of({**known, **self._times})
+        return NearChanges(sources, self._given.is_utc, self._is_ordered).bounded(terms, key_sets)
+
+    def _is_ordered(self, relation: str, column: str) -> bool:
+        return self._given.by_ranges and self.key_ranges.is_ordered(relation, column)
 
     def _products(
         self, view: View, terms: tuple[Term, ...], placed: Mapping[str, Placed]
@@ -303,6 +271,8 @@ class _Views:
             keys = tuple(k for k in keys if k.name in grouped_by)
         if rows_a_day is None and part_length is None and self._given.lengthens:
             rows_a_day = self.rows_a_day.expected(root.core, keys)
+        has_ranges = self._given.by_ranges and part_length is None
+        key_range = self.key_ranges.width(root.core, keys) if has_ranges else None
         meant = dict(zip(root.local_keys, self._meant(root), strict=False))
         keys = tuple(replace(k, value=meant.get(k.name, k.value)) for k in keys)
         shown = {n.lower(): k for n, k in root.shown}
@@ -314,6 +284,7 @@ class _Views:
             root.has_one_row,
             part_length=part_length,
             rows_a_day=rows_a_day,
+            key_range=key_range,
         )
         state = StateTable(
             name,
@@ -326,6 +297,16 @@ class _Views:
         )
         has_many = part_length is not None and is_shorter_than_period(part_length)
         return replace(state, bounded_by=_time_of(state)) if has_many and root.is_bag else state
+
+    def _promised(self, state: StateTable, root: Root, own: OwnDelta | None, *, is_root: bool) -> StateTable:
+        """The state with what follows from promised keys."""
+        if own is not None:
+            state = replace(state, determined=own.determined)
+        if own is None and _step(root.core) is None:
+            state = replace(state, determined=determined_keys(root.core, root.keys, self._given.promised))
+        if root.is_bag and is_root and root.local is None and root.rows is None:
+            state = replace(state, is_set=is_set(root.core, root.keys, self._given.promised))
+        return state
 
     def _meant(self, root: Root) -> Iterator[Scalar]:
         """What the keys of a topmost operator are computed as, also where a view below has computed them."""
@@ -354,9 +335,13 @@ def _rows(root: Root, *, is_payload: bool) -> tuple[tuple[str, Scalar], ...] | N
 
 
 def _shown_times(root: Root) -> Iterator[tuple[str, str]]:
-    """The times that are shown, each with the key that it is."""
+    """The times and the numbers that are shown, each with the key that it is."""
     types = {k.name: k.type for k in root.keys}
-    yield from ((o, k) for o, k in root.shown if k is not None and kind_of(types[k]) is not None)
+    yield from (
+        (o, k)
+        for o, k in root.shown
+        if k is not None and (types[k].is_integral or kind_of(types[k]) is not None)
+    )
 
 
 def _is_change_of(term: Term, relation: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from fivm_dbt.catalog import Column
+from fivm_dbt.catalog import Column, KeyRange
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.plan.model.head import Note
 from fivm_dbt.spark.formats import Commit
@@ -150,6 +150,12 @@ class Engine(Readable, Protocol):
 
     def compact(self, sql: str) -> None:
         """Run a statement that puts files together; nothing happens where tables have none."""
+
+    def files(self, relation: str, columns: Sequence[str]) -> Sequence[Mapping[str, KeyRange]]:
+        """Of each file of a table the values of these columns, which are whole numbers: of those that it tells.
+
+        Of a table of states, of the files of what its model shows. Nothing where that takes a statement over all rows.
+        """
 
     def sample(self, name: str, relation: str) -> float | None:
         """Lay some rows of a large table under ``name``, and say how many times as many the table has, about.

@@ -51,7 +51,7 @@ def settled_plan(
     """
     finished = state.finished
     plan = planner(recorded_statistics(state)) if full_refresh else recorded_plan(planner, state)
-    if not isinstance(plan, MaintainedPlan) or not plan.measurable:
+    if not isinstance(plan, MaintainedPlan) or not (plan.measurable or plan.orderable):
         return plan
     measured = recorded_statistics(state)
     costs = Costs.of(finished.detail.get("costs")) if finished is not None else NOTHING
@@ -70,7 +70,8 @@ def settled_plan(
         changed = costs.shares
     if not may_measure:
         return plan if other is None else other
-    progress(f"measuring {', '.join(name for name, _ in plan.measurable)}")
+    if plan.measurable:
+        progress(f"measuring {', '.join(name for name, _ in plan.measurable)}")
     new = planner(measure(plan, engine, changed))
     # By what is measured now the views may be those that are there: they are what has cost too much.
     return other if other is not None and new.plan_hash == plan.plan_hash else new

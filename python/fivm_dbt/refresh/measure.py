@@ -1,11 +1,12 @@
-"""Sizes of inputs are measured before a build: rows, and about how many values columns have."""
+"""Sizes of inputs are measured before a build: rows, about how many values columns have, in whose order rows lie."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fivm_dbt.catalog import TableStatistics
+from fivm_dbt.catalog import KeyRange, TableStatistics
+from fivm_dbt.ir.presentation import stored_columns
 from fivm_dbt.naming import staged_name
 from fivm_dbt.plan.model.inputs import PlanInput
 from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
@@ -13,6 +14,15 @@ from fivm_dbt.refresh.engine import Engine
 from fivm_dbt.spark.formats import MissingRelation, NotVersioned
 from fivm_dbt.spark.pieces import Query
 from fivm_dbt.spark.sizes import of_pieces, pieces_query, sample_query, sampled, statistics_query, together
+
+ORDERED_FROM = 2**18
+"""Rows. Fewer are read in no time, and written."""
+
+ORDERED_BYTES = 2 * 2**20
+"""Such a table may have so many rows, at the least."""
+
+MOST_OF_THE_VALUES = 0.2
+"""So large a share of a column's values a file has on average, at most, where rows lie in its order."""
 
 SAMPLED_FROM = 64 * 2**20
 """Bytes of an input from which on a part of its rows is looked at."""
@@ -30,7 +40,11 @@ def measure(
     rows: dict[str, int] = {}
     distinct: dict[tuple[str, str], int] = {}
     wanted = dict(plan.measurable)
-    large = [i for i in plan.inputs if i.name in wanted and _is_large(engine, i.table)]
+    if not wanted:
+        return TableStatistics.of(
+            {}, appends=not plan.is_read, changed=changed, ranges=dict(_ranges(plan, engine))
+        )
+    large = [i for i in plan.inputs if i.name in wanted and _has_bytes(engine, i.table, SAMPLED_FROM)]
     looks = {i.name: _Sampled(i.name) for i in large} | dict(_in_pieces(plan, engine, large))
     try:
         for name, (counted, *values) in _measured(wanted, looks, engine).items():
@@ -40,7 +54,38 @@ def measure(
         for look in looks.values():
             if isinstance(look, _Pieces):
                 engine.unstage(look.name)
-    return TableStatistics.of(rows, distinct, appends=not plan.is_read, changed=changed)
+    ranges = dict(_ranges(plan, engine))
+    return TableStatistics.of(rows, distinct, appends=not plan.is_read, changed=changed, ranges=ranges)
+
+
+def _ranges(plan: MaintainedPlan, engine: Engine) -> Iterator[tuple[tuple[str, str], KeyRange]]:
+    """The columns in whose order the rows of inputs lie, as their files tell."""
+    for name, columns in plan.orderable:
+        item = plan.input(name)
+        if not _has_bytes(engine, item.table, ORDERED_BYTES):
+            continue
+        stored = stored_columns(item.relation.presentation, columns)
+        found = engine.files(item.table, tuple(stored.values()))
+        for column, of in stored.items():
+            known = ordered([f[of] for f in found if of in f])
+            if known is not None:
+                yield (name, column), known
+
+
+def ordered(files: Sequence[KeyRange]) -> KeyRange | None:
+    """All values of a column, where each file has few of them; None where rows lie in another order, or are few.
+
+    >>> ordered([KeyRange(n * 99_999, (n + 1) * 100_000, 100_000) for n in range(10)])
+    KeyRange(low=0, high=1000000, rows=1000000)
+    >>> ordered([KeyRange(n, 1_000_000 - n, 100_000) for n in range(10)]) is None
+    True
+    """
+    rows = sum(file.rows for file in files)
+    if rows < ORDERED_FROM:
+        return None
+    low, high = min(file.low for file in files), max(file.high for file in files)
+    covered = sum(file.rows * (file.high - file.low + 1) for file in files)
+    return KeyRange(low, high, rows) if covered <= MOST_OF_THE_VALUES * rows * (high - low + 1) else None
 
 
 @dataclass(frozen=True)
@@ -89,9 +134,9 @@ def _in_pieces(plan: Plan, engine: Engine, large: Sequence[PlanInput]) -> Iterat
             yield item.name, _Pieces(name, times)
 
 
-def _is_large(engine: Engine, table: str) -> bool:
+def _has_bytes(engine: Engine, table: str, least: int) -> bool:
     try:
-        return (engine.size(table) or 0) >= SAMPLED_FROM
+        return (engine.size(table) or 0) >= least
     except (MissingRelation, NotVersioned):
         return False  # whoever builds says so
 

@@ -12,7 +12,7 @@ from itertools import takewhile
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
-from fivm_dbt.naming import sibling
+from fivm_dbt.naming import ROOT, sibling
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.model.head import HeadId, NextHead
 from fivm_dbt.plan.model.plan import FactorisedPlan, Plan
@@ -267,7 +267,7 @@ class Run(Generic[P]):
         if finished.detail["kind"] != "build":
             return
         is_shown = not self.plan.helpers or self.engine.exists(self.plan.helpers[-1].name)
-        if not is_shown or self.engine.exists(sibling(self.plan.relation, "root")):
+        if not is_shown or self.engine.exists(sibling(self.plan.relation, ROOT)):
             self._remove_orphans(finished)
 
     def _remove_orphans(self, last: Coverage | None) -> None:
@@ -275,7 +275,7 @@ class Run(Generic[P]):
         before = inner_views(last.detail["signature"]) if last is not None else set()
         older = sorted(before | {view.name for view in self.plan.helpers})
         # Whether all of this has been done the root tells, which goes last.
-        drop_states(self.engine, [*older, sibling(self.plan.relation, "root")])
+        drop_states(self.engine, [*older, sibling(self.plan.relation, ROOT)])
         show_helpers(self.plan, self.engine, before)
 
     # Report

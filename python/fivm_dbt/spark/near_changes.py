@@ -1,4 +1,4 @@
-"""The times of staged changes are asked for in few rows, and bound reads as literals."""
+"""The times of staged changes are asked for in few rows, and bound reads as literals. So are their numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ MAX_RANGES = 16
 """Changes far apart are met in so many ranges at the most: today's rows, and late ones of some days."""
 
 Range = tuple[int | None, int | None]
-"""Two times in microseconds, None for an open end."""
+"""Two times in microseconds, or two numbers; None for an open end."""
+
+_FINE = 8
+"""There are two to this number of stretches for each power of two."""
 
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
@@ -28,7 +31,10 @@ _TEXT = re.compile(r"(\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d)?)(?:\.(\d{1,6}))?")
 
 
 def times_by_day(staged: str, number: int, column: str, type_: SparkType) -> exp.Select:
-    """``number``, the first and the last time of a column of a staged change, for each day that it has any of."""
+    """``number``, the first and the last time of a column of a staged change, for each day that it has any of.
+
+    Of numbers it is for each stretch that has some.
+    """
     time = column_ast("", column)
     number_of = exp.alias_(exp.Literal.number(number), "number")
     query = daily(column, type_).from_(exp.to_table(staged, dialect="spark")).select(number_of, append=True)
@@ -37,7 +43,10 @@ def times_by_day(staged: str, number: int, column: str, type_: SparkType) -> exp
 
 
 def daily(column: str, type_: SparkType) -> exp.Select:
-    """The first and the last time of a column, for each day that it has any of; a row of NULLs for rows without one."""
+    """The first and the last time of a column, for each day that it has any of; a row of NULLs for rows without one.
+
+    Of numbers it is for each stretch that has some.
+    """
     time = column_ast("", column)
     return exp.select(*first_and_last(time, type_)).group_by(_day(time, type_))
 
@@ -49,9 +58,22 @@ def first_and_last(column: exp.Expr, type_: SparkType) -> list[exp.Expr]:
 
 
 def _day(column: exp.Expr, type_: SparkType) -> exp.Expr:
+    if type_.is_integral:
+        return _stretch(column)
     if _is_instant(type_):
         return exp.Floor(this=exp.Div(this=_number(column.copy()), expression=exp.Literal.number(DAY)))
     return as_type(column.copy(), "date")
+
+
+def _stretch(number: exp.Expr) -> exp.Expr:
+    """Some hundred stretches between a power of two and the next one: numbers that are counted up are of one power."""
+    value = as_type(number, "double")
+    magnitude = exp.Add(this=exp.Abs(this=value), expression=exp.Literal.number(1))
+    power = exp.Floor(this=exp.Anonymous(this="LOG2", expressions=[magnitude]))
+    length = exp.Pow(
+        this=exp.Literal.number(2), expression=exp.Sub(this=power, expression=exp.Literal.number(_FINE))
+    )
+    return exp.Floor(this=exp.Div(this=value.copy(), expression=length))
 
 
 def _number(instant: exp.Expr) -> exp.Expr:
@@ -64,7 +86,7 @@ def _is_instant(type_: SparkType) -> bool:
 
 
 def times_of(ends: Iterable[Sequence[object]], type_: SparkType) -> Intervals | None:
-    """The times between pairs of texts, in a few ranges. None where one is beyond what a literal can say."""
+    """The times, or numbers, between pairs of texts, in a few ranges. None where no literal can say one."""
     found = []
     for first, last in ends:
         if first is None or last is None:
@@ -77,6 +99,8 @@ def times_of(ends: Iterable[Sequence[object]], type_: SparkType) -> Intervals | 
 
 
 def _micros(text: str, type_: SparkType) -> int | None:
+    if type_.is_integral:
+        return int(text)
     if _is_instant(type_):
         value = int(text)
     elif (match := _TEXT.fullmatch(text)) is None:
@@ -136,9 +160,10 @@ def _moved(near: Near, times: Intervals) -> list[Range]:
 def _between(column: exp.Expr, low: int | None, high: int | None, type_: SparkType) -> exp.Expr | None:
     """``column`` from ``low`` to ``high``; None where both are beyond what literals can say."""
     tests: list[exp.Expr] = []
-    if low is not None and low >= _FIRST:
+    is_number = type_.is_integral
+    if low is not None and (is_number or low >= _FIRST):
         tests.append(exp.GTE(this=column.copy(), expression=_literal(low, type_, is_low=True)))
-    if high is not None and high <= _LAST:
+    if high is not None and (is_number or high <= _LAST):
         tests.append(exp.LTE(this=column.copy(), expression=_literal(high, type_, is_low=False)))
     if not tests:
         return None
@@ -147,6 +172,8 @@ def _between(column: exp.Expr, low: int | None, high: int | None, type_: SparkTy
 
 def _literal(micros: int, type_: SparkType, *, is_low: bool) -> exp.Expr:
     """A time as a literal of a column's type; of days the first one not before it, or the last one not after it."""
+    if type_.is_integral:
+        return _typed(str(micros), "bigint")
     if type_.text == "date":
         micros = (-(-micros // DAY) if is_low else micros // DAY) * DAY
     time = _EPOCH + timedelta(microseconds=micros)

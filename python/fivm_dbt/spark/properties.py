@@ -61,8 +61,10 @@ def table_properties(properties: Mapping[str, str]) -> list[exp.Property]:
 
 
 def _ordered(state: StateTable) -> set[str]:
-    """The keys of a state that are times, that its rows are sorted by, or that bound them."""
+    """The keys of a state that are times, by which it is partitioned, by which rows are sorted, or that bound them."""
     times = {k.name for k in state.keys if k.type.is_temporal}
+    if state.partitioning.kind == "value":
+        times |= {*state.placing}
     return times | {*state.sorted_by} | ({state.bounded_by} if state.bounded_by is not None else set())
 
 

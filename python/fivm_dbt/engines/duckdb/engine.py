@@ -10,24 +10,27 @@ from __future__ import annotations
 import functools
 import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
 import duckdb
 
-from fivm_dbt.catalog import Column
+from fivm_dbt.catalog import Column, KeyRange
 from fivm_dbt.engines.duckdb.functions import MACROS, NO_OPTIMIZER, SETTINGS
 from fivm_dbt.engines.duckdb.reads import Reads
 from fivm_dbt.engines.duckdb.tables import TableStore, spark_type
 from fivm_dbt.engines.duckdb.writes import Writes
 from fivm_dbt.ir.clock import Clock
-from fivm_dbt.naming import canonical
+from fivm_dbt.naming import ROOT, VIEW, canonical, quote
 from fivm_dbt.plan.model.head import Note
 from fivm_dbt.refresh.engine import Expected, Metrics, Row
 from fivm_dbt.spark.formats import Commit, NotVersioned
 
 _BYTES_PER_VALUE = 16
+_PIECES = 16
+"""So many files a table has, for those who ask what is in them."""
+
 _FEW = 20
 """Rows of a staged result that are looked at one by one."""
 
@@ -223,6 +226,25 @@ class DuckDbEngine:
             return None
         copy = self.tables.copy_of(name, None)
         return self.tables.rows(copy) * len(self.tables.columns(copy)) * _BYTES_PER_VALUE
+
+    def files(self, relation: str, columns: Sequence[str]) -> Sequence[Mapping[str, KeyRange]]:
+        """Stretches of the rows in the order in which they lie."""
+        name = canonical(relation)
+        if name not in self.tables or not self._reads.is_counting:
+            return ()
+        copy = self.tables.copy_of(name, None)
+        ends = ", ".join(f"min({quote(c)}), max({quote(c)})" for c in columns)
+        piece = f"rowid * {_PIECES} // {max(1, self.tables.rows(copy))}"
+        shown = f" WHERE {quote(VIEW)} = '{ROOT}'" if VIEW in dict(self.tables.columns(copy)) else ""
+        query = f'SELECT count(*), {ends} FROM "{copy}"{shown} GROUP BY {piece}'
+        return [
+            {
+                column: KeyRange(low, high, rows)
+                for column, low, high in zip(columns, values[::2], values[1::2], strict=True)
+                if low is not None
+            }
+            for rows, *values in self._reads.connection.execute(query).fetchall()
+        ]
 
     def sample(self, name: str, relation: str) -> None:
         """Tables have no files."""

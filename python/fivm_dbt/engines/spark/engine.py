@@ -10,7 +10,8 @@ from datetime import datetime, timedelta, timezone
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from fivm_dbt.catalog import Column
+from fivm_dbt.catalog import Column, KeyRange
+from fivm_dbt.engines.spark.delta_lake.file_ranges import file_ranges
 from fivm_dbt.engines.spark.delta_lake.known_files import KnownFiles
 from fivm_dbt.engines.spark.delta_lake.log import DeltaLogs
 from fivm_dbt.engines.spark.delta_lake.sample import sample
@@ -324,6 +325,10 @@ class SparkEngine:
         if self._session is not None:
             return str(self._session.conf.get(key))
         return str(self.query(f"SET {key}")[0][-1])
+
+    def files(self, relation: str, columns: Sequence[str]) -> Sequence[Mapping[str, KeyRange]]:
+        opened = self._logs.opened(relation) if self._session is not None else None
+        return () if self._session is None or opened is None else file_ranges(self._session, opened, columns)
 
     def sample(self, name: str, relation: str) -> float | None:
         opened = self._logs.opened(relation) if self._session is not None else None

@@ -14,6 +14,7 @@ from fivm_dbt.engines.spark.stored_view import StoredView
 from fivm_dbt.naming import (
     FACTORS_PROPERTY,
     PART_PROPERTY,
+    ROOT,
     ROOT_PROPERTY,
     TAIL_PROPERTY,
     canonical,
@@ -182,7 +183,7 @@ def _readable(properties: tuple[tuple[str, str], ...], name: str, view: str) -> 
     >>> _readable(hidden, "a.hourly", "SELECT n FROM a.hourly__fivm_root")
     (('fivm.root', 'a.hourly__fivm_root'), ('other', 'x'))
     """
-    known = [sibling(name, suffix) for suffix in ("state", "root")]
+    known = [sibling(name, suffix) for suffix in ("state", ROOT)]
     named = next((table for table in known if table in view), known[0])
     return tuple(
         (k, named if k == ROOT_PROPERTY and "redacted" in value else value) for k, value in properties

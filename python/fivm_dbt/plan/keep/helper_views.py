@@ -66,6 +66,8 @@ class Wanted:
     """Whether patterns are found between the rows that no match has."""
     by_time: bool = True
     """Whether reads are bounded by the times of changes."""
+    by_ranges: bool = True
+    """Whether they are bounded by the numbers of changes."""
     is_utc: bool = False
     may_append: bool = True
     """Whether deltas may be appended to states, which ``auto`` then does where what readers add up is small."""
@@ -133,7 +135,8 @@ class HelperViews:
         """Whether a view of ``rows`` by ``keys`` would be an input once more, of which a refresh reads as much.
 
         It has a few hash buckets, if nobody wants more, and changes meet all of them. Of a large input they meet some
-        of many, of one that is placed by time the last ones, and of one under a filter there may be few rows.
+        of many, of one that is placed by time the last ones, and of one under a filter there may be few rows. An input
+        that lies in the order of a key is read near the numbers of a change, however large it is.
         """
         copied = self.views.copied(rows)
         if self.wanted.strategy != "auto" or self.wanted.buckets is not None:
@@ -143,8 +146,11 @@ class HelperViews:
         self.measurable.setdefault(copied.relation, set())
         measured = self.wanted.measured
         counted = measured.rows_of(copied.relation) if measured is not None else None
-        if counted is None:
+        if measured is None or counted is None:
             return False
+        columns = [_column_below(rows, key.value) for key in keys] if self.wanted.by_ranges else []
+        if any(c is not None and measured.range_of(copied.relation, c) is not None for c in columns):
+            return True
         is_by_hash = copied.is_whole and not any(is_period(key.type, key.value) for key in keys)
         return counted <= (COPIED_ABOVE if is_by_hash else READ_UP_TO)
 

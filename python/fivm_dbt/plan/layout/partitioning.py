@@ -5,7 +5,9 @@
    dbt's ``batch_size``), so that a late row touches one file and ten years are 120 partitions, not 3,650; one per year
    where ``auto`` expects few rows a month, as a file takes its time however few they are;
    of the matches of a pattern, which come in the order of time, any timestamp, by day where its parts are shorter;
-3. else hash buckets over the whole key (``fivm_buckets``, or by the size of the inputs), so that a MERGE touches
+3. else the first key that is counted up, as an order's number is, by ranges of it
+   (:mod:`fivm_dbt.plan.layout.key_ranges`): rows that come together lie together;
+4. else hash buckets over the whole key (``fivm_buckets``, or by the size of the inputs), so that a MERGE touches
    buckets and not the table; a global aggregate has one row and one bucket.
 """
 
@@ -43,10 +45,12 @@ def choose_partitioning(
     *,
     part_length: Length | None = None,
     rows_a_day: float | None = None,
+    key_range: tuple[str, int] | None = None,
 ) -> Partitioning:
     """The partitioning of a state with these keys; ``part_length`` are the parts of the pattern whose rows they are.
 
     ``rows_a_day`` are those that it is expected to have of each value of a date, None where nobody knows.
+    ``key_range`` is a key that is counted up, and how long its ranges are.
     ``outputs`` maps each output column (lower case) to the key that it shows, or None where it shows something else.
     Raises FIVM202 when ``fivm_partition_by`` names something that is no key.
     """
@@ -63,8 +67,21 @@ def choose_partitioning(
             return by_period(
                 key, config.batch_size or ("day" if is_shorter_than_period(part_length) else "month")
             )
+    if key_range is not None and config.fivm_buckets is None:
+        return by_range(*key_range)
     return Partitioning(
         "bucket", None, INT, "hash of the key: no key is a date or a truncated time", config.fivm_buckets
+    )
+
+
+def by_range(column: str, width: int) -> Partitioning:
+    """Partitions by ranges of so many numbers of a key."""
+    return Partitioning(
+        "value",
+        Scalar.column("", column).in_ranges_of(width),
+        BIGINT,
+        f"ranges of {width:,} numbers of key {column}, which is counted up",
+        ranges_of=column,
     )
 
 

@@ -8,7 +8,7 @@ from fivm_dbt.catalog import Column
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.nodes import AsWritten
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.naming import sibling, storable, unique_name
+from fivm_dbt.naming import ROOT, sibling, storable, unique_name
 from fivm_dbt.plan.layout.root import Root
 from fivm_dbt.plan.model.state import Partitioning, StateTable
 from fivm_dbt.plan.model.state_layout import RESERVED, shown_from_table
@@ -44,7 +44,7 @@ def written_view(
     how: str,
 ) -> View:
     """The rows of ``model``, written ``how``: a state with the columns ``keys``, ``shown`` under the model's names."""
-    name = sibling(model, "root")
+    name = sibling(model, ROOT)
     node = AsWritten("result", tuple((c.name, c.type) for c in output))
     root = Root(
         node,

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from fivm_dbt.catalog import EventTime
-from fivm_dbt.delta.distances import NOW, ORIGIN, TODAY, Distances, PlacedRead, TooMany, Unknown, Way
+from fivm_dbt.delta.distances import NOW, ORIGIN, TODAY, Distances
+from fivm_dbt.delta.ways import PlacedRead, TooMany, Unknown, Way
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.moments import kind_of
 from fivm_dbt.ir.node import Field, Node

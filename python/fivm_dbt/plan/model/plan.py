@@ -220,6 +220,8 @@ class MaintainedPlan(Plan):
     """The sizes by which ``fivm_strategy: auto`` has chosen, recorded with the state."""
     measurable: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """What it chooses by: by input, the columns of which it would know the distinct values. Empty for no choice."""
+    orderable: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """By which columns it would partition and read, where an input's rows lie in their order: by input."""
     inequalities: tuple[InequalityHelper, ...] = ()
     """What is kept of aggregates that are correlated by an inequality, and why."""
     part_maps: tuple[PartMap, ...] = ()

@@ -57,6 +57,8 @@ class Partitioning:
     type: SparkType
     reason: str
     buckets: int | None = None
+    ranges_of: str | None = None
+    """The key whose numbers each partition has a range of."""
 
 
 @dataclass(frozen=True)

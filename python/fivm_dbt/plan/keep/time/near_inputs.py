@@ -10,7 +10,8 @@ from __future__ import annotations
 from itertools import count, product
 
 from fivm_dbt.catalog.types import DATE
-from fivm_dbt.delta.distances import Distances, Way
+from fivm_dbt.delta.distances import Distances
+from fivm_dbt.delta.ways import Way
 from fivm_dbt.ir.moments import kind_of
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.scalar import Scalar

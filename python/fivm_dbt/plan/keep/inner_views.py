@@ -37,14 +37,15 @@ from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.clock_nodes import ClockMap
 from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.local import Local
-from fivm_dbt.ir.node import Item, Node
+from fivm_dbt.ir.node import Item, Node, scalars_of, used
 from fivm_dbt.ir.nodes import Filter, Join, Map, UnionAll
 from fivm_dbt.ir.on_demand import OnDemand, is_on_demand
 from fivm_dbt.ir.one_sided import OneSided
-from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.rename import substituted
+from fivm_dbt.ir.scalar import ColumnId
 from fivm_dbt.naming import unique_name
 from fivm_dbt.parts.length import Length
+from fivm_dbt.plan.keep.checks import check_inequality, check_needless, check_repeatable
 from fivm_dbt.plan.keep.correlated import CorrelatedAggregates
 from fivm_dbt.plan.keep.helper_views import HelperViews, Topmost, Wanted
 from fivm_dbt.plan.keep.inequality.choose import InequalityHelpers
@@ -53,12 +54,10 @@ from fivm_dbt.plan.keep.kept_rows import KeptRows, Meaning, shown_whole
 from fivm_dbt.plan.keep.kept_views import InnerView, KeptViews
 from fivm_dbt.plan.keep.time.near_views import NearViews, looks_at_rows
 from fivm_dbt.plan.keep.trees.eager import EagerTerm
-from fivm_dbt.plan.keep.trees.factorise import GivenOrder
 from fivm_dbt.plan.keep.ways import has_own_rows, kept_as
 from fivm_dbt.plan.layout.root import local_under
 from fivm_dbt.plan.model.shown import InequalityHelper, ViewTree
 from fivm_dbt.rewrite.running import with_running
-from fivm_dbt.suggest import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def keep_inner_views(
     over = keeper.top(query)
     trees = tuple(keeper.helpers.trees)
     if wanted.order is not None and not any(tree.chosen == "given" for tree in trees):
-        _check_needless(query, wanted.order)
+        check_needless(query, wanted.order)
     if wanted.is_factorized and keeper.helpers.factors is None:
         raise FivmError(
             "FIVM201",
@@ -106,7 +105,7 @@ def keep_inner_views(
             remedy="leave it out",
         )
     chosen = tuple(keeper.inequality.chosen)
-    _check_inequality(wanted, chosen)
+    check_inequality(wanted, chosen)
     measurable = {name: tuple(sorted(columns)) for name, columns in keeper.measurable.items()}
     is_grouped = keeper.helpers.factors is not None and keeper.helpers.factors.is_grouped
     return Kept(
@@ -119,36 +118,6 @@ def keep_inner_views(
         rows_a_day=keeper.helpers.rows_a_day,
         part_length=keeper.kept.part_length,
         eager=keeper.helpers.eager,
-    )
-
-
-def _check_needless(query: Node, given: GivenOrder) -> None:
-    """FIVM204 for an order that nothing goes by, except over one relation, where each order gives the same views."""
-    if sum(isinstance(node, Scan) for node in query.walk()) != 1:
-        raise FivmError(
-            "FIVM204",
-            "fivm_variable_order is given, but the model, or its topmost aggregate, is not over an inner join",
-            remedy="leave it out",
-        )
-    unknown = [v for v in given.order.variables if v.lower() not in given.columns]
-    if unknown:
-        what = f"{', '.join(unknown)} of the order is no column of the relation"
-        remedy = did_you_mean(unknown[0], sorted(given.columns)) or "correct the name"
-        raise FivmError("FIVM204", what, remedy=remedy)
-
-
-def _check_inequality(wanted: Wanted, chosen: tuple[InequalityHelper, ...]) -> None:
-    """FIVM201 where a way is given in which nothing of the model can be kept."""
-    if wanted.inequality == "auto" or any(c.way == wanted.inequality for c in chosen):
-        return
-    if wanted.only_needed:
-        why = f"fivm_strategy: {wanted.strategy} keeps no inner views"
-    elif chosen:
-        why = chosen[0].reason
-    else:
-        why = "no aggregate that adds up is correlated by one inequality with outer values that change"
-    raise FivmError(
-        "FIVM201", f"fivm_inequality: {wanted.inequality} is given, but {why}", remedy="leave it out"
     )
 
 
@@ -206,15 +175,23 @@ class _Keeper:
             return self._local(node, self.wanted.topmost)
         return self._listing(node, self.wanted.topmost)
 
-    def _visit(self, node: Node, *, in_row: bool = False, in_block: bool = False) -> tuple[Node, Meaning]:
+    def _visit(
+        self,
+        node: Node,
+        *,
+        in_row: bool = False,
+        in_block: bool = False,
+        needed: frozenset[ColumnId] | None = None,
+    ) -> tuple[Node, Meaning]:
         """``node`` over kept views, and what columns of it mean that are called otherwise now.
 
         ``in_row`` says that its rows are the left ones of an outer or semi join, ``in_block`` that its joins become
-        a view tree.
+        a view tree. ``needed`` are the columns that something above looks at, None for all.
         """
+        needed = node.ids if needed is None else needed
         in_block = in_block and isinstance(node, (Map, Filter, Join))
         if isinstance(node, Aggregate):
-            _check_repeatable(node)
+            check_repeatable(node)
             return self._aggregate(self.correlated.over_kept(node) or self._local(node)), {}
         local = local_under(node)
         if local is not None and not local.has_row_per_key:
@@ -224,15 +201,20 @@ class _Keeper:
         is_one_sided = isinstance(node, OneSided)
         is_single = is_one_sided and not in_row and not _has_one_sided(node.inputs[0])
         visited = [
-            self._visit(child, in_row=is_one_sided and position == 0, in_block=in_block)
+            self._visit(
+                child,
+                in_row=is_one_sided and position == 0,
+                in_block=in_block,
+                needed=_needed_below(node, needed, child),
+            )
             for position, child in enumerate(node.inputs)
         ]
         meaning = {column: value for _, inner in visited for column, value in inner.items()}
         over = substituted(node, tuple(child for child, _ in visited), meaning)
         if isinstance(over, OneSided):
-            return self.joins.one_sided(over, meaning, is_single=is_single)
+            return self.joins.one_sided(over, meaning, _called(needed, meaning), is_single=is_single)
         if isinstance(over, Join) and (not in_block or is_on_demand(over)):
-            return self.joins.inner(over, meaning)
+            return self.joins.inner(over, meaning, _called(needed, meaning))
         return over, {} if isinstance(node, (Map, ClockMap)) else meaning
 
     def _listing(self, node: Node, topmost: Topmost | None) -> Node:
@@ -348,22 +330,18 @@ class _Keeper:
         return node.with_inputs((self._over_local(node.inputs[0], local),))
 
 
-def _check_repeatable(node: Aggregate) -> None:
-    """FIVM108 for a result that can neither be kept nor be computed again to the last bit."""
-    unstable = next((c for c in node.calls if not c.is_repeatable), None)
-    odd = next((f for f in node.fields if not f.type.is_groupable), None)
-    if odd is not None and unstable is not None:
-        shown = (
-            unstable.written.sql
-            if unstable.written is not None
-            else f"{unstable.function.upper()} of doubles"
-        )
-        raise FivmError(
-            "FIVM108",
-            f"{shown} depends on the order in which doubles are added, and its group cannot be kept: "
-            f"{odd.name} has type {odd.type}",
-            remedy="CAST the argument to a decimal type, e.g. CAST(x AS DECIMAL(18, 4))",
-        )
+def _needed_below(node: Node, needed: frozenset[ColumnId], child: Node) -> frozenset[ColumnId] | None:
+    """What of an input is looked at: of what rows are compared by, all of it."""
+    if not isinstance(node, (Filter, Join, Map, OneSided)):
+        return None
+    return (needed | used(scalars_of(node))) & child.ids
+
+
+def _called(columns: frozenset[ColumnId], meaning: Meaning) -> frozenset[ColumnId]:
+    """What columns are called by now."""
+    return frozenset(
+        new for c in columns for new in (meaning[c].columns if c in meaning else frozenset((c,)))
+    )
 
 
 def _has_one_sided(node: Node) -> bool:

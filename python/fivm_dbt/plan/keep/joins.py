@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from fivm_dbt.ir.node import Item, Node
+from fivm_dbt.ir.node import Item, Node, used
 from fivm_dbt.ir.nodes import Join
 from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.one_sided import OneSided
-from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.plan.keep.helper_views import Wanted
 from fivm_dbt.plan.keep.join_parts import compared, connected, item_of
 from fivm_dbt.plan.keep.kept_rows import KeptRows, Meaning
@@ -24,29 +24,33 @@ class KeptJoins:
     rows: KeptRows
     wanted: Wanted
 
-    def one_sided(self, node: OneSided, meaning: Meaning, *, is_single: bool) -> tuple[Node, Meaning]:
-        """An outer or semi join, its sides kept where a change of the other one looks for their rows."""
+    def one_sided(
+        self, node: OneSided, meaning: Meaning, needed: frozenset[ColumnId], *, is_single: bool
+    ) -> tuple[Node, Meaning]:
+        """An outer or semi join, its sides kept where a change of the other one looks for their rows.
+
+        Of these rows are the columns that are ``needed`` above, and those that are compared.
+        """
         if is_on_demand(node):
             return self._beside_on_demand(node, meaning)
         left, right, predicates = node.left, node.right, node.predicates
         if self.wanted.only_needed or not self.kept.can_change(right):
             return node, meaning
+        needed |= used(predicates)
         pairs = compared(predicates, left, right)
         near = [self._near(left, right, predicates), self._near(right, left, predicates)]
         if pairs and is_single and not (near[0] and self.kept.is_input(left)):
             keys = near[0] or tuple(item_of(a, left) for a, _ in pairs)
             how = "time" if near[0] else "key"
-            kept = self.rows.by_key(left, left.ids, keys, f"the left rows of a join, by its {how}")
+            kept = self.rows.by_key(left, needed & left.ids, keys, f"the left rows of a join, by its {how}")
             left, meaning, predicates = kept.applied(meaning, predicates)
+        what = "the right side of an outer join"
         if not node.shows_right:
-            used = frozenset(c for p in predicates for c in p.columns) & right.ids
             what = "the keys that a semi or anti join looks for"
-        else:
-            used, what = right.ids, "the right side of an outer join"
         is_kept = pairs and (is_single or not node.shows_right) and not near[1]
         if is_kept or not self.kept.is_input(right):
             keys = near[1] or tuple(item_of(b, right) for _, b in pairs)
-            kept = self.rows.by_key(right, used, keys, what)
+            kept = self.rows.by_key(right, needed & right.ids, keys, what)
             right, meaning, predicates = kept.applied(meaning, predicates)
         return replace(node, left=left, right=right, predicates=predicates), meaning
 
@@ -61,8 +65,11 @@ class KeptJoins:
         left, right = sides
         return replace(node, left=left, right=right, predicates=predicates), meaning
 
-    def inner(self, node: Join, meaning: Meaning) -> tuple[Node, Meaning]:
-        """What is joined with inner views becomes views too: each connected part of the inputs, each other factor."""
+    def inner(self, node: Join, meaning: Meaning, needed: frozenset[ColumnId]) -> tuple[Node, Meaning]:
+        """What is joined with inner views becomes views too: each connected part of the inputs, each other factor.
+
+        Of these are the columns that are ``needed`` above, and those that are compared.
+        """
         inputs = [f for f in node.factors if self.kept.is_input(f)]
         inner = [f for f in node.factors if f not in inputs]
         predicates = node.predicates
@@ -96,7 +103,8 @@ class KeptJoins:
             if demanded:
                 kept = self.rows.whole(part, keys)
             else:
-                kept = self.rows.by_key(part, part.ids, keys, "the rows that an inner view is joined with")
+                looked_at = (needed | used(predicates)) & part.ids
+                kept = self.rows.by_key(part, looked_at, keys, "the rows that an inner view is joined with")
             new, meaning, predicates = kept.applied(meaning, predicates)
             parts[position] = (new, True)
             factors.append(new)

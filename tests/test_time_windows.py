@@ -104,9 +104,17 @@ def test_random_windows_over_inputs_that_are_read(seed: int, make: Callable[[int
         _stream(model["sql"], scenario)
 
 
-def _stream(sql: str, scenario: dict[str, Any]) -> None:
+@_SEEDS
+def test_random_sequences_in_blocks_of_weeks(seed: int) -> None:
+    """Of keys with a hundred rows each a copy is kept, and it has longer blocks than days."""
+    scenario = random_scenario(seed, model=random_sequence, new_row=partial(random_row, days=200))
+    for model in scenario["models"]:
+        _stream(model["sql"], scenario, rows=30_000_000, keys=300_000)
+
+
+def _stream(sql: str, scenario: dict[str, Any], rows: int = 1000, keys: int = 3) -> None:
     sources = [relation(name, ", ".join(map(" ".join, c))) for name, c in scenario["tables"].items()]
-    measured = TableStatistics.of({source.name: 1000 for source in sources}, {("r", "k"): 3})
+    measured = TableStatistics.of({source.name: rows for source in sources}, {("r", "k"): keys})
     request = ModelRequest("analytics.m", sql, Catalog.of(sources), load_config({}), measured=measured)
     engine = DuckDbEngine()
     bench = Bench(plan_model(request, engine.describe), engine)

@@ -41,6 +41,7 @@ Pass = Literal[
     "relevant_changes",
     "separators",
     "shared_aggregates",
+    "sought",
     "split_sums",
     "time_ranges",
 ]

@@ -39,6 +39,8 @@ class Given:
     """Whether a state is partitioned, and an input read, by ranges of a key that is counted up."""
     lengthens: bool = False
     """Whether a state with few rows a month is partitioned by years."""
+    seeks_first: bool = False
+    """Whether what a change looks for in a large input is found by its keys first."""
     meets_first: bool = False
     """Whether what a change meets before a large input is staged."""
 

@@ -221,6 +221,7 @@ class _Planning:
             is_utc=is_utc(self.request.session),
             dropped=self.dropped,
             measured=self.request.measured,
+            seeks_first="sought" not in self._config.fivm_without,
             meets_first="met_first" not in self._config.fivm_without,
             by_ranges=self._has_ranges,
             lengthens=self._config.fivm_strategy == "auto" and not self._has_given_length,

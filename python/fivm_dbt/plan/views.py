@@ -18,6 +18,7 @@ from fivm_dbt.delta.own_delta import OwnDelta, own_delta
 from fivm_dbt.delta.own_state import delta_over_own_state
 from fivm_dbt.delta.products import ProductDelta
 from fivm_dbt.delta.reevaluation import delta_by_reevaluation
+from fivm_dbt.delta.sought import sought
 from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.ir.higher_order import HigherOrder
 from fivm_dbt.ir.moments import kind_of
@@ -160,6 +161,7 @@ class _Views:
         placed = {} if "look_ups" in self._given.config.fivm_without else {**self._placed, name: rows}
         terms, key_sets = bound_reads(terms, placed, split_name(name)[-1])
         terms, key_sets = self._near_changes(terms, key_sets)
+        terms = sought(terms, self._given.measured if self._given.seeks_first else None)
         measured = self._given.measured if self._given.meets_first else None
         terms, met = met_first(terms, measured, split_name(name)[-1], grouped)
         view = View(

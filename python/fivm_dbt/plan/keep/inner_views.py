@@ -52,7 +52,7 @@ from fivm_dbt.plan.keep.inequality.choose import InequalityHelpers
 from fivm_dbt.plan.keep.joins import KeptJoins
 from fivm_dbt.plan.keep.kept_rows import KeptRows, Meaning, shown_whole
 from fivm_dbt.plan.keep.kept_views import InnerView, KeptViews
-from fivm_dbt.plan.keep.time.near_views import NearViews, looks_at_rows
+from fivm_dbt.plan.keep.time.near_views import NearViews, in_long_blocks, looks_at_rows
 from fivm_dbt.plan.keep.trees.eager import EagerTerm
 from fivm_dbt.plan.keep.ways import has_own_rows, kept_as
 from fivm_dbt.plan.layout.root import local_under
@@ -280,16 +280,17 @@ class _Keeper:
 
     def _by_key(self, reaching: Local, over: Local) -> Local:
         """An operator over rows that are kept by its keys; ``over`` is the same where these are not to be."""
+        looks = looks_at_rows(reaching)
+        many = self.helpers.rows_of_a_key(reaching.input, reaching.key[:-2]) if looks else None
+        reaching = in_long_blocks(over, many) or reaching
         keys = reaching.key
         kept = self.rows.by_key(
             reaching.input, reaching.used, keys, "the rows from which keys are recomputed"
         )
-        looks = looks_at_rows(reaching)
-        many = self.helpers.rows_of_a_key(reaching.input, keys[:-2]) if looks else None
         if all(k.value in kept.keys for k in keys[-2:]):
             return self.near.with_days(kept.under(reaching))
         plain = kept.under(over)
-        return self.near.over_input(kept.under(reaching), plain, many) or plain
+        return self.near.over_input(kept.under(reaching), many) or plain
 
     def _over_sums(self, node: Aggregate) -> Node | None:
         """The topmost aggregate over sums of its outer rows, where all of it is evaluated on demand anyway."""

@@ -35,8 +35,8 @@ Meaning = dict[ColumnId, Scalar]
 _LISTED = 7 * DAY
 """Blocks that are listed of rows that are not kept are as long, at least."""
 
-_LOOKED_UP, _MANY = 28 * DAY, 50
-"""The same where functions look at rows, if a key has so many of them."""
+_LOOKED_UP, _MANY, _DENSE = 28 * DAY, 50, 20_000
+"""The same where functions look at rows, if a key has so many of them, and not so many that a day is enough."""
 
 _ROWS_OF_DAY = AggregateCall("day_rows", "count", None, None, BIGINT)
 
@@ -58,6 +58,18 @@ def looks_at_rows(node: Local) -> bool:
     """Whether blocks of time are there for nothing but the nearest rows."""
     near = node.near if isinstance(node, Window) else None
     return near is not None and near.beside is not None and near.needed == (0, 0)
+
+
+def in_long_blocks(node: Local, rows_of_a_key: float | None) -> Window | None:
+    """Windows that look at the nearest rows, local to blocks of some weeks; None where keys have few rows or very many.
+
+    A list of days has about as many rows as there are, where a key has a row a day: to find the nearest fifty in it
+    takes longer than to compute a month once more.
+    """
+    if rows_of_a_key is None or not _MANY <= rows_of_a_key < _DENSE or not isinstance(node, Window):
+        return None
+    found = with_days(node, _LOOKED_UP)
+    return found if isinstance(found, Window) and looks_at_rows(found) else None
 
 
 @dataclass
@@ -129,7 +141,7 @@ class NearViews:
         view = self.kept.scanned(node.input) if isinstance(node, Aggregate) else None
         return over_kept(node, view.node) if view is not None and isinstance(node, Aggregate) else None
 
-    def over_input(self, node: Local, plain: Local, rows_of_a_key: float | None) -> Local | None:
+    def over_input(self, node: Local, rows_of_a_key: float | None) -> Local | None:
         """An operator over rows of which no copy is kept, local to blocks of time all the same: None where not.
 
         All rows are read, and those near the change are computed again. A list of blocks is kept where it is short:
@@ -141,13 +153,8 @@ class NearViews:
             return None
         if node.near.beside is None:
             return node
-        if looks_at_rows(node):
-            if rows_of_a_key is None or rows_of_a_key < _MANY or not isinstance(plain, Window):
-                return None
-            node = with_days(plain, _LOOKED_UP)
-        near = node.near
-        assert near is not None
-        return self._listed(node, near, node.input, {}) if near.length >= _LISTED else None
+        is_short = node.near.length >= _LISTED or (rows_of_a_key is not None and rows_of_a_key >= _DENSE)
+        return self._listed(node, node.near, node.input, {}) if is_short else None
 
     def with_days(self, node: Local) -> Local:
         """An operator over kept rows, with the days that these have if it looks for the nearest."""

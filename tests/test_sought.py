@@ -1,0 +1,86 @@
+"""What a change looks for in a large relation is found by its keys first."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from fivm_dbt.catalog import TableStatistics
+from fixtures.models import Bench, plan_of, relation
+
+TABLES = {
+    "raw.l": "k int, g string, x int",
+    "raw.m": "k int, h int",
+    "raw.r": "k int, g string, y int",
+}
+RELATIONS = [relation(name, columns) for name, columns in TABLES.items()]
+LARGE = TableStatistics.of({name: 5_000_000 for name in TABLES})
+
+QUERIES = {
+    "anti": "select l.k, l.x from raw.l l where not exists (select 1 from raw.r r where r.k = l.k and r.g = l.g)",
+    "semi": "select l.k, l.x from raw.l l where l.k in (select k from raw.r where y > 2)",
+    "left": "select l.k, l.x, r.y from raw.l l left join raw.r r on l.k = r.k and l.x < r.y",
+    "null-safe": "select l.k, l.x, r.y from raw.l l left join raw.r r on l.k <=> r.k",
+    "not in": "select l.x from raw.l l where l.k not in (select k from raw.r where k is not null) and l.k is not null",
+    "full": "select l.k, l.x, r.k as rk, r.y from raw.l l full join raw.r r on l.k = r.k and l.g = r.g",
+    "of a join": """
+        select l.x, m.h, r.y from raw.l l join raw.m m on l.k = m.k left join raw.r r on m.h = r.k
+    """,
+    "of an expression": """
+        select k, x, y from (select k + 1 as k, x from raw.l) l left join (select k as rk, y from raw.r) r on l.k = r.rk
+    """,
+    "two in a row": """
+        select l.k, m.h, r.y from raw.l l left join raw.m m on l.k = m.k left join raw.r r on l.g = r.g and l.k = r.k
+    """,
+    "of a group": """
+        select l.k, count(*) as n, count(r.y) as found from raw.l l left join raw.r r on l.k = r.k group by l.k
+    """,
+    "of an anti join": """
+        select l.k from raw.l l
+        where not exists (select 1 from raw.m m where m.k = l.k) and not exists (select 1 from raw.r r where r.k = l.k)
+    """,
+    "of a union": """
+        select a.k, r.y from (select k from raw.l union all select h from raw.m) a left join raw.r r on a.k = r.k
+    """,
+}
+
+
+def row(rng: random.Random, table: str) -> tuple[object, ...]:
+    key, group = rng.choice([*range(6), None]), rng.choice(["a", "b", None])
+    number = rng.choice([*range(5), None])
+    return (key, number) if table == "raw.m" else (key, group, number)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("strategy", ["auto", pytest.param("first_order", marks=pytest.mark.more)])
+def test_streams(name: str, strategy: str) -> None:
+    """Rows that come and go on both sides at once, NULLs, and rows that are there twice."""
+    rng = random.Random(f"{name} {strategy}")
+    plan = plan_of(QUERIES[name], RELATIONS, {"fivm_strategy": strategy}, LARGE)
+    rows = {item.name: [row(rng, item.name) for _ in range(12)] for item in plan.inputs}
+    bench = Bench.built(plan, rows)
+    for _ in range(20):
+        for table in rng.sample(sorted(rows), rng.randint(1, len(rows))):
+            gone = rng.sample(rows[table], min(len(rows[table]), rng.choice([0, 1, 3])))
+            bench.exchange(table, rows[table], [row(rng, table) for _ in range(rng.choice([0, 1, 3]))], gone)
+        bench.refresh()
+        bench.check()
+
+
+@pytest.mark.parametrize("name", ["anti", "semi", "left", "of a join", "two in a row", "of a union"])
+def test_every_large_right_side_is_reduced(name: str) -> None:
+    formulas = [
+        t.node.formula for view in plan_of(QUERIES[name], RELATIONS, {}, LARGE).views for t in view.terms
+    ]
+    sides = [f for f in formulas if "⟕" in f or "▷" in f]
+    assert all("⋉ Δ" in formula for formula in sides), sides
+
+
+def test_small_ones_are_not() -> None:
+    """Nor what nobody has measured, or what is to be left out."""
+    small = TableStatistics.of({name: 50 for name in TABLES})
+    for measured, meta in ((small, {}), (None, {}), (LARGE, {"fivm_without": ["sought"]})):
+        terms = plan_of(QUERIES["anti"], RELATIONS, meta, measured).top.terms
+        assert all("▷ (" not in term.node.formula for term in terms)
+    assert any("▷ (" in t.node.formula for t in plan_of(QUERIES["anti"], RELATIONS, {}, LARGE).top.terms)

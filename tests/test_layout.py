@@ -249,3 +249,19 @@ def test_views_are_made_when_their_lack_has_cost_a_build(laid: Laid, rebuild: st
     assert laid.run(planner).action == ("rebuilt" if rebuild == "auto" else "refreshed")
     assert (_served(laid) != ["view of l"]) is bool(laid.told) is (rebuild == "auto")
     assert laid.run(planner).action == "no change"
+
+
+def test_what_is_built_again_and_again_keeps_no_inner_views(laid: Laid) -> None:
+    """One refresh was dear, and twice a build stood in the place of the next one: there is no use for views then."""
+    laid.run()
+    assert laid.has_helpers
+    actions = []
+    for number in range(5):
+        laid.bench.took(60.0 if laid.bench.finished.detail["kind"] == "refresh" else 5.0)
+        laid.bench.engine.change("l", insert=[(number, "2024-01-02", number)])
+        actions.append((laid.run().action, laid.has_helpers))
+    assert actions == [
+        ("refreshed", True), ("rebuilt", True), ("rebuilt", True), ("rebuilt", False), ("rebuilt", False)
+    ]  # fmt: skip
+    laid.run(full_refresh=True)
+    assert laid.has_helpers, "who asks for a build has them chosen anew"

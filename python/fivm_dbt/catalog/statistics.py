@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 READ_UP_TO = 2_000_000
@@ -69,7 +69,8 @@ class TableStatistics:
     Immutable and in a fixed order, as it decides about a layout. ``appends`` says whether deltas of the model could be
     appended when this was measured: no other model read its change feed. ``changed`` has, of each relation that
     changed, in what share of the model's last refreshes it did; it is empty where too few of these are known.
-    ``ranges`` has the columns in whose order rows lie.
+    ``ranges`` has the columns in whose order rows lie. The model ``is_rebuilt`` where builds have stood in the place of
+    its last refreshes, so that no inner view has been of any use.
 
     >>> measured = TableStatistics.of({"raw.b": 2, "raw.a": 1}, {("raw.b", "k"): 2})
     >>> measured.rows_of("raw.b"), measured.distinct_of("raw.b", "k"), measured.rows_of("raw.c")
@@ -88,6 +89,7 @@ class TableStatistics:
     appends: bool = False
     changed: tuple[tuple[str, float], ...] = ()
     ranges: tuple[tuple[tuple[str, str], KeyRange], ...] = ()
+    is_rebuilt: bool = False
 
     @staticmethod
     def of(
@@ -136,6 +138,7 @@ class TableStatistics:
             "appends": self.appends,
             "changed": dict(self.changed),
             **({"ranges": ranges} if ranges else {}),
+            **({"is_rebuilt": True} if self.is_rebuilt else {}),
         }
 
     @staticmethod
@@ -150,6 +153,7 @@ class TableStatistics:
             for name, columns in (data.get("ranges", {}) if appends is not None else {}).items()
             for column, ends in columns.items()
         }
-        return TableStatistics.of(
+        found = TableStatistics.of(
             rows, distinct, appends=appends is True, changed=data.get("changed"), ranges=ranges
         )
+        return replace(found, is_rebuilt=appends is not None and data.get("is_rebuilt") is True)

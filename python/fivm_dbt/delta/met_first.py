@@ -71,7 +71,7 @@ class _MetFirst:
         """A join over what is staged of it, and what columns are called in that; none where nothing is staged."""
         every, predicates = node.joined()
         is_change = all(s.side is Side.DELTA and s.relation not in self.others for s in scans(every[0]))
-        is_bounded = any(read.lookup is not None or read.times for read in reads(node))
+        is_bounded = any(read.lookup is not None or read.is_near_changes for read in reads(node))
         if len(every) == 1 or not is_change or is_bounded:
             return node, {}
         factors = self._large_next(every, predicates)

@@ -177,6 +177,8 @@ class _Planning:
         query, static = self.query, self.static
         order = _given_order(self.request)
         strategy, depth = _strategy(self._config, order)
+        if strategy == "auto" and self.request.measured is not None and self.request.measured.is_rebuilt:
+            strategy = "first_order"
         wanted = Wanted(
             strategy,
             order,
@@ -290,7 +292,9 @@ class _Planning:
     def _is_by_size(self) -> bool:
         """Whether another plan might have been made of other inputs."""
         measured = self.request.measured
-        return bool(self._measurable) or (measured is not None and bool(measured.ranges))
+        return bool(self._measurable) or (
+            measured is not None and (measured.is_rebuilt or bool(measured.ranges))
+        )
 
     @property
     def _orderable(self) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -22,8 +22,9 @@ ALIKE = 2
 PAYS_UP_TO = 1.1
 """A refresh may be expected to take so many times the seconds of a build: the figures vary."""
 
-SHORT = 3
-"""A model that is built in fewer seconds is refreshed: what is around the statements varies by as much as is saved."""
+SHORT, SAVED_BY_SHORT = 3, 10
+"""A model that is built in fewer seconds is refreshed, unless a build saves so many: what is around the statements
+varies by a few."""
 
 SURE_BY, UNSURE_BY = 1, 2
 """So many seconds have to be saved at least: if two refreshes after such a change are known, and if not."""
@@ -79,14 +80,15 @@ class Expected:
         (True, False, False)
         >>> Expected(12.5, 10.0).is_dearer(is_read=False), Expected(None, 10.0).is_dearer(is_read=False)
         (True, False)
-        >>> Expected(60.0, 2.9).is_dearer(is_read=False)
-        False
+        >>> Expected(9.0, 2.9, is_sure=True).is_dearer(is_read=False), Expected(60.0, 2.9).is_dearer(is_read=False)
+        (False, True)
         """
-        if self.refresh is None or self.build is None or self.build < SHORT:
+        if self.refresh is None or self.build is None:
             return False
         most = TELLS_UP_TO if is_read else PAYS_UP_TO
+        least = SURE_BY if self.is_sure else UNSURE_BY
         saved = self.refresh - self.build
-        return self.refresh > most * self.build and saved > (SURE_BY if self.is_sure else UNSURE_BY)
+        return self.refresh > most * self.build and saved > (SAVED_BY_SHORT if self.build < SHORT else least)
 
     @property
     def seconds(self) -> tuple[float, float] | None:

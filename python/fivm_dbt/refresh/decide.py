@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.signature import STATE, is_hashed, shortened
+from fivm_dbt.refresh.costs import NOTHING, Costs
 from fivm_dbt.refresh.observe import Coverage, Observed, RecordedInput
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import Action
@@ -53,6 +54,15 @@ def why_rebuild(plan: Plan, finished: Coverage) -> str | None:
     if plan.config.fivm_on_change == "fail" and not is_older:
         raise FivmError("FIVM304", reason, remedy=_REBUILD, model=plan.model)
     return reason
+
+
+def known_still(plan: Plan, finished: Coverage) -> Costs:
+    """What is known of costs where a state is built by another plan: of one that only has no inner views any more, all.
+
+    It would have been built by the one before, too.
+    """
+    known = Costs.of(finished.detail.get("costs"))
+    return known.instead() if plan.is_rebuilt and known.given_up else NOTHING
 
 
 def lost_inputs(

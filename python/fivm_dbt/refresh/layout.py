@@ -21,6 +21,10 @@ from fivm_dbt.steps.applying import StateSize
 
 logger = logging.getLogger(__name__)
 
+GIVEN_UP = 2
+"""After so many builds in a row, each in the place of a refresh, no inner view is kept: one large change may be the
+only one."""
+
 Promises = Mapping[str, Collection[str]]
 """What is declared of the rows of a model's inputs: keys and the like, as text."""
 
@@ -46,8 +50,9 @@ def settled_plan(
     """The plan by what was measured when the state was built; by sizes of now, where it is to be built.
 
     A state is built where there is none, with ``full_refresh``, where it is of another plan, and where inputs change
-    again that had not changed when the views were chosen, if that pays (ADR 0051). Sizes of now are asked for where
-    one ``may_measure``; without them it is the plan by what is known.
+    again that had not changed when the views were chosen, if that pays (ADR 0051). Where builds have stood in the place
+    of the last refreshes it is built without inner views (ADR 0074). Sizes of now are asked for where one
+    ``may_measure``; without them it is the plan by what is known.
     """
     finished = state.finished
     plan = planner(recorded_statistics(state)) if full_refresh else recorded_plan(planner, state)
@@ -58,6 +63,9 @@ def settled_plan(
     changed = dict(measured.changed) if measured is not None else {}
     other = None
     if finished is not None and finished.plan_hash == plan.plan_hash and not full_refresh:
+        if measured is not None and plan.helpers and _is_hopeless(plan, costs):
+            progress(f"{plan.model} is built again and again: no inner view is kept of it")
+            return planner(replace(measured, is_rebuilt=True))
         again = _change_again(plan, costs)
         if measured is None or not again:
             return plan
@@ -77,13 +85,23 @@ def settled_plan(
     return other if other is not None and new.plan_hash == plan.plan_hash else new
 
 
+def _is_hopeless(plan: MaintainedPlan, costs: Costs) -> bool:
+    """Whether builds have stood in the place of the last refreshes, so that inner views cost and do not help."""
+    config = plan.config
+    may_choose = config.fivm_strategy == "auto" and config.fivm_result != "factorized"
+    may_build = config.fivm_rebuild == "auto" and config.fivm_on_change != "fail"
+    return may_choose and may_build and costs.given_up >= GIVEN_UP
+
+
 def _change_again(plan: MaintainedPlan, costs: Costs) -> list[str]:
     """The inputs for which no view was kept, as they did not change, and whose changes cost more than a build since.
 
     Whoever waits for so long, and builds then, spends at most twice what he would have spent had he known.
     """
     known = plan.measured.changed if plan.measured is not None else ()
-    may_build = plan.config.fivm_rebuild != "never" and all(i.retention is None for i in plan.inputs)
+    config = plan.config
+    may_build = config.fivm_rebuild != "never" and config.fivm_on_change != "fail"
+    may_build = may_build and all(i.retention is None for i in plan.inputs)
     if not known or not may_build or costs.build is None:
         return []
     still = [i.name for i in plan.inputs if not dict(known).get(i.name)]

@@ -30,6 +30,7 @@ from fivm_dbt.refresh.decide import (
     Decision,
     broken_promise,
     is_large,
+    known_still,
     lost_inputs,
     raised_alarm,
     unreadable,
@@ -86,7 +87,7 @@ class MaintainedRun(BuildRun):
         self.dropped = recorded_drops(state.finished)
         reason = why_rebuild(self.plan, state.finished) or self._load(state)
         if reason:
-            return self._build(state, reason)
+            return self._build(state, reason, costs=known_still(self.plan, state.finished))
         if state.unfinished is None:
             return self._refresh(state, rolled_forward=False)
         if state.unfinished.plan_hash != self.plan.plan_hash:

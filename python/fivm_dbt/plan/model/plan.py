@@ -132,6 +132,11 @@ class Plan:
         return next((v for v in self.helpers if v.name == name), None)
 
     @property
+    def is_rebuilt(self) -> bool:
+        """Whether it has no inner views because builds have stood in the place of refreshes."""
+        return False
+
+    @property
     def why_recomputed(self) -> str | None:
         """Why the model is recomputed; None where it is not."""
         return None
@@ -228,6 +233,10 @@ class MaintainedPlan(Plan):
     """Which parts of the inputs parts of the model and of its inner views are computed from, for people."""
     partition_length: Length | None = None
     """How long the time partitions are that the model shows as PART_TIMESTAMP; None where it does not."""
+
+    @property
+    def is_rebuilt(self) -> bool:
+        return self.measured is not None and self.measured.is_rebuilt
 
     @property
     def shown(self) -> tuple[Column, ...]:

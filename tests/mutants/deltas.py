@@ -212,5 +212,31 @@ DELTAS = (
         new="is_summed=not helper.is_payload",
         tests="tests/test_append.py -k as_a_whole",
     ),
+    Mutant(
+        "null-numbers-are-not-read",
+        "a read near the numbers of a change leaves out rows without one, which a null-safe comparison finds",
+        "delta/distances.py",
+        "Distances._same",
+        old="yield from _no_distance(numbers[0], numbers[1], is_strict=False)",
+        new="yield from _no_distance(numbers[0], numbers[1], is_strict=True)",
+        tests="tests/test_key_ranges.py -k streams",
+    ),
+    Mutant(
+        "sought-are-the-others",
+        "a change looks for partners among the rows that have none of its keys",
+        "delta/sought.py",
+        "_reduced",
+        old="Map(source.rows, name, tuple(items)), predicates)",
+        new="Map(source.rows, name, tuple(items)), predicates, anti=True)",
+        tests="tests/test_sought.py -k streams",
+    ),
+    Mutant(
+        "numbers-of-one-stretch",
+        "of a change's numbers those between the first and the last stretch that has any are left out",
+        "spark/near_changes.py",
+        "times_of",
+        old="found.append((pair[0], pair[1]))",
+        new="found[:] = [(pair[0], pair[1])]",
+        tests="tests/test_key_ranges.py -k streams",
+    ),
 )
-"""Each delta rule is an equation: a term less, another side or another sign, and it does not hold."""

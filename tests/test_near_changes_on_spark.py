@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fivm_dbt.catalog import Catalog, Column, Relation
+from fivm_dbt.catalog import Catalog, Column, KeyRange, Relation, TableStatistics
 from fivm_dbt.config import load_config
-from fivm_dbt.plan.model.plan import Plan
+from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
+from fivm_dbt.refresh import measure
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.report import Report
@@ -155,3 +156,48 @@ def test_files_of_other_days_are_skipped(workbench: SparkWorkbench) -> None:
         scans = _refreshed(workbench, plan).scans
         read[time] = next(rows for name, rows in scans if name.endswith("b"))
     assert read == {"2024-03-30T23:00:00": 100, "2024-03-05T12:00:00": 100, "2024-03-05T00:30:00": 200}
+
+
+KEYED = {
+    "a": (Column.of("id", "bigint"), Column.of("who", "int")),
+    "b": (Column.of("of", "int"), Column.of("w", "decimal(10,2)"), Column.of("x", "int")),
+}
+
+
+def test_keys_that_are_counted_up(workbench: SparkWorkbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of the log tell in whose order rows lie; new rows read the last files, and write the last range."""
+    monkeypatch.setattr(measure, "ORDERED_FROM", 100)
+    monkeypatch.setattr(measure, "ORDERED_BYTES", 100)
+    for what in ("collect", "skipping"):
+        _run(workbench, f"SET spark.databricks.delta.stats.{what} = true")
+    for name, columns in KEYED.items():
+        listed = ", ".join(f"{c.name} {c.type}" for c in columns)
+        _run(
+            workbench,
+            f"create table {name} ({listed}) using delta tblproperties ('delta.enableChangeDataFeed' = 'true')",
+        )
+    ten_files = "/*+ repartition_by_range(10, id) */"
+    _run(workbench, f"insert into a select {ten_files} id, int(id % 7) from range(1000)")
+    _run(workbench, f"insert into b select {ten_files} int(id div 2), id, int(hash(id)) from range(2000)")
+    sql = "select a.id, count(*) as n, sum(b.w) as w from a join b on a.id = b.of group by a.id"
+    catalog = Catalog.of([Relation(name, columns) for name, columns in KEYED.items()])
+
+    def planned(measured: TableStatistics | None) -> MaintainedPlan:
+        request = ModelRequest("m", sql, catalog, load_config({}), (("timezone", "UTC"),), measured=measured)
+        plan = plan_model(request, workbench.describe)
+        assert isinstance(plan, MaintainedPlan)
+        return plan
+
+    found = measure.measure(planned(None), workbench.engine)
+    assert dict(found.ranges) == {("a", "id"): KeyRange(0, 999, 1000), ("b", "of"): KeyRange(0, 999, 2000)}
+    plan = planned(found)
+    assert plan.root.partitioning.ranges_of is not None
+    _refreshed(workbench, plan)
+    _run(workbench, "insert into a select id, 3 from range(1000, 1004)")
+    _run(workbench, "insert into b values (1000, 1, 1), (998, 2, 2), (null, 4, 4), (1003, 8, 8)")
+    scans = _refreshed(workbench, plan).scans
+    read = {name: sum(rows for n, rows in scans if n.endswith(name)) for name in KEYED}
+    assert read["a"] <= 110 and read["b"] <= 220, "a tenth of the files, and what has come"
+    _run(workbench, "delete from b where of in (5, 998)")
+    _run(workbench, "update a set id = null where id = 17")
+    _refreshed(workbench, plan)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from datetime import datetime, timedelta
 
 import pytest
 
 from fivm_dbt.catalog import TableStatistics
+from fivm_dbt.ir.clock import Clock
 from fixtures.models import Bench, plan_of, relation
 
 TABLES = {
@@ -84,3 +86,46 @@ def test_small_ones_are_not() -> None:
         terms = plan_of(QUERIES["anti"], RELATIONS, meta, measured).top.terms
         assert all("▷ (" not in term.node.formula for term in terms)
     assert any("▷ (" in t.node.formula for t in plan_of(QUERIES["anti"], RELATIONS, {}, LARGE).top.terms)
+
+
+@pytest.mark.parametrize("is_anti", [True, False])
+def test_where_rows_only_come_one_side_is_read(is_anti: bool) -> None:
+    """Facts that are only inserted take rows from an anti join, and give some to a semi join."""
+    found = "exists (select 1 from raw.r r where r.k = l.k)"
+    sql = f"select l.k, l.x from raw.l l where {'not' if is_anti else ''} {found}"
+    rng = random.Random(3)
+    plan = plan_of(sql, RELATIONS, {}, LARGE)
+    rows = {item.name: [row(rng, item.name) for _ in range(40)] for item in plan.inputs}
+    bench = Bench.built(plan, rows, is_counted=True)
+    bench.exchange("raw.r", rows["raw.r"], [row(rng, "raw.r") for _ in range(5)], [])
+    came = dict(bench.refresh().scans)
+    bench.check()
+    bench.exchange(
+        "raw.r", rows["raw.r"], [row(rng, "raw.r") for _ in range(5)], rng.sample(rows["raw.r"], 5)
+    )
+    both = dict(bench.refresh().scans)
+    bench.check()
+    assert came["raw.l"] < both["raw.l"] and came["raw.r"] < both["raw.r"]
+
+
+def test_what_comes_with_time_is_no_change_of_an_input() -> None:
+    """Of a table that never changes rows come into sight and go."""
+    sql = (
+        "select l.k from raw.l l where not exists (select 1 from r where r.k = l.k and r.d >= current_date())"
+    )
+    days = [(k, f"2024-05-{day:02}") for k, day in ((1, 1), (1, 4), (2, 2), (3, 9), (None, 3))]
+    tables = {
+        "raw.l": (TABLES["raw.l"], [(k, "a", 0) for k in (1, 2, 2, 3, None)]),
+        "r": ("k int, d date", days),
+    }
+    bench = Bench.of(sql, tables, static=["r"])
+    start = datetime(2024, 5, 1, 12)
+    bench.engine.fixed_clock = Clock.at(start)
+    bench.refresh()
+    bench.check()
+    for later in range(1, 12):
+        bench.engine.fixed_clock = Clock.at(start + timedelta(days=later))
+        if later % 3 == 0:
+            bench.engine.change("raw.l", insert=[(later % 4, "b", later)])
+        bench.refresh()
+        assert bench.shown() == bench.newest()

@@ -115,6 +115,15 @@ def old_rows(relation: str) -> str:
     return f"{relation} (old rows)"
 
 
+def is_kept(relation: str) -> bool:
+    """Whether a relation is what fivm keeps of a model, by its name.
+
+    >>> is_kept("analytics.daily__fivm_view_1_orders"), is_kept("analytics.daily")
+    (True, False)
+    """
+    return PREFIX in split_name(relation)[-1]
+
+
 def sibling(relation: str, suffix: str) -> str:
     """A relation beside ``relation`` whose last part carries ``suffix``, shortened with a hash if too long.
 

@@ -54,7 +54,7 @@ def shown_once(plan: Plan, moved: Collection[str], is_large: IsLarge) -> frozens
 
     Nobody looks up their keys, nor has them as products, nor joins them with a relation that ``is_large``.
     """
-    changed = frozenset({*moved, *(view.name for view in plan.helpers)})
+    changed = frozenset({*moved, *map(old_rows, moved), *(view.name for view in plan.helpers)})
     otherwise = {view.name for view in plan.helpers if view.split is not None}
     readers: dict[str, list[Node]] = {view.name: [] for view in plan.helpers}
     for view in plan.stored:

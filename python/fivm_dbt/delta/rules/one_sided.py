@@ -44,9 +44,8 @@ def delta_semi_join(node: SemiJoin, delta: Derive) -> tuple[Term, ...]:
     ``Δ(L ▷ R) = ΔL ▷ new R  +  (old L ⋉ ΔR⁻) ▷ new R  −  (old L ⋉ ΔR⁺) ▷ old R``; of ⋉ the opposite in the last two.
     """
     changed, scan = delta(node.right), _only_scan(node.right)
-    if (
-        len(changed) != 1 or scan is None
-    ):  # of several some are of the clock, by which rows of no change come and go
+    if len(changed) != 1 or scan is None:
+        # Of several some are of the clock, by which rows come and go that nobody has changed.
         return delta_one_sided(node, delta)
     return (*_of_left(node, delta), *_by_who_has_a_partner(node, changed[0], scan))
 

@@ -15,6 +15,8 @@ TABLES = {
     "raw.l": "k int, g string, x int",
     "raw.m": "k int, h int",
     "raw.r": "k int, g string, y int",
+    "raw.t": "n string",
+    "raw.u": "n string",
 }
 RELATIONS = [relation(name, columns) for name, columns in TABLES.items()]
 LARGE = TableStatistics.of({name: 5_000_000 for name in TABLES})
@@ -42,6 +44,13 @@ QUERIES = {
         select l.k from raw.l l
         where not exists (select 1 from raw.m m where m.k = l.k) and not exists (select 1 from raw.r r where r.k = l.k)
     """,
+    "of no partner": """
+        select l.x, r.y from raw.l l left join (values (1), (2)) as v(k) on l.k = v.k left join raw.r r on v.k <=> r.k
+    """,
+    "of texts and numbers": """
+        select t.n, l.x from raw.t t join raw.l l on t.n = l.k left join raw.t s on s.n = t.n
+        where exists (select 1 from raw.u u where u.n = l.k)
+    """,
     "of a union": """
         select a.k, r.y from (select k from raw.l union all select h from raw.m) a left join raw.r r on a.k = r.k
     """,
@@ -51,6 +60,8 @@ QUERIES = {
 def row(rng: random.Random, table: str) -> tuple[object, ...]:
     key, group = rng.choice([*range(6), None]), rng.choice(["a", "b", None])
     number = rng.choice([*range(5), None])
+    if table in ("raw.t", "raw.u"):
+        return (rng.choice(["1", "01", "2", "02", "4", None]),)
     return (key, number) if table == "raw.m" else (key, group, number)
 
 
@@ -129,3 +140,16 @@ def test_what_comes_with_time_is_no_change_of_an_input() -> None:
             bench.engine.change("raw.l", insert=[(later % 4, "b", later)])
         bench.refresh()
         assert bench.shown() == bench.newest()
+
+
+def test_a_text_does_not_tell_what_a_number_is_equal_to() -> None:
+    """'1' and '01' are both 1, and not each other."""
+    sql = "select l.x from raw.l l where exists (select 1 from raw.u u where u.n = l.k)"
+    plan = plan_of(sql, RELATIONS, {}, LARGE)
+    bench = Bench.built(plan, {"raw.l": [(1, "a", 7), (2, "a", 8)], "raw.u": [("1",), ("01",), ("02",)]})
+    bench.changed("raw.u", delete=[("01",)])
+    bench.changed("raw.u", insert=[("2",)], delete=[("1",)])
+    bench.changed("raw.u", insert=[("001",)], delete=[("02",)])
+    plan = plan_of(QUERIES["of texts and numbers"], RELATIONS, {}, LARGE)
+    bench = Bench.built(plan, {"raw.l": [(1, "a", 7)], "raw.t": [("2",)], "raw.u": [("01",)]})
+    bench.changed("raw.t", insert=[("1",)])

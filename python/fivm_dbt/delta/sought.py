@@ -7,10 +7,11 @@ change stand on the right of ``R ⋉ ΔL``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from fivm_dbt.catalog import TableStatistics
+from fivm_dbt.catalog import SparkType, TableStatistics
+from fivm_dbt.delta.key_sets import equalities
 from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.ir.node import Item, Node, Side
 from fivm_dbt.ir.nodes import Map
@@ -88,36 +89,47 @@ def _source(rows: Node, keys: Keys) -> _Source | None:
     if rows.is_row_level:
         return _source(rows.inputs[0], {c: value.substitute(rows.shown_as) for c, value in here.items()})
     if isinstance(rows, Restrict):
-        equal = {one.sql: other for one, other in rows.keys}
-        return _of_side(rows.right, here, equal) or _source(rows.left, here)
+        return _of_right(rows.left, rows.right, here, rows.keys)
     if isinstance(rows, OneSided):
-        equal = {} if rows.keeps_unmatched else _equal(rows.predicates)
-        return _of_side(rows.right, here, equal) or _source(rows.left, here)
+        # Of a row without a partner nothing is equal to anything there.
+        equal = () if rows.keeps_unmatched else _equal(rows.predicates)
+        return _of_right(rows.left, rows.right, here, equal)
     factors, predicates = rows.joined()
-    if len(factors) < 2:
-        return None
-    found = (_of_side(factor, here, _equal(predicates)) for factor in factors)
-    return next((source for source in found if source is not None), None)
+    types = {f.id: f.type for factor in factors for f in factor.fields}
+    for factor in factors if len(factors) > 1 else ():
+        same = _told_by(_equal(predicates), types, {c: t for c, t in types.items() if c in factor.ids})
+        known = {c: v if v.columns <= factor.ids else same.get(v.sql, v) for c, v in here.items()}
+        found = _source(factor, known)
+        if found is not None:
+            return found
+    return None
 
 
-def _of_side(side: Node, keys: Keys, equal: Mapping[str, Scalar]) -> _Source | None:
-    """The source of keys in one side of a join, by themselves or by what they are equal to there."""
-    known = {}
-    for column, value in keys.items():
-        for same in (value, equal.get(value.sql)):
-            if same is not None and same.columns <= side.ids:
-                known[column] = same
-    return _source(side, known)
+def _of_right(left: Node, right: Node, keys: Keys, equal: Iterable[tuple[Scalar, Scalar]]) -> _Source | None:
+    """The source of keys of left rows in what they are equal to on the right, or else on the left."""
+    same = _told_by(equal, {f.id: f.type for f in left.fields}, {f.id: f.type for f in right.fields})
+    known = {column: same[value.sql] for column, value in keys.items() if value.sql in same}
+    return _source(right, known) or _source(left, keys)
 
 
-def _equal(predicates: tuple[Scalar, ...]) -> dict[str, Scalar]:
-    """By column one that is equal to it."""
-    found: dict[str, Scalar] = {}
-    for predicate in predicates:
-        if predicate.equality is not None:
-            one, other = (Scalar.column(*column) for column in predicate.equality)
-            found |= {one.sql: other, other.sql: one}
+def _told_by(
+    equal: Iterable[tuple[Scalar, Scalar]],
+    here: Mapping[ColumnId, SparkType],
+    there: Mapping[ColumnId, SparkType],
+) -> dict[str, Scalar]:
+    """By a column here one there that is equal to it and of its type: of '1' and '01' neither tells the other."""
+    found = {}
+    for pair in equal:
+        for one, other in (pair, pair[::-1]):
+            if one.is_column and other.is_column:
+                types = here.get(*one.columns), there.get(*other.columns)
+                if types[0] is not None and types[0] == types[1]:
+                    found[one.sql] = other
     return found
+
+
+def _equal(predicates: tuple[Scalar, ...]) -> Iterator[tuple[Scalar, Scalar]]:
+    return ((Scalar.column(*one), Scalar.column(*other)) for one, other in equalities(predicates))
 
 
 def _reduced(right: Node, alias: str, pairs: Mapping[Scalar, ColumnId], source: _Source) -> Map:

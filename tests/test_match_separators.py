@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from fivm_dbt.catalog import Catalog, TableStatistics
+from fivm_dbt.catalog import Catalog, KeyRange, TableStatistics
 from fivm_dbt.config import load_config
 from fivm_dbt.explain.operators import maintenance
 from fivm_dbt.features.match.ir.separated import Separated
@@ -72,6 +72,11 @@ def _random_row(rng: random.Random, day: int | None = None) -> Row:
     return (rng.choice(KEYS), time, rng.choice((None, *range(10))))
 
 
+IN_ORDER = TableStatistics.of({"m": 30_000_000}, ranges={("m", "at"): KeyRange(0, 10**15, 30_000_000)})
+_KEPT = ((None, 2), (TableStatistics.of({"m": 100}), 0), (IN_ORDER, 1))
+"""What was measured, and how many inner views there are of it."""
+
+
 def _random_changes(seed: int, steps: int) -> None:
     rng = random.Random(seed)
     name = sorted(QUERIES)[seed % len(QUERIES)]
@@ -79,9 +84,10 @@ def _random_changes(seed: int, steps: int) -> None:
     if rng.random() < 0.3:
         # Matches of many days, and keys without a separator.
         rows = [(k, at, 8) if x is not None and x % 4 else (k, at, x) for k, at, x in rows]
-    bench = _bench(rows, QUERIES[name], TableStatistics.of({"m": len(rows)}) if seed % 2 else None)
+    measured, many = _KEPT[seed % 3]
+    bench = _bench(rows, QUERIES[name], measured)
     assert _is_separated(bench)
-    assert len(bench.plan.helpers) == (0 if seed % 2 else 2) + (name == "grouped")
+    assert len(bench.plan.helpers) == many + (name == "grouped")
     for step in range(steps):
         gone = rng.sample(rows, min(len(rows), rng.randrange(6)))
         come = [_random_row(rng, None if rng.random() < 0.5 else 40 + step) for _ in range(rng.randrange(8))]
@@ -124,6 +130,27 @@ def test_what_is_read_does_not_depend_on_the_history() -> None:
         statements.append([len(r.statements) for r in (appended, late)])
     assert statements[0] == statements[1] and max(statements[0]) <= 10
     assert found[0] == found[1] and all(0 < n < 150 for n in found[0])
+
+
+@pytest.mark.parametrize("length", [None, "month", "hour"])
+def test_of_rows_in_the_order_of_time_those_near_the_change_are_read(length: str | None) -> None:
+    """No copy is kept of them, and what is read does not depend on the history, nor on how far back a late row is.
+
+    Where separators are counted by month it is a few months.
+    """
+    meta = {} if length is None else {"fivm_part_length": length}
+    found = []
+    for many in (100, 400):
+        bench = _bench(_days(many), LATE, IN_ORDER, **meta)
+        assert [view.reason for view in bench.plan.helpers] == [
+            "how many rows of a key no match has, in each period"
+        ]
+        appended = _changed(bench, [_row(key, many, 9) for key in KEYS])
+        late = _changed(bench, [_row("a", many // 2, 8, 23)], [_row("a", many // 2 - 1, 1, 12)])
+        found.append([dict(report.scans)["m"] for report in (appended, late)])
+    assert length == "month" or found[0] == found[1]
+    most = 3 * 31 * len(_days(1)) if length == "month" else 10 * len(_days(1))
+    assert all(0 < n <= 2 * most + 4 for n in found[0]), found[0]
 
 
 def test_a_separator_that_comes_or_goes_parts_and_joins_matches() -> None:

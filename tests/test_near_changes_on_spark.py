@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -200,4 +201,64 @@ def test_keys_that_are_counted_up(workbench: SparkWorkbench, monkeypatch: pytest
     assert read["a"] <= 110 and read["b"] <= 220, "a tenth of the files, and what has come"
     _run(workbench, "delete from b where of in (5, 998)")
     _run(workbench, "update a set id = null where id = 17")
+    _refreshed(workbench, plan)
+
+
+IN_ORDER = {
+    "the row before": "select k, ts, v, lag(v) over (partition by k order by ts) as before from e",
+    "an hour": """
+        select k, ts, sum(v) over (partition by k order by ts range between interval '1' hour preceding and current row)
+          as s from e
+    """,
+    "the day so far": "select k, ts, sum(v) over (partition by k order by ts, v) as s from e",
+    "a pattern": """
+        select k, n, since from e match_recognize (
+          partition by k order by ts measures count(*) as n, first(high.ts) as since
+          pattern (high{2,}) define high as high.v > 3) as found
+    """,
+}
+
+
+@pytest.mark.parametrize("sql", IN_ORDER.values(), ids=IN_ORDER)
+def test_rows_in_the_order_of_time(
+    workbench: SparkWorkbench, sql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A build finds in whose files times lie in order; no copy is kept then, and the days near a change are read."""
+    monkeypatch.setattr(measure, "ORDERED_FROM", 100)
+    monkeypatch.setattr(measure, "ORDERED_BYTES", 100)
+    for what in ("collect", "skipping"):
+        _run(workbench, f"SET spark.databricks.delta.stats.{what} = true")
+    columns = (Column.of("k", "int"), Column.of("ts", "timestamp"), Column.of("v", "int"))
+    _run(
+        workbench,
+        "create table e (k int, ts timestamp, v int) using delta "
+        "tblproperties ('delta.enableChangeDataFeed' = 'true')",
+    )
+    start = _seconds("2024-03-01T00:00:00")
+    rows = f"int(id % 5), timestamp_seconds({start} + 8640 * id), int(id * 7 % 11)"
+    _run(workbench, f"insert into e select /*+ repartition_by_range(20, id) */ {rows} from range(600)")
+    catalog = Catalog.of([Relation("e", columns)])
+
+    def planned(measured: TableStatistics | None) -> MaintainedPlan:
+        request = ModelRequest("m", sql, catalog, load_config({}), (("timezone", "UTC"),), measured=measured)
+        plan = plan_model(request, workbench.describe)
+        assert isinstance(plan, MaintainedPlan)
+        return plan
+
+    found = measure.measure(planned(None), workbench.engine)
+    first, last = (1_000_000 * (start + 8640 * n) for n in (0, 599))
+    assert dict(found.ranges) == {("e", "ts"): KeyRange(first, last, 600)}
+    plan = planned(replace(found, rows=(("e", 30_000_000),)))
+    assert not any("rows" in view.state.name for view in plan.helpers)
+    _refreshed(workbench, plan)
+    _run(workbench, f"insert into e select {rows} from range(600, 604)")
+    _run(workbench, f"delete from e where ts = timestamp_seconds({start} + 8640 * 300)")
+    scans = _refreshed(workbench, plan).scans
+    assert sum(n for name, n in scans if name == "e" or name.endswith(".e")) <= 2 * 5 * 30, scans
+    _run(
+        workbench,
+        f"update e set v = 9 where ts between timestamp_seconds({start + 86400 * 20}) and "
+        f"timestamp_seconds({start + 86400 * 22})",
+    )
+    _run(workbench, "insert into e values (1, null, 5), (2, null, 5), (null, null, 1)")
     _refreshed(workbench, plan)

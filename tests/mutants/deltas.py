@@ -248,4 +248,22 @@ DELTAS = (
         new="found[:] = [(pair[0], pair[1])]",
         tests="tests/test_key_ranges.py -k streams",
     ),
+    Mutant(
+        "staged-days-without-their-length",
+        "of the days of staged keys the first moment alone is read",
+        "delta/distances.py",
+        "Distances._apart",
+        old="Shift(0, apart.most, slack)",
+        new="Shift(0, 0, slack)",
+        tests="tests/test_match_separators.py -k 'random or order_of_time'",
+    ),
+    Mutant(
+        "staged-days-of-the-last-time",
+        "of staged keys the times of one day alone are read",
+        "spark/near_changes.py",
+        "spans_of",
+        old="int(str(row[0])) == n)",
+        new="int(str(row[0])) == n and row[1] == rows[-1][1])",
+        tests="tests/test_time_windows.py -k over_inputs_that_are_read",
+    ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 READ_UP_TO = 2_000_000
@@ -16,6 +17,8 @@ COPIED_ABOVE = 20_000_000
 SORTED_UP_TO = 1_000_000
 """Rows up to which a relation is sorted for a join in less time than a statement takes that would avoid it."""
 
+
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=timezone.utc), timedelta(microseconds=1)
 
 _DAYS = "::date"
 _WRITTEN = "="
@@ -53,12 +56,26 @@ def expression_of(column: str) -> str | None:
 class KeyRange:
     """A column of whole numbers, ``low`` to ``high``, in the order of which ``rows`` rows lie, about.
 
-    Such are keys that are counted up: rows that come together have numbers near each other.
+    Such are keys that are counted up: rows that come together have numbers near each other. So are times, in
+    microseconds since 1970.
     """
 
     low: int
     high: int
     rows: int
+
+    @staticmethod
+    def number(value: int | date) -> int:
+        """A number as it is, or a time: one without a zone as if it were in UTC, of a date its midnight.
+
+        >>> KeyRange.number(7), KeyRange.number(date(1970, 1, 2)), KeyRange.number(datetime(1970, 1, 1, 0, 0, 0, 5))
+        (7, 86400000000, 5)
+        """
+        if isinstance(value, int):
+            return value
+        time = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
+        instant = time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
+        return (instant - _EPOCH) // _MICROSECOND
 
 
 @dataclass(frozen=True)

@@ -24,13 +24,13 @@ from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.moments import differences, kind_of, moment, written_distance
 from fivm_dbt.ir.node import Item, Node, Side
 from fivm_dbt.ir.nodes import Distinct, Explode, Filter, Join, Map, UnionAll
-from fivm_dbt.ir.one_sided import IfChanged, OneSided, Restrict
+from fivm_dbt.ir.one_sided import Apart, IfChanged, OneSided, Restrict
 from fivm_dbt.ir.reads import Lookup, Scan
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.time_windows import WINDOW_START, TimeWindows
 from fivm_dbt.ir.window import Window
 from fivm_dbt.naming import CLOCK
-from fivm_dbt.parts.shift import Shift
+from fivm_dbt.parts.shift import DAY, Shift
 from fivm_dbt.parts.time_units import Unit, unit_of_multiples
 
 MAX_WAYS = 64
@@ -97,13 +97,15 @@ class Distances:
         if defined is not None:
             inner = self.ways(defined, target, (*place, 0))
             ids = {name: f.id for (name, _), f in zip(node.columns, defined.fields, strict=False)}
-            return [
-                replace(w, columns={(node.alias, n): w.columns[i] for n, i in ids.items() if i in w.columns})
-                for w in inner
-            ]
+            return [self._staged(w, node, ids, place) for w in inner]
         columns = {f.id: (next(self._numbers), f.type) for f in node.fields if self._is_seen(f.type)}
         self.units |= {variable: "day" for variable, type_ in columns.values() if kind_of(type_) == "date"}
         return [Way(columns, (), (PlacedRead(place, node, columns),))]
+
+    def _staged(self, inner: Way, node: Scan, ids: Mapping[str, ColumnId], place: tuple[int, ...]) -> Way:
+        """Staged keys, seen through; they are a read too, as they tell their own times once they are staged."""
+        columns = {(node.alias, n): inner.columns[i] for n, i in ids.items() if i in inner.columns}
+        return Way(columns, inner.edges, (*inner.reads, PlacedRead(place, node, columns)))
 
     def _is_seen(self, type_: SparkType) -> bool:
         return kind_of(type_) is not None or (self.with_numbers and type_.is_integral)
@@ -209,6 +211,8 @@ class Distances:
             edges = [*left.edges, *right.edges]
             for one, other in node.keys:
                 edges += self._same(one, left.columns, other, right.columns)
+            if node.apart is not None:
+                edges += self._apart(node.apart, left.columns, right.columns)
             ways.append(Way(left.columns, tuple(edges), (*left.reads, *right.reads)))
         return ways
 
@@ -270,6 +274,16 @@ class Distances:
                     Edge(inner, variable, found.below, False),
                 ]
         return replace(way, columns=columns, edges=tuple(edges))
+
+    def _apart(self, apart: Apart, here: Columns, there: Columns) -> Iterator[Edge]:
+        later, earlier = (
+            known.get(next(iter(value.columns))) if value.is_column else None
+            for value, known in ((apart.later, here), (apart.earlier, there))
+        )
+        slack = 0 if self.is_utc else 2 * DAY
+        if later is not None and earlier is not None:
+            yield Edge(later[0], earlier[0], Shift(0, apart.most, slack), False)
+            yield Edge(earlier[0], later[0], Shift(slack=slack), False)
 
     def _same(self, one: Scalar, here: Columns, other: Scalar, there: Columns) -> Iterator[Edge]:
         numbers = _number(one, here), _number(other, there)

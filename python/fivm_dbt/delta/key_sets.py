@@ -91,7 +91,8 @@ class _Bounds:
             right = self.visit(node.right)
             if isinstance(right, Distinct):
                 right = self._staged(right)
-            return Restrict(self._limited(self.visit(node.left), right, _pairs(node)), right, node.keys)
+            limited = self._limited(self.visit(node.left), right, _pairs(node))
+            return Restrict(limited, right, node.keys, node.apart)
         node = node.with_inputs(tuple(self.visit(child) for child in node.inputs))
         if isinstance(node, OneSided):
             pairs = equalities(node.predicates)

@@ -7,12 +7,16 @@ literals they let Delta skip files. What is left out matches nothing, so that th
 
 Keys that are counted up follow the time, so that the numbers of a change bound a read as its times do: in
 ``Δtrades ⋈ history`` by ``trade_id`` those of this week's orders lie together at the end of the history.
+
+Where the changes do not tell how far away the rows are that they meet, keys that are staged may: the nearest day before
+a change on which a key has a row is any day, but it is among the staged keys. They are asked for their times where the
+rows to be read lie in the order of these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.delta.distances import Distances
@@ -28,27 +32,38 @@ from fivm_dbt.naming import old_rows
 Place = tuple[int, ...]
 
 IsOrdered = Callable[[str, str], bool]
-"""Whether the rows of a relation lie in the order of a column of whole numbers."""
+"""Whether the rows of a relation lie in the order of a column of whole numbers, or of times."""
 
 
 @dataclass(frozen=True)
 class Sources:
     """Whose staged changes tell their times: by relation, the columns that do, under the names in the staged rows.
 
-    ``renamed`` are relations that stand for a part of another one's change.
+    ``renamed`` are relations that stand for a part of another one's change. ``staged`` are the times of key sets, which
+    are asked only where changes tell nothing.
     """
 
     columns: Mapping[str, Mapping[str, str]]
     renamed: Mapping[str, str]
+    staged: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @staticmethod
     def of(relations: Mapping[str, Mapping[str, str]]) -> Sources:
         return Sources(relations, {old_rows(name): name for name in relations})
 
+    def with_staged(self, key_sets: Iterable[KeySet]) -> Sources:
+        """With the times of keys that are staged too."""
+        times = {
+            k.name: {f.name: f.name for f in k.node.fields if kind_of(f.type) is not None}
+            for k in key_sets
+            if not k.is_inlined
+        }
+        return replace(self, staged=times)
+
     def find(self, relation: str, column: str) -> tuple[str, str] | None:
         """The relation and the staged column that a column of a change is."""
         name = self.renamed.get(relation, relation)
-        staged = self.columns.get(name, {}).get(column)
+        staged = self.columns.get(name, self.staged.get(name, {})).get(column)
         return None if staged is None else (name, staged)
 
 
@@ -56,7 +71,8 @@ class Sources:
 class NearChanges:
     """Bounds every read whose distance to the changes is known.
 
-    ``sources`` tell where changes are, ``is_ordered`` is asked of the numbers by which a read could be bounded.
+    ``sources`` tell where changes are. ``is_ordered`` is asked of the numbers by which a read could be bounded, and of
+    times where staged keys have to be asked for theirs.
     """
 
     sources: Sources
@@ -68,24 +84,27 @@ class NearChanges:
     ) -> tuple[tuple[Term, ...], tuple[KeySet, ...]]:
         """``terms`` and ``key_sets`` with these bounds."""
         distances = Distances(self.is_utc, {k.name: k.node for k in key_sets}, with_numbers=True)
-        bounded = tuple(Term(self._bounded(t.node, distances), t.multiplicity) for t in terms)
-        sets = tuple(KeySet(k.name, self._bounded(k.node, distances), k.is_inlined) for k in key_sets)
+        asked = self.sources.with_staged(key_sets)
+        bounded = tuple(Term(self._bounded(t.node, distances, asked), t.multiplicity) for t in terms)
+        sets = tuple(KeySet(k.name, self._bounded(k.node, distances, asked), k.is_inlined) for k in key_sets)
         return bounded, sets
 
-    def _bounded(self, root: Node, distances: Distances) -> Node:
+    def _bounded(self, root: Node, distances: Distances, asked: Sources) -> Node:
         if not any(_is_change_with_time(n) for n in _all_nodes(root, distances.staged)):
             return root
 
         def visit(node: Node, place: Place) -> Node:
             if isinstance(node, Read):
                 inner = place if node.lookup is None else (*place, 0)
-                bounds = self._bounds(root, node.source, inner, distances)
+                bounds = self._bounds(root, node.source, inner, distances, asked)
                 return Within(node, bounds) if bounds else node
             return node.with_inputs(tuple(visit(c, (*place, n)) for n, c in enumerate(node.inputs)))
 
         return visit(root, ())
 
-    def _bounds(self, root: Node, scan: Scan, place: Place, distances: Distances) -> tuple[TimeBound, ...]:
+    def _bounds(
+        self, root: Node, scan: Scan, place: Place, distances: Distances, asked: Sources
+    ) -> tuple[TimeBound, ...]:
         """What is known of the times and numbers of a scan; of times with both ends, if there is any."""
         columns = [(name, type_) for name, type_ in scan.columns if _may_bound(type_)]
         if scan.side is Side.DELTA or not columns:
@@ -100,8 +119,14 @@ class NearChanges:
         bounds = [b for name, type_ in columns if (b := _bound(name, type_, met, self.sources)) is not None]
         times = [b for b in bounds if not b.type.is_integral]
         numbers = (b for b in bounds if b.type.is_integral and self.is_ordered(scan.relation, b.column))
-        closed = [b for b in times if b.is_closed]
+        closed = [b for b in times if b.is_closed] or self._by_staged(scan, met, asked)
         return (*(closed or times), *numbers)
+
+    def _by_staged(self, scan: Scan, met: list[tuple[Way, PlacedRead]], asked: Sources) -> list[TimeBound]:
+        """The bounds of times by staged keys, of columns in whose order rows lie."""
+        found = (_bound(n, t, met, asked) for n, t in scan.columns if kind_of(t) is not None)
+        closed = (b for b in found if b is not None and b.is_closed)
+        return [b for b in closed if self.is_ordered(scan.relation, b.column)]
 
 
 def times_read(terms: tuple[Term, ...], key_sets: tuple[KeySet, ...]) -> Iterator[Near]:
@@ -148,7 +173,7 @@ def _bound(
 def _nearest(variable: int, way: Way, sources: Sources) -> tuple[Near, bool] | None:
     """The change to which the distance is known best, and whether NULL is not ruled out."""
     above, below = way.most(variable), way.least(variable)
-    best: tuple[tuple[bool, int], Near, bool] | None = None
+    best: tuple[tuple[bool, bool, int], Near, bool] | None = None
     for read in way.reads:
         if read.scan.side is not Side.DELTA:
             continue
@@ -165,7 +190,7 @@ def _nearest(variable: int, way: Way, sources: Sources) -> tuple[Near, bool] | N
                 high[0].most if high is not None else None,
             )
             width = (high[0].most if high else 0) + (low[0].most if low else 0)
-            rank = (not near.is_closed, width)
+            rank = (not near.is_closed, source[0] in sources.staged, width)
             is_strict = any(end is not None and end[1] for end in (high, low))
             if best is None or rank < best[0]:
                 best = (rank, near, not is_strict)

@@ -13,7 +13,7 @@ from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.near import Days, Near, Range
 from fivm_dbt.ir.node import Item, Node, Side
 from fivm_dbt.ir.nodes import Distinct, Explode, Map, UnionAll
-from fivm_dbt.ir.one_sided import Restrict
+from fivm_dbt.ir.one_sided import Apart, Restrict
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.ir.window import Window
@@ -64,7 +64,11 @@ def rows_of_windows(node: Local, near: Near, changed: tuple[Term, ...], side: Si
 def _in_blocks(rows: Node, keys: tuple[Item, ...], near: Near, needed: Node) -> Restrict:
     values = (*(k.value for k in keys), near.block, near.day)
     pairs = tuple((v, f.scalar) for v, f in zip(values, needed.fields, strict=True))
-    return Restrict(rows, Distinct(needed), pairs)
+    apart = None
+    if not near.day.is_column and len(near.day.columns) == 1:
+        time = Scalar.column(*next(iter(near.day.columns)))
+        apart = Apart(time, needed.fields[-1].scalar, near.length - 1)
+    return Restrict(rows, Distinct(needed), pairs, apart)
 
 
 def running_rows(node: Window, changed: tuple[Term, ...], side: Side) -> Map:

@@ -106,8 +106,23 @@ class SemiJoin(OneSided):
 
 
 @dataclass(frozen=True)
+class Apart:
+    """``0 ≤ later − earlier ≤ most`` microseconds, of columns of two rows with the same keys, unless ``later`` is NULL.
+
+    In a session in UTC; in any other it may be two days more at either end, as dates begin at other times there.
+    """
+
+    later: Scalar
+    earlier: Scalar
+    most: int
+
+
+@dataclass(frozen=True)
 class Restrict(Node):
-    """Rows of ``left`` whose key occurs among ``right``; keys compare null-safe, pair by pair."""
+    """Rows of ``left`` whose key occurs among ``right``; keys compare null-safe, pair by pair.
+
+    How far ``apart`` two columns of theirs are follows from the keys; where it is said, reads can be bounded by it.
+    """
 
     passes_rows = True
     drops_rows = True
@@ -115,6 +130,7 @@ class Restrict(Node):
     left: Node
     right: Node
     keys: tuple[tuple[Scalar, Scalar], ...]
+    apart: Apart | None = None
 
     @property
     def formula(self) -> str:

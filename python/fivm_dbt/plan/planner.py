@@ -299,8 +299,12 @@ class _Planning:
     @property
     def _orderable(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """The columns that matter where an input's rows lie in their order: by input."""
-        wanted = self.views.orderable.items()
-        return tuple((name, tuple(sorted(columns))) for name, columns in sorted(wanted))
+        if not self._has_ranges:
+            return ()
+        found = {name: set(columns) for name, columns in self.kept.orderable.items()}
+        for name, columns in self.views.orderable.items():
+            found.setdefault(name, set()).update(columns)
+        return tuple((name, tuple(sorted(columns))) for name, columns in sorted(found.items()))
 
     def _inputs(self, views: Sequence[View]) -> tuple[PlanInput, ...]:
         inputs = inputs_read(self.query, self.request.catalog, self.static, self.dropped)

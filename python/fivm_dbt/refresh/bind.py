@@ -23,7 +23,7 @@ from fivm_dbt.refresh.report import InputChange
 from fivm_dbt.spark.capture import change_counts, change_query, change_summary
 from fivm_dbt.spark.dropped import without_losses
 from fivm_dbt.spark.formats import ChangeFeedUnavailable
-from fivm_dbt.spark.near_changes import times_of
+from fivm_dbt.spark.near_changes import spans_of
 from fivm_dbt.steps.binding import Binding, BoundClock, BoundInput, Span, is_own_change, staged_input
 
 
@@ -224,10 +224,6 @@ def _summary(plan: Plan, engine: Recorder, bound: BoundInput) -> tuple[InputChan
     rows = engine.added_up(name, change_summary(name, times))
     summary = [row[1:] if times else row for row in rows if not times or int(str(row[0])) == 0]
     inserted, deleted = (sum(int(str(row[place])) for row in summary) for place in (0, 1))
-    found = (
-        (column, times_of((row[1:] for row in rows if int(str(row[0])) == n), type_))
-        for n, (column, type_) in enumerate(times, start=1)
-    )
     change = InputChange(
         bound.name,
         bound.capture,
@@ -236,7 +232,7 @@ def _summary(plan: Plan, engine: Recorder, bound: BoundInput) -> tuple[InputChan
         from_version=bound.old,
         to_version=bound.new,
     )
-    return change, tuple(Span(bound.name, c, t) for c, t in found if t is not None)
+    return change, spans_of(bound.name, times, rows) if times else ()
 
 
 def bind(

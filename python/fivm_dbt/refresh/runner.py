@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeVar
 
+from fivm_dbt.delta.key_sets import KeySet
 from fivm_dbt.ir.build import text
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.plan.model.head import NextHead
@@ -31,8 +32,8 @@ from fivm_dbt.refresh.writes import (
 from fivm_dbt.refresh.writes import Write as PlannedWrite
 from fivm_dbt.spark.check import check_statements
 from fivm_dbt.spark.merge import write_deltas, write_head
-from fivm_dbt.spark.near_changes import times_of
-from fivm_dbt.spark.pieces import Query, Statement
+from fivm_dbt.spark.near_changes import spans_of, times_by_day, times_of
+from fivm_dbt.spark.pieces import Query, Statement, union_all
 from fivm_dbt.spark.statements import locate_query, locates, statement
 from fivm_dbt.steps.applying import StateSize, Tail, fits_one_task, tells_changes
 from fivm_dbt.steps.binding import (
@@ -310,7 +311,15 @@ class Update:
             if step.key_set.may_be_empty and not self._engine.has_rows(name):
                 self._engine.unstage(name)
                 return
+            self._ask_times(step.key_set, name)
         self._binding = replace(self._binding, changed=self._binding.changed | {step.key_set.name})
+
+    def _ask_times(self, key_set: KeySet, name: str) -> None:
+        """When staged keys are, where reads are bounded by that."""
+        times = self._plan.times_of(key_set.name)
+        if times:
+            rows = self._engine.added_up(name, union_all(times_by_day(name, times)))
+            self._binding = self._binding.with_spans(spans_of(key_set.name, times, rows))
 
     def _count(self, view: View, step: Count) -> None:
         query = statement(self._plan, step, self._binding)

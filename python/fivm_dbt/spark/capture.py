@@ -19,7 +19,7 @@ from fivm_dbt.plan.model.view import View
 from fivm_dbt.spark.added import at_delta, before_and_after
 from fivm_dbt.spark.formats import FORMAT
 from fivm_dbt.spark.near_changes import times_by_day
-from fivm_dbt.spark.pieces import table
+from fivm_dbt.spark.pieces import table, union_all
 from fivm_dbt.spark.reads import in_partitions, presented, read_version
 from fivm_dbt.steps.binding import Binding, BoundInput, staged_state
 
@@ -120,8 +120,7 @@ def change_summary(staged: str, times: Sequence[tuple[str, SparkType]] = ()) -> 
         return summary
     texts = [exp.alias_(as_type(s.unalias(), "string"), s.alias) for s in summary.selects]
     numbered = summary.select(exp.alias_(exp.Literal.number(0), "number"), *texts, append=False)
-    days = (times_by_day(staged, n, column, type_) for n, (column, type_) in enumerate(times, start=1))
-    return exp.union(numbered, *days, distinct=False, copy=False)
+    return union_all([numbered, *times_by_day(staged, times)])
 
 
 def _summary(staged: str) -> exp.Select:

@@ -13,7 +13,7 @@ from fivm_dbt.ir.scalar import as_type, column_ast
 from fivm_dbt.ir.within import Near, TimeBound
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.shift import DAY
-from fivm_dbt.steps.binding import Binding
+from fivm_dbt.steps.binding import Binding, Span
 
 MAX_RANGES = 16
 """Changes far apart are met in so many ranges at the most: today's rows, and late ones of some days."""
@@ -30,11 +30,26 @@ _FIRST, _LAST = ((t - _EPOCH) // _MICROSECOND for t in (datetime(1, 1, 2), datet
 _TEXT = re.compile(r"(\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d)?)(?:\.(\d{1,6}))?")
 
 
-def times_by_day(staged: str, number: int, column: str, type_: SparkType) -> exp.Select:
-    """``number``, the first and the last time of a column of a staged change, for each day that it has any of.
+def times_by_day(staged: str, times: Sequence[tuple[str, SparkType]]) -> list[exp.Select]:
+    """Of the n-th column of a staged relation: n, its first and its last time, for each day that it has any of.
 
     Of numbers it is for each stretch that has some.
     """
+    return [_by_day(staged, n, column, type_) for n, (column, type_) in enumerate(times, start=1)]
+
+
+def spans_of(
+    relation: str, times: Sequence[tuple[str, SparkType]], rows: Sequence[Sequence[object]]
+) -> tuple[Span, ...]:
+    """What the rows of :func:`times_by_day` say of a relation; others are passed over."""
+    found = (
+        (column, times_of((row[1:3] for row in rows if int(str(row[0])) == n), type_))
+        for n, (column, type_) in enumerate(times, start=1)
+    )
+    return tuple(Span(relation, column, known) for column, known in found if known is not None)
+
+
+def _by_day(staged: str, number: int, column: str, type_: SparkType) -> exp.Select:
     time = column_ast("", column)
     number_of = exp.alias_(exp.Literal.number(number), "number")
     query = daily(column, type_).from_(exp.to_table(staged, dialect="spark")).select(number_of, append=True)

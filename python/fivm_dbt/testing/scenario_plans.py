@@ -186,7 +186,8 @@ def imagined_statistics(scenario: Scenario) -> TableStatistics:
         (canonical(n), name): _COUNTED_UP
         for n, columns in scenario.tables.items()
         for name, type_ in columns
-        if SparkType.of(type_).is_integral and crc32(f"{n} {name}".encode()) % 2
+        if (SparkType.of(type_).is_integral or SparkType.of(type_).is_temporal)
+        and crc32(f"{n} {name}".encode()) % 2
     }
     return TableStatistics.of(sizes, appends=True, ranges=ranges)
 

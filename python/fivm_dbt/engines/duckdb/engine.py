@@ -239,7 +239,7 @@ class DuckDbEngine:
         query = f'SELECT count(*), {ends} FROM "{copy}"{shown} GROUP BY {piece}'
         return [
             {
-                column: KeyRange(low, high, rows)
+                column: KeyRange(KeyRange.number(low), KeyRange.number(high), rows)
                 for column, low, high in zip(columns, values[::2], values[1::2], strict=True)
                 if low is not None
             }

@@ -17,9 +17,8 @@ from fivm_dbt.ir.copies import Copies
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Map
 from fivm_dbt.ir.on_demand import is_on_demand
-from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.parts.length import Length
-from fivm_dbt.plan.keep.kept_views import KeptViews
+from fivm_dbt.plan.keep.kept_views import KeptViews, column_below
 from fivm_dbt.plan.keep.trees.blocks import Block, block_of, column_name
 from fivm_dbt.plan.keep.trees.eager import EagerTerm, EagerTerms
 from fivm_dbt.plan.keep.trees.factorise import Factoriser, GivenOrder
@@ -92,20 +91,12 @@ class Wanted:
             measured=self.measured,
             separates=self.separates,
             dropped=self.dropped,
+            in_order=self.by_time and self.by_ranges,
         )
 
     @property
     def only_needed(self) -> bool:
         return self.strategy == "first_order"
-
-
-def _column_below(rows: Node, value: Scalar) -> str | None:
-    """The column of an input that a value over its rows is, below projections and filters; None if it is none."""
-    while rows.inputs and value.is_column:
-        (column,) = value.columns
-        shown = rows.shown_as(column)
-        value, rows = value if shown is None else shown, rows.inputs[0]
-    return next((name for _, name in value.columns), None) if value.is_column else None
 
 
 @dataclass
@@ -136,7 +127,8 @@ class HelperViews:
 
         It has a few hash buckets, if nobody wants more, and changes meet all of them. Of a large input they meet some
         of many, of one that is placed by time the last ones, and of one under a filter there may be few rows. An input
-        that lies in the order of a key is read near the numbers of a change, however large it is.
+        that lies in the order of a key is read near the numbers of a change, however large it is, and one that lies in
+        the order of time near its times.
         """
         copied = self.views.copied(rows)
         if self.wanted.strategy != "auto" or self.wanted.buckets is not None:
@@ -148,16 +140,30 @@ class HelperViews:
         counted = measured.rows_of(copied.relation) if measured is not None else None
         if measured is None or counted is None:
             return False
-        columns = [_column_below(rows, key.value) for key in keys] if self.wanted.by_ranges else []
+        columns = [column_below(rows, key.value) for key in keys] if self.wanted.by_ranges else []
         if any(c is not None and measured.range_of(copied.relation, c) is not None for c in columns):
+            return True
+        if self._lie_in_order(rows, keys):
             return True
         is_by_hash = copied.is_whole and not any(is_period(key.type, key.value) for key in keys)
         return counted <= (COPIED_ABOVE if is_by_hash else READ_UP_TO)
 
+    def are_read_near(self, rows: Node, keys: tuple[Item, ...]) -> bool:
+        """Whether those of an input that are near a change are read of it, as it is too large to read all of them."""
+        copied, measured = self.views.copied(rows), self.wanted.measured
+        counted = measured.rows_of(copied.relation) if copied is not None and measured is not None else None
+        return counted is not None and counted > READ_UP_TO and self._lie_in_order(rows, keys)
+
+    def _lie_in_order(self, rows: Node, keys: tuple[Item, ...]) -> bool:
+        """Whether rows of an input lie in the order of a time that tells one of the ``keys``, a date or a period."""
+        periods = (key.value for key in keys if is_period(key.type, key.value))
+        copied, parts = self.views.copied(rows), self.wanted.parts
+        return any([parts.lie_in_order(copied, time) for time in self.views.times_of_input(rows, periods)])
+
     def rows_of_a_key(self, rows: Node, keys: Sequence[Item]) -> float | None:
         """About how many rows of an input have one key, at most; None where nobody knows."""
         copied = self.views.copied(rows)
-        columns = [_column_below(rows, key.value) for key in keys]
+        columns = [column_below(rows, key.value) for key in keys]
         if copied is None or not all(columns):
             return None
         wanted = [column for column in columns if column is not None]

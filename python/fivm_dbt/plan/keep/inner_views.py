@@ -27,8 +27,8 @@ materialise the siblings of delta paths; DBToaster, section 3: deltas are joined
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from fivm_dbt.catalog import Dependency
@@ -64,7 +64,8 @@ from fivm_dbt.rewrite.running import with_running
 class Kept:
     """A query over scans of its inner views, these, and the view trees that some of them are of.
 
-    ``measurable``: by input, the columns whose distinct values ``auto`` would choose by. ``is_grouped`` says of a
+    ``measurable``: by input, the columns whose distinct values ``auto`` would choose by. ``orderable``: the times of
+    inputs by which rows would be read near a change, if they lay in their order. ``is_grouped`` says of a
     result that is kept as factors that no two of their combinations have the same key. ``rows_a_day`` are those that
     the topmost aggregate is expected to have of each date, where ``auto`` knows the sizes. Where rows are kept in time
     parts, ``part_length`` is theirs. ``eager`` are terms of that aggregate by which rows are grouped first.
@@ -74,6 +75,7 @@ class Kept:
     views: tuple[InnerView, ...]
     trees: tuple[ViewTree, ...]
     measurable: tuple[tuple[str, tuple[str, ...]], ...]
+    orderable: Mapping[str, Collection[str]] = field(default_factory=dict)
     is_grouped: bool = False
     inequalities: tuple[InequalityHelper, ...] = ()
     rows_a_day: float | None = None
@@ -113,6 +115,7 @@ def keep_inner_views(
         tuple(keeper.kept.views),
         trees=trees,
         measurable=tuple(sorted(measurable.items())),
+        orderable=keeper.kept.orderable if keeper.wanted.parts.in_order else {},
         is_grouped=is_grouped,
         inequalities=chosen,
         rows_a_day=keeper.helpers.rows_a_day,
@@ -289,8 +292,8 @@ class _Keeper:
         )
         if all(k.value in kept.keys for k in keys[-2:]):
             return self.near.with_days(kept.under(reaching))
-        plain = kept.under(over)
-        return self.near.over_input(kept.under(reaching), many) or plain
+        plain, is_near = kept.under(over), self.helpers.are_read_near(reaching.input, keys)
+        return self.near.over_input(kept.under(reaching), many, is_near=is_near) or plain
 
     def _over_sums(self, node: Aggregate) -> Node | None:
         """The topmost aggregate over sums of its outer rows, where all of it is evaluated on demand anyway."""

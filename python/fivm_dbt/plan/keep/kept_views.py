@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -10,6 +10,7 @@ from fivm_dbt.catalog import Dependency
 from fivm_dbt.delta.term import scans
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.clock import kinds_below
+from fivm_dbt.ir.moments import kind_of
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Filter, Map, UnionAll, Values
 from fivm_dbt.ir.on_demand import is_on_demand
@@ -62,6 +63,8 @@ class KeptViews:
     known: dict[tuple[Node, tuple[str, ...]], str] = field(default_factory=dict)
     measurable: dict[str, set[str]] = field(default_factory=dict)
     """What features would like to know, by input: columns."""
+    orderable: dict[str, set[str]] = field(default_factory=dict)
+    """The times by which rows near a change would be read, if an input's rows lay in their order: by input."""
     part_length: Length | None = None
     """That of the time parts that rows are kept in, where they are: of several patterns of the first."""
 
@@ -165,6 +168,16 @@ class KeptViews:
             return None
         return Copied(node.relation, is_whole)
 
+    def times_of_input(self, rows: Node, values: Iterable[Scalar]) -> tuple[str, ...]:
+        """The times of an input of which some values over its rows are computed, each of one time alone."""
+        copied, columns = self.copied(rows), [v for v in values if len(v.columns) == 1]
+        below = (column_below(rows, Scalar.column(*next(iter(v.columns)))) for v in columns)
+        types = {name: type_ for scan in scans(rows) for name, type_ in scan.columns}
+        times = tuple(dict.fromkeys(c for c in below if c is not None and kind_of(types[c]) is not None))
+        if copied is not None and times:
+            self.orderable.setdefault(copied.relation, set()).update(times)
+        return times if copied is not None else ()
+
     def is_read(self, node: Node) -> bool:
         """Whether ``node`` reads inputs, and no part of it is evaluated on demand."""
         return not is_on_demand(node) and any(s.relation not in self.names for s in scans(node))
@@ -182,6 +195,15 @@ def _own_key(node: Node) -> tuple[str, ...] | None:
 def _is_there(predicate: Scalar) -> bool:
     """Whether a predicate only says that a column is not NULL."""
     return any(predicate == Scalar.is_not_null(column) for column in predicate.columns)
+
+
+def column_below(rows: Node, value: Scalar) -> str | None:
+    """The column of an input that a value over its rows is, below projections and filters; None if it is none."""
+    while rows.inputs and value.is_column:
+        (column,) = value.columns
+        shown = rows.shown_as(column)
+        value, rows = value if shown is None else shown, rows.inputs[0]
+    return next((name for _, name in value.columns), None) if value.is_column else None
 
 
 def column_of(column: Scalar) -> str:

@@ -22,7 +22,7 @@ class WantedParts:
 
     Where the length ``is_chosen``, nobody has given it, and it may be another by what was ``measured``. ``separates``
     says that a pattern may be found between the rows that no match has. Of inputs that are ``dropped`` in parts a copy
-    has the rows of these still.
+    has the rows of these still. Reads are bounded by times ``in_order`` of which rows lie, unless that is left out.
     """
 
     length: Length | None
@@ -31,6 +31,7 @@ class WantedParts:
     measured: TableStatistics | None = None
     separates: bool = True
     dropped: frozenset[str] = frozenset()
+    in_order: bool = True
 
     def are_read(self, copied: Copied | None) -> bool:
         """Whether a refresh reads all of an input rather than a copy, which has to be written too."""
@@ -38,6 +39,13 @@ class WantedParts:
             return False
         rows = self.measured.rows_of(copied.relation)
         return rows is not None and rows <= READ_UP_TO
+
+    def lie_in_order(self, copied: Copied | None, column: str) -> bool:
+        """Whether the rows of an input lie in the order of a time, so that those near a change are read of it."""
+        if copied is None or not self.in_order or self.measured is None:
+            return False
+        is_known = self.measured.range_of(copied.relation, column) is not None
+        return is_known and copied.relation not in self.dropped
 
 
 KEPT_AS: Registry[Callable[[KeptViews, Any, WantedParts], Node | None]] = Registry()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from fivm_dbt.catalog import KeyRange
@@ -44,16 +45,30 @@ def file_ranges(
 
 
 def told(stats: Mapping[str, object], columns: Sequence[str]) -> Mapping[str, KeyRange]:
-    """What the statistics of a file say of these columns.
+    """What the statistics of a file say of these columns: numbers, or times in microseconds.
 
-    >>> told({"numRecords": 5, "minValues": {"id": 1, "n": "a"}, "maxValues": {"id": 9, "n": "b"}}, ["id", "n"])
-    {'id': KeyRange(low=1, high=9, rows=5)}
+    >>> low, high = {"id": 1, "on": "1970-01-02", "n": "a"}, {"id": 9, "on": "1970-01-02", "n": "b"}
+    >>> found = told({"numRecords": 5, "minValues": low, "maxValues": high}, ["id", "on", "n"])
+    >>> found["id"], found["on"].low == found["on"].high == 86_400_000_000, "n" in found
+    (KeyRange(low=1, high=9, rows=5), True, False)
     """
     rows, low, high = (stats.get(key) for key in ("numRecords", "minValues", "maxValues"))
     found = {}
     if isinstance(rows, int) and isinstance(low, Mapping) and isinstance(high, Mapping):
         for name in columns:
-            ends = low.get(name), high.get(name)
-            if isinstance(ends[0], int) and isinstance(ends[1], int):
+            ends = _number(low.get(name)), _number(high.get(name))
+            if ends[0] is not None and ends[1] is not None:
                 found[name] = KeyRange(ends[0], ends[1], rows)
     return found
+
+
+def _number(value: object) -> int | None:
+    """A number, or a time as the log writes it; None for anything else."""
+    if isinstance(value, int):
+        return value
+    if not isinstance(value, str):
+        return None
+    try:
+        return KeyRange.number(datetime.fromisoformat(value.replace("Z", "+00:00")))
+    except ValueError:
+        return None

@@ -17,21 +17,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
-from fivm_dbt.catalog.types import BIGINT, INT
+from fivm_dbt.catalog.types import BIGINT, DATE, INT
 from fivm_dbt.delta.rule import delta_of, told_of
 from fivm_dbt.delta.term import Derive, Term, at_side
 from fivm_dbt.features.match.delta.columns import over, written
-from fivm_dbt.features.match.ir.separated import Separated, separators_by_part
+from fivm_dbt.features.match.ir.separated import Near, Separated, separators_by_part
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.node import Item, Node, Side
 from fivm_dbt.ir.nodes import Distinct, Filter, Map, UnionAll
-from fivm_dbt.ir.one_sided import Restrict
+from fivm_dbt.ir.one_sided import Apart, Restrict
+from fivm_dbt.ir.part_columns import first_day, longest_from_first_day
 from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.window import Window
 
-_PART, _HAS, _IS_CHANGED, _IS_SAFE, _SEGMENT, _IS_MET, _ENDS = (
-    "time_part", "has_separator", "is_changed", "is_safe", "segment", "is_met", "ends_met",
+_PART, _HAS, _IS_CHANGED, _IS_SAFE, _SEGMENT, _IS_MET, _ENDS, _BEGINS = (
+    "time_part", "has_separator", "is_changed", "is_safe", "segment", "is_met", "ends_met", "begins_on",
 )  # fmt: skip
 
 
@@ -44,9 +45,15 @@ def delta_between_separators(node: Separated, delta: Derive) -> tuple[Term, ...]
         return ()
     needed = _needed(node, tuple(t.node for t in changed))
     values = (*(k.value for k in match.partition), node.part)
-    pairs = tuple((v, f.scalar) for v, f in zip(values, needed.fields, strict=True))
+    pairs = tuple((v, f.scalar) for v, f in zip(values, needed.fields, strict=False))
+    apart = None
+    if node.near is not None:
+        apart = Apart(node.near.time, needed.fields[-1].scalar, longest_from_first_day(node.near.length))
     return tuple(
-        Term(match.with_inputs((Restrict(at_side(match.input, side), needed, pairs),)), Scalar.number(sign))
+        Term(
+            match.with_inputs((Restrict(at_side(match.input, side), needed, pairs, apart),)),
+            Scalar.number(sign),
+        )
         for side, sign in ((Side.NEW, 1), (Side.OLD, -1))
     )
 
@@ -57,7 +64,7 @@ def told_of_separated(node: Separated, is_own: bool) -> str:
 
 
 def _needed(node: Separated, changed: tuple[Node, ...]) -> Distinct:
-    """The parts of affected keys whose rows are read: ``(K, p)``, each once."""
+    """The parts of affected keys whose rows are read: ``(K, p)``, each once, maybe with their first days."""
     alias, partition = f"{node.alias}_parts", node.match.partition
     keys = tuple(f"key_{n}" for n in range(1, len(partition) + 1))
 
@@ -76,7 +83,7 @@ def _needed(node: Separated, changed: tuple[Node, ...]) -> Distinct:
     *stored, period, separators = (f.scalar for f in counts.fields)
     has = over("CASE WHEN a.n > 0 THEN 1 ELSE 0 END", n=separators)
     known = Map(counts, alias, (*own(tuple(stored)), *part(has, period, is_changed=False)))
-    return _met(UnionAll((known, *moved), alias), alias, keys)
+    return _met(UnionAll((known, *moved), alias), alias, keys, node.near)
 
 
 def _counts(node: Separated, sequences: Distinct | None, alias: str) -> Node:
@@ -98,7 +105,7 @@ def _counts(node: Separated, sequences: Distinct | None, alias: str) -> Node:
     return counts.with_inputs((restricted(old, [k.value for k in counts.keys[:-1]]),))
 
 
-def _met(parts: UnionAll, alias: str, keys: tuple[str, ...]) -> Distinct:
+def _met(parts: UnionAll, alias: str, keys: tuple[str, ...], near: Near | None) -> Distinct:
     """Of the parts of keys those from the last safe one before a changed one to the first safe one behind it.
 
     A segment begins with a safe part and has all others up to the next. What is needed are the parts of segments with a
@@ -125,6 +132,8 @@ def _met(parts: UnionAll, alias: str, keys: tuple[str, ...]) -> Distinct:
     met, ends, safe = (Scalar.column(table, n).sql for n in (_IS_MET, _ENDS, _IS_SAFE))
     is_needed = Scalar.parse(f"{met} = 1 OR ({safe} = 1 AND {ends} = 1)")
     shown = tuple(Item(n, Scalar.column(table, n), types[n]) for n in (*keys, _PART))
+    if near is not None:
+        shown += (Item(_BEGINS, first_day(Scalar.column(table, _PART), near.length), DATE),)
     return Distinct(Map(Filter(grouped, (is_needed,)), f"{alias}_needed", shown))
 
 

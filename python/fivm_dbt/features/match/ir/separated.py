@@ -17,6 +17,7 @@ from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.rename import moved, renamed
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import storable, unique_name
+from fivm_dbt.parts.length import Length
 
 PART, SEPARATORS = "period", "separators"
 
@@ -30,10 +31,19 @@ class Stored:
 
 
 @dataclass(frozen=True)
+class Near:
+    """The time of a row, in whose order the rows of the pattern lie, and the ``length`` of a part."""
+
+    time: Scalar
+    length: Length
+
+
+@dataclass(frozen=True)
 class Separated(Node):
     """The rows of ``input``, a pattern of which it is known which rows separate, and that looks at no others.
 
     ``part`` is the time part of a row, over its rows. ``stored`` are the counts of separators, where they are kept.
+    Rows are read ``near`` the parts that are needed where that says how.
     """
 
     is_item = True
@@ -41,6 +51,7 @@ class Separated(Node):
     input: Node
     part: Scalar
     stored: Stored | None = None
+    near: Near | None = None
 
     @property
     def match(self) -> Match:

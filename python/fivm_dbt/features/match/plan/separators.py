@@ -1,6 +1,7 @@
 """A pattern whose separators are known has two inner views: its rows by period, and how many separate in each of a key.
 
-It has none over an input that each refresh can read. No state of the pattern is kept. A change reads the rows between
+It has none over an input that each refresh can read, and of one that lies in the order of time the second alone: its
+rows near the change are read. No state of the pattern is kept. A change reads the rows between
 the nearest periods with a separator, on either side (:mod:`fivm_dbt.features.match.delta.separators`). Patterns that
 number their matches, or that look at rows beside their own by PREV and NEXT, are left to marks.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.features.match.ir.match import Match
-from fivm_dbt.features.match.ir.separated import PART, SEPARATORS, Separated, Stored, separators_by_part
+from fivm_dbt.features.match.ir.separated import PART, SEPARATORS, Near, Separated, Stored, separators_by_part
 from fivm_dbt.features.match.plan.measured import are_often
 from fivm_dbt.features.match.plan.rows import KeptColumns
 from fivm_dbt.ir.node import Node
@@ -41,10 +42,14 @@ def by_separators(kept: KeptViews, node: Match, parts: WantedParts, length: Leng
     if not all(i.type.is_groupable for i in (*rows.items, *node.items)):
         return None
     kept.part_length = kept.part_length or length
-    is_read = parts.are_read(kept.copied(node.input))
-    scan: Node = (
-        rows if is_read else kept.keep(rows, (), "the rows of a pattern, by period", column_of(period))
+    copied = kept.copied(node.input)
+    is_read = parts.are_read(copied)
+    is_near = not is_read and any(
+        [parts.lie_in_order(copied, name) for name in kept.times_of_input(node.input, (time.value,))]
     )
+    scan: Node = rows
+    if not is_read and not is_near:
+        scan = kept.keep(rows, (), "the rows of a pattern, by period", column_of(period))
     table = scan.fields[0].table
     placed = {i.value: Scalar.column(table, i.name) for i in rows.items}
     match = rebuilt(node, (scan,), lambda value: placed.get(value, value))
@@ -55,7 +60,8 @@ def by_separators(kept: KeptViews, node: Match, parts: WantedParts, length: Leng
     names = tuple(k.name for k in counts.keys[:-1])
     reason = "how many rows of a key no match has, in each period"
     stored = kept.keep(counts, names, reason)
-    return Separated(match, at, Stored(stored.relation, stored.columns))
+    near = Near(placed[time.value], length) if is_near else None
+    return Separated(match, at, Stored(stored.relation, stored.columns), near)
 
 
 @TIME_CLASSES.add(Separated)

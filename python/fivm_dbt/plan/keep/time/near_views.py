@@ -141,20 +141,21 @@ class NearViews:
         view = self.kept.scanned(node.input) if isinstance(node, Aggregate) else None
         return over_kept(node, view.node) if view is not None and isinstance(node, Aggregate) else None
 
-    def over_input(self, node: Local, rows_of_a_key: float | None) -> Local | None:
+    def over_input(self, node: Local, rows_of_a_key: float | None, *, is_near: bool) -> Local | None:
         """An operator over rows of which no copy is kept, local to blocks of time all the same: None where not.
 
-        All rows are read, and those near the change are computed again. A list of blocks is kept where it is short:
-        where a frame has long ones, or a key many rows. One of days may have as many rows as there are.
+        Those near the change are computed again. Where these are read alone, as rows lie in the order of time, blocks
+        are listed as they are beside a copy. Else all rows are read, and a list is kept where it is short: where a
+        frame has long blocks, or a key many rows. One of days may have as many rows as there are.
         """
-        if not isinstance(node, Window) or node.near is None or node.near.running is not None:
+        if not isinstance(node, Window) or node.near is None or not self.kept.can_change(node.input):
             return None
-        if not self.kept.can_change(node.input):
+        if node.near.running is not None and not is_near:
             return None
-        if node.near.beside is None:
+        if node.near.running is None and node.near.beside is None:
             return node
         is_short = node.near.length >= _LISTED or (rows_of_a_key is not None and rows_of_a_key >= _DENSE)
-        return self._listed(node, node.near, node.input, {}) if is_short else None
+        return self._listed(node, node.near, node.input, {}) if is_short or is_near else None
 
     def with_days(self, node: Local) -> Local:
         """An operator over kept rows, with the days that these have if it looks for the nearest."""

@@ -57,7 +57,7 @@ def _row(key: str | None, day: int, x: int | None, hour: int = 6) -> Row:
 def _bench(
     rows: Sequence[Row], sql: str = LATE, measured: TableStatistics | None = None, **meta: object
 ) -> Bench:
-    plan = plan_of(sql, [relation("m", COLUMNS)], meta, measured)
+    plan = plan_of(sql, [relation("m", COLUMNS)], meta, measured, "UTC")
     return Bench.built(plan, {"m": rows}, is_counted=True)
 
 

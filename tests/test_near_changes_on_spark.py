@@ -249,12 +249,13 @@ def test_rows_in_the_order_of_time(
     first, last = (1_000_000 * (start + 8640 * n) for n in (0, 599))
     assert dict(found.ranges) == {("e", "ts"): KeyRange(first, last, 600)}
     plan = planned(replace(found, rows=(("e", 30_000_000),)))
-    assert not any("rows" in view.state.name for view in plan.helpers)
+    assert not any(view.reason.startswith("the rows") for view in plan.helpers)
     _refreshed(workbench, plan)
     _run(workbench, f"insert into e select {rows} from range(600, 604)")
     _run(workbench, f"delete from e where ts = timestamp_seconds({start} + 8640 * 300)")
     scans = _refreshed(workbench, plan).scans
-    assert sum(n for name, n in scans if name == "e" or name.endswith(".e")) <= 2 * 5 * 30, scans
+    read = sum(n for name, n in scans if name == "e" or name.endswith(".e"))
+    assert read <= (600 - 290 if "running" in str(plan.top.core) else 2 * 5 * 30), scans
     _run(
         workbench,
         f"update e set v = 9 where ts between timestamp_seconds({start + 86400 * 20}) and "

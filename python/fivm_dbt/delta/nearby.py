@@ -8,7 +8,7 @@ from fivm_dbt.catalog.types import BIGINT, DATE, INT
 from fivm_dbt.delta.neighbours import with_neighbours
 from fivm_dbt.delta.running import running_from, with_later_blocks
 from fivm_dbt.delta.term import Term, at_side
-from fivm_dbt.ir.instants import day_of, utc_day
+from fivm_dbt.ir.instants import DAY, day_of, utc_day
 from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.near import Days, Near, Range
 from fivm_dbt.ir.node import Item, Node, Side
@@ -67,7 +67,9 @@ def _in_blocks(rows: Node, keys: tuple[Item, ...], near: Near, needed: Node) -> 
     apart = None
     if not near.day.is_column and len(near.day.columns) == 1:
         time = Scalar.column(*next(iter(near.day.columns)))
-        apart = Apart(time, needed.fields[-1].scalar, near.length - 1)
+        # A block of some hours begins later than its day.
+        behind = 0 if near.length % DAY == 0 else DAY
+        apart = Apart(time, needed.fields[-1].scalar, near.length + behind - 1)
     return Restrict(rows, Distinct(needed), pairs, apart)
 
 

@@ -136,14 +136,12 @@ class HelperViews:
         if copied is None or copied.relation in self.wanted.dropped:
             return False
         self.measurable.setdefault(copied.relation, set())
-        measured = self.wanted.measured
+        measured, is_in_order = self.wanted.measured, self._lie_in_order(rows, keys)
         counted = measured.rows_of(copied.relation) if measured is not None else None
         if measured is None or counted is None:
             return False
         columns = [column_below(rows, key.value) for key in keys] if self.wanted.by_ranges else []
-        if any(c is not None and measured.range_of(copied.relation, c) is not None for c in columns):
-            return True
-        if self._lie_in_order(rows, keys):
+        if is_in_order or any(c and measured.range_of(copied.relation, c) is not None for c in columns):
             return True
         is_by_hash = copied.is_whole and not any(is_period(key.type, key.value) for key in keys)
         return counted <= (COPIED_ABOVE if is_by_hash else READ_UP_TO)

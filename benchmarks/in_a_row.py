@@ -1,6 +1,7 @@
 """A pattern beside what an engineer writes by hand: ``python -m benchmarks.in_a_row``.
 
-A stream of measurements has so many rows a day, of some keys, a part of them with a loss above ten. The query: where a
+A stream of measurements has so many rows a day, of some keys, a part of them with a loss above ten. They come day by
+day. The query: where a
 key has three such rows or more in a row, with their count, their sum, the first and the last time. The ways:
 
 * ``fivm``: the model with MATCH_RECOGNIZE, built, and refreshed after each day;
@@ -108,15 +109,16 @@ class _Stream:
 
     def __init__(self, workbench: Workbench, size: Size, directory: Path) -> None:
         self._workbench, self._engine, self._size = workbench, workbench.engine, size
-        self._directory, self._days = directory, size.days
+        self._directory, self._days = directory, 1
         file = directory / "history.parquet"
-        duckdb.sql(size.between(0, size.days)).write_parquet(str(file))
+        duckdb.sql(size.between(0, 1)).write_parquet(str(file))
         workbench.load(STREAM, file)
+        while self._days < size.days:
+            self._next_day()
         for name in ("in_a_row", "by_hand", "recomputed", "open_runs"):
             workbench.make_room(name)
-        request = ModelRequest(
-            "in_a_row", QUERY, Catalog.of([Relation(STREAM.name, STREAM.columns)]), load_config({})
-        )
+        catalog, session = Catalog.of([Relation(STREAM.name, STREAM.columns)]), (("timezone", "UTC"),)
+        request = ModelRequest("in_a_row", QUERY, catalog, load_config({}), session)
         plan = plan_model(request, workbench.describe)
         if isinstance(plan, MaintainedPlan) and plan.measurable:
             plan = plan_model(replace(request, measured=measure(plan, self._engine)), workbench.describe)

@@ -17,6 +17,7 @@ from fivm_dbt.ir.node import Node
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.spark.select import select
 from fivm_dbt.sql.lower import lower
+from fixtures.runs import by_run
 from naive_matcher import (
     Agg,
     Clause,
@@ -91,7 +92,7 @@ def check(seed: int) -> Recognizer:
     clause, node, streams = drawn(rng)
     wanted = expected(clause, streams)
     for name, sql in (("regular", sql_of(node)), ("both ways", sql_of(shorter(node)))):
-        assert "REGEXP" in sql
+        assert "REGEXP" in sql or match_of(node).are_whole_ranges
         assert matched_by(sql, streams, rng) == wanted, f"seed {seed}, {name}: {clause.sql()}"
     return match_of(node).recognizer
 
@@ -146,6 +147,68 @@ def test_registers_of_variables_in_a_row() -> None:
     wanted = expected(clause, streams)
     assert sum(wanted.values()) > STREAMS // 2
     assert matched_by(sql_of(node), streams, rng) == wanted
+
+
+def loop(rng: random.Random) -> Clause:
+    """One variable in a row, with a condition on its own row, and any measures."""
+    x, y = Nav(None, "x"), Nav(None, "y")
+    condition = rng.choice(
+        (
+            Compare(">", x, Const(0)),
+            Compare("<", x, y),
+            Logic("or", Compare(">=", x, Const(1)), IsNull(y)),
+            Logic("and", Compare("<", x, Const(2)), Compare(">=", y, Const(0))),
+            IsNull(x),
+        )
+    )
+    of = lambda: rng.choice((None, "a"))  # noqa: E731
+    values = [
+        *(Agg(function, of(), rng.choice("xy")) for function in ("count", "sum", "min", "max")),
+        Agg("count", of(), None),
+        *(Nav(of(), rng.choice("xy"), is_first) for is_first in (True, False)),
+    ]
+    chosen = rng.sample(values, rng.randint(1, len(values)))
+    sign, least = rng.choice((("+", 1), ("{2,}", 2), ("{3,}", 3)))
+    return Clause(
+        Rep(Var("a"), least, None, sign),
+        {"a": condition},
+        tuple(Measure(f"m{n}", v) for n, v in enumerate(chosen)),
+    )
+
+
+@pytest.mark.parametrize("seed", by_run(range(4), more=range(4, 60), long=range(60, 400)))
+def test_loops_of_one_variable_are_groups(seed: int) -> None:
+    """All rows between two separators are a match: nothing is collected."""
+    rng = random.Random(seed)
+    clause, streams = loop(rng), {k: random_stream(rng) for k in range(STREAMS)}
+    node = lowered(clause)
+    assert match_of(node).are_whole_ranges
+    sql = sql_of(node)
+    assert "COLLECT_LIST" not in sql
+    assert matched_by(sql, streams, rng) == expected(clause, streams), clause.sql()
+
+
+@pytest.mark.parametrize(
+    ("written", "is_whole"),
+    [
+        ("measures count(*) as n pattern (a{2,}) define a as x > 0", True),
+        ("measures count(*) as n pattern (a a+) define a as x > 0 and y < 3", True),
+        ("measures count(*) as n pattern (a{2,3}) define a as x > 0", False),
+        ("measures count(*) as n pattern (a+ b) define a as x > 0, b as x > 1", False),
+        ("measures count(*) as n after match skip to next row pattern (a+) define a as x > 0", False),
+        ("measures classifier() as n pattern (a+) define a as x > 0", False),
+        ("measures match_number() as n pattern (a+) define a as x > 0", False),
+        ("measures sum(cast(x as double)) as n pattern (a+) define a as x > 0", False),
+        ("measures max(cast(x as double)) as n pattern (a+) define a as x > 0", True),
+        ("measures count(*) as n pattern (a+) define a as x > 0 and x > prev(x)", False),
+        ("measures prev(first(x)) as n pattern (a+) define a as x > 0", False),
+        ("measures t as n all rows per match pattern (a+) define a as x > 0", False),
+        ("measures count(*) as n pattern (a+) define a as x > 0 and true", False),
+    ],
+)
+def test_which_matches_are_groups(written: str, is_whole: bool) -> None:
+    sql = f"select n from p match_recognize (partition by k order by t {written}) as m"
+    assert match_of(rewrite(lower(sql, CATALOG).node)).are_whole_ranges is is_whole
 
 
 def eight_variables() -> tuple[Clause, Streams]:

@@ -133,7 +133,9 @@ def _stream(
         {source.name: rows for source in sources}, {("r", "k"): keys}, ranges=ranges
     )
     session = (("timezone", "UTC"),) if ranges is not None else ()
-    request = ModelRequest("analytics.m", sql, Catalog.of(sources), load_config({}), session, measured=measured)
+    request = ModelRequest(
+        "analytics.m", sql, Catalog.of(sources), load_config({}), session, measured=measured
+    )
     engine = DuckDbEngine()
     plan = plan_model(request, engine.describe)
     bench = Bench(plan, engine)

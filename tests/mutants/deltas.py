@@ -253,8 +253,8 @@ DELTAS = (
         "of the days of staged keys the first moment alone is read",
         "delta/distances.py",
         "Distances._apart",
-        old="Shift(0, apart.most, slack)",
-        new="Shift(0, 0, slack)",
+        old="Shift(0, apart.most, behind)",
+        new="Shift(0, 0, behind)",
         tests="tests/test_match_separators.py -k 'random or order_of_time'",
     ),
     Mutant(
@@ -265,5 +265,14 @@ DELTAS = (
         old="int(str(row[0])) == n)",
         new="int(str(row[0])) == n and row[1] == rows[-1][1])",
         tests="tests/test_time_windows.py -k over_inputs_that_are_read",
+    ),
+    Mutant(
+        "ranges-that-are-too-short",
+        "rows between two separators are a match, however few they are",
+        "features/match/spark/ranges.py",
+        "select_ranges",
+        old="if least > 1:",
+        new="if least > 3:",
+        tests="tests/test_match_regular.py -k loops",
     ),
 )

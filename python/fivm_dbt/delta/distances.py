@@ -20,6 +20,7 @@ from fivm_dbt.delta.ways import Columns, Edge, PlacedRead, TooMany, Unknown, Way
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.clock_nodes import ClockFilter, ClockMap, Crossing
 from fivm_dbt.ir.frames import Reach, reach_of
+from fivm_dbt.ir.instants import HOUR
 from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.moments import differences, kind_of, moment, written_distance
 from fivm_dbt.ir.node import Item, Node, Side
@@ -30,7 +31,7 @@ from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.time_windows import WINDOW_START, TimeWindows
 from fivm_dbt.ir.window import Window
 from fivm_dbt.naming import CLOCK
-from fivm_dbt.parts.shift import DAY, Shift
+from fivm_dbt.parts.shift import Shift
 from fivm_dbt.parts.time_units import Unit, unit_of_multiples
 
 MAX_WAYS = 64
@@ -280,10 +281,11 @@ class Distances:
             known.get(next(iter(value.columns))) if value.is_column else None
             for value, known in ((apart.later, here), (apart.earlier, there))
         )
-        slack = 0 if self.is_utc else 2 * DAY
+        # A zone is up to 18 hours from UTC, and a date that begins there may have begun a day before.
+        before, behind = (0, 0) if self.is_utc else (18 * HOUR, 42 * HOUR)
         if later is not None and earlier is not None:
-            yield Edge(later[0], earlier[0], Shift(0, apart.most, slack), False)
-            yield Edge(earlier[0], later[0], Shift(slack=slack), False)
+            yield Edge(later[0], earlier[0], Shift(0, apart.most, behind), False)
+            yield Edge(earlier[0], later[0], Shift(slack=before), False)
 
     def _same(self, one: Scalar, here: Columns, other: Scalar, there: Columns) -> Iterator[Edge]:
         numbers = _number(one, here), _number(other, there)

@@ -109,7 +109,7 @@ class SemiJoin(OneSided):
 class Apart:
     """``0 ≤ later − earlier ≤ most`` microseconds, of columns of two rows with the same keys, unless ``later`` is NULL.
 
-    In a session in UTC; in any other it may be two days more at either end, as dates begin at other times there.
+    In a session in UTC; in any other it may be up to two days more at either end, as dates begin at other times there.
     """
 
     later: Scalar

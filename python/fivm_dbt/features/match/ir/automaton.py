@@ -54,6 +54,21 @@ class Automaton:
             reached, rows = {state for i in reached for state in self.follow[i - 1]}, rows + 1
         return rows
 
+    @property
+    def is_loop(self) -> bool:
+        """Whether a match is as many rows of one variable as there are, if these are enough.
+
+        >>> from fivm_dbt.features.match.ir.syntax import parse_pattern
+        >>> [automaton(parse_pattern(text)).is_loop for text in ("A+", "A{3,}", "A A+", "A{2,3}", "A B+", "^A+")]
+        [True, True, True, False, False, False]
+        """
+        states = range(1, len(self.symbols) + 1)
+        chain = (*((state,) for state in states[1:]), (len(self.symbols), ACCEPT))
+        is_anchored = self.at_start or self.at_end
+        return (
+            not is_anchored and len(set(self.symbols)) == 1 and (self.first, *self.follow) == ((1,), *chain)
+        )
+
     def states_of(self, variable: str) -> tuple[int, ...]:
         return tuple(i for i, symbol in enumerate(self.symbols, start=1) if symbol == variable)
 

@@ -18,7 +18,7 @@ from fivm_dbt.features.match.ir.automaton import Automaton
 from fivm_dbt.features.match.ir.regular import Regular
 from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.node import Field, Item, named, used
-from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.ir.scalar import ColumnId, Scalar, conjuncts
 from fivm_dbt.naming import PREFIX
 
 ROW = f"{PREFIX}row"
@@ -162,6 +162,28 @@ class Match(Local):
     def used(self) -> frozenset[ColumnId]:
         return used(i.value for i in self.columns)
 
+    @cached_property
+    def registers_shown(self) -> frozenset[str]:
+        """The registers of a whole match that the items read."""
+        return frozenset(name for i in self.items for table, name in i.value.columns if table == FINAL)
+
+    @cached_property
+    def are_whole_ranges(self) -> bool:
+        """Whether all rows between two separators are one match, if they are enough, and registers are aggregates.
+
+        Sums of doubles are not: they are added up in the order of rows.
+        """
+        rec, read = self.recognizer, {table for i in self.items for table, _ in i.value.columns}
+        if self.separates is None or self.shifts or rec.all_rows or not isinstance(rec.regular, Regular):
+            return False
+        if not rec.automaton.is_loop or rec.skip.mode != "past last row" or not read <= {FINAL, KEYS}:
+            return False
+        held = [r for r in rec.held if r.name in self.registers_shown]
+        is_exact = all(r.kind != "classifier" and not (r.kind == "sum" and r.type.is_floating) for r in held)
+        condition = dict(rec.conditions)[rec.automaton.symbols[0]]
+        own = conditions_of_row(condition, frozenset(i.name for i in self.columns))
+        return is_exact and len(own) == len(conjuncts(condition.ast()))
+
     @property
     def goes_by_time(self) -> bool:
         types = {i.name: i.type for i in self.columns}
@@ -182,7 +204,15 @@ class Match(Local):
         by = ", ".join(i.value.sql for i in self.partition) or "nothing"
         how = recognized(self.recognizer, self.order, self.items)
         between = "" if self.separates is None else ", between rows that no match has"
+        if self.are_whole_ranges:
+            between = ": all rows between two that no match has"
         return f"Match {self.alias} by {by} {how}, {self.recognizer.way}{between}"
+
+
+def conditions_of_row(condition: Scalar, columns: frozenset[str]) -> tuple[Scalar, ...]:
+    """What of a condition, joined by AND, asks for the row's own ``columns`` and nothing else."""
+    parts = (Scalar(part) for part in conjuncts(condition.ast()))
+    return tuple(p for p in parts if p.columns and all(t == ROW and name in columns for t, name in p.columns))
 
 
 def recognized(rec: Recognizer, order: Sequence[Ordering], items: Sequence[Item]) -> str:

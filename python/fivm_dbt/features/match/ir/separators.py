@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from fivm_dbt.features.match.ir.match import ROW, Recognizer
+from fivm_dbt.features.match.ir.match import Recognizer, conditions_of_row
 from fivm_dbt.features.match.ir.regular import Regular
-from fivm_dbt.ir.scalar import Scalar, conjuncts
+from fivm_dbt.ir.scalar import Scalar
 
 
 def separator(recognizer: Recognizer, columns: frozenset[str]) -> Scalar | None:
@@ -42,8 +42,5 @@ def separator(recognizer: Recognizer, columns: frozenset[str]) -> Scalar | None:
 
 def _of_row(condition: Scalar | None, columns: frozenset[str]) -> Scalar | None:
     """What a condition asks of a row's own columns; None if nothing."""
-    if condition is None:
-        return None
-    parts = (Scalar(part) for part in conjuncts(condition.ast()))
-    own = [p for p in parts if p.columns and all(t == ROW and name in columns for t, name in p.columns)]
+    own = () if condition is None else conditions_of_row(condition, columns)
     return Scalar(exp.and_(*(p.ast() for p in own), copy=False)) if own else None

@@ -3,7 +3,8 @@
 ``SELECT items FROM (SELECT keys, matches(rows) AS matches FROM (SELECT keys, SORT_ARRAY(COLLECT_LIST(row)) AS rows
 FROM (numbered rows) GROUP BY keys)) LATERAL VIEW EXPLODE(matches)``, and with ALL ROWS PER MATCH also over the steps of
 each match. The function is a fold (:mod:`fivm_dbt.features.match.spark.fold`) or, where the recognizer has a regular
-expression, over the rows with their symbols (:mod:`fivm_dbt.features.match.spark.found`).
+expression, over the rows with their symbols (:mod:`fivm_dbt.features.match.spark.found`). Matches that are all rows
+between two separators need no array (:mod:`fivm_dbt.features.match.spark.ranges`).
 """
 
 from __future__ import annotations
@@ -16,25 +17,26 @@ from fivm_dbt.features.match.ir.separated import Separated
 from fivm_dbt.features.match.spark.fold import fold_of
 from fivm_dbt.features.match.spark.fold_sql import field
 from fivm_dbt.features.match.spark.found import Found
+from fivm_dbt.features.match.spark.numbered import RANGE, SEPARATES, aliased, key_names, numbered_columns
+from fivm_dbt.features.match.spark.ranges import select_ranges
 from fivm_dbt.features.match.spark.symbols import symbol
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import ColumnId, Scalar, column_ast, identifier
-from fivm_dbt.naming import PREFIX
 from fivm_dbt.spark.select import WRITERS, Reader, select_columns
 
 _ROWS, _MATCHES = "sorted_rows", "matches"
-_SEPARATES, _RANGE = f"{PREFIX}separates", f"{PREFIX}range"
-"""Whether a row separates, and how many rows of its partition have separated before it."""
 
 
 @WRITERS.add(Match)
 def select_matches(node: Match, reader: Reader) -> exp.Select:
     """The query whose rows are those of ``node``."""
-    keys = [f"key_{number}" for number in range(1, len(node.partition) + 1)]
-    numbered = select_columns(_numbered(node, keys), node.input, reader)
+    if node.are_whole_ranges:
+        return select_ranges(node, reader)
+    keys = key_names(node)
+    numbered = select_columns(numbered_columns(node, keys), node.input, reader)
     by_key = _collected(node, keys, numbered.subquery("numbered_rows", copy=False))
     matches = _matches_in(node, exp.column(_ROWS))
-    matched = exp.select(*map(exp.column, keys), _aliased(matches, _MATCHES), copy=False)
+    matched = exp.select(*map(exp.column, keys), aliased(matches, _MATCHES), copy=False)
     matched = matched.from_(by_key.subquery("partitions", copy=False), copy=False)
     query = exp.select(*_shown(node, keys), copy=False).from_(
         matched.subquery("matched", copy=False), copy=False
@@ -47,21 +49,21 @@ def select_matches(node: Match, reader: Reader) -> exp.Select:
 
 def _collected(node: Match, keys: list[str], numbered: exp.Subquery) -> exp.Select:
     """An array of rows for each partition, or for each range between separators that is long enough for a match."""
-    by = [*keys, *([] if node.separates is None else [_RANGE])]
+    by = [*keys, *([] if node.separates is None else [RANGE])]
     shown = [POSITION, *_row_columns(node)]
     source = numbered
     if isinstance(node.recognizer.regular, Regular):
-        letter = _aliased(symbol(node.recognizer, node.recognizer.regular), SYMBOL)
+        letter = aliased(symbol(node.recognizer, node.recognizer.regular), SYMBOL)
         columns = [*map(exp.column, by), *(column_ast("", name) for name in shown), letter]
         lettered = exp.select(*columns, copy=False).from_(numbered, copy=False)
         if node.separates is not None:
-            is_taken = exp.EQ(this=exp.column(_SEPARATES), expression=exp.Literal.number(0))
+            is_taken = exp.EQ(this=exp.column(SEPARATES), expression=exp.Literal.number(0))
             lettered = lettered.where(is_taken, copy=False)
         source = lettered.subquery("lettered_rows", copy=False)
         shown.append(SYMBOL)
     row = exp.Struct(expressions=[_named(name, column_ast("", name)) for name in shown])
     rows = exp.func("SORT_ARRAY", exp.func("COLLECT_LIST", row, dialect="spark"), dialect="spark")
-    query = exp.select(*map(exp.column, keys), _aliased(rows, _ROWS), copy=False).from_(source, copy=False)
+    query = exp.select(*map(exp.column, keys), aliased(rows, _ROWS), copy=False).from_(source, copy=False)
     if by:
         query = query.group_by(*map(exp.column, by), copy=False)
     shortest = node.recognizer.automaton.shortest
@@ -84,40 +86,6 @@ def _matches_in(node: Match, rows: exp.Expr) -> exp.Expr:
     return fold_of(recognizer).matches(rows)
 
 
-def _numbered(node: Match, keys: list[str]) -> list[exp.Expr]:
-    """The columns of a row, with its number in the partition and what PREV and NEXT ask for."""
-    values = {i.name: i.value for i in node.columns}
-
-    def window(call: exp.Expr) -> exp.Window:
-        order = [
-            exp.Ordered(this=values[o.column].ast(), desc=o.desc, nulls_first=o.nulls_first)
-            for o in node.order
-        ]
-        by = [i.value.ast() for i in node.partition]
-        return exp.Window(this=call, partition_by=by, order=exp.Order(expressions=order))
-
-    columns = [_aliased(i.value.ast(), key) for i, key in zip(node.partition, keys, strict=True)]
-    columns.append(_aliased(window(exp.RowNumber()), POSITION))
-    columns += [_aliased(i.value.ast(), i.name) for i in node.columns]
-    if node.separates is not None:
-        so_far = window(exp.Sum(this=node.separates.ast()))
-        rows = {"kind": "ROWS", "start": "UNBOUNDED", "start_side": "PRECEDING", "end": "CURRENT ROW"}
-        so_far.set("spec", exp.WindowSpec(**rows))
-        columns += [_aliased(node.separates.ast(), _SEPARATES), _aliased(so_far, _RANGE)]
-    if node.part is not None:
-        of_row = node.part.substitute(lambda c: values.get(c[1]))
-        columns.append(_aliased(of_row.ast(), ROW_PART))
-    for shift in node.shifts:
-        call = exp.func(
-            "LEAD" if shift.offset > 0 else "LAG",
-            values[shift.column].ast(),
-            exp.Literal.number(abs(shift.offset)),
-            dialect="spark",
-        )
-        columns.append(_aliased(window(call), shift.name))
-    return columns
-
-
 def _row_columns(node: Match) -> list[str]:
     """What is collected of each row: where no automaton reads rows, what registers read."""
     part = [ROW_PART] if node.part is not None else []
@@ -127,8 +95,8 @@ def _row_columns(node: Match) -> list[str]:
 
 
 def _shown(node: Match, keys: list[str]) -> list[exp.Expr]:
-    shown = [_aliased(exp.column(k), i.name) for k, i in zip(keys, node.partition, strict=True)]
-    columns = shown + [_aliased(_value(item), item.name) for item in node.items]
+    shown = [aliased(exp.column(k), i.name) for k, i in zip(keys, node.partition, strict=True)]
+    columns = shown + [aliased(_value(item), item.name) for item in node.items]
     return columns or [exp.alias_(exp.Literal.number(1), "one")]
 
 
@@ -147,10 +115,6 @@ def _value(item: Item) -> exp.Expr:
 def _exploded(array: exp.Expr, name: str) -> exp.Lateral:
     alias = exp.TableAlias(this=identifier(f"{name}_rows"), columns=[identifier(name)])
     return exp.Lateral(this=exp.func("EXPLODE", array, dialect="spark"), view=True, alias=alias)
-
-
-def _aliased(value: exp.Expr, name: str) -> exp.Expr:
-    return exp.alias_(value, identifier(name), copy=False)
 
 
 def _named(name: str, value: exp.Expr) -> exp.PropertyEQ:

@@ -217,7 +217,11 @@ def random_running(rng: random.Random) -> str:
         )
         calls.append(f"{call} over (partition by {by} order by {order}{frame})")
     calls.append(f"row_number() over (partition by {by} order by {order}, x, y, z)")
-    calls += [f"rank() over (partition by {by} order by {order}{then})" for then in ("", ", x")]
+    ranks = ("rank()", "dense_rank()", "dense_rank()")
+    calls += [
+        f"{call} over (partition by {by} order by {order}{then})"
+        for call, then in zip(ranks, ("", "", ", x"), strict=True)
+    ]
     window = f"over (partition by {by} order by {order})"
     calls.append(f"sum(x) {window} - x * 2 + count(*) {window}")
     if rng.random() < 0.3:

@@ -1,4 +1,4 @@
-"""Running functions go over all rows up to the own one in time: sums, counts, extremes, ROW_NUMBER and RANK.
+"""Running functions go over all rows up to the own one in time: sums, counts, extremes, ROW_NUMBER and the ranks.
 
 A changed row makes a difference to the rows behind it, and to none before. For each key and day is kept what the
 function is over the rows of that day; what it is over all days before a change follows from a row per day (ViewDF,
@@ -60,12 +60,17 @@ def part_calls(node: Window, names: Mapping[str, str]) -> tuple[AggregateCall, .
     items = {i.name: i for i in node.items}
     calls = []
     for part in node.near.running.parts:
-        argument = _argument(window_call(items[part.of].value))
+        window = window_call(items[part.of].value)
+        argument = _argument(window)
         type_ = types[argument] if argument is not None else None
         argument = moved(argument, names) if argument is not None else None
         written = None
         if part.how in ("min", "max") and argument is not None:
             written = Scalar.parse(f"{part.how.upper()}({argument.sql})")
+        elif window is not None and window.call.name == "dense_rank":
+            # Peers have one time, and so are of one day: no two days count the same.
+            peers = ", ".join(moved(o.by, names).sql for o in window.order)
+            written = Scalar.parse(f"COUNT(DISTINCT STRUCT({peers}))")
         calls.append(
             AggregateCall(
                 part.column, part.how, argument=argument, argument_type=type_, type=part.type, written=written
@@ -108,7 +113,7 @@ def _running(node: Window) -> tuple[Scalar, bool, Running] | None:
 def _how(window: WindowCall, types: dict[Scalar, SparkType]) -> str | None:
     """How a function goes on from the rows before; None where it is no running one, or not of a plain column."""
     call, frame = window.call, window.frame
-    if call.name in ("row_number", "rank"):
+    if call.name in ("row_number", "rank", "dense_rank"):
         return "count"
     is_up_to_own = frame is None or frame.is_up_to_own_row
     if not is_up_to_own or call.is_distinct or call.is_filtered or window.nulls is not None:

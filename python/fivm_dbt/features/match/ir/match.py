@@ -203,10 +203,12 @@ class Match(Local):
     def described(self) -> str:
         by = ", ".join(i.value.sql for i in self.partition) or "nothing"
         how = recognized(self.recognizer, self.order, self.items)
-        between = "" if self.separates is None else ", between rows that no match has"
+        way = self.recognizer.way
         if self.are_whole_ranges:
-            between = ": all rows between two that no match has"
-        return f"Match {self.alias} by {by} {how}, {self.recognizer.way}{between}"
+            way = "by groups: all rows between two that no match has"
+        elif self.separates is not None:
+            way = f"{way}, between rows that no match has"
+        return f"Match {self.alias} by {by} {how}, {way}"
 
 
 def conditions_of_row(condition: Scalar, columns: frozenset[str]) -> tuple[Scalar, ...]:

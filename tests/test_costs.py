@@ -94,6 +94,14 @@ class TestEstimates:
         )
         assert tried[-1].refreshed({"f": (5, 5)}, 20.0).given_up == 0
 
+    def test_short_builds_of_many_rows(self) -> None:
+        """Of few rows what is around the statements decides, and varies."""
+        for rows, is_dearer in ((MANY_ROWS, True), (MANY_ROWS - 1, False)):
+            known = _costs(*[({"f": 10}, 2.4)] * 2, build=1.5, rows={"f": rows})
+            assert known.expected({"f": 10}).is_dearer(is_read=False) is is_dearer
+        once = _costs(({"f": 10}, 3.4), build=1.5, rows={"f": MANY_ROWS})
+        assert not once.expected({"f": 10}).is_dearer(is_read=False)
+
     def test_only_the_last_refreshes_are_remembered(self) -> None:
         known = Costs(10.0, {"f": 100, "d": 5})
         for number in range(REMEMBERED + 5):

@@ -23,11 +23,14 @@ PAYS_UP_TO = 1.1
 """A refresh may be expected to take so many times the seconds of a build: the figures vary."""
 
 SHORT, SAVED_BY_SHORT = 3, 10
-"""A model that is built in fewer seconds is refreshed, unless a build saves so many: what is around the statements
-varies by a few."""
+"""A model of few rows that is built in fewer seconds is refreshed, unless a build saves so many: what is around the
+statements varies by a few."""
 
 SURE_BY, UNSURE_BY = 1, 2
 """So many seconds have to be saved at least: if two refreshes after such a change are known, and if not."""
+
+SURE_OF_MANY = 0.5
+"""The first of them where there are many rows: what has taken a second then takes it again."""
 
 TELLS_UP_TO = 2.0
 """The same where other models read the change feed: a build has them compare all rows."""
@@ -37,7 +40,7 @@ READING, PER_ROW = 0.3, 1.5
 what a build does for each row is done for each that comes or goes, and then it is written."""
 
 MANY_ROWS = 1_000_000
-"""Rows of all inputs from which on that is expected. A build of fewer takes its time whatever there is."""
+"""Rows of all inputs that are many: only then that is expected. A build of fewer takes its time whatever there is."""
 
 DOUBTED = 0.9
 """By so much less is an estimate believed after each build in its place: else nobody would find out what is wrong."""
@@ -65,12 +68,13 @@ class Spent:
 class Expected:
     """The seconds that a refresh is expected to take, and those of a build in its place; None is not known.
 
-    It ``is_sure`` where several refreshes have been like it.
+    It ``is_sure`` where several refreshes have been like it, and ``is_of_many`` rows that the inputs have.
     """
 
     refresh: float | None
     build: float | None
     is_sure: bool = False
+    is_of_many: bool = False
 
     def is_dearer(self, *, is_read: bool) -> bool:
         """Whether the refresh is expected to take so much longer that the model is built.
@@ -82,13 +86,19 @@ class Expected:
         (True, False)
         >>> Expected(9.0, 2.9, is_sure=True).is_dearer(is_read=False), Expected(60.0, 2.9).is_dearer(is_read=False)
         (False, True)
+        >>> many = Expected(2.4, 1.5, is_sure=True, is_of_many=True)
+        >>> many.is_dearer(is_read=False), many.is_dearer(is_read=True)
+        (True, False)
         """
         if self.refresh is None or self.build is None:
             return False
         most = TELLS_UP_TO if is_read else PAYS_UP_TO
-        least = SURE_BY if self.is_sure else UNSURE_BY
-        saved = self.refresh - self.build
-        return self.refresh > most * self.build and saved > (SAVED_BY_SHORT if self.build < SHORT else least)
+        least: float = SURE_BY if self.is_sure else UNSURE_BY
+        if self.is_of_many:
+            least = SURE_OF_MANY if self.is_sure else UNSURE_BY
+        elif self.build < SHORT:
+            least = SAVED_BY_SHORT
+        return self.refresh > most * self.build and self.refresh - self.build > least
 
     @property
     def seconds(self) -> tuple[float, float] | None:
@@ -220,7 +230,8 @@ class Costs:
         return None if written is None or not shares else int(written * median_low(shares))
 
     def _believed(self, seconds: float, *, is_sure: bool = False) -> Expected:
-        return Expected(seconds * DOUBTED**self.given_up, self.build, is_sure)
+        is_of_many = sum(self.rows.values()) >= MANY_ROWS
+        return Expected(seconds * DOUBTED**self.given_up, self.build, is_sure, is_of_many)
 
     def _of(self, changed: Mapping[str, int]) -> list[Spent]:
         """The refreshes after changes of the same inputs, oldest first."""

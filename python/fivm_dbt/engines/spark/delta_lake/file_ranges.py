@@ -38,27 +38,34 @@ def file_ranges(
         logger.debug("what the files of %s have is not known: %s", opened.table, why)
         return ()
     return [
-        told(json.loads(stats), columns)
+        told(json.loads(stats), partition, columns)
         for partition, stats in files
         if stats is not None and partition.get(VIEW, ROOT) == ROOT
     ]
 
 
-def told(stats: Mapping[str, object], columns: Sequence[str]) -> Mapping[str, KeyRange]:
-    """What the statistics of a file say of these columns: numbers, or times in microseconds.
+def told(
+    stats: Mapping[str, object], partition: Mapping[str, str | None], columns: Sequence[str]
+) -> Mapping[str, KeyRange]:
+    """What the statistics of a file, and the partition that it is of, say of these columns: numbers, or microseconds.
 
-    >>> low, high = {"id": 1, "on": "1970-01-02", "n": "a"}, {"id": 9, "on": "1970-01-02", "n": "b"}
-    >>> found = told({"numRecords": 5, "minValues": low, "maxValues": high}, ["id", "on", "n"])
-    >>> found["id"], found["on"].low == found["on"].high == 86_400_000_000, "n" in found
-    (KeyRange(low=1, high=9, rows=5), True, False)
+    >>> low, high = {"id": 1, "n": "a"}, {"id": 9, "n": "b"}
+    >>> stats = {"numRecords": 5, "minValues": low, "maxValues": high}
+    >>> found = told(stats, {"day": "1970-01-02", "year": "1970", "of": None}, ["id", "day", "year", "n", "of"])
+    >>> found["id"], found["day"].low == found["day"].high == 86_400_000_000, sorted(found)
+    (KeyRange(low=1, high=9, rows=5), True, ['day', 'id', 'year'])
     """
     rows, low, high = (stats.get(key) for key in ("numRecords", "minValues", "maxValues"))
-    found = {}
-    if isinstance(rows, int) and isinstance(low, Mapping) and isinstance(high, Mapping):
-        for name in columns:
-            ends = _number(low.get(name)), _number(high.get(name))
-            if ends[0] is not None and ends[1] is not None:
-                found[name] = KeyRange(ends[0], ends[1], rows)
+    found: dict[str, KeyRange] = {}
+    if not isinstance(rows, int):
+        return found
+    for name in columns:
+        ends = [_number(of.get(name)) for of in (low, high) if isinstance(of, Mapping)]
+        if None in ends or len(ends) < 2:
+            ends = [_number(partition.get(name))] * 2
+        first, last = ends
+        if first is not None and last is not None:
+            found[name] = KeyRange(first, last, rows)
     return found
 
 
@@ -68,6 +75,8 @@ def _number(value: object) -> int | None:
         return value
     if not isinstance(value, str):
         return None
+    if value.lstrip("-").isdigit():
+        return int(value)
     try:
         return KeyRange.number(datetime.fromisoformat(value.replace("Z", "+00:00")))
     except ValueError:

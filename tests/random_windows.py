@@ -26,6 +26,15 @@ _FRAMES = (
     "range between interval '2 hours' preceding and interval '1 hour' preceding",
 )
 
+_WEEKS = (
+    "range between interval '60 days' preceding and current row",
+    "range between interval '60 days' preceding and interval '9 days' following",
+    "range between interval '40 days' preceding and interval '10 days' preceding",
+    "range between current row and interval '90 days' following",
+    "range between interval '100 days' preceding and interval '100 days' following",
+    "range between interval '30 days' preceding and current row",
+)
+
 _LONG_FRAME = "range between interval '60 days' preceding and interval '9 days' following"
 
 _BESIDE = (
@@ -90,6 +99,20 @@ def random_model(rng: random.Random) -> str:
     if rng.random() < 0.15 and not name.startswith("session"):
         source, where = "r join d using (k)", where
     return f"select {', '.join(shown)} from {source}{where} group by {', '.join([*keys, window])}{having}"
+
+
+def random_extremes(rng: random.Random) -> str:
+    """MIN and MAX over frames of weeks and months, at times beside functions that look at rows."""
+    by, order = rng.choice(("partition by k ", "partition by k ", "")), rng.choice(("ts", "ts", "ts desc"))
+    frames = rng.sample(_WEEKS, rng.choice((1, 1, 2)))
+    listed = ("max(x)", "min(x)", "max(y)", "min(y)", "min(k)")
+    calls = [
+        f"{call} over ({by}order by {order} {rng.choice(frames)})"
+        for call in rng.sample(listed, rng.randint(1, 3))
+    ]
+    if rng.random() < 0.4:
+        calls.append(f"{rng.choice(('lag(x)', 'lead(y)', 'lag(x, 3)'))} over ({by}order by {order}, x, y, z)")
+    return f"select k, ts, x, {', '.join(f'{call} as c{n}' for n, call in enumerate(calls))} from r"
 
 
 def random_framed(rng: random.Random) -> str:

@@ -31,6 +31,7 @@ from fixtures.runs import by_run, fast_only
 from generator.differential import tiny_workbench
 from random_windows import (
     random_days,
+    random_extremes,
     random_framed,
     random_mixed,
     random_row,
@@ -107,6 +108,58 @@ def test_random_windows_over_inputs_that_are_read(seed: int, make: Callable[[int
         _stream(model["sql"], scenario)
         plan = _stream(model["sql"], scenario, rows=30_000_000, ranges=IN_ORDER)
         assert not any(isinstance(v.core, Map) and isinstance(v.core.input, Scan) for v in plan.helpers)
+
+
+@_SEEDS
+def test_random_extremes_over_weeks(seed: int) -> None:
+    """Blocks within a frame stand for their rows, whether these are copied, read near the change, or read at once."""
+    days = (20, 60, 200)[seed % 3]
+    scenario = random_scenario(seed, model=random_extremes, new_row=partial(random_row, days=days))
+    for model in scenario["models"]:
+        _stream(model["sql"], scenario)
+        for ranges in (None, IN_ORDER):
+            plan = _stream(model["sql"], scenario, rows=30_000_000, ranges=ranges)
+            assert any(view.reason == "the blocks of each key that have rows" for view in plan.helpers)
+
+
+YEAR = """
+    select k, ts, v, max(v) over (partition by k order by ts
+      range between interval '364 days' preceding and current row) as high from raw.s
+"""
+
+
+@pytest.mark.parametrize(
+    "ranges", [{}, {("raw.s", "ts"): KeyRange(0, 10**15, 30_000_000)}], ids=["copy", "near"]
+)
+@pytest.mark.parametrize(
+    "sql", [YEAR, YEAR.replace("as high", "as high, lag(v) over (partition by k order by ts)")]
+)
+def test_a_year_is_read_by_the_extremes_of_its_blocks(sql: str, ranges: Any) -> None:
+    """A day more reads some weeks of rows, of a year and of what has been before.
+
+    Values fall from day to day, so that the greatest one of a frame is that of its first row.
+    """
+    first, read = datetime(2020, 1, 1), []
+    for days in (800, 1600):
+        source = relation("raw.s", "k string, ts timestamp, v int")
+        measured = TableStatistics.of({"raw.s": 30_000_000}, ranges=ranges)
+        bench = Bench(plan_of(sql, [source], {}, measured, "UTC"), DuckDbEngine())
+        rows = [(f"k{k}", first + timedelta(days=d), -d) for d in range(days) for k in range(3)]
+        bench.engine.create_table("raw.s", source.columns, rows, change_feed=True)
+        bench.refresh()
+        bench.check()
+        bench.engine.change(
+            "raw.s", insert=[(f"k{k}", first + timedelta(days=days), -days) for k in range(3)]
+        )
+        report = bench.refresh()
+        bench.check()
+        read.append(sum(n for name, n in report.scans if name == "raw.s" or "view_1_s_by" in name))
+        middle = rows[3 * (days // 2)]
+        bench.engine.change("raw.s", insert=[(middle[0], first + timedelta(days=90), 50)], delete=[middle])
+        bench.refresh()
+        bench.check()
+    assert read[0] == read[1]
+    assert 0 < read[0] < 3 * 6 * 32, "of three blocks, and of that of the change once more"
 
 
 @_SEEDS
@@ -343,7 +396,9 @@ def test_every_name_of_an_aggregate_is_called_over_panes() -> None:
         (RUNNING.replace("sum(v)", "first_value(v)"), "windowed: the rows from the day of the change on"),
         (RUNNING.replace("sum(v)", "rank()"), "windowed: the rows from the day of the change on"),
         (RUNNING.replace("sum(v)", "avg(v + 1)"), "whole input: all rows of an affected k"),
-        (RUNNING.replace("sum(v)", "dense_rank()"), "whole input: all rows of an affected k"),
+        (RUNNING.replace("sum(v)", "dense_rank()"), "windowed: the rows from the day of the change on"),
+        (RUNNING.replace("sum(v)", "percent_rank()"), "whole input: all rows of an affected k"),
+        (FRAME.format("max(v)", "364 days"), "windowed: of 13 blocks of 32 days around the change the rows in 3, the"),
         (SESSIONS, "windowed: the sessions that have rows within 1 minute of the change"),
         (SESSIONS.replace("sum(v)", "max(v)"), "windowed: the rows of an affected session"),
     ],

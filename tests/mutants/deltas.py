@@ -275,4 +275,22 @@ DELTAS = (
         new="if least > 3:",
         tests="tests/test_match_regular.py -k loops",
     ),
+    Mutant(
+        "a-block-at-the-end-of-a-frame",
+        "a block that frames have a part of is read by its extremes",
+        "rewrite/reach.py",
+        "_is_covered",
+        old="begins >= length - 1 + surely.first",
+        new="begins >= surely.first",
+        tests="tests/test_time_windows.py -k extremes",
+    ),
+    Mutant(
+        "rows-and-extremes-of-a-block",
+        "a block that is read by its rows is read by its extremes too",
+        "delta/nearby.py",
+        "_less",
+        old="= 0",
+        new=">= 0",
+        tests="tests/test_time_windows.py -k extremes",
+    ),
 )

@@ -10,7 +10,14 @@ around it: ``ΔOp = Op(new R ⋉ near(ΔR)) ⋉ keys(ΔR) − …`` (:mod:`fivm_
 from __future__ import annotations
 
 from fivm_dbt.catalog.types import INT
-from fivm_dbt.delta.nearby import affected_blocks, nearby_rows, rows_of_windows, rows_on_days, running_rows
+from fivm_dbt.delta.nearby import (
+    affected_blocks,
+    over_nearby,
+    rows_of_blocks,
+    rows_of_windows,
+    rows_on_days,
+    running_rows,
+)
 from fivm_dbt.delta.term import Term, at_side, scans
 from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.near import Days
@@ -64,11 +71,14 @@ def recomputed(node: Local, changed: tuple[Term, ...], side: Side) -> Node:
     if isinstance(node.near, Days):
         return node.with_inputs((rows_on_days(node, node.near, changed, side),))
     if not isinstance(node, Window):
+        of_blocks = rows_of_blocks(node, node.near, keys, side)
+        if of_blocks is not None:
+            return node.with_inputs((of_blocks,))
         rows = rows_of_windows(node, node.near, changed, side)
         return node.with_inputs((Restrict(rows, keys, pairs),))
     if node.near.running is not None:
         return running_rows(node, changed, side)
-    rows = nearby_rows(node, node.near, changed, side)
+    over = over_nearby(node, node.near, changed, side)
     # Rows in the blocks around the affected ones are read for these, and not shown.
     shown = {i.value: Scalar.column(node.alias, i.name) for i in node.items}
-    return Restrict(node.with_inputs((rows,)), keys, tuple((shown[value], key) for value, key in pairs))
+    return Restrict(over, keys, tuple((shown[value], key) for value, key in pairs))

@@ -64,6 +64,34 @@ class Running:
 
 
 @dataclass(frozen=True)
+class Extreme:
+    """The least or the greatest value of a column of the rows, ``how`` (``min``, ``max``), which ``column`` has of a
+    block."""
+
+    argument: Scalar
+    how: str
+    column: str
+    type: SparkType
+
+
+@dataclass(frozen=True)
+class Covered:
+    """The blocks, counted from one, that every frame of each of its rows has as a whole, or not at all: ``steps``.
+
+    Of these no rows are read. ``relation`` keeps of each block of a key a ``time`` of one of its rows, and extremes of
+    columns, beside the columns ``keys``, ``block`` and ``day``.
+    """
+
+    steps: tuple[int, ...]
+    time: Extreme
+    parts: tuple[Extreme, ...]
+    relation: str = ""
+    keys: tuple[tuple[str, SparkType], ...] = ()
+    block: str = ""
+    day: str = ""
+
+
+@dataclass(frozen=True)
 class Near:
     """How far an operator reaches: ``block`` and ``day`` are columns of its rows, the start of the block in which a row
     lies, in microseconds since 1970, and the day of that start, by which the rows are placed.
@@ -72,7 +100,7 @@ class Near:
     from rows in the blocks ``needed``. With ``beside`` it changes those in the nearest blocks too, which that says.
     ``needed`` are counted from each block that it changes then, and so are the nearest ones. It changes all results
     behind it where they are ``running``: these are computed from rows in their blocks, and from what is kept of the
-    blocks before.
+    blocks before. Blocks that are ``covered`` have a row each in the place of their rows.
     """
 
     block: Scalar
@@ -82,6 +110,7 @@ class Near:
     needed: Range
     beside: Beside | None = None
     running: Running | None = None
+    covered: Covered | None = None
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,8 @@ def first_day(period: Scalar, length: Length) -> Scalar:
 def longest_from_first_day(length: Length) -> int:
     """How many microseconds behind the start of :func:`first_day` a row of the period is, at the most.
 
-    >>> longest_from_first_day(Length.of("month")) // (_DAY * SECOND)
-    31
+    >>> longest_from_first_day(Length.of("month")) / (_DAY * SECOND) < 31 < longest_from_first_day(Length(100, "day"))
+    True
     """
     begins_within_a_day = length.is_fixed and length.many % _DAY != 0
     return (max(_DAY, length.seconds) + (_DAY if begins_within_a_day else 0)) * SECOND - 1

@@ -13,7 +13,7 @@ from fivm_dbt.ir.near import Beside, Near
 from fivm_dbt.ir.window import Window
 from fivm_dbt.ir.window_call import window_calls
 from fivm_dbt.rewrite import reach, sequences
-from fivm_dbt.rewrite.reach import Reach, blocks_of, reach_of
+from fivm_dbt.rewrite.reach import Reach, blocks_of, covered, extremes_of, reach_of
 from fivm_dbt.rewrite.sequences import Look, by_block, look_of
 
 
@@ -23,10 +23,12 @@ def with_both(node: Window) -> Window:
     if found is None:
         return node
     look, far = found
-    length, back, ahead = blocks_of(far)
+    extremes = extremes_of(node)
+    length, back, ahead = blocks_of(far, is_fine=extremes is not None)
     placed, block, day = by_block(node, look.at, nulls_are_low=look.nulls_are_low, length=length)
     beside = Beside("", (), "block_us", look.earlier, look.later)
-    return replace(placed, near=Near(block, day, length, (-ahead, back), (-back, ahead), beside=beside))
+    near = Near(block, day, length, (-ahead, back), (-back, ahead), beside=beside)
+    return replace(placed, near=replace(near, covered=covered(extremes, length, -back, ahead)))
 
 
 def _found(node: Window) -> tuple[Look, Reach] | None:

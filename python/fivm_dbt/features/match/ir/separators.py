@@ -17,7 +17,7 @@ def separator(recognizer: Recognizer, columns: frozenset[str]) -> Scalar | None:
     condition may take any row.
 
     >>> from fivm_dbt.features.match.ir.automaton import automaton
-    >>> from fivm_dbt.features.match.ir.match import Skip
+    >>> from fivm_dbt.features.match.ir.match import ROW, Skip
     >>> from fivm_dbt.features.match.ir.syntax import parse_pattern
     >>> late = ("late", Scalar.parse(f"{ROW}.delay > 15"))
     >>> one, skip, way = parse_pattern("late+"), Skip("past last row"), Regular(("late",), "1+", (), None)

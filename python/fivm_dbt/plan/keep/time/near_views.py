@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
@@ -70,6 +70,21 @@ def in_long_blocks(node: Local, rows_of_a_key: float | None) -> Window | None:
         return None
     found = with_days(node, _LOOKED_UP)
     return found if isinstance(found, Window) and looks_at_rows(found) else None
+
+
+def _extremes(near: Near, names: Mapping[str, str]) -> Iterator[AggregateCall]:
+    """What is kept of the rows of a block where that may stand for them; ``names`` are what relations are called."""
+    kept = () if near.covered is None else (near.covered.time, *near.covered.parts)
+    for extreme in kept:
+        written = Scalar.parse(f"{extreme.how.upper()}({moved(extreme.argument, names).sql})")
+        yield AggregateCall(
+            extreme.column,
+            extreme.how,
+            argument=None,
+            argument_type=None,
+            type=extreme.type,
+            written=written,
+        )
 
 
 @dataclass
@@ -152,8 +167,8 @@ class NearViews:
             return None
         if node.near.running is not None and not is_near:
             return None
-        if node.near.running is None and node.near.beside is None:
-            return node
+        if node.near.running is None and node.near.beside is None and not (is_near and node.near.covered):
+            return replace(node, near=replace(node.near, covered=None))
         is_short = node.near.length >= _LISTED or (rows_of_a_key is not None and rows_of_a_key >= _DENSE)
         return self._listed(node, node.near, node.input, {}) if is_short or is_near else None
 
@@ -162,7 +177,7 @@ class NearViews:
         if not isinstance(node, Window) or not isinstance(node.input, Scan):
             return node
         near = node.near
-        if near is None or (near.beside is None and near.running is None):
+        if near is None or (near.beside is None and near.running is None and near.covered is None):
             return node
         rows = replace(node.input, alias=self.kept.alias())
         return self._listed(node, near, rows, {node.input.alias: rows.alias})
@@ -192,18 +207,27 @@ class NearViews:
                 parts=tuple(found),
             )
             return replace(node, near=replace(near, running=running))
-        assert near.beside is not None
-        calls = (_ROWS_OF_DAY,) if near.beside.is_counted else ()
-        days = Aggregate(rows, self.kept.alias(), keys, calls)
-        relation, columns = self._columns(days, "the days of each key that have rows")
-        beside = replace(
+        counted = (_ROWS_OF_DAY,) if near.beside is not None and near.beside.is_counted else ()
+        extremes = tuple(_extremes(near, names))
+        days = Aggregate(rows, self.kept.alias(), keys, (*counted, *extremes))
+        if extremes:
+            # These are computed again from the rows of a block.
+            block, day = moved(near.block, names), moved(near.day, names)
+            days = replace(days, near=Near(block, day, near.length, (0, 0), (0, 0)))
+        what = "blocks" if extremes else "days"
+        relation, columns = self._columns(days, f"the {what} of each key that have rows")
+        (in_block, _), (on_day, _), *rest = columns[len(of) :]
+        beside = near.beside and replace(
             near.beside,
             relation=relation,
             keys=columns[: len(of)],
-            block=columns[len(of)][0],
-            rows=columns[-1][0] if calls else None,
+            block=in_block,
+            rows=rest[0][0] if counted else None,
         )
-        return replace(node, near=replace(near, beside=beside))
+        covered = near.covered and replace(
+            near.covered, relation=relation, keys=columns[: len(of)], block=in_block, day=on_day
+        )
+        return replace(node, near=replace(near, beside=beside, covered=covered))
 
     def _columns(self, node: Aggregate, reason: str) -> tuple[str, tuple[tuple[str, SparkType], ...]]:
         """The relation that keeps ``node``, and the columns that it has there.

@@ -90,6 +90,11 @@ def _reads(node: Local, near: Near | Days) -> str:
         )
     if near.running is not None:
         return "the rows from the day of the change on, and what the functions are over each day before it"
+    if near.covered is not None and near.covered.relation:
+        every, extremes = near.changed[1] - near.changed[0] + 1, len(near.covered.steps)
+        beside = "" if near.beside is None else ", and the rows in the nearest ones"
+        of = f"of {every} blocks of {in_words(near.length)} around the change"
+        return f"{of} the rows in {every - extremes}, the extremes of the others{beside}"
     if near.beside is not None:
         many = max(near.beside.earlier, near.beside.later)
         what = f"{many} rows" if many > 1 else "rows"
@@ -107,8 +112,9 @@ def _reads(node: Local, near: Near | Days) -> str:
     if isinstance(node, Aggregate) and isinstance(node.input, TimeWindows):
         over = node.input.input
         what = "panes" if isinstance(over, Scan) and _has_panes(over) else "rows"
-    around = "that of the change and those beside it" if blocks > 1 else "that of the change"
-    return f"the {what} in {blocks} blocks of {in_words(near.length)}, {around}"
+    if blocks == 1:
+        return f"the {what} in the block of {in_words(near.length)} of the change"
+    return f"the {what} in {blocks} blocks of {in_words(near.length)}, that of the change and those beside it"
 
 
 def _has_panes(scan: Scan) -> bool:

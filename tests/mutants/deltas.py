@@ -36,9 +36,9 @@ DELTAS = (
         "blocks-around-neighbours",
         "rows beside a change are computed without the rows that their frames reach",
         "delta/nearby.py",
-        "nearby_rows",
-        old="_around(affected, near, near.needed, alias)",
-        new="_around(affected, near, (0, 0), alias)",
+        "over_nearby",
+        old="range(near.needed[0], near.needed[1] + 1)",
+        new="(0,)",
         tests="tests/test_time_windows.py -k 'rows_and_times or read_blocks_around'",
     ),
     Mutant(
@@ -287,7 +287,7 @@ DELTAS = (
     Mutant(
         "rows-and-extremes-of-a-block",
         "a block that is read by its rows is read by its extremes too",
-        "delta/nearby.py",
+        "delta/covered.py",
         "_less",
         old="= 0",
         new=">= 0",

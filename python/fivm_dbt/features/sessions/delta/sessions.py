@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fivm_dbt.catalog.types import BIGINT, DATE, INT
-from fivm_dbt.delta.nearby import blocks_within
+from fivm_dbt.delta.blocks import blocks_within
 from fivm_dbt.delta.own_state import DELTAS_OF_OWN_ROWS
 from fivm_dbt.delta.rule import told_of
 from fivm_dbt.delta.rules.by_key import told_of_local

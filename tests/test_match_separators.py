@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from fivm_dbt.catalog import Catalog, KeyRange, TableStatistics
+from fivm_dbt.catalog.statistics import days_of
 from fivm_dbt.config import load_config
 from fivm_dbt.explain.operators import maintenance
 from fivm_dbt.features.match.ir.separated import Separated
@@ -201,6 +202,19 @@ def test_rare_separators_are_left_to_marks(with_one: int, is_separated: bool) ->
     distinct = {(name, pairs[0]): 1000, (name, pairs[1]): with_one}
     plan = plan_model(replace(request, measured=TableStatistics.of({"m": 9000}, distinct)))
     assert any(isinstance(n, Separated) for v in plan.views for n in v.core.walk()) is is_separated
+
+
+@pytest.mark.parametrize(("a_day", "length"), [(5, "day"), (0.5, "month"), (0.01, "year")])
+def test_parts_are_as_long_as_a_key_has_some_rows(a_day: float, length: str) -> None:
+    """Of a row a week there would be as many counts as rows, by day."""
+    keys, days = 10**6, 1000
+    distinct = {("m", "k"): keys, ("m", days_of("at")): days}
+    bench = _bench(_days(3), LATE, TableStatistics.of({"m": round(a_day * keys * days)}, distinct))
+    separated = next(n for v in bench.plan.views for n in v.core.walk() if isinstance(n, Separated))
+    assert separated.stored is not None
+    counted = next(k.value.sql for k in bench.plan.helpers[0].state.keys if k.name == "period")
+    assert ("year" if "/ 12)" in counted else "month" if "MONTH(" in counted else "day") == length
+    _changed(bench, [_row("a", 2, 9, 23), _row("a", 70, 9)], [_row("b", 1, 9, 22)])
 
 
 def test_it_is_told() -> None:

@@ -27,7 +27,7 @@ _FINE = 8
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 _FIRST, _LAST = ((t - _EPOCH) // _MICROSECOND for t in (datetime(1, 1, 2), datetime(9999, 12, 30)))
-_TEXT = re.compile(r"(\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d)?)(?:\.(\d{1,6}))?")
+_TEXT = re.compile(r"((?!0000)\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d)?)(?:\.(\d{1,6}))?")
 
 
 def times_by_day(staged: str, times: Sequence[tuple[str, SparkType]]) -> list[exp.Select]:

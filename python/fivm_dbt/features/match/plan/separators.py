@@ -11,7 +11,7 @@ from __future__ import annotations
 from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.features.match.ir.match import Match
 from fivm_dbt.features.match.ir.separated import PART, SEPARATORS, Near, Separated, Stored, separators_by_part
-from fivm_dbt.features.match.plan.measured import are_often
+from fivm_dbt.features.match.plan.measured import are_often, chosen
 from fivm_dbt.features.match.plan.rows import KeptColumns
 from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.part_columns import period_of
@@ -30,9 +30,11 @@ def by_separators(kept: KeptViews, node: Match, parts: WantedParts, length: Leng
     if separates is None or node.shifts or not parts.separates or _has_a_key_twice(node):
         return None
     time = next(i for i in node.columns if i.name == node.order[0].column)
-    part = period_of(time.value, time.type, length)
-    if not are_often(kept, node, part, separates, parts):
+    if not are_often(kept, node, period_of(time.value, time.type, length), separates, parts):
         return None
+    # Of a key with few rows a day there would be as many counts as rows.
+    length, _ = chosen(kept, node, parts, length)
+    part = period_of(time.value, time.type, length)
     columns = KeptColumns(kept.alias())
     for item in (*node.partition, *node.columns):
         columns.column(item.name, item.value, item.type)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from functools import lru_cache
 from typing import Literal
 
 from sqlglot import exp
@@ -98,7 +99,16 @@ def differences(predicate: Scalar, type_of: TypeOf, *, is_utc: bool) -> tuple[Di
     ('a', 'ts') ('b', 'ts') 5 minutes
     ('b', 'ts') ('a', 'ts') 0
     """
-    reader = _Reader(type_of, is_utc)
+    known = ((column, type_of(column)) for column in sorted(predicate.columns))
+    return _differences(predicate, tuple((c, t) for c, t in known if t is not None), is_utc)
+
+
+@lru_cache(maxsize=10_000)
+def _differences(
+    predicate: Scalar, types: tuple[tuple[ColumnId, SparkType], ...], is_utc: bool
+) -> tuple[Difference, ...]:
+    """A condition is met in many ways by which rows come about: it is read once."""
+    reader = _Reader(dict(types).get, is_utc)
     return tuple(found for part in conjuncts(predicate.ast()) for found in reader.differences(part))
 
 

@@ -47,7 +47,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("keep.time",),
     ("keep",),
     ("retention", "recomputed_parts"),
-    ("given",),
+    ("given", "collected_later"),
     ("views", "seen_rows", "inputs"),
     ("recompute",),
     ("planner",),

@@ -15,6 +15,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.moments import is_utc
 from fivm_dbt.ir.node import Node
 from fivm_dbt.naming import ROOT, canonical, sibling, split_name
+from fivm_dbt.plan.collected_later import collected_later
 from fivm_dbt.plan.given import Given, Topmost
 from fivm_dbt.plan.inputs import inputs_read, static_inputs
 from fivm_dbt.plan.keep.helper_views import Wanted
@@ -60,7 +61,8 @@ def plan_model(
     try:
         request.config.check_maintained()
         load_rings(request.config.fivm_rings)
-        plan = _placed(request, relation, describe, columns_of or describe)
+        with collected_later():
+            plan = _placed(request, relation, describe, columns_of or describe)
         _check_own_rows(plan)
         if describe is not None:
             check_types(request.unfolded.views, describe)

@@ -28,6 +28,8 @@ _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 _FIRST, _LAST = ((t - _EPOCH) // _MICROSECOND for t in (datetime(1, 1, 2), datetime(9999, 12, 30)))
 _TEXT = re.compile(r"((?!0000)\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d)?)(?:\.(\d{1,6}))?")
+_BEFORE, _BEHIND = re.compile(r"-|0000-|.*\(BC\)$"), re.compile(r"\+|\d{5,}-")
+"""Texts of times before the year 1, and behind 9999."""
 
 
 def times_by_day(staged: str, times: Sequence[tuple[str, SparkType]]) -> list[exp.Select]:
@@ -101,7 +103,14 @@ def _is_instant(type_: SparkType) -> bool:
 
 
 def times_of(ends: Iterable[Sequence[object]], type_: SparkType) -> Intervals | None:
-    """The times, or numbers, between pairs of texts, in a few ranges. None where no literal can say one."""
+    """The times, or numbers, between pairs of texts, in a few ranges. None where a text is none of these.
+
+    Times before those that a literal can say are the last one of them, and times behind them the first one.
+
+    >>> found = times_of([("0000-12-31", "0001-01-01"), ("1970-01-01", "1970-01-02")], SparkType("date"))
+    >>> found.ranges == ((_FIRST - 1, _FIRST - 1), (0, DAY)), times_of([("?", "?")], SparkType("date"))
+    (True, None)
+    """
     found = []
     for first, last in ends:
         if first is None or last is None:
@@ -118,12 +127,14 @@ def _micros(text: str, type_: SparkType) -> int | None:
         return int(text)
     if _is_instant(type_):
         value = int(text)
-    elif (match := _TEXT.fullmatch(text)) is None:
-        return None
-    else:
+    elif (match := _TEXT.fullmatch(text)) is not None:
         seconds, fraction = match.groups(default="0")
         value = (datetime.fromisoformat(seconds) - _EPOCH) // _MICROSECOND + int(fraction.ljust(6, "0"))
-    return value if _FIRST <= value <= _LAST else None
+    elif _BEFORE.match(text) or _BEHIND.match(text):
+        value = _FIRST - 1 if _BEFORE.match(text) else _LAST + 1
+    else:
+        return None
+    return min(max(value, _FIRST - 1), _LAST + 1)
 
 
 def near_changes(bounds: Iterable[TimeBound], binding: Binding) -> list[exp.Expr]:
@@ -176,9 +187,9 @@ def _between(column: exp.Expr, low: int | None, high: int | None, type_: SparkTy
     """``column`` from ``low`` to ``high``; None where both are beyond what literals can say."""
     tests: list[exp.Expr] = []
     is_number = type_.is_integral
-    if low is not None and (is_number or low >= _FIRST):
+    if low is not None and (is_number or _FIRST <= low <= _LAST):
         tests.append(exp.GTE(this=column.copy(), expression=_literal(low, type_, is_low=True)))
-    if high is not None and (is_number or high <= _LAST):
+    if high is not None and (is_number or _FIRST <= high <= _LAST):
         tests.append(exp.LTE(this=column.copy(), expression=_literal(high, type_, is_low=False)))
     if not tests:
         return None

@@ -33,6 +33,7 @@ _WEEKS = (
     "range between current row and interval '90 days' following",
     "range between interval '100 days' preceding and interval '100 days' following",
     "range between interval '30 days' preceding and current row",
+    "range between interval '364 days' preceding and interval '62 days' preceding",
 )
 
 _LONG_FRAME = "range between interval '60 days' preceding and interval '9 days' following"

@@ -162,6 +162,30 @@ def test_a_year_is_read_by_the_extremes_of_its_blocks(sql: str, ranges: Any) -> 
     assert 0 < read[0] < 3 * 6 * 32, "of three blocks, and of that of the change once more"
 
 
+@pytest.mark.parametrize("order", ["ts", "ts desc"])
+def test_a_block_in_which_a_frame_ends_is_read_by_its_rows(order: str) -> None:
+    """Days may be longer or shorter than 24 hours: both are counted with, at either end."""
+    frame = "range between interval '364 days' preceding and interval '62 days' preceding"
+    listed = ", ".join(
+        f"{call}(v) over (partition by k order by {order} {frame}) as {call}" for call in ("max", "min")
+    )
+    sql = f"select k, ts, v, {listed} from raw.s"
+    source, first = relation("raw.s", "k string, ts timestamp, v int"), datetime(2020, 1, 1)
+    bench = Bench(
+        plan_of(sql, [source], {}, TableStatistics.of({"raw.s": 30_000_000}), "UTC"), DuckDbEngine()
+    )
+    rows = [("a", first + timedelta(days=d), d) for d in range(810)]
+    bench.engine.create_table("raw.s", source.columns, rows, change_feed=True)
+    bench.refresh()
+    # At the end of what there is, and at its begin, no other block is read by its rows too.
+    for day in (805, 790, 5, 25, 450):
+        bench.engine.change(
+            "raw.s", insert=[("a", first + timedelta(days=day, hours=1), day)], delete=[rows[day]]
+        )
+        bench.refresh()
+        bench.check()
+
+
 @_SEEDS
 def test_random_sequences_in_blocks_of_weeks(seed: int) -> None:
     """Of keys with a hundred rows each a copy is kept, and it has longer blocks than days."""

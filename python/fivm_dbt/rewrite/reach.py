@@ -27,6 +27,11 @@ _LONG, _PIECES, _FINE_PIECES = 28 * DAY, 4, 12
 """A frame of so many days or more has so many blocks, or up to so many."""
 
 
+_MOVED = 26 * HOUR
+"""Clocks of a zone are from 12 hours behind UTC to 14 before it: many days are so much shorter than 24 hours each, at
+the most."""
+
+
 @dataclass(frozen=True)
 class Reach:
     """A frame in time around a row at ``at``: from ``first`` to ``last`` microseconds, below zero before it.
@@ -102,27 +107,25 @@ def reach_of(window: WindowCall, *, is_sure: bool = False) -> Reach | None:
     if len(window.order) != 1 or frame is None or frame.kind != "range":
         return None
     (order,) = window.order
-    first = _distance(frame.start, is_sure=is_sure)
-    last = 0 if frame.end is None else _distance(frame.end, is_sure=is_sure)
-    if first is None or last is None:
+    start, end = _distance(frame.start), (0, 0) if frame.end is None else _distance(frame.end)
+    if start is None or end is None:
         return None
+    first, last = (start[1], end[0]) if is_sure else (start[0], end[1])
     low, high = (-last, -first) if order.is_down else (first, last)
     return Reach(order.by, low, high, order.nulls_are_low)
 
 
-def _distance(bound: Bound, *, is_sure: bool) -> int | None:
-    """A bound in microseconds, below zero before the row; days as long as the longest of them are.
-
-    Where ``is_sure``, it is nearer than that: many days are an hour shorter than so many times 24, at the most.
-    """
+def _distance(bound: Bound) -> tuple[int, int] | None:
+    """A bound in microseconds, below zero before the row: between which two it is, as days are not equally long."""
     if bound.place == "current row":
-        return 0
+        return 0, 0
     length = interval_length(bound.distance) if bound.distance is not None else None
     if length is None:
         return None
+    shortest = longest = length
     if length >= 23 * HOUR:
-        length += -HOUR if is_sure else (length // (23 * HOUR) + 1) * HOUR
-    return -length if bound.place == "before" else length
+        shortest, longest = length - _MOVED, length + (length // (23 * HOUR) + 1) * HOUR
+    return (-longest, -shortest) if bound.place == "before" else (shortest, longest)
 
 
 @dataclass(frozen=True)

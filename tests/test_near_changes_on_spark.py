@@ -41,10 +41,26 @@ def _seconds(text: str) -> int:
 
 
 def _plan(workbench: SparkWorkbench, sql: str, zone: str) -> Plan:
-    catalog = Catalog.of([Relation("a", A), Relation("b", B)])
-    return plan_model(
-        ModelRequest("m", sql, catalog, load_config({}), (("timezone", zone),)), workbench.describe
-    )
+    return _planned(workbench, sql, Catalog.of([Relation("a", A), Relation("b", B)]), zone=zone)
+
+
+def _planned(
+    workbench: SparkWorkbench,
+    sql: str,
+    catalog: Catalog,
+    measured: TableStatistics | None = None,
+    *,
+    zone: str = "UTC",
+) -> MaintainedPlan:
+    request = ModelRequest("m", sql, catalog, load_config({}), (("timezone", zone),), measured=measured)
+    plan = plan_model(request, workbench.describe)
+    assert isinstance(plan, MaintainedPlan)
+    return plan
+
+
+def _with_statistics(workbench: SparkWorkbench) -> None:
+    for what in ("collect", "skipping"):
+        _run(workbench, f"SET spark.databricks.delta.stats.{what} = true")
 
 
 def _run(workbench: SparkWorkbench, sql: str) -> None:
@@ -134,8 +150,7 @@ def test_a_day_later_in_local_time(workbench: SparkWorkbench) -> None:
 @pytest.mark.long
 def test_files_of_other_days_are_skipped(workbench: SparkWorkbench) -> None:
     """Of thirty files, one per day, a late minute reads the one that it lies in, or the two that it lies between."""
-    for what in ("collect", "skipping"):
-        _run(workbench, f"SET spark.databricks.delta.stats.{what} = true")
+    _with_statistics(workbench)
     _tables(workbench)
     for day in range(30):
         begin = _seconds("2024-03-01T00:00:00") + 86_400 * day
@@ -169,8 +184,7 @@ def test_keys_that_are_counted_up(workbench: SparkWorkbench, monkeypatch: pytest
     """The files of the log tell in whose order rows lie; new rows read the last files, and write the last range."""
     monkeypatch.setattr(measure, "ORDERED_FROM", 100)
     monkeypatch.setattr(measure, "ORDERED_BYTES", 100)
-    for what in ("collect", "skipping"):
-        _run(workbench, f"SET spark.databricks.delta.stats.{what} = true")
+    _with_statistics(workbench)
     for name, columns in KEYED.items():
         listed = ", ".join(f"{c.name} {c.type}" for c in columns)
         _run(
@@ -183,15 +197,9 @@ def test_keys_that_are_counted_up(workbench: SparkWorkbench, monkeypatch: pytest
     sql = "select a.id, count(*) as n, sum(b.w) as w from a join b on a.id = b.of group by a.id"
     catalog = Catalog.of([Relation(name, columns) for name, columns in KEYED.items()])
 
-    def planned(measured: TableStatistics | None) -> MaintainedPlan:
-        request = ModelRequest("m", sql, catalog, load_config({}), (("timezone", "UTC"),), measured=measured)
-        plan = plan_model(request, workbench.describe)
-        assert isinstance(plan, MaintainedPlan)
-        return plan
-
-    found = measure.measure(planned(None), workbench.engine)
+    found = measure.measure(_planned(workbench, sql, catalog), workbench.engine)
     assert dict(found.ranges) == {("a", "id"): KeyRange(0, 999, 1000), ("b", "of"): KeyRange(0, 999, 2000)}
-    plan = planned(found)
+    plan = _planned(workbench, sql, catalog, found)
     assert plan.root.partitioning.ranges_of is not None
     _refreshed(workbench, plan)
     _run(workbench, "insert into a select id, 3 from range(1000, 1004)")
@@ -246,8 +254,7 @@ def test_rows_in_the_order_of_time(
     """A build finds in whose files times lie in order; no copy is kept then, and the days near a change are read."""
     monkeypatch.setattr(measure, "ORDERED_FROM", 100)
     monkeypatch.setattr(measure, "ORDERED_BYTES", 100)
-    for what in ("collect", "skipping"):
-        _run(workbench, f"SET spark.databricks.delta.stats.{what} = true")
+    _with_statistics(workbench)
     columns = (Column.of("k", "int"), Column.of("ts", "timestamp"), Column.of("v", "int"))
     _run(
         workbench,
@@ -259,16 +266,10 @@ def test_rows_in_the_order_of_time(
     _run(workbench, f"insert into e select /*+ repartition_by_range(20, id) */ {rows} from range(600)")
     catalog = Catalog.of([Relation("e", columns)])
 
-    def planned(measured: TableStatistics | None) -> MaintainedPlan:
-        request = ModelRequest("m", sql, catalog, load_config({}), (("timezone", "UTC"),), measured=measured)
-        plan = plan_model(request, workbench.describe)
-        assert isinstance(plan, MaintainedPlan)
-        return plan
-
-    found = measure.measure(planned(None), workbench.engine)
+    found = measure.measure(_planned(workbench, sql, catalog), workbench.engine)
     first, last = (1_000_000 * (start + 8640 * n) for n in (0, 599))
     assert dict(found.ranges) == {("e", "ts"): KeyRange(first, last, 600)}
-    plan = planned(replace(found, rows=(("e", 30_000_000),)))
+    plan = _planned(workbench, sql, catalog, replace(found, rows=(("e", 30_000_000),)))
     assert not any(view.reason.startswith("the rows") for view in plan.helpers)
     _refreshed(workbench, plan)
     _run(workbench, f"insert into e select {rows} from range(600, 604)")

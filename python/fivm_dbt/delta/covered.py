@@ -78,7 +78,7 @@ def _less(blocks: Node, others: Node, alias: str) -> Distinct:
     both = UnionAll(branches, f"{alias}_both")
     keys = tuple(Item(f.name, f.scalar, f.type) for f in both.fields[:-1])
     is_other = Scalar.parse(f"MAX({both.fields[-1].scalar.sql})")
-    call = AggregateCall(_IS_OTHER, "max", argument=None, argument_type=None, type=INT, written=is_other)
+    call = AggregateCall.as_written(_IS_OTHER, "max", is_other, INT)
     each = Aggregate(both, f"{alias}_each", keys, (call,))
     only = Filter(each, (Scalar.parse(f"{Scalar.column(each.alias, _IS_OTHER).sql} = 0"),))
     return Distinct(Map(only, alias, tuple(Item(f.name, f.scalar, f.type) for f in each.fields[:-1])))

@@ -71,9 +71,7 @@ def _nearest(
         nearest = Filter(all_, (Scalar.parse(f"COALESCE({Scalar.column(found, _BETWEEN).sql}, 0) < {many}"),))
     else:
         extreme = Scalar.parse(f"{function}({to.sql})")
-        call = AggregateCall(
-            _NEAREST, function.lower(), argument=None, argument_type=None, type=BIGINT, written=extreme
-        )
+        call = AggregateCall.as_written(_NEAREST, function.lower(), extreme, BIGINT)
         nearest = Aggregate(pairs, found, kept, (call,))
     next_ = Scalar.column(found, _NEAREST)
     values = (*(Scalar.column(found, n) for n in names), next_, day_of(next_))

@@ -53,10 +53,7 @@ def running_from(node: Window, rows: Node, blocks: Node, of: Distinct, side: Sid
         (*_same(firsts, running, there), _compared(firsts, running, there, "<")),
     )
     calls = tuple(
-        AggregateCall(
-            p.column, p.how, argument=None, argument_type=None, type=p.type, written=_together(p, there)
-        )
-        for p in running.parts
+        AggregateCall.as_written(p.column, p.how, _together(p, there), p.type) for p in running.parts
     )
     keys = tuple(Item(k.name, Scalar.column(firsts.alias, k.name), k.type) for k in firsts.keys)
     before = Aggregate(join, alias, keys, calls)
@@ -84,7 +81,7 @@ def _firsts(blocks: Node, alias: str) -> Aggregate:
         blocks,
         alias,
         named,
-        (AggregateCall(_FIRST, "min", argument=None, argument_type=None, type=BIGINT, written=first),),
+        (AggregateCall.as_written(_FIRST, "min", first, BIGINT),),
     )
 
 

@@ -47,6 +47,13 @@ class AggregateCall:
         types = ",".join(f"_{n}:{t}" for n, (_, t) in enumerate(arguments, start=1))
         return AggregateCall(name, function, together, SparkType(f"struct<{types}>"), type_)
 
+    @staticmethod
+    def as_written(
+        name: str, function: str, written: Scalar, type_: SparkType, *, is_repeatable: bool = True
+    ) -> AggregateCall:
+        """A call that stands in ``written`` as a whole."""
+        return AggregateCall(name, function, None, None, type_, written, is_repeatable)
+
     @property
     def arguments(self) -> tuple[tuple[Scalar, SparkType], ...]:
         """What the function is called with; nothing for COUNT(*). A type that is not known, in COUNT, is void."""

@@ -232,7 +232,7 @@ def _summary(plan: Plan, engine: Recorder, bound: BoundInput) -> tuple[InputChan
         from_version=bound.old,
         to_version=bound.new,
     )
-    return change, spans_of(bound.name, times, rows) if times else ()
+    return change, spans_of(bound.name, times, rows)
 
 
 def bind(

@@ -84,14 +84,8 @@ class _Partials:
         over = self._sum(call) if call.written is None else self._written(call)
         if over is None:
             return None
-        return AggregateCall(
-            call.name,
-            call.function,
-            argument=None,
-            argument_type=None,
-            type=call.type,
-            written=over,
-            is_repeatable=call.is_repeatable,
+        return AggregateCall.as_written(
+            call.name, call.function, over, call.type, is_repeatable=call.is_repeatable
         )
 
     def _sum(self, call: AggregateCall) -> Scalar | None:
@@ -142,14 +136,6 @@ class _Partials:
             is_repeatable = call is None or call.is_repeatable
             function = call.function if call is not None else "sum"
             name = self.name(f"pane_{label}")
-            found = AggregateCall(
-                name,
-                function,
-                argument=None,
-                argument_type=None,
-                type=type_,
-                written=written,
-                is_repeatable=is_repeatable,
-            )
+            found = AggregateCall.as_written(name, function, written, type_, is_repeatable=is_repeatable)
             self.calls.append(found)
         return Scalar.column(self.alias, found.name)

@@ -136,14 +136,12 @@ class AggregateCalls:
         identity = ("", written)
         if identity not in self.found:
             type_ = self.lowering.typer.aggregate_type(written, call.function_node, self.scope.types)
-            self.found[identity] = AggregateCall(
+            self.found[identity] = AggregateCall.as_written(
                 self._call_name(node, call.function, None),
                 call.function,
-                argument=None,
-                argument_type=None,
+                written,
+                known_type(type_, node),
                 is_repeatable=is_repeatable(call, self.type_of),
-                type=known_type(type_, node),
-                written=written,
             )
         return self.found[identity]
 

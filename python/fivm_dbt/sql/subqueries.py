@@ -345,14 +345,7 @@ def _with_single(around: Around, lowered: Lowered, outer: Outer) -> tuple[Around
     value = fields[0]
     keys = tuple(Item(f.name, f.scalar, f.type) for f in fields[1 : 1 + len(outer.captured)])
     rows = AggregateCall("rows_found", "count", None, None, BIGINT)
-    one = AggregateCall(
-        "value",
-        "max",
-        argument=None,
-        argument_type=None,
-        type=value.type,
-        written=Scalar(exp.Max(this=value.scalar.ast())),
-    )
+    one = AggregateCall.as_written("value", "max", Scalar(exp.Max(this=value.scalar.ast())), value.type)
     single = Aggregate(lowered.node, lowering.alias("single"), keys, (one, rows), not keys)
     by_key, (found, number) = single.fields[: len(keys)], single.fields[len(keys) :]
     # One value for all rows is asked for once, where it is computed: DuckDB orders by nothing that may fail.

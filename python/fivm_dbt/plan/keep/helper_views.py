@@ -155,8 +155,7 @@ class HelperViews:
     def _lie_in_order(self, rows: Node, keys: tuple[Item, ...]) -> bool:
         """Whether rows of an input lie in the order of a time that tells one of the ``keys``, a date or a period."""
         periods = (key.value for key in keys if is_period(key.type, key.value))
-        copied, parts = self.views.copied(rows), self.wanted.parts
-        return any([parts.lie_in_order(copied, time) for time in self.views.times_of_input(rows, periods)])
+        return self.wanted.parts.lie_in_order(self.views, rows, periods)
 
     def rows_of_a_key(self, rows: Node, keys: Sequence[Item]) -> float | None:
         """About how many rows of an input have one key, at most; None where nobody knows."""

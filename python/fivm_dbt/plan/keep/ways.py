@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from fivm_dbt.catalog.statistics import READ_UP_TO
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.node import Node
+from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.keep.kept_views import Copied, KeptViews
 from fivm_dbt.registry import Registry
@@ -40,12 +41,12 @@ class WantedParts:
         rows = self.measured.rows_of(copied.relation)
         return rows is not None and rows <= READ_UP_TO
 
-    def lie_in_order(self, copied: Copied | None, column: str) -> bool:
-        """Whether the rows of an input lie in the order of a time, so that those near a change are read of it."""
-        if copied is None or not self.in_order or self.measured is None:
+    def lie_in_order(self, kept: KeptViews, rows: Node, values: Iterable[Scalar]) -> bool:
+        """Whether rows of an input lie in the order of a time of ``values``, so that those near a change are read."""
+        copied, times = kept.copied(rows), kept.times_of_input(rows, values)
+        if copied is None or not self.in_order or self.measured is None or copied.relation in self.dropped:
             return False
-        is_known = self.measured.range_of(copied.relation, column) is not None
-        return is_known and copied.relation not in self.dropped
+        return any(self.measured.range_of(copied.relation, time) is not None for time in times)
 
 
 KEPT_AS: Registry[Callable[[KeptViews, Any, WantedParts], Node | None]] = Registry()

@@ -81,7 +81,7 @@ def last(name: str) -> str:
 
 def written(name: str, value: Scalar, type_: SparkType) -> AggregateCall:
     """An aggregate as it stands."""
-    return AggregateCall(name, "", argument=None, argument_type=None, type=type_, written=value)
+    return AggregateCall.as_written(name, "", value, type_)
 
 
 def over(sql: str, **known: Scalar) -> Scalar:

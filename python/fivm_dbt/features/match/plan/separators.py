@@ -44,11 +44,8 @@ def by_separators(kept: KeptViews, node: Match, parts: WantedParts, length: Leng
     if not all(i.type.is_groupable for i in (*rows.items, *node.items)):
         return None
     kept.part_length = kept.part_length or length
-    copied = kept.copied(node.input)
-    is_read = parts.are_read(copied)
-    is_near = not is_read and any(
-        [parts.lie_in_order(copied, name) for name in kept.times_of_input(node.input, (time.value,))]
-    )
+    is_read = parts.are_read(kept.copied(node.input))
+    is_near = not is_read and parts.lie_in_order(kept, node.input, (time.value,))
     scan: Node = rows
     if not is_read and not is_near:
         scan = kept.keep(rows, (), "the rows of a pattern, by period", column_of(period))

@@ -141,7 +141,7 @@ class _KeptSessions:
             UnionAll(tuple(branches), alias),
             summed,
             every,
-            (AggregateCall(COUNT, "sum", argument=None, argument_type=None, type=BIGINT, written=many),),
+            (AggregateCall.as_written(COUNT, "sum", many, BIGINT),),
         )
         count = Scalar.column(summed, COUNT)
         there = Filter(net, (Scalar.parse(f"{count.sql} <> 0"),))

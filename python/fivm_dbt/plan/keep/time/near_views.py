@@ -77,14 +77,7 @@ def _extremes(near: Near, names: Mapping[str, str]) -> Iterator[AggregateCall]:
     kept = () if near.covered is None else (near.covered.time, *near.covered.parts)
     for extreme in kept:
         written = Scalar.parse(f"{extreme.how.upper()}({moved(extreme.argument, names).sql})")
-        yield AggregateCall(
-            extreme.column,
-            extreme.how,
-            argument=None,
-            argument_type=None,
-            type=extreme.type,
-            written=written,
-        )
+        yield AggregateCall.as_written(extreme.column, extreme.how, written, extreme.type)
 
 
 @dataclass

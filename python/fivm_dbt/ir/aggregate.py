@@ -52,7 +52,15 @@ class AggregateCall:
         name: str, function: str, written: Scalar, type_: SparkType, *, is_repeatable: bool = True
     ) -> AggregateCall:
         """A call that stands in ``written`` as a whole."""
-        return AggregateCall(name, function, None, None, type_, written, is_repeatable)
+        return AggregateCall(
+            name=name,
+            function=function,
+            argument=None,
+            argument_type=None,
+            type=type_,
+            written=written,
+            is_repeatable=is_repeatable,
+        )
 
     @property
     def arguments(self) -> tuple[tuple[Scalar, SparkType], ...]:

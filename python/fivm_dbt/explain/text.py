@@ -8,6 +8,7 @@ from typing import Any
 
 from fivm_dbt.errors import Span
 from fivm_dbt.explain.access import access_paths
+from fivm_dbt.explain.built_in_part import in_part_lines, reached
 from fivm_dbt.explain.deltas import delta_lines
 from fivm_dbt.explain.inequality import inequality_lines
 from fivm_dbt.explain.operators import maintenance
@@ -17,7 +18,6 @@ from fivm_dbt.explain.statements import sides, statement_lines
 from fivm_dbt.explain.view_trees import view_tree_lines
 from fivm_dbt.explain.words import story
 from fivm_dbt.ir.printer import render
-from fivm_dbt.ir.within import Near
 from fivm_dbt.naming import CLOCK, COUNT, PARTITION
 from fivm_dbt.parts.shift import duration
 from fivm_dbt.plan.model.inputs import PlanInput
@@ -84,6 +84,9 @@ def _maintained(plan: MaintainedPlan, statements: bool) -> list[str]:
             ]
     if plan.clock_kinds:
         parts += [_heading(f"delta of {plan.model} when the clock moves"), *delta_lines(plan, CLOCK)]
+    in_part = tuple(in_part_lines(plan))
+    if in_part:
+        parts += [_heading("built in part"), *in_part]
     products = tuple(product_lines(plan))
     if products:
         parts += [_heading("changes that are products"), *products]
@@ -129,11 +132,7 @@ def _recomputed_parts(recompute: Recompute) -> list[str]:
     lines = [
         f"where only inputs changed whose times tell it, for the rows that these reach, by {parts.column}:"
     ]
-    for reach in parts.inputs:
-        low, high = (None if end is None else -end for end in (reach.high, reach.low))
-        near = Near(reach.relation, reach.column, reach.type, low, high)
-        lines.append(f"  {parts.column} in {near}")
-    return lines
+    return [*lines, *(f"  {reached(parts, reach)}" for reach in parts.inputs)]
 
 
 def _completions(plan: Plan) -> list[str]:

@@ -12,11 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from fivm_dbt.delta.distances import Distances
+from fivm_dbt.delta.term import scans
 from fivm_dbt.delta.ways import TooMany, Unknown
-from fivm_dbt.ir.moments import kind_of
+from fivm_dbt.ir.moments import is_utc, kind_of
 from fivm_dbt.ir.node import Field, Item, Node
+from fivm_dbt.ir.nodes import Map
 from fivm_dbt.ir.reads import Scan
+from fivm_dbt.naming import PREFIX
+from fivm_dbt.plan.model.plan import MaintainedPlan
 from fivm_dbt.plan.model.recompute import InputReach, RecomputedParts
+from fivm_dbt.plan.model.view import View
 
 Place = tuple[int, ...]
 
@@ -35,6 +40,70 @@ def recomputed_parts(
         if reaches:
             return RecomputedParts(stored[name].name, stored[name].type, reaches)
     return None
+
+
+def parts_of_views(plan: MaintainedPlan) -> dict[str, RecomputedParts]:
+    """The same of what a maintained model keeps: by view, of those in which it is known for some relation that is read.
+
+    A state has one row for each of its keys, whatever the rows below it are: its keys are the columns of a result. The
+    time of a view is the one by which a view above it reads it, or else that of its partitions.
+    """
+    found: dict[str, RecomputedParts] = {}
+    wanted: dict[str, str] = {}
+    for view in reversed(plan.stored):
+        parts = _parts_of_view(view, wanted.get(view.name), is_utc=is_utc(plan.session))
+        if parts is None:
+            continue
+        found[view.name] = parts
+        for reach in parts.inputs:
+            below = plan.helper(reach.relation)
+            key = None if below is None else dict(below.times).get(reach.column)
+            if key is not None:
+                wanted.setdefault(reach.relation, key)
+    return found
+
+
+def reach_in_part(
+    plan: MaintainedPlan, parts: Mapping[str, RecomputedParts], view: str, relation: str
+) -> InputReach | None:
+    """How far changes of a relation reach in a view that reads it, by the ``parts`` of all; None where nobody knows.
+
+    Of a view below its changes are known by the time that it is computed by. Whether rows without one are among them is
+    not, and in the order of time these come before all others: so nothing is known where an end is open.
+    """
+    reach = parts[view].reach(relation) if view in parts else None
+    below = plan.helper(relation)
+    if reach is None or below is None:
+        return reach
+    is_same = relation in parts and dict(below.times).get(reach.column) == parts[relation].column
+    return reach if is_same and reach.low is not None and reach.high is not None else None
+
+
+def inputs_in_part(plan: MaintainedPlan, parts: Mapping[str, RecomputedParts]) -> frozenset[str]:
+    """The inputs of whose changes it is known which part of each view they reach, by the ``parts`` of the views."""
+    return frozenset(item.name for item in plan.inputs if _is_in_part(plan, parts, item.name))
+
+
+def _is_in_part(plan: MaintainedPlan, parts: Mapping[str, RecomputedParts], name: str) -> bool:
+    reached = {name}
+    for view in plan.stored:
+        read = reached.intersection(scan.relation for scan in scans(view.core))
+        if any(reach_in_part(plan, parts, view.name, relation) is None for relation in read):
+            return False
+        if read:
+            reached.add(view.name)
+    return True
+
+
+def _parts_of_view(view: View, wanted: str | None, *, is_utc: bool) -> RecomputedParts | None:
+    if view.state.is_global or view.step is not None:
+        return None
+    placing = view.state.placing
+    keys = {
+        k.name: k for k in sorted(view.state.keys, key=lambda k: (k.name != wanted, k.name not in placing))
+    }
+    rows = Map(view.core, f"{PREFIX}keys", tuple(keys.values()))
+    return recomputed_parts(rows, keys, tuple(keys), is_utc=is_utc)
 
 
 def _reaches(node: Node, field: Field, *, is_utc: bool) -> Iterator[InputReach]:

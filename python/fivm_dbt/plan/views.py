@@ -175,10 +175,11 @@ class _Views:
             reason=reason,
             is_payload=is_payload,
             step=_step(root.core),
+            times=tuple(_shown_times(root)),
         )
         self.views.append(replace(view, products=self._products(view, flat, placed)))
         if view.step is None:
-            self._times[name] = dict(_shown_times(root))
+            self._times[name] = dict(view.times)
         shown = {key: output for output, key in root.shown if key is not None}
         placing = _placing(state)
         if placing and all(column in shown for column, _ in placing):

@@ -16,6 +16,12 @@ from typing import Any
 REMEMBERED = 20
 """So many refreshes are remembered."""
 
+REMEMBERED_PARTS = 5
+"""So many builds of parts are."""
+
+AROUND_A_PART = 1.0
+"""Seconds of a build of a part, however small it is: its statement, and the commit."""
+
 ALIKE = 2
 """Two changes are alike if one has at most so many times the rows of the other."""
 
@@ -118,16 +124,27 @@ class Expected:
 
 
 @dataclass(frozen=True)
+class BuiltInPart:
+    """The seconds in which a ``share`` of a model was built, up to 1 of its root."""
+
+    share: float
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Costs:
     """What is known when a refresh begins: seconds of the last build, rows of each input since, the last refreshes.
 
-    ``given_up`` counts the builds in a row that stood in the place of a refresh.
+    ``given_up`` counts the builds in a row that stood in the place of a refresh, ``parts`` those of parts.
     """
 
     build: float | None = None
     rows: Mapping[str, int] = field(default_factory=dict)
     spent: tuple[Spent, ...] = ()
     given_up: int = 0
+    in_part: tuple[BuiltInPart, ...] = ()
+    """The last builds of parts."""
+    parts: int = 0
 
     # What has been
 
@@ -150,11 +167,16 @@ class Costs:
         if seconds is None or not changed:
             return replace(self, rows=rows)
         new = Spent({name: sum(both) for name, both in changed.items()}, seconds, written or {})
-        return replace(self, rows=rows, spent=(*self.spent, new)[-REMEMBERED:], given_up=0)
+        return replace(self, rows=rows, spent=(*self.spent, new)[-REMEMBERED:], given_up=0, parts=0)
 
     def instead(self) -> Costs:
         """Of a build in the place of a refresh: what is known of refreshes holds still."""
-        return Costs(spent=self.spent, given_up=self.given_up + 1)
+        return Costs(spent=self.spent, given_up=self.given_up + 1, in_part=self.in_part)
+
+    def built_in_part(self, share: float, seconds: float | None) -> Costs:
+        """After a build of a part in the place of a refresh."""
+        new = [] if seconds is None else [BuiltInPart(share, seconds)]
+        return replace(self, in_part=(*self.in_part, *new)[-REMEMBERED_PARTS:], parts=self.parts + 1)
 
     # What is expected
 
@@ -202,6 +224,18 @@ class Costs:
             return Expected(None, self.build)
         return self._believed(max([least + sum(s - least for s in known), *known]))
 
+    def of_part(self, share: float) -> float | None:
+        """The seconds of a build of a share of the model: as of one alike, or in proportion to a build.
+
+        >>> known = Costs(10.0, in_part=(BuiltInPart(0.1, 7.0),))
+        >>> known.of_part(0.15), known.of_part(0.5), Costs().of_part(0.5)
+        (7.0, 6.0, None)
+        """
+        alike = [b.seconds for b in self.in_part if b.share <= ALIKE * share and share <= ALIKE * b.share]
+        if alike:
+            return median_low(alike)
+        return None if self.build is None else AROUND_A_PART + share * self.build
+
     def may_be_dearer(self, relation: str, rows: int | None, *, is_read: bool) -> bool:
         """Whether a change of at most so many rows has to be counted before it is applied. None is any number."""
         if self.build is None:
@@ -231,7 +265,7 @@ class Costs:
 
     def _believed(self, seconds: float, *, is_sure: bool = False) -> Expected:
         is_of_many = sum(self.rows.values()) >= MANY_ROWS
-        return Expected(seconds * DOUBTED**self.given_up, self.build, is_sure, is_of_many)
+        return Expected(seconds * DOUBTED ** (self.given_up + self.parts), self.build, is_sure, is_of_many)
 
     def _of(self, changed: Mapping[str, int]) -> list[Spent]:
         """The refreshes after changes of the same inputs, oldest first."""
@@ -276,19 +310,25 @@ class Costs:
         spent = [
             {"changed": dict(s.changed), "seconds": s.seconds, "written": dict(s.written)} for s in self.spent
         ]
-        return {"build": self.build, "rows": dict(self.rows), "spent": spent, "given_up": self.given_up}
+        known = {"build": self.build, "rows": dict(self.rows), "spent": spent, "given_up": self.given_up}
+        in_part = [{"share": b.share, "seconds": b.seconds} for b in self.in_part]
+        return {**known, "in_part": in_part, "parts": self.parts} if in_part or self.parts else known
 
     @staticmethod
     def of(data: Mapping[str, Any] | None) -> Costs:
         """
-        >>> known = Costs(9.5, {"r": 100}, (Spent({"r": 3}, 1.25, {"r": 4}),), 1)
+        >>> known = Costs(9.5, {"r": 100}, (Spent({"r": 3}, 1.25, {"r": 4}),), 1, (BuiltInPart(0.5, 2.0),), 1)
         >>> Costs.of(known.as_dict()) == known, Costs.of(None) == Costs()
         (True, True)
         """
         if not data:
             return Costs()
         spent = tuple(Spent(s["changed"], float(s["seconds"]), s.get("written", {})) for s in data["spent"])
-        return Costs(data["build"], data["rows"], spent, int(data["given_up"]))
+        in_part = tuple(BuiltInPart(b["share"], b["seconds"]) for b in data.get("in_part", ()))
+        given_up, parts = int(data["given_up"]), int(data.get("parts", 0))
+        return Costs(
+            data["build"], data["rows"], spent=spent, given_up=given_up, in_part=in_part, parts=parts
+        )
 
 
 NOTHING = Costs()
@@ -318,6 +358,8 @@ def known_after(costs: Costs, detail: Mapping[str, Any], committed: str) -> Cost
         return costs.built(seconds)
     if detail["kind"] != "refresh":
         return costs
+    if (share := detail.get("built_share")) is not None:
+        return costs.built_in_part(share, seconds)
     return costs.refreshed(dict(_changed(detail)), seconds, detail.get("written"))
 
 

@@ -23,9 +23,7 @@ from fivm_dbt.refresh.bind import (
     versions_read,
     versions_text,
 )
-from fivm_dbt.refresh.build import BuildRun
 from fivm_dbt.refresh.clock import finished_clock, is_by_the_day, movement, read_clock
-from fivm_dbt.refresh.costs import Expected
 from fivm_dbt.refresh.decide import (
     Decision,
     broken_promise,
@@ -37,6 +35,7 @@ from fivm_dbt.refresh.decide import (
     why_rebuild,
 )
 from fivm_dbt.refresh.dropped import recorded_drops
+from fivm_dbt.refresh.guard import GuardedRun
 from fivm_dbt.refresh.heads import next_head, with_open
 from fivm_dbt.refresh.layout import state_sizes
 from fivm_dbt.refresh.model_parts import last_recorded, record_partitions
@@ -75,7 +74,7 @@ class _Moved:
     """The input whose change is computed by the delta that reads it."""
 
 
-class MaintainedRun(BuildRun):
+class MaintainedRun(GuardedRun):
     """One call of a refresh of a maintained model."""
 
     def execute(self, full_refresh: bool, state: State | None = None) -> Report:
@@ -116,10 +115,9 @@ class MaintainedRun(BuildRun):
             return self._report(
                 "refreshed" if rolled_forward else "no change", state.finished.refresh, rolled=rolled_forward
             )
-        expected = self._expected_of_written(observed)
-        if expected.is_dearer(is_read=self.plan.is_read):
-            self.expected = expected.seconds
-            return self._build(state, expected.text, costs=self.costs.instead())
+        built = self._instead_of_reading(state, observed, clock)
+        if built is not None:
+            return built
         self.decided(Decision("refreshed", movement(clock), observed))
         buckets = int(state.finished.detail["buckets"])
         self.engine.expect(expected_reads(self.plan, observed, self.base))
@@ -146,36 +144,11 @@ class MaintainedRun(BuildRun):
         if not binding.moved:
             return self._advance(moved)
         if changes:
-            expected = self.costs.expected({c.relation: c.inserted + c.deleted for c in changes})
-            self.expected = expected.seconds
-            if self._may_build() and expected.is_dearer(is_read=self.plan.is_read):
-                return self._build(state, expected.text, costs=self.costs.instead())
+            built = self._instead_of_applying(state, observed, binding, changes)
+            if built is not None:
+                return built
         update = self._update(moved.binding)
         return self._apply(moved, update) if binding.changed else self._only_time_passed(moved, update)
-
-    def _expected_of_written(self, observed: Mapping[str, Observed]) -> Expected:
-        """What the histories of the inputs let expect, before a change is read: nothing where a build is no choice.
-
-        Nor is it where only the rows of the change tell whether a build may be: of inputs that are promised not to
-        change, or whose old parts may have been dropped.
-        """
-        moved = [o for o in observed.values() if o.moved]
-        items = [self.plan.input(o.name) for o in moved]
-        if not self._may_build() or any(i.is_static or i.retention is not None for i in items):
-            return Expected(None, None)
-        return self.costs.expected_of_written({o.name: o.rows_written for o in moved})
-
-    def _may_be_dearer(self, observed: Mapping[str, Observed]) -> bool:
-        """Whether the change has to be counted before it is applied, because a build might cost less."""
-        return self._may_build() and any(
-            self.costs.may_be_dearer(o.name, o.rows_written, is_read=self.plan.is_read)
-            for o in observed.values()
-            if o.moved
-        )
-
-    def _may_build(self) -> bool:
-        """Whether a build may stand in the place of a refresh. What was dropped since no build computes again."""
-        return self.plan.config.fivm_rebuild == "auto" and not self.dropped
 
     def _complete(self, finished: Coverage) -> None:
         """Do what comes after a commit, where the last refresh was cut off there."""

@@ -9,6 +9,7 @@ from fivm_dbt.refresh.decide import Decision, why_rebuild
 from fivm_dbt.refresh.dropped import recorded_drops
 from fivm_dbt.refresh.observe import Finished, Observed, State, observe
 from fivm_dbt.refresh.publish import publish
+from fivm_dbt.refresh.reach import ChangesByTime
 from fivm_dbt.refresh.recompute import Touched, find_touched, write_recomputed
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.refresh.run import Run
@@ -80,4 +81,4 @@ class RecomputedRun(Run[RecomputedPlan]):
         by_itself = self.plan.recompute.changes_by_itself or self.plan.not_repeatable is not None
         if by_itself or (clock is not None and clock.moved):
             return None
-        return find_touched(self.plan, self.engine, moved, state.inputs)
+        return find_touched(self.plan, ChangesByTime(self.plan, self.engine, moved, state.inputs))

@@ -25,7 +25,7 @@ from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.spark.added import added_up, read_summed, stored_and_staged, summed
 from fivm_dbt.spark.formats import FORMAT
-from fivm_dbt.spark.near_changes import near_changes
+from fivm_dbt.spark.near_changes import in_ranges, near_changes
 from fivm_dbt.spark.part_time import instant, whole
 from fivm_dbt.spark.pieces import table, union_all
 from fivm_dbt.spark.select import Reader
@@ -95,6 +95,7 @@ class _Sides:
 
     def _scan(self, scan: Scan, where: exp.Expr | None) -> exp.Expr:
         alias = identifier(scan.alias)
+        where = self._also_within(scan.relation, where)
         if scan.side is Side.DELTA:
             return _aliased(self._staged(scan), alias)
         if scan.side is Side.COUNTED:
@@ -115,6 +116,12 @@ class _Sides:
         version = bound.old if is_old else bound.new
         assert version is not None, f"no version of {scan.relation}"
         return read_version(self._plan, scan.relation, version, scan.alias, where)
+
+    def _also_within(self, relation: str, where: exp.Expr | None) -> exp.Expr | None:
+        """A condition on the rows of a relation, and that they are in the part that is built."""
+        w = self._binding.within_of(self._of, relation)
+        test = None if w is None else in_ranges(w.column, w.type, w.ranges, or_null=True)
+        return where if test is None else exp.and_(*([] if where is None else [where]), test, copy=False)
 
     def _view(
         self, helper: View, bound: BoundInput, scan: Scan, where: exp.Expr | None, *, is_old: bool

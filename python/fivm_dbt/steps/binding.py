@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from fivm_dbt.catalog import SparkType
 from fivm_dbt.delta.products import FactorisedDelta, ProductDelta
 from fivm_dbt.delta.prune import prune_terms
 from fivm_dbt.delta.term import Term
@@ -70,6 +71,8 @@ class Binding:
     """When the rows of staged changes were, where a read is bounded by that."""
     tails: frozenset[str] = frozenset()
     """The views that have something in the tail: appended to them, and not in their partitions yet."""
+    within: tuple[Within, ...] = ()
+    """What is read where a part of the states is built."""
     small: frozenset[str] = frozenset()
     """The inner views of which one task computes what their keys show: few rows are in the touched partitions."""
 
@@ -96,6 +99,23 @@ class Binding:
         helpers = (BoundInput(v.name, "built", None, 0) for v in plan.helpers)
         inputs = (*(i for i in self.inputs if i.name in own), *helpers)
         return replace(self, inputs=inputs, changed=frozenset(), factorised=frozenset())
+
+    def while_built_in_part(self, plan: Plan, views: Iterable[View], within: tuple[Within, ...]) -> Binding:
+        """The same where only some ``views`` are built, and of what they read what is ``within``: others are there."""
+        own, built = {i.name for i in plan.inputs}, {view.name for view in views}
+        before = self.version_before
+        helpers = (
+            BoundInput(v.name, "built", None, 0)
+            if v.name in built
+            else BoundInput(v.name, "static", before, before)
+            for v in plan.helpers
+        )
+        inputs = (*(i for i in self.inputs if i.name in own), *helpers)
+        return replace(self, inputs=inputs, changed=frozenset(), factorised=frozenset(), within=within)
+
+    def within_of(self, view: View, relation: str) -> Within | None:
+        """The rows of a relation that are read where a part of a view is built; None for all of them."""
+        return next((w for w in self.within if (w.view, w.relation) == (view.name, relation)), None)
 
     def with_touched(self, touched: Iterable[Touched]) -> Binding:
         return replace(self, touched=(*self.touched, *touched))
@@ -151,6 +171,17 @@ class Span:
     relation: str
     column: str
     times: Intervals
+
+
+@dataclass(frozen=True)
+class Within:
+    """Of a ``relation`` a ``view`` reads rows with a ``column`` in some ranges, which may be open, or without one."""
+
+    view: str
+    relation: str
+    column: str
+    type: SparkType
+    ranges: tuple[tuple[int | None, int | None], ...]
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def by_range(column: str, width: int) -> Partitioning:
 def by_period(key: Item, unit: str) -> Partitioning:
     """Partitions by the periods of a key that is a time."""
     expression, type_ = _period(key, unit)
-    return Partitioning("time", expression, type_, f"{unit} of key {key.name}")
+    return Partitioning("time", expression, type_, f"{unit} of key {key.name}", unit=unit)
 
 
 def is_period(type_: SparkType, value: Scalar) -> bool:

@@ -59,6 +59,8 @@ class Partitioning:
     buckets: int | None = None
     ranges_of: str | None = None
     """The key whose numbers each partition has a range of."""
+    unit: str | None = None
+    """The period of time that each partition has: year, month, day or hour."""
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,8 @@ class View:
     """Its delta where that of a view below it comes as a product."""
     eager: tuple[EagerDelta, ...] = ()
     """Its delta for the change of an input, by which the rows of another one are grouped first."""
+    times: tuple[tuple[str, str], ...] = ()
+    """The shown columns that are times or numbers, each with the key of the state that it is."""
     over_time: TimeClass | None = None
     """What a refresh looks at because of windows, frames or sequences of time, if it has any."""
 

@@ -254,7 +254,7 @@ def test_is_cut_off_before_or_after_each_statement(in_part: list[Reached]) -> No
         while not is_done:
             _rewritten(bench, 2, by=3)
             try:
-                bench.refresh(Interrupting(bench.engine, number, after=after))  # type: ignore[arg-type]
+                bench.refresh(Interrupting(bench.engine, number, after=after))
                 is_done = True
             except Interrupted:
                 assert bench.refresh().action in ("rebuilt", "no change")

@@ -19,10 +19,9 @@ def in_part_lines(plan: MaintainedPlan) -> Iterator[str]:
     yield f"after changes of {', '.join(inputs)} alone, where a refresh is expected to cost more"
     known = {*inputs, *(view.name for view in plan.helpers)}
     for view in plan.stored:
-        relations = [r.relation for r in parts[view.name].inputs] if view.name in parts else []
-        for relation in sorted(known.intersection(relations)):
-            reach = reach_in_part(plan, parts, view.name, relation)
-            if reach is not None:
+        own = parts.get(view.name)
+        for reach in () if own is None else own.inputs:
+            if reach.relation in known and reach_in_part(plan, parts, view.name, reach.relation) is not None:
                 yield f"  {plan.layout.label(view)}: {reached(parts[view.name], reach)}"
 
 

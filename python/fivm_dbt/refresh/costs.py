@@ -236,14 +236,15 @@ class Costs:
             return median_low(alike)
         return None if self.build is None else AROUND_A_PART + share * self.build
 
-    def may_be_dearer(self, relation: str, rows: int | None, *, is_read: bool) -> bool:
-        """Whether a change of at most so many rows has to be counted before it is applied. None is any number."""
+    def may_be_dearer(self, relation: str, rows: int | None, *, is_read: bool, of_build: float = 1.0) -> bool:
+        """Whether a change of at most so many rows may be dearer than a share ``of_build``. None is any number."""
         if self.build is None:
             return False
+        least = of_build * self.build
         if rows is None:
-            has_been = any(s.seconds > self.build for s in self._of({relation: 0}))
+            has_been = any(s.seconds > least for s in self._of({relation: 0}))
             return has_been or not self._of({relation: 0})
-        return self.expected({relation: rows}).is_dearer(is_read=is_read)
+        return replace(self.expected({relation: rows}), build=least).is_dearer(is_read=is_read)
 
     def expected_of_written(self, written: Mapping[str, int | None]) -> Expected:
         """Of a refresh whose changes nobody has counted, by how many rows of each input have been written.

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from fivm_dbt.refresh.bind import bind, versions_read
 from fivm_dbt.refresh.build import BuildRun
-from fivm_dbt.refresh.costs import Costs, Expected
+from fivm_dbt.refresh.costs import Expected
 from fivm_dbt.refresh.decide import Decision
 from fivm_dbt.refresh.heads import next_head
 from fivm_dbt.refresh.model_parts import record_partitions
 from fivm_dbt.refresh.observe import Finished, Observed
-from fivm_dbt.refresh.reach import Reached, share_of
+from fivm_dbt.refresh.reach import Reached
 from fivm_dbt.refresh.report import Report
 from fivm_dbt.spark.built_in_part import part_rows, write_parts
 from fivm_dbt.spark.validate import validate
 from fivm_dbt.steps.binding import BoundClock, staged_state
 from fivm_dbt.steps.kinds import StageState
 from fivm_dbt.steps.order import builds
-
-ASKED_FROM = 0.5
-"""So much of a build's seconds a refresh has to be expected to take before the times of its changes are asked for."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +46,8 @@ class PartialBuildRun(BuildRun):
         plan, parts = self.plan, part.reached.parts
         self.decided(Decision("rebuilt", part.text, observed))
         binding = bind(plan, observed, buckets=int(state.finished.detail["buckets"]), clock=clock)
-        views = [p.view for p in parts]
         built = replace(binding, before=self.base, tails=self.tail.views)
-        built = built.while_built_in_part(plan, views, part.reached.within)
+        built = built.while_built_in_part(plan, [p.view for p in parts], part.reached.within)
         self.engine.progress(f"building {100 * part.share:.2g} % of {plan.model}: {part.text}")
         read = {s.view.name for s in builds(plan) if isinstance(s, StageState)}
         staged = [p for p in parts if p.view.name in read]
@@ -71,7 +66,7 @@ class PartialBuildRun(BuildRun):
         validate(written.sql(dialect="spark"), [staged_state(plan, p.view) for p in staged])
         try:
             # Views that are not built are read in the same table.
-            reads_others = any(view.name in read and view not in views for view in plan.stored)
+            reads_others = not read <= {p.view.name for p in parts}
             note = head.note(plan.state_relation)
             self.engine.commit(written, note, self.base, reads_replaced=not reads_others)
         except Exception as error:
@@ -80,33 +75,3 @@ class PartialBuildRun(BuildRun):
         record_partitions(plan, self.engine, state.next_refresh, versions_read(binding), None)
         self._show()
         return self._report("rebuilt", state.next_refresh, reason=part.text)
-
-
-def may_pay(expected: Expected, *, is_read: bool) -> bool:
-    """Whether it is worth the while to ask for the times of changes."""
-    least = may_pay_from(expected)
-    return least is not None and replace(expected, build=least).is_dearer(is_read=is_read)
-
-
-def may_pay_from(known: Expected | Costs) -> float | None:
-    """The seconds of a build of a part that a refresh is compared with, before anything is known of the part."""
-    return None if known.build is None else ASKED_FROM * known.build
-
-
-def judged(
-    reached: Reached, partitions: Mapping[str, int], costs: Costs, expected: Expected, *, is_read: bool
-) -> PartialBuild | None:
-    """The build of these parts, where it is expected to cost less than a refresh and than a build of all.
-
-    ``partitions`` are those that each view has.
-    """
-    shares = [share_of(part, partitions.get(part.view.name, 0)) for part in reached.parts]
-    if not shares or shares[-1] is None:
-        return None
-    # What is placed by a hash below is taken for as large a part as the rest.
-    share = max(share for share in shares if share is not None)
-    seconds = costs.of_part(share)
-    if seconds is None or expected.build is None or seconds >= expected.build:
-        return None
-    found = PartialBuild(reached, share, replace(expected, build=seconds))
-    return found if found.expected.is_dearer(is_read=is_read) else None

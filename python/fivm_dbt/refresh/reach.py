@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import datetime, timedelta, timezone
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import DATE
 from fivm_dbt.delta.term import scans
 from fivm_dbt.parts.intervals import Intervals
+from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.shift import DAY
 from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
 from fivm_dbt.plan.model.recompute import InputReach, RecomputedParts
 from fivm_dbt.plan.model.view import View
-from fivm_dbt.plan.recomputed_parts import parts_of_views, reach_in_part
+from fivm_dbt.plan.recomputed_parts import reach_in_part
 from fivm_dbt.refresh.observe import Observed, RecordedInput, keeps_columns
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.writes import MAX_LITERALS
@@ -29,12 +30,12 @@ from fivm_dbt.spark.near_changes import Range, daily, times_of
 from fivm_dbt.spark.reads import presented
 from fivm_dbt.steps.binding import Within
 
-_EPOCH = date(1970, 1, 1)
-_FIRST, _LAST = ((day - _EPOCH).days * DAY for day in (date(1, 1, 1), date(9999, 1, 1)))
-"""Dates that are periods of Python's calendar, with the next one."""
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=timezone.utc), timedelta(microseconds=1)
+_FIRST, _LAST = ((datetime(year, 1, 1, tzinfo=timezone.utc) - _EPOCH) // _MICROSECOND for year in (1, 9999))
+"""Dates that are in periods of Python's calendar, with the next one."""
 
-_NEXT = {"day": 1, "month": 31, "year": 366}
-"""From the first day of a period so many days later it is the next one, or the second to the fourth of its days."""
+_PERIODS = {unit: Length.of(unit) for unit in ("day", "month", "year")}
+"""The periods of a date that partition a state."""
 
 DAYS_OF = {"year": 365.0, "month": 30.4, "day": 1.0, "hour": 1 / 24}
 """How long the periods are that partition a state, in days."""
@@ -139,23 +140,21 @@ class Reached:
     within: tuple[Within, ...]
 
 
-def reached_views(plan: MaintainedPlan, changes: ChangesByTime) -> Reached | None:
-    """What has to be computed anew of each view; None where that may be any row of one of them.
+def reached_views(
+    plan: MaintainedPlan, parts: Mapping[str, RecomputedParts], changes: ChangesByTime
+) -> Reached | None:
+    """What has to be computed anew of each view, by the ``parts`` of all; None where that may be any row of one.
 
     From the inputs up, a view is reached by what it reads; and from the model down, of a view below all that is needed
     is computed, and not only what is reached.
     """
-    parts = parts_of_views(plan)
     rows: dict[str, list[Range]] = {}
     for view in plan.stored:
-        moved = sorted(_read(view) & (changes.moved | rows.keys()))
-        if not moved:
-            continue
-        found = [_reached_by(plan, parts, view, name, changes, rows) for name in moved]
-        known = [ranges for ranges in found if ranges is not None]
-        if len(known) < len(found):
-            return None
-        rows[view.name] = [r for ranges in known for r in ranges]
+        for name in sorted(_read(view) & (changes.moved | rows.keys())):
+            found = _reached_by(plan, parts, view, name, changes, rows)
+            if found is None:
+                return None
+            rows.setdefault(view.name, []).extend(found)
     within: list[Within] = []
     reached: list[Part] = []
     for view in reversed([v for v in plan.stored if v.name in rows]):
@@ -195,33 +194,31 @@ def in_whole_partitions(part: Part) -> Part:
     Whole files are replaced then, and none is read.
     """
     state, ranges = part.view.state, tuple(_closed(part.ranges))
-    unit, is_date = state.partitioning.unit, part.type == DATE == state.partitioning.type
+    length, is_date = (
+        _PERIODS.get(state.partitioning.unit or ""),
+        part.type == DATE == state.partitioning.type,
+    )
     are_known = len(ranges) == len(part.ranges) and all(
         low >= _FIRST and high < _LAST for low, high in ranges
     )
-    if not is_date or unit not in _NEXT or state.placing != (part.column,) or not are_known:
+    if length is None or not is_date or state.placing != (part.column,) or not are_known:
         return part
-    starts: set[date] = set()
-    for low, high in ranges:
-        day, last = (_EPOCH + timedelta(days=micros // DAY) for micros in (low, high))
-        day = _start(day, unit)
-        while day <= last and len(starts) <= MAX_LITERALS:
-            starts.add(day)
-            day = _start(day + timedelta(days=_NEXT[unit]), unit)
-    if len(starts) > MAX_LITERALS:
+    periods = Intervals.of(
+        *((length.part_of(_instant(low)), length.part_of(_instant(high))) for low, high in ranges)
+    )
+    if len(periods) > MAX_LITERALS:
         return part
-    periods = ((_micros(day), _micros(_start(day + timedelta(days=_NEXT[unit]), unit)) - 1) for day in starts)
-    texts = ("n", *(f"v{day.isoformat()}" for day in sorted(starts)))
-    return replace(part, ranges=Intervals.of(*periods).ranges, partitions=texts)
+    whole = ((_micros(length.start_of(a)), _micros(length.end_of(b)) - 1) for a, b in periods.ranges)
+    texts = ("n", *(f"v{length.start_of(period).date().isoformat()}" for period in periods))
+    return replace(part, ranges=tuple(whole), partitions=texts)
 
 
-def _start(day: date, unit: str) -> date:
-    """The first day of the period that a day lies in."""
-    return day if unit == "day" else day.replace(day=1) if unit == "month" else day.replace(month=1, day=1)
+def _instant(micros: int) -> datetime:
+    return _EPOCH + micros * _MICROSECOND
 
 
-def _micros(day: date) -> int:
-    return (day - _EPOCH).days * DAY
+def _micros(instant: datetime) -> int:
+    return (instant - _EPOCH) // _MICROSECOND
 
 
 def share_of(part: Part, partitions: int) -> float | None:

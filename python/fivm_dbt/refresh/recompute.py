@@ -54,14 +54,15 @@ def find_touched(plan: RecomputedPlan, changes: ChangesByTime) -> Touched | None
     parts = plan.recompute.parts
     if parts is None or not changes.are_told:
         return None
-    reaches = [parts.reach(name) for name in sorted(changes.moved)]
-    known = [reach for reach in reaches if reach is not None]
-    found = [changes.reached(reach) for reach in known] if len(known) == len(reaches) else [None]
-    ranges = [r for some in found if some is not None for r in some]
+    ranges: list[Range] = []
+    for name in sorted(changes.moved):
+        reach = parts.reach(name)
+        found = None if reach is None else changes.reached(reach)
+        if found is None:
+            return None
+        ranges += found
     rows = in_ranges(parts.column, parts.type, ranges, or_null=True)
-    if rows is None or None in found:
-        return None
-    return Touched(rows, dict(_needed(parts, ranges)))
+    return None if rows is None else Touched(rows, dict(_needed(parts, ranges)))
 
 
 def _needed(parts: RecomputedParts, ranges: list[Range]) -> list[tuple[str, Condition]]:

@@ -9,13 +9,14 @@ from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.ir.scalar import column_ast
-from fivm_dbt.naming import OF, PARTITION
+from fivm_dbt.naming import OF
 from fivm_dbt.plan.model.head import NextHead
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.spark.heads import COVERED, is_in_tail
 from fivm_dbt.spark.near_changes import Range, in_ranges
 from fivm_dbt.spark.pieces import Condition, table, union_all
+from fivm_dbt.spark.reads import in_partitions
 from fivm_dbt.spark.state import build_query
 from fivm_dbt.spark.states import as_stored, lay_out_rows, of_view, renamed, tail_rows, with_head
 from fivm_dbt.steps.binding import Binding, staged_state
@@ -39,6 +40,13 @@ class Part:
         """Whether a row of the state is one of them."""
         test = in_ranges(self.column, self.type, self.ranges, or_null=True)
         return exp.Boolean(this=True) if test is None else test
+
+    @property
+    def in_partitions(self) -> Condition | None:
+        """The same of a row that lies in the partitions; None where the part is not whole ones."""
+        if self.partitions is None:
+            return None
+        return in_partitions("", [exp.Literal.string(text) for text in self.partitions])
 
 
 def part_rows(plan: Plan, part: Part, binding: Binding) -> exp.Select:
@@ -81,23 +89,20 @@ def write_parts(
 
 def _left_in_tail(plan: Plan, parts: Sequence[Part], binding: Binding) -> list[tuple[View, exp.Expr]]:
     """What has been appended to the views, and is in none of the parts, which are partitions."""
-    built = {part.view.name: part.partitions or () for part in parts}
+    goes = {part.view.name: part.in_partitions for part in parts}
     found: list[tuple[View, exp.Expr]] = []
     for view in plan.stored:
         if view.name in binding.tails:
-            goes = built.get(view.name)
-            stays = None if goes is None else exp.Not(this=_among(PARTITION, goes))
+            gone = goes.get(view.name)
+            stays = None if gone is None else exp.Not(this=gone)
             found.append((view, tail_rows(plan, view, binding.version_before, stays)))
     return found
 
 
 def _replaced(plan: Plan, part: Part) -> exp.Expr:
     """The rows of a part in the partitions of its view."""
-    if part.partitions is None:
-        return exp.and_(
-            of_view(plan, part.view), exp.paren(renamed(plan, part.view, part.condition)), copy=False
-        )
-    return exp.and_(of_view(plan, part.view), _among(PARTITION, part.partitions), copy=False)
+    test = part.in_partitions or exp.paren(renamed(plan, part.view, part.condition))
+    return exp.and_(of_view(plan, part.view), test, copy=False)
 
 
 def _appended(plan: Plan, part: Part) -> exp.Expr:
@@ -106,7 +111,3 @@ def _appended(plan: Plan, part: Part) -> exp.Expr:
     of_it = exp.EQ(this=column_ast("", OF), expression=label)
     lies = exp.paren(renamed(plan, part.view, part.condition))
     return exp.and_(is_in_tail(), of_it, lies, copy=False)
-
-
-def _among(column: str, partitions: Sequence[str]) -> exp.Expr:
-    return exp.In(this=column_ast("", column), expressions=[exp.Literal.string(text) for text in partitions])

@@ -121,7 +121,7 @@ class _Sides:
         """A condition on the rows of a relation, and that they are in the part that is built."""
         w = self._binding.within_of(self._of, relation)
         test = None if w is None else in_ranges(w.column, w.type, w.ranges, or_null=True)
-        return where if test is None else exp.and_(*([] if where is None else [where]), test, copy=False)
+        return where if test is None else exp.and_(where, test, copy=False)
 
     def _view(
         self, helper: View, bound: BoundInput, scan: Scan, where: exp.Expr | None, *, is_old: bool

@@ -95,19 +95,15 @@ class Binding:
 
     def while_built(self, plan: Plan) -> Binding:
         """The same for a build: an inner view is read as it lies staged."""
-        own = {i.name for i in plan.inputs}
-        helpers = (BoundInput(v.name, "built", None, 0) for v in plan.helpers)
-        inputs = (*(i for i in self.inputs if i.name in own), *helpers)
-        return replace(self, inputs=inputs, changed=frozenset(), factorised=frozenset())
+        return self.while_built_in_part(plan, plan.helpers, ())
 
     def while_built_in_part(self, plan: Plan, views: Iterable[View], within: tuple[Within, ...]) -> Binding:
         """The same where only some ``views`` are built, and of what they read what is ``within``: others are there."""
         own, built = {i.name for i in plan.inputs}, {view.name for view in views}
-        before = self.version_before
         helpers = (
             BoundInput(v.name, "built", None, 0)
             if v.name in built
-            else BoundInput(v.name, "static", before, before)
+            else BoundInput(v.name, "static", self.version_before, self.version_before)
             for v in plan.helpers
         )
         inputs = (*(i for i in self.inputs if i.name in own), *helpers)

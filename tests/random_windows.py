@@ -222,7 +222,7 @@ def random_sessions(seed: int) -> dict[str, Any]:
 
 def random_running(rng: random.Random) -> str:
     """Functions over all rows up to the own one, by time, in its order at most times."""
-    by = rng.choice(("k", "k", "k, x"))
+    by = rng.choice(("partition by k ", "partition by k ", "partition by k, x ", ""))
     order = rng.choice(("ts", "ts", "ts", "ts nulls last", "ts desc"))
     up = "unbounded preceding and current row"
     calls = []
@@ -239,26 +239,25 @@ def random_running(rng: random.Random) -> str:
         frame = rng.choice(
             ("", f" range between {up}", f", x, y, z rows between {up}", " range unbounded preceding")
         )
-        calls.append(f"{call} over (partition by {by} order by {order}{frame})")
-    calls.append(f"row_number() over (partition by {by} order by {order}, x, y, z)")
+        calls.append(f"{call} over ({by}order by {order}{frame})")
+    calls.append(f"row_number() over ({by}order by {order}, x, y, z)")
     ranks = ("rank()", "dense_rank()", "dense_rank()")
     calls += [
-        f"{call} over (partition by {by} order by {order}{then})"
-        for call, then in zip(ranks, ("", "", ", x"), strict=True)
+        f"{call} over ({by}order by {order}{then})" for call, then in zip(ranks, ("", "", ", x"), strict=True)
     ]
-    window = f"over (partition by {by} order by {order})"
+    window = f"over ({by}order by {order})"
     calls.append(f"sum(x) {window} - x * 2 + count(*) {window}")
     if rng.random() < 0.3:
         # Windows that are ordered in several ways need not agree on which of equal rows is the last one.
         calls = [
-            f"{call} over (partition by {by} order by {order}, x, y{rng.choice(('', f' rows between {up}'))})"
+            f"{call} over ({by}order by {order}, x, y{rng.choice(('', f' rows between {up}'))})"
             for call in ("first_value(x)", "first(y) ignore nulls", "last(x, true)", "last_value(y)")
         ]
     listed = ", ".join(f"{call} as c{i}" for i, call in enumerate(rng.sample(calls, rng.randint(1, 3))))
     query = f"select k, ts, x, y, z, {listed} from r"
     kind = rng.random()
     if kind < 0.2 and not calls[0].startswith("first"):
-        return f"{query} qualify row_number() over (partition by {by} order by {order}, x, y, z) <= {rng.randint(1, 3)}"
+        return f"{query} qualify row_number() over ({by}order by {order}, x, y, z) <= {rng.randint(1, 3)}"
     if kind < 0.4:
         return f"select k, count(*) as n, max(c0) as m from ({query}) as q group by k"
     return query

@@ -312,12 +312,15 @@ SEQUENCES = [
         ", sum(case when v > 3 then 1 end) over (partition by k "
         "order by ts) + count(v + 1) over (partition by k order by ts) as t from",
     ),
+    RUNNING.replace("partition by k ", ""),
 ]
 
 
 @pytest.mark.parametrize(
     "sql",
-    fast_only(("sql0", "sql4", "sql11"), {f"sql{number}": sql for number, sql in enumerate(SEQUENCES)}),
+    fast_only(
+        ("sql0", "sql4", "sql11", "sql12"), {f"sql{number}": sql for number, sql in enumerate(SEQUENCES)}
+    ),
 )
 def test_a_sequence_reads_near_days_and_the_list_of_days(sql: str) -> None:
     """Of the rows those of the days beside the change or behind it are read, and of each affected key a row per day."""
@@ -331,6 +334,15 @@ def test_a_sequence_reads_near_days_and_the_list_of_days(sql: str) -> None:
         found[days] = (scans[rows], scans[bench.plan.root.relation], scans[listed])
     assert found[5][:2] == found[20][:2]
     assert found[5][2] < found[20][2] <= 4 * found[5][2]
+
+
+@pytest.mark.parametrize("by", ["partition by k ", ""])
+def test_a_running_mean_of_bigints_goes_on_where_their_sum_has_no_bigint(by: str) -> None:
+    sql = f"select k, ts, avg(v) over ({by}order by ts) as mean from raw.s"
+    rows: list[Row] = [(k, at, 2**62 + 2**55 * v) for k, at, v in _rows(4, every=240)]
+    bench = _counting(sql, rows, COLUMNS.replace("v int", "v bigint"))
+    assert any(v.over_time and "from the day of the change on" in v.over_time.why for v in bench.plan.views)
+    bench.changed("raw.s", [("k0", datetime(2024, 4, 29, 10, 30), 2**63 - 1)], rows[3:5])
 
 
 @pytest.mark.parametrize("sql", [LAG, RUNNING])

@@ -80,7 +80,6 @@ def running_rows(node: Window, changed: tuple[Term, ...], side: Side) -> Map:
     assert near is not None
     nodes, alias = tuple(t.node for t in changed), f"{node.alias}_near"
     keys, of = node.partition[:-2], keys_of(node, nodes)
-    assert of is not None
     affected = _affected(node, near, nodes, alias)
     rows = in_blocks(at_side(node.input, side), keys, near, affected)
     own = blocks_within(nodes, keys, near, (0, 0), f"{alias}_own")
@@ -105,14 +104,11 @@ def _affected(node: Window, near: Near, rows: tuple[Node, ...], alias: str) -> N
     beside = near.beside
     if beside is None and near.running is None:
         return blocks_within(rows, keys, near, near.changed, alias)
-    own = blocks_within(rows, keys, near, (0, 0), f"{alias}_own")
+    own, of = blocks_within(rows, keys, near, (0, 0), f"{alias}_own"), keys_of(node, rows)
     if near.running is not None:
-        sequences = keys_of(node, rows)
-        assert sequences is not None
-        return with_later_blocks(own, sequences, near.running, alias)
+        return with_later_blocks(own, of, near.running, alias)
     assert beside is not None
     # A row is looked at by the next one where that looks back.
-    of = keys_of(node, rows)
     found = with_neighbours(own, of, beside, Side.NEW, alias, earlier=beside.later, later=beside.earlier)
     if near.changed == (0, 0):
         return found

@@ -5,7 +5,8 @@ With K the key, D the blocks that are kept with a part of each function over the
 ``affected = {(K, b′) ∈ D : b′ ≥ b(K)} ∪ blocks(ΔR)``
 ``W_K(R) ⋉ affected = W_K(R ⋉ affected) ⊕ ⊕{part(K, c) ∈ D : c < b(K)}``
 
-where ⊕ adds counts and sums, and takes the least or the greatest of extremes; NULL is what it has of no value.
+where ⊕ adds counts and sums, and takes the least or the greatest of extremes; NULL is what it has of no value. Without
+a key all rows are one sequence.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from fivm_dbt.ir.window import Window
 _FIRST = "first_block"
 
 
-def with_later_blocks(blocks: Node, of: Distinct, running: Running, alias: str) -> UnionAll:
+def with_later_blocks(blocks: Node, of: Distinct | None, running: Running, alias: str) -> UnionAll:
     """``blocks``, which has a key, a block and its day, and all blocks that come behind the first of a key."""
     firsts = _firsts(blocks, f"{alias}_first")
     there = f"{alias}_behind"
@@ -41,7 +42,7 @@ def with_later_blocks(blocks: Node, of: Distinct, running: Running, alias: str) 
     return UnionAll((Map(blocks, alias, every), Map(pairs, alias, behind)), alias)
 
 
-def running_from(node: Window, rows: Node, blocks: Node, of: Distinct, side: Side) -> Map:
+def running_from(node: Window, rows: Node, blocks: Node, of: Distinct | None, side: Side) -> Map:
     """``node`` over rows from the first block of their key on, each with what the functions are over those before."""
     near, alias = node.near, f"{node.alias}_before"
     assert isinstance(near, Near) and near.running is not None
@@ -56,7 +57,7 @@ def running_from(node: Window, rows: Node, blocks: Node, of: Distinct, side: Sid
         AggregateCall.as_written(p.column, p.how, _together(p, there), p.type) for p in running.parts
     )
     keys = tuple(Item(k.name, Scalar.column(firsts.alias, k.name), k.type) for k in firsts.keys)
-    before = Aggregate(join, alias, keys, calls)
+    before = Aggregate(join, alias, keys, calls, is_global=not keys)
     partition = node.partition[:-2]
     after = replace(node, input=rows, alias=f"{node.alias}_from", partition=partition, near=None)
     own = {i.value: Scalar.column(after.alias, i.name) for i in node.items}
@@ -69,7 +70,9 @@ def running_from(node: Window, rows: Node, blocks: Node, of: Distinct, side: Sid
     for item in node.items:
         part, value = parts.get(item.name), own[item.value]
         items.append(replace(item, value=value if part is None else _gone_on(part, value, alias, item.type)))
-    return Map(OuterJoin(after, before, same), node.alias, tuple(items))
+    # Without a key there is one row of what is before, also where nothing is.
+    both = OuterJoin(after, before, same) if same else Join((after, before), ())
+    return Map(both, node.alias, tuple(items))
 
 
 def _firsts(blocks: Node, alias: str) -> Aggregate:
@@ -82,15 +85,19 @@ def _firsts(blocks: Node, alias: str) -> Aggregate:
         alias,
         named,
         (AggregateCall.as_written(_FIRST, "min", first, BIGINT),),
+        is_global=not named,
     )
 
 
-def _days(of: Distinct, running: Running, alias: str, side: Side) -> Restrict:
+def _days(of: Distinct | None, running: Running, alias: str, side: Side) -> Node:
     columns = (*running.keys, (running.block, BIGINT), *_columns(running))
+    days = Scan(running.relation, alias, columns, side)
+    if of is None:
+        return days
     known = zip(
         (Scalar.column(alias, c) for c, _ in running.keys), (f.scalar for f in of.fields), strict=True
     )
-    return Restrict(Scan(running.relation, alias, columns, side), of, tuple(known))
+    return Restrict(days, of, tuple(known))
 
 
 def _columns(running: Running) -> tuple[tuple[str, SparkType], ...]:

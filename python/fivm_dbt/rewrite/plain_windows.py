@@ -23,6 +23,7 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.window import Window
 from fivm_dbt.ir.window_call import WindowCall, window_call, with_windows
 from fivm_dbt.naming import storable, unique_name
+from fivm_dbt.rings.averages import added_up
 from fivm_dbt.rings.quotient import averages_exactly
 from fivm_dbt.rings.registry import finish, named_components
 
@@ -130,8 +131,11 @@ class _Columns:
             return self._column(name, window.over_same_rows(name, value), result, over)
         mean = AggregateCall(name, "avg", value, argument_type, result)
         parts = named_components(mean)
-        sum_type = _result("sum", argument_type) or result
-        sums = self._column("sum", window.over_same_rows("sum", value), sum_type, over)
+        summed, summed_type = added_up(value, argument_type)
+        sum_type = _result("sum", summed_type) or result
+        if summed != value:
+            summed = self._kept(summed, summed_type)
+        sums = self._column("sum", window.over_same_rows("sum", summed), sum_type, over)
         counts = self._column("count", window.over_same_rows("count", value), BIGINT, over)
         return finish(mean, {parts["sum"]: sums, parts["count"]: counts}.__getitem__)
 
@@ -207,8 +211,7 @@ def _result(name: str, argument: SparkType) -> SparkType | None:
         return SparkType.decimal(argument.precision + 4, argument.scale + 4) if is_exact else None
     if not argument.is_integral:
         return None
-    # A mean of bigints may be of a sum that has no bigint.
-    return BIGINT if name == "sum" else DOUBLE if argument != BIGINT else None
+    return BIGINT if name == "sum" else DOUBLE
 
 
 def _argument_type(name: str, result: SparkType | None) -> SparkType | None:

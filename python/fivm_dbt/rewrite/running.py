@@ -33,7 +33,7 @@ def with_running(node: Window) -> Window:
 
     What keeps the parts of days is still to be said.
     """
-    is_out = not node.has_frames or node.near is not None or not node.partition
+    is_out = not node.has_frames or node.near is not None
     found = None if is_out else _running(node)
     if found is None:
         return node
@@ -44,7 +44,7 @@ def with_running(node: Window) -> Window:
 
 def split_running(node: Window, alias: Callable[[], str]) -> tuple[Window, Map] | None:
     """A window that :func:`with_running` takes, and a projection that makes ``node`` of it; None if there is none."""
-    if node.near is not None or not node.partition or not node.has_frames:
+    if node.near is not None or not node.has_frames:
         return None
     split = plain_windows(node, alias)
     return split if split is not None and _running(split[0]) is not None else None

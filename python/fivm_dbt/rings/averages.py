@@ -14,6 +14,18 @@ from fivm_dbt.rings.ring import ring_of
 from fivm_dbt.rings.sums import Sums
 
 
+def added_up(value: Scalar, type_: SparkType) -> Typed:
+    """What is added up for a mean: bigints as decimals, whose sum does not wrap around.
+
+    >>> added_up(Scalar.parse("r.n"), BIGINT)
+    (Scalar(CAST(r.n AS DECIMAL(19, 0))), SparkType(text='decimal(19,0)'))
+    """
+    if type_ != BIGINT:
+        return value, type_
+    wide = SparkType.decimal(19, 0)
+    return value.cast(wide.text), wide
+
+
 @ring_of("avg")
 class Averages(Sums):
     """The payload of SUM; of bigints, which Spark averages without wrapping, a sum of decimals."""
@@ -23,10 +35,7 @@ class Averages(Sums):
         return type_.is_integral or (type_.is_decimal and averages_exactly(type_))
 
     def added(self, value: Scalar, type_: SparkType) -> Typed:
-        if type_ != BIGINT:
-            return super().added(value, type_)
-        wide = SparkType.decimal(19, 0)
-        return value.cast(wide.text), wide
+        return added_up(value, type_) if type_ == BIGINT else super().added(value, type_)
 
     def value(self, total: exp.Expr, count: exp.Expr) -> exp.Expr:
         if self.argument_type.is_floating:

@@ -177,6 +177,27 @@ def test_rows_later_than_that_are_an_error_where_they_are_needed() -> None:
         assert raised.value.code.number == "FIVM206"
 
 
+def test_a_gap_that_is_filled_later_than_that_is_given_up() -> None:
+    """An error in every run would stop the parts behind the gap too."""
+    pairs = Model("pairs", "select k, sum(v) as v from {plain:j-1..j} group by k", None, OLDEST)
+    with _bench(_source(_rows(0, 1)), Model("plain", PLAIN, None, _keeping("3 minutes")), pairs) as b:
+        b.run()
+        for minute in range(3, 12):
+            b.change("m", _rows(minute, minute))
+            waiting = b.run()["pairs"].parts
+            assert waiting is not None and waiting.waiting is not None
+        before = len(b.rows("pairs"))
+        b.change("m", _rows(2, 2))
+        done = b.run()["pairs"].parts
+        assert done is not None
+        assert done.given_up == f"{_part('10:02')}..{_part('10:03')}"
+        assert any("given up, as fivm_retention has dropped" in text for text in done.texts())
+        assert done.waiting is None and len(b.rows("pairs")) == before
+        b.change("m", _rows(12, 12))
+        done = b.run()["pairs"].parts
+        assert done is not None and (done.computed, done.given_up) == (str(_part("10:12")), "none")
+
+
 # Interruptions
 
 

@@ -44,7 +44,7 @@ class PartChange:
     ``computed`` for the first time, ``again`` because of late data, ``changed`` those of the latter whose content is
     another now; ``rows`` that were written. ``pending`` are to be computed again, outside the range that was asked
     for, and ``waiting`` says what the next part waits for. ``too_late`` are parts that late data would change had
-    retention not dropped them.
+    retention not dropped them, and ``given_up`` those that are never computed as what they need has been dropped.
     """
 
     computed: str = "none"
@@ -54,6 +54,7 @@ class PartChange:
     pending: str = "none"
     waiting: str | None = None
     too_late: str = "none"
+    given_up: str = "none"
 
     def texts(self) -> list[str]:
         found = []
@@ -67,6 +68,10 @@ class PartChange:
             found.append(f"parts {self.pending} are still to be computed again")
         if self.too_late != "none":
             found.append(f"rows came too late for parts {self.too_late}, which fivm_retention has dropped")
+        if self.given_up != "none":
+            found.append(
+                f"parts {self.given_up} given up, as fivm_retention has dropped what they are computed from"
+            )
         if self.waiting is not None:
             found.append(f"waiting: {self.waiting}")
         return found

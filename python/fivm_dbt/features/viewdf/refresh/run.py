@@ -311,6 +311,7 @@ class PartRun(Run[ViewdfPlan]):
             pending=str(known.pending),
             waiting=self.wanted.waiting(known),
             too_late=str(late),
+            given_up=str(work.given_up),
         )
         return replace(report, parts=parts, rows_merged=parts.rows, partitions=len(changed))
 

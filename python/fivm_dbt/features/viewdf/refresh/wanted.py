@@ -79,6 +79,17 @@ class PartsWanted:
             affected |= concerned - needing_dropped(self.parts, concerned, gone)
         return ready, affected
 
+    def given_up(self, known: KnownParts, ready: Intervals, gone: Mapping[str, Intervals]) -> Intervals:
+        """Those of the ``ready`` parts of which retention has dropped what they are computed from, while they waited.
+
+        Later parts have been computed in the meantime. What a model needs next is kept; what it waits for longer than
+        retention would be an error in every run. A model that reads itself leaves no part out.
+        """
+        if self.parts.recurrence.own or not known.computed:
+            return Intervals()
+        before = ready & Intervals.of((_LEAST, known.computed.last))
+        return needing_dropped(self.parts, before, gone)
+
     def too_late(self, first: int, known: KnownParts, changed: Mapping[str, Intervals]) -> Intervals:
         """The parts that changes of the inputs would change, had retention not dropped them."""
         return self.parts.recurrence.affected(first, self._by_key(changed), known.dropped)

@@ -108,6 +108,8 @@ class PartRefresh:
         self.known = found.known
         """What is known in the end."""
         self.ready = Intervals()
+        self.given_up = Intervals()
+        """Parts that are never computed, as they came later than retention allows."""
         self._order: PartOrder | None = None
         self._pending = Intervals()
         self.covered: Mapping[str, Any] = {}
@@ -131,9 +133,12 @@ class PartRefresh:
             return None
         asked = self._wanted.asked
         self._pending, affected = affected - asked, affected & asked
+        given_up = self.given_up = self._wanted.given_up(known, ready, gone)
+        ready -= given_up
         check_not_dropped(self._parts, ready | affected, gone)
         self._announce(ready, affected)
         self.ready = ready
+        known = replace(known, computed=known.computed | given_up, dropped=known.dropped | given_up)
         self.known = replace(known, first=first, computed=known.computed | ready)
         place, engine = self._place, self._run.engine
         self._order = PartOrder(

@@ -13,6 +13,7 @@ from typing import Protocol
 from fivm_dbt.catalog import Column, KeyRange
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.plan.model.head import Note
+from fivm_dbt.refresh.answers import Answers
 from fivm_dbt.spark.formats import Commit
 
 Row = tuple[object, ...]
@@ -78,6 +79,10 @@ class Engine(Readable, Protocol):
     @property
     def session(self) -> Hashable:
         """The same of engines that see what each other has staged."""
+
+    @property
+    def answers(self) -> Answers:
+        """What others have asked: of engines for which a name means the same table."""
 
     @property
     def writes_changes(self) -> bool:

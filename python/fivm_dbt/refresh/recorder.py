@@ -115,6 +115,10 @@ class Recorder:
     def query(self, sql: str | Statement) -> Sequence[Row]:
         return self._engine.query(self._record(sql))
 
+    def told(self, query: Query, versions: Sequence[Commit]) -> Sequence[Row]:
+        """The answer of a query that reads these versions alone: a statement, if nobody in this process has asked."""
+        return self._engine.answers.of(query.sql(dialect="spark", copy=False), versions, self.query)
+
     def expect(self, tables: Sequence[Expected]) -> None:
         self._engine.expect(tables)
 

@@ -7,6 +7,7 @@ does not read, cancels out (``HAVING SUM(sign) <> 0``). Rows that the model's fi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -55,10 +56,12 @@ def state_change_query(plan: Plan, view: View, binding: Binding) -> exp.Select:
     return _net(view.as_input, presented(view.presentation, rows).select(sign, copy=False))
 
 
-def feed_query(plan: Plan, bound: BoundInput) -> exp.Query:
-    """What the change feed of an input has, row by row: what is rewritten unchanged comes and goes in it."""
+def feed_query(plan: Plan, bound: BoundInput, column: str) -> exp.Query:
+    """A column of the change feed of an input, row by row: what is rewritten unchanged comes and goes in it."""
     assert bound.old is not None
-    return _feed(plan.input(bound.name), bound.old, bound.new)
+    item = plan.input(bound.name)
+    only = tuple(c for c in item.columns if c.name.lower() == column.lower())
+    return _feed(replace(item, columns=only), bound.old, bound.new)
 
 
 def snapshot_query(plan: Plan, bound: BoundInput) -> exp.Select:

@@ -24,6 +24,7 @@ from fivm_dbt.engines.duckdb.writes import Writes
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import ROOT, VIEW, canonical, quote
 from fivm_dbt.plan.model.head import Note
+from fivm_dbt.refresh.answers import Answers
 from fivm_dbt.refresh.engine import Expected, Metrics, Row
 from fivm_dbt.spark.formats import Commit, NotVersioned
 
@@ -72,6 +73,7 @@ class DuckDbEngine:
         self.tables = TableStore(self._connection, keep, shares_copies=tiny)
         self._reads = Reads(self.tables, is_counting=not tiny)
         self._writes = Writes(self._reads)
+        self.answers = Answers()
         self.fixed_clock: Clock | None = None
         self._counts: dict[str, Row] = {}
         """Of what is deferred the aggregates that were asked for."""

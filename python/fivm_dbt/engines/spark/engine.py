@@ -36,12 +36,12 @@ from fivm_dbt.engines.spark.told_relations import columns_of_query
 from fivm_dbt.ir.clock import Clock
 from fivm_dbt.naming import quote, relation_name, split_name
 from fivm_dbt.plan.model.head import Note
+from fivm_dbt.refresh.answers import shared_by
 from fivm_dbt.refresh.engine import Expected, Metrics, Row, WrittenFile
 from fivm_dbt.spark.formats import CHANGE_FEED, FORMAT, RECENT_COMMITS, Commit, Question
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
 
 logger = logging.getLogger(__name__)
 
@@ -100,6 +100,7 @@ class SparkEngine:
         self._is_shared = session is not None and not hasattr(session, "_jsparkSession")
         self._session = session if hasattr(session, "_jsparkSession") else None
         self._files = KnownFiles(self._session, self._logs)
+        self.answers = shared_by(None if self._session is None else self._session.sparkContext.applicationId)
         self.fixed_clock: Clock | None = None
         self._local: dict[str, int] = {}
         """Of what is staged, the names of what lies in this process, and how many rows each has."""

@@ -10,9 +10,10 @@ from fivm_dbt.features.viewdf.refresh.known import KnownParts
 from fivm_dbt.features.viewdf.spark.queries import all_rows
 from fivm_dbt.features.viewdf.spark.statements import input_parts_query, islands_query
 from fivm_dbt.parts.intervals import Intervals
+from fivm_dbt.plan.model.head import RECORDING
 from fivm_dbt.refresh.bind import Staged, tell_change
 from fivm_dbt.refresh.engine import Row
-from fivm_dbt.refresh.heads import read_state
+from fivm_dbt.refresh.heads import noted, read_state
 from fivm_dbt.refresh.observe import (
     Observed,
     RecordedInput,
@@ -21,7 +22,7 @@ from fivm_dbt.refresh.observe import (
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.refresh.report import InputChange
 from fivm_dbt.spark.capture import change_query, feed_query
-from fivm_dbt.spark.formats import ChangeFeedUnavailable
+from fivm_dbt.spark.formats import FORMAT, ChangeFeedUnavailable, Commit, Touched
 from fivm_dbt.spark.pieces import Query, table
 from fivm_dbt.steps.binding import BoundInput, staged_input
 
@@ -70,7 +71,7 @@ class PartInputs:
     def told(
         self, observed: Mapping[str, Observed], recorded: Mapping[str, RecordedInput]
     ) -> dict[str, Staged]:
-        """The inputs by parts whose change feeds tell in one statement in which parts rows have changed.
+        """The inputs by parts of which one statement tells, or none, in which parts rows have changed.
 
         Raises VersionUnavailable.
         """
@@ -82,37 +83,62 @@ class PartInputs:
             if not self.engine.has_change_feed(now.table):
                 continue
             bound = BoundInput(now.name, "change feed", before.commit.version, now.head.version)
-            try:
-                parts = self._counted(item, bound, now)
-            except ChangeFeedUnavailable:
-                continue
-            if parts is None or not keeps_columns(self.engine, now):
-                continue
-            came, gone = (sum(int(str(row[place])) for row in parts) for place in (1, 2))
-            change = InputChange(
-                bound.name,
-                bound.capture,
-                inserted=came,
-                deleted=gone,
-                from_version=bound.old,
-                to_version=bound.new,
-            )
-            tell_change(self.plan, self.engine, change)
-            found[now.name] = Staged(bound, change, parts=_numbers([r for r in parts if r[0] is not None]))
+            told = self._told_by_heads(bound, now) if item.is_computed else None
+            told = told or self._told_by_feed(item, bound, (before.commit, now.head), now)
+            if told is not None:
+                tell_change(self.plan, self.engine, told.change)
+                found[now.name] = told
         return found
 
-    def _counted(self, item: PartInput, bound: BoundInput, now: Observed) -> Sequence[Row] | None:
+    def _told_by_heads(self, bound: BoundInput, now: Observed) -> Staged | None:
+        """What another viewdf model says of the parts that it has added since; None where it does not tell.
+
+        Each of its commits has a head, and that with which a refresh ends has the parts that the refresh has written.
+        """
+        if not now.only_came:
+            return None
+        parts, rows, is_finished = Intervals(), 0, False
+        commits = self.engine.commits(now.table, bound.old)
+        for commit in reversed([c for c in commits if _is_between(bound, c)]):
+            head = noted(commit, now.table)
+            if head is None or commit.appended is None:
+                return None
+            covered = head[1]
+            rows += commit.appended - 1  # without the head
+            is_finished = "open" not in covered
+            if is_finished:
+                parts |= Intervals.read(covered["detail"][RECORDING]["changed"])
+        return Staged(bound, _change(bound, rows, 0, "its heads"), parts=parts) if is_finished else None
+
+    def _told_by_feed(
+        self, item: PartInput, bound: BoundInput, between: Sequence[Commit], now: Observed
+    ) -> Staged | None:
+        """What the change feed of an input has, counted by part; None where it is not to be read."""
+        try:
+            parts = self._counted(item, bound, between, now)
+        except ChangeFeedUnavailable:
+            return None
+        if parts is None or not keeps_columns(self.engine, now):
+            return None
+        came, gone = (sum(int(str(row[place])) for row in parts) for place in (1, 2))
+        change = _change(bound, came, gone, bound.capture)
+        return Staged(bound, change, parts=_numbers([r for r in parts if r[0] is not None]))
+
+    def _counted(
+        self, item: PartInput, bound: BoundInput, between: Sequence[Commit], now: Observed
+    ) -> Sequence[Row] | None:
         """Per part how many rows came and went, net; None where rows went that may have been dropped for their age."""
         may_be_dropped = self.plan.input(bound.name).retention is not None
         if now.only_came or may_be_dropped:
-            parts = self._counted_rows(item, feed_query(self.plan, bound))
+            parts = self._counted_rows(item, feed_query(self.plan, bound, item.column), between)
             if not any(int(str(gone)) for _, _, gone in parts):
                 return parts
-        return None if may_be_dropped else self._counted_rows(item, change_query(self.plan, bound))
+        return None if may_be_dropped else self._counted_rows(item, change_query(self.plan, bound), between)
 
-    def _counted_rows(self, item: PartInput, change: Query) -> Sequence[Row]:
+    def _counted_rows(self, item: PartInput, change: Query, between: Sequence[Commit]) -> Sequence[Row]:
+        """Told to all models that read the same parts of the same change."""
         rows = change.subquery("feed", copy=False)
-        return self.engine.query(input_parts_query(item, rows, is_change=True, has_null=True))
+        return self.engine.told(input_parts_query(item, rows, is_change=True, has_null=True), between)
 
     def moved(self, item: PartInput, staged: Mapping[str, Staged]) -> Intervals:
         """The parts of an input in which rows have changed."""
@@ -124,6 +150,18 @@ class PartInputs:
         rows = table(staged_input(self.plan, item.relation))
         found = self.engine.query(input_parts_query(item, rows, is_change=True))
         return _numbers(found)
+
+
+def _is_between(bound: BoundInput, commit: Commit) -> bool:
+    """Whether a commit has come since the version that is covered, up to that which is read, with rows."""
+    assert bound.old is not None
+    return bound.old < commit.version <= bound.new and FORMAT.touched(commit) is not Touched.FILES
+
+
+def _change(bound: BoundInput, came: int, gone: int, how: str) -> InputChange:
+    return InputChange(
+        bound.name, how, inserted=came, deleted=gone, from_version=bound.old, to_version=bound.new
+    )
 
 
 def _upstream(engine: Recorder, relation: str) -> Upstream:

@@ -312,6 +312,16 @@ def random_days(seed: int) -> dict[str, Any]:
     def model(rng: random.Random) -> str:
         return rng.choice((random_sequence, random_running))(rng)
 
-    scenario = random_scenario(seed, model, row)
-    columns = [[name, "date" if type_ == "timestamp" else type_] for name, type_ in COLUMNS]
-    return {**scenario, "id": f"days-{seed}", "tables": {**scenario["tables"], "r": columns}}
+    return _with_times("date", random_scenario(seed, model, row), f"days-{seed}")
+
+
+def random_local(seed: int) -> dict[str, Any]:
+    """Models over times without a zone."""
+    made = random_sessions(seed) if seed % 3 == 0 else random_scenario(seed)
+    return _with_times("timestamp_ntz", made, f"local-{seed}")
+
+
+def _with_times(type_: str, scenario: dict[str, Any], name: str) -> dict[str, Any]:
+    """The scenario with times of another type."""
+    columns = [[c, type_ if t == "timestamp" else t] for c, t in COLUMNS]
+    return {**scenario, "id": name, "tables": {**scenario["tables"], "r": columns}}

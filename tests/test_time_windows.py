@@ -33,6 +33,7 @@ from random_windows import (
     random_days,
     random_extremes,
     random_framed,
+    random_local,
     random_mixed,
     random_row,
     random_scenario,
@@ -85,6 +86,13 @@ def test_random_sessions(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPat
 )
 def test_random_sequences_of_dates(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     _replay(random_days(seed), tmp_path, monkeypatch)
+
+
+@_SEEDS
+def test_random_windows_of_times_without_a_zone(
+    seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _replay(random_local(seed), tmp_path, monkeypatch)
 
 
 @_SEEDS
@@ -497,9 +505,17 @@ def test_refused(sql: str, what: str) -> None:
     assert what in error.value.message, error.value.message
 
 
-def test_a_time_without_a_zone_is_refused() -> None:
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select count(*) as n from r group by window(ts, '1 hour')",
+        "select window_time(w) as t from (select window as w from r group by window(x, '1 hour')) as q",
+    ],
+)
+def test_a_time_without_a_zone_is_one_of_a_clock_in_utc(sql: str) -> None:
+    """In another zone an hour that comes twice would be one window, and its bounds would be read as others."""
+    local = [relation("r", "ts timestamp_ntz, x timestamp_ntz")]
+    plan_of(sql, local, zone="UTC")
     with pytest.raises(FivmError) as error:
-        plan_of(
-            "select count(*) as n from r group by window(ts, '1 hour')", [relation("r", "ts timestamp_ntz")]
-        )
-    assert error.value.code.number == "FIVM105"
+        plan_of(sql, local, zone="Europe/Vienna")
+    assert error.value.code.number == "FIVM105" and "time zone to UTC" in (error.value.remedy or "")

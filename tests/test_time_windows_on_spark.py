@@ -120,6 +120,39 @@ def test_days_on_which_clocks_change(workbench: SparkWorkbench, name: str) -> No
         assert ("a", at("2024-03-30T21:30:00"), at("2024-03-31T00:30:00"), 35, 32) in last
 
 
+LOCAL = {
+    "day": "select k, w.start as b, window_time(w) as e, s "
+    "from (select k, window as w, sum(v) as s from r group by k, window(ts, '1 day')) as q",
+    "sliding": "select window as w, max(v) as m from r group by window(ts, '1 day', '12 hours', '1 hour')",
+    "session": "select session_window.end as e, count(*) as n from r group by session_window(ts, '1 hour')",
+}
+
+
+def test_windows_of_times_without_a_zone(workbench: SparkWorkbench) -> None:
+    run = workbench.engine.run
+    run("SET spark.sql.session.timeZone = UTC")
+    feed = "tblproperties ('delta.enableChangeDataFeed' = 'true')"
+    run(f"create table r (k string, ts timestamp_ntz, v int) using delta {feed}")
+    run(f"insert into r values {', '.join(_row(*row) for row in FIRST)}")
+    catalog = Catalog.of([Relation("r", (COLUMNS[0], Column.of("ts", "timestamp_ntz"), COLUMNS[2]))])
+    plans = [
+        plan_model(
+            ModelRequest(name, sql, catalog, load_config({}), (("timezone", "UTC"),)), workbench.describe
+        )
+        for name, sql in LOCAL.items()
+    ]
+    for change in (
+        f"insert into r values {', '.join(_row(*row) for row in LATER)}",
+        "delete from r where ts = timestamp_ntz'2024-03-31 00:30:00'",
+    ):
+        for plan in plans:
+            refresh(plan, workbench.engine)
+            assert list(workbench.engine.query(difference_sql(plan, workbench.engine))) == []
+        run(change)
+    types = {c.name: c.type.text for c in workbench.engine.describe("select * from day")}
+    assert (types["b"], types["e"]) == ("timestamp_ntz", "timestamp_ntz")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(1000, 1008))
 @pytest.mark.parametrize("made", [random_scenario, random_sessions])

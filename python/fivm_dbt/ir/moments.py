@@ -68,6 +68,15 @@ def is_utc(session: Sequence[tuple[str, str]]) -> bool:
     return dict(session).get("timezone", "").upper() in ("UTC", "ETC/UTC", "Z", "+00:00")
 
 
+def may_be_utc(session: Sequence[tuple[str, str]]) -> bool:
+    """Whether a session shows instants as they are, or does not say what it does.
+
+    >>> may_be_utc(()), may_be_utc([("timezone", "Etc/UTC")]), may_be_utc([("timezone", "Europe/Vienna")])
+    (True, True, False)
+    """
+    return is_utc([("timezone", session_zone(session))])
+
+
 def session_zone(session: Sequence[tuple[str, str]]) -> str:
     """The time zone of a session: UTC where it does not tell."""
     found = dict(session).get("timezone", "unknown")

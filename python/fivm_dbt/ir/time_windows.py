@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import gcd
 
+from sqlglot import exp
+
 from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.ir.calls import Call
 from fivm_dbt.ir.instants import aligned
 from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.nodes import Explode
@@ -57,3 +60,11 @@ def _starts(at: Scalar, length: int, slide: int, offset: int) -> Scalar:
     """A generator of the starts of all windows that contain ``at``, the last one first."""
     last = aligned(at, slide, offset).sql
     return Scalar.parse(f"EXPLODE(SEQUENCE({last}, {at.sql} - {length} + 1, -{slide}))")
+
+
+def is_bound_of_window(value: Scalar) -> bool:
+    """Whether a value is the start or the end of a window of time."""
+    ast = value.ast()
+    is_local = isinstance(ast, exp.Cast) and ast.to.this == exp.DType.TIMESTAMPNTZ
+    bound = Scalar(ast.this) if is_local else value
+    return Call.of(bound).name == "timestamp_micros"

@@ -12,7 +12,7 @@ from fivm_dbt.config import Config, Strategy
 from fivm_dbt.delta.foreign_keys import Reference, references
 from fivm_dbt.delta.orphans import Orphans
 from fivm_dbt.errors import FivmError
-from fivm_dbt.ir.moments import is_utc
+from fivm_dbt.ir.moments import is_utc, may_be_utc
 from fivm_dbt.ir.node import Node
 from fivm_dbt.naming import ROOT, canonical, sibling, split_name
 from fivm_dbt.plan.collected_later import collected_later
@@ -156,6 +156,7 @@ class _Planning:
             self.describe,
             approximate=self._config.fivm_float == "approximate",
             part_length=self._config.part_length,
+            is_utc=may_be_utc(self.request.session),
         )
 
     @cached_property

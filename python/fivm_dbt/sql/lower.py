@@ -59,6 +59,7 @@ class _Given:
     describe: Describe | None
     approximate: bool
     part_length: Length
+    is_utc: bool
 
 
 def lower(
@@ -68,16 +69,17 @@ def lower(
     *,
     approximate: bool = False,
     part_length: Length = DAY,
+    is_utc: bool = True,
 ) -> Lowered:
     """The relational form of a query over the relations of ``catalog``.
 
     Where the query depends on ties its text is completed (:mod:`completions`), and the completed text is what is
     lowered. ``approximate`` maintains sums of doubles, and what follows from them, by addition (``fivm_float``).
-    ``part_length`` is that of the time parts of patterns. ``describe`` asks Spark for the columns of a query; without
-    it types follow the rules of :mod:`typing`.
+    ``part_length`` is that of the time parts of patterns; ``is_utc`` says that the session's clocks show UTC.
+    ``describe`` asks Spark for the columns of a query; without it types follow the rules of :mod:`typing`.
     Raises FIVM101 to FIVM113, with a position in ``sql``.
     """
-    return _lowered_with(sql, _Given(catalog, describe, approximate, part_length))
+    return _lowered_with(sql, _Given(catalog, describe, approximate, part_length, is_utc))
 
 
 def _lowered_with(sql: str, given: _Given) -> Lowered:
@@ -103,7 +105,12 @@ def _lowered(sql: str, given: _Given) -> Lowered:
     """A text as it is."""
     describe = given.describe
     lowering = Lowering(
-        given.catalog, Typer(describe), Completions(sql), given.approximate, given.part_length
+        given.catalog,
+        Typer(describe),
+        Completions(sql),
+        given.approximate,
+        given.part_length,
+        is_utc=given.is_utc,
     )
     query = parse(sql)
     check_syntax(query)
@@ -201,12 +208,15 @@ class Lowering:
         completions: Completions,
         approximate: bool = False,
         part_length: Length = DAY,
+        *,
+        is_utc: bool = True,
     ) -> None:
         self.catalog = catalog
         self.typer = typer
         self.completions = completions
         self.approximate = approximate
         self.part_length = part_length
+        self.is_utc = is_utc
         self.taken: set[str] = set()
         self.matches: dict[int, WrittenClause] = {}
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.catalog import SparkType
+from fivm_dbt.catalog.types import BIGINT, TIMESTAMP
 from fivm_dbt.functions.function import Kind
 from fivm_dbt.functions.lookup import is_kind
 from fivm_dbt.ir.calls import function_name
@@ -32,7 +34,7 @@ from fivm_dbt.sql.outer_scope import CARRIED
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import Scope, Source
 from fivm_dbt.sql.typing import known_type
-from fivm_dbt.sql.window_bounds import Bounds, last_instant, timestamp_of, with_bounds
+from fivm_dbt.sql.window_bounds import Bounds, last_instant, micros_of, time_of, with_bounds
 
 if TYPE_CHECKING:
     from fivm_dbt.sql.lower import Lowering
@@ -40,7 +42,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TimeWindow:
-    """A call taken apart: ``at`` is the time of a row in microseconds, the rest is in microseconds too."""
+    """A call taken apart: ``at`` is the time of a row in microseconds, the rest is in microseconds too.
+
+    Its bounds are times without a zone where it ``is_local``.
+    """
 
     name: str
     call: exp.Expr
@@ -48,6 +53,7 @@ class TimeWindow:
     length: int
     slide: int = 0
     offset: int = 0
+    is_local: bool = False
 
     @property
     def is_session(self) -> bool:
@@ -61,8 +67,9 @@ def with_time_windows(
     if not any(is_kind(part, Kind.TIME_WINDOW) for part in _own_parts(node)):
         return node, scope, relation
     window = _the_window(lowering, node, scope)
+    is_local = partial(_is_local, lowering, scope)
     if window is None:
-        return with_bounds(node, scope, "", None), scope, relation
+        return with_bounds(node, scope, "", None, is_local), scope, relation
     _check_sets(node, window)
     at = Scalar(unparenthesized(qualify(window.at, scope)))
     relation = Filter(relation, (Scalar(exp.Not(this=exp.Is(this=at.ast(), expression=exp.Null()))),))
@@ -77,7 +84,7 @@ def with_time_windows(
         relation = TimeWindows.of(relation, alias, at, window.length, window.slide, window.offset)
         scope = _with_source(scope, alias, (WINDOW_START,))
         bounds = _bounds(column_ast(alias, WINDOW_START), window)
-    return with_bounds(node, scope, window.name, bounds), scope, relation
+    return with_bounds(node, scope, window.name, bounds, is_local), scope, relation
 
 
 # What is written
@@ -117,14 +124,14 @@ def _read(lowering: Lowering, call: exp.Expr, scope: Scope) -> TimeWindow:
     if not 2 <= len(arguments) <= most:
         what = f"{name} with {len(arguments)} arguments is not Spark SQL"
         raise unsupported(call, what, "give it a time and a length")
-    at = _micros(lowering, arguments[0], scope)
+    at, is_local = _micros(lowering, arguments[0], scope)
     length, *rest = (_length(call, a) for a in arguments[1:])
     slide = rest[0] if rest else length
     offset = rest[1] if len(rest) > 1 else 0
     if length <= 0 or slide <= 0 or slide > length or abs(offset) >= slide:
         what = f"{call.sql('spark')}: a length and a slide above zero are expected, the slide no longer than the "
         raise unsupported(call, f"{what}length, and a start within the slide", "correct the lengths")
-    return TimeWindow(name, call, at=at, length=length, slide=slide, offset=offset)
+    return TimeWindow(name, call, at=at, length=length, slide=slide, offset=offset, is_local=is_local)
 
 
 def _length(call: exp.Expr, node: exp.Expr) -> int:
@@ -140,22 +147,32 @@ def _length(call: exp.Expr, node: exp.Expr) -> int:
     return found
 
 
-def _micros(lowering: Lowering, node: exp.Expr, scope: Scope) -> exp.Expr:
-    """The microseconds since 1970 of a time; of a window its last one."""
+def _micros(lowering: Lowering, node: exp.Expr, scope: Scope) -> tuple[exp.Expr, bool]:
+    """The microseconds since 1970 of a time, of a window its last one; whether it is one without a zone."""
     if function_name(node) == "window_time" and len(node.expressions) == 1:
         node = node.expressions[0]
+    type_, is_local = _time_type(lowering, node, scope), _is_local(lowering, scope, node)
+    if type_.text.startswith("struct<"):
+        end = exp.Dot(this=node.copy(), expression=exp.to_identifier("end"))
+        return last_instant(end, is_local=is_local), is_local
+    return micros_of(as_type(node.copy(), "timestamp") if type_ != TIMESTAMP else node.copy()), is_local
+
+
+def _time_type(lowering: Lowering, node: exp.Expr, scope: Scope) -> SparkType:
+    """The type of a time, or of a window."""
     check_row_level(node)
     scalar = Scalar(unparenthesized(qualify(node, scope)))
-    type_ = known_type(lowering.typer.types([scalar], scope.types)[0], node)
-    if type_.text.startswith("struct<"):
-        return last_instant(exp.Dot(this=node.copy(), expression=exp.to_identifier("end")))
-    if type_.text == "timestamp_ntz":
-        what = "a window of TIMESTAMP_NTZ is not maintained yet"
-        raise unsupported(node, what, "CAST the time to TIMESTAMP")
-    time = node.copy()
-    if type_.text != "timestamp":
-        time = as_type(time, "timestamp")
-    return exp.UnixMicros(this=time)
+    return known_type(lowering.typer.types([scalar], scope.types)[0], node)
+
+
+def _is_local(lowering: Lowering, scope: Scope, node: exp.Expr) -> bool:
+    """Whether a time has no zone, or a window of such times."""
+    if "timestamp_ntz" not in _time_type(lowering, node, scope).text:
+        return False
+    if not lowering.is_utc:
+        what = "a window of TIMESTAMP_NTZ is maintained in a session in UTC alone"
+        raise unsupported(node, what, "set the session's time zone to UTC, or CAST the time to TIMESTAMP")
+    return True
 
 
 def _check_sets(node: exp.Select, window: TimeWindow) -> None:
@@ -173,9 +190,11 @@ def _check_sets(node: exp.Select, window: TimeWindow) -> None:
 
 def _bounds(start: exp.Expr, window: TimeWindow) -> Bounds:
     """The times of a window that begins ``start`` microseconds after 1970."""
-    begins = timestamp_of(start)
-    end = exp.Add(this=exp.UnixMicros(this=begins.copy()), expression=exp.Literal.number(window.length))
-    return Bounds(begins, timestamp_of(end))
+    is_local = window.is_local
+    begins = time_of(start, is_local=is_local)
+    from_begin = micros_of(begins.copy(), is_local=is_local)
+    end = exp.Add(this=from_begin, expression=exp.Literal.number(window.length))
+    return Bounds(begins, time_of(end, is_local=is_local), is_local)
 
 
 def _sessions(
@@ -215,8 +234,10 @@ def _sessions(
     )
     scope = replace(scope, sources=sources, outputs=tuple((n, moved.get(f.id, f)) for n, f in scope.outputs))
     scope = _with_source(scope, alias, (SESSION_START, SESSION_END))
-    bounds = Bounds(*(timestamp_of(column_ast(alias, name)) for name in (SESSION_START, SESSION_END)))
-    return bounds, scope, relation
+    start, end = (
+        time_of(column_ast(alias, name), is_local=window.is_local) for name in (SESSION_START, SESSION_END)
+    )
+    return Bounds(start, end, window.is_local), scope, relation
 
 
 def _with_source(scope: Scope, alias: str, names: tuple[str, ...]) -> Scope:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -9,6 +10,7 @@ from sqlglot import exp
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.calls import function_name
 from fivm_dbt.ir.places import note, notes
+from fivm_dbt.ir.scalar import as_type
 from fivm_dbt.sql.expressions import check_row_level, unparenthesized
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import Scope
@@ -18,10 +20,11 @@ _META = "time_window"
 
 @dataclass(frozen=True)
 class Bounds:
-    """What the start and the end of a row's window are."""
+    """What the start and the end of a row's window are, times without a zone where it ``is_local``."""
 
     start: exp.Expr
     end: exp.Expr
+    is_local: bool = False
 
     @property
     def struct(self) -> exp.Struct:
@@ -42,18 +45,32 @@ def key_text(node: exp.Expr) -> str:
     return str(written) if written else node.sql(dialect="spark", comments=False)
 
 
-def timestamp_of(micros: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this="TIMESTAMP_MICROS", expressions=[micros])
+def time_of(micros: exp.Expr, *, is_local: bool = False) -> exp.Expr:
+    """The time that is so many microseconds after 1970; one without a zone, in a session in UTC, where it ``is_local``.
+
+    >>> time_of(exp.column("n"), is_local=True).sql("spark")
+    'CAST(TIMESTAMP_MICROS(n) AS TIMESTAMP_NTZ)'
+    """
+    instant = exp.Anonymous(this="TIMESTAMP_MICROS", expressions=[micros])
+    return as_type(instant, "timestamp_ntz") if is_local else instant
 
 
-def last_instant(end: exp.Expr) -> exp.Expr:
-    return exp.paren(exp.Sub(this=exp.UnixMicros(this=end), expression=exp.Literal.number(1)))
+def micros_of(time: exp.Expr, *, is_local: bool = False) -> exp.Expr:
+    """The microseconds since 1970 of a time."""
+    return exp.UnixMicros(this=as_type(time, "timestamp") if is_local else time)
 
 
-def with_bounds(node: exp.Select, scope: Scope, name: str, bounds: Bounds | None) -> exp.Select:
-    """A copy of the SELECT without its windows' calls."""
+def last_instant(end: exp.Expr, *, is_local: bool = False) -> exp.Expr:
+    """The microseconds since 1970 before the end of a window."""
+    return exp.paren(exp.Sub(this=micros_of(end, is_local=is_local), expression=exp.Literal.number(1)))
+
+
+def with_bounds(
+    node: exp.Select, scope: Scope, name: str, bounds: Bounds | None, is_local: Callable[[exp.Expr], bool]
+) -> exp.Select:
+    """A copy of the SELECT without its windows' calls. ``is_local`` tells of a window whether its ends have no zone."""
     changed = node.copy()
-    rewrite = _Rewrite(scope, name, bounds)
+    rewrite = _Rewrite(scope, name, bounds, is_local)
     listed = []
     for expression in changed.expressions:
         new = rewrite(expression)
@@ -78,6 +95,7 @@ class _Rewrite:
     scope: Scope
     name: str
     bounds: Bounds | None
+    is_local: Callable[[exp.Expr], bool]
 
     def __call__(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Query):
@@ -148,6 +166,11 @@ class _Rewrite:
             raise unsupported(node, "window_time without a window", "give it the column of a window")
         (window,) = arguments
         if notes(window).get(_META) and self.bounds is not None:
-            return timestamp_of(last_instant(self.bounds.end.copy()))
+            is_local = self.bounds.is_local
+            return time_of(last_instant(self.bounds.end.copy(), is_local=is_local), is_local=is_local)
         check_row_level(window)
-        return timestamp_of(last_instant(exp.Dot(this=window.copy(), expression=exp.to_identifier("end"))))
+        is_local, end = (
+            self.is_local(window),
+            exp.Dot(this=window.copy(), expression=exp.to_identifier("end")),
+        )
+        return time_of(last_instant(end, is_local=is_local), is_local=is_local)

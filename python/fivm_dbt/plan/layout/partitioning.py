@@ -22,6 +22,7 @@ from fivm_dbt.ir.calls import Call
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.part_columns import is_shorter_than_period
 from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.time_windows import is_bound_of_window
 from fivm_dbt.parts.length import Length
 from fivm_dbt.plan.model.state import Partitioning
 from fivm_dbt.sql.partition_by import over_keys
@@ -95,11 +96,6 @@ def is_period(type_: SparkType, value: Scalar) -> bool:
     """Whether a key of this type and value is a date, or a timestamp truncated to a period or to a window's bounds."""
     is_start = Call.of(value).name in _TRUNCATIONS or is_bound_of_window(value)
     return type_ == DATE or (type_.is_temporal and is_start)
-
-
-def is_bound_of_window(value: Scalar) -> bool:
-    """Whether a value is the start or the end of a window of time."""
-    return Call.of(value).name == "timestamp_micros"
 
 
 def _period(key: Item, unit: str) -> tuple[Scalar, SparkType]:

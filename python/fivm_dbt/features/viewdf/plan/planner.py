@@ -29,6 +29,7 @@ from fivm_dbt.features.viewdf.sql.references import (
     part_references,
     split_initialize,
 )
+from fivm_dbt.ir.moments import may_be_utc
 from fivm_dbt.naming import canonical, split_name
 from fivm_dbt.parts.length import UNKNOWN_ZONE, Length, duration, instant_of
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
@@ -225,7 +226,8 @@ class _Planning:
         lowered: Lowered | None = None
         error: FivmError | None = None
         try:
-            lowered = lower(text.sql, Catalog.of(relations), self.describe)
+            in_utc = may_be_utc(self.request.session)
+            lowered = lower(text.sql, Catalog.of(relations), self.describe, is_utc=in_utc)
         except FivmError as refused:
             if refused.code.number not in ("FIVM105", "FIVM106", "FIVM111"):
                 raise

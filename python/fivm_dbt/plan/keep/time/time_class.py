@@ -20,8 +20,7 @@ from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.nodes import Filter, Map
 from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.ir.time_windows import TimeWindows
-from fivm_dbt.plan.layout.partitioning import is_bound_of_window
+from fivm_dbt.ir.time_windows import TimeWindows, is_bound_of_window
 from fivm_dbt.plan.model.view import TimeClass, View
 from fivm_dbt.registry import Registry
 

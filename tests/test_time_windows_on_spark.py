@@ -13,6 +13,7 @@ import pytest
 
 from fivm_dbt.catalog import Catalog, Column, Relation
 from fivm_dbt.config import load_config
+from fivm_dbt.naming import parts_of
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.compare import difference_sql
@@ -164,3 +165,27 @@ def test_random_windows_on_spark(
     (located,) = load_scenarios([path])
     result = replay_scenario(located.scenario, lambda: SparkWorkbench(spark, "fivm_random_windows"))
     assert result.outcome == "passed", "\n".join([result.line(), result.message or "", *result.details()])
+
+
+@pytest.mark.parametrize("type_", by_run(["timestamp"], long=["timestamp_ntz"]))
+def test_hours_of_a_zone_are_parts_of_a_model(workbench: SparkWorkbench, type_: str) -> None:
+    """On the 27th of October 2024 clocks in Vienna show two o'clock twice: as instants these are two hours."""
+    run, zone = workbench.engine.run, "Europe/Vienna"
+    run(f"SET spark.sql.session.timeZone = {zone}")
+    feed = "tblproperties ('delta.enableChangeDataFeed' = 'true')"
+    run(f"create table r (k string, ts {type_}, v int) using delta {feed}")
+    run(f"insert into r values {', '.join(_row(*row) for row in FIRST)}")
+    sql = "select date_trunc('hour', ts) as h, sum(v) as s from r group by date_trunc('hour', ts)"
+    catalog = Catalog.of([Relation("r", (COLUMNS[0], Column.of("ts", type_), COLUMNS[2]))])
+    meta = load_config({"batch_size": "hour", "fivm_part_timestamp": True})
+    plan = plan_model(ModelRequest("m", sql, catalog, meta, (("timezone", zone),)), workbench.describe)
+    for later in LATER:
+        refresh(plan, workbench.engine)
+        assert list(workbench.engine.query(difference_sql(plan, workbench.engine))) == []
+        shown = workbench.engine.query(
+            "select unix_seconds(part_timestamp), unix_seconds(h) from m where h is not null"
+        )
+        assert shown and all(part == hour for part, hour in shown)
+        known = workbench.engine.query(f"select unix_seconds(part_timestamp) from {parts_of('m')}")
+        assert {part for (part,) in known} >= {part for part, _ in shown}
+        run(f"insert into r values {_row(*later)}")

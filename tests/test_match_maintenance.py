@@ -127,7 +127,7 @@ def _replay(
     [
         pytest.param(0, marks=pytest.mark.more),
         1,
-        *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 42)),
+        *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 22)),
     ],
 )
 def test_maintained_matches(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +139,7 @@ def test_maintained_matches(seed: int, tmp_path: Any, monkeypatch: pytest.Monkey
     "seed",
     [
         pytest.param(3, marks=pytest.mark.more),
-        *(pytest.param(seed, marks=pytest.mark.long) for seed in range(50, 70)),
+        *(pytest.param(seed, marks=pytest.mark.long) for seed in range(50, 58)),
     ],
 )
 def test_whole_partitions(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,12 +61,12 @@ SESSIONS = (
 )
 
 
-_SEEDS = pytest.mark.parametrize("seed", by_run(range(2), more=range(2, 14), long=range(14, 60)))
+_SEEDS = pytest.mark.parametrize("seed", by_run(range(2), more=range(2, 14), long=range(14, 30)))
 
 
 @pytest.mark.parametrize(
     "seed",
-    by_run(range(1), more=range(1, 14), long=range(14, 40)),
+    by_run(range(1), more=range(1, 14), long=range(14, 24)),
 )
 def test_random_models(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     _replay(random_scenario(seed), tmp_path, monkeypatch)
@@ -74,7 +74,7 @@ def test_random_models(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     "seed",
-    by_run(range(1), more=range(1, 11), long=range(11, 40)),
+    by_run(range(1), more=range(1, 11), long=range(11, 24)),
 )
 def test_random_sessions(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     _replay(random_sessions(seed), tmp_path, monkeypatch)
@@ -82,7 +82,7 @@ def test_random_sessions(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(
     "seed",
-    by_run(range(1), more=range(1, 14), long=range(14, 60)),
+    by_run(range(1), more=range(1, 14), long=range(14, 30)),
 )
 def test_random_sequences_of_dates(seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     _replay(random_days(seed), tmp_path, monkeypatch)

@@ -449,7 +449,7 @@ def _through() -> list[Any]:
     found = [s for s in SCENARIOS if s.scenario.only_on is None and through_views(s.scenario) is not None]
     every = [pytest.param(s, id=s.scenario.id) for s in found]
     fast, rest = every[::120], [s for i, s in enumerate(every) if i % 120]
-    more, long = rest[::8], [s for i, s in enumerate(rest) if i % 8]
+    more, long = rest[::8], rest[4::8]
     marked = [
         pytest.param(*p.values, id=p.id, marks=mark)
         for values, mark in ((more, pytest.mark.more), (long, pytest.mark.long))
